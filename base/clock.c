@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+struct fdr_clock_reading fdr_clock_read(bool ticks)
+{
+    struct fdr_clock_reading best = {0, 0, 0};
+    uint64_t tightest = UINT64_MAX;
+    for (int i = 0; i < 50; i++) {
+        uint64_t a = ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC);
+        uint64_t m = fdr_clock_ns(CLOCK_MONOTONIC);
+        uint64_t r = fdr_clock_ns(CLOCK_REALTIME);
+        uint64_t b = ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC);
+        if (b - a >= tightest) continue;
+        tightest = b - a;
+        /* the monotonic clock was read about a third into the bracket */
+        best = (struct fdr_clock_reading){ticks ? a + (b - a) / 3 : m, m, r};
+    }
+    return best;
+}
+
+bool fdr_ticks_usable(void)
+{
+#if defined(__aarch64__)
+    return true;
+#elif defined(__x86_64__)
+    static const char *const path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    char text[32] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    /* kvm-clock and hyperv are built on a TSC that the host promises to be stable */
+    return n > 0 && (!strncmp(text, "tsc", 3) || !strncmp(text, "kvm-clock", 9) || !strncmp(text, "hyperv", 6));
+#else
+    return false;
+#endif
+}
+
+uint64_t fdr_ticks_rate(uint64_t window_ns)
+{
+#if defined(__aarch64__)
+    (void)window_ns;
+    uint64_t hz;
+    __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hz));
+    return hz;
+#else
+    struct fdr_clock_reading a = fdr_clock_read(true), b = a;
+    while (b.monotonic_ns - a.monotonic_ns < window_ns) b = fdr_clock_read(true);
+    return (uint64_t)((unsigned __int128)(b.tick - a.tick) * 1000000000u / (b.monotonic_ns - a.monotonic_ns));
+#endif
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/say.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+
+void fdri_say(const char *format, ...)
+{
+    char line[1024] = "fdr: ";
+    va_list ap;
+    va_start(ap, format);
+    int n = vsnprintf(line + 5, sizeof line - 6, format, ap);
+    va_end(ap);
+    if (n < 0) return;
+    size_t length = 5 + ((size_t)n < sizeof line - 6 ? (size_t)n : sizeof line - 7);
+    line[length++] = '\n';
+    ssize_t ignored = write(STDERR_FILENO, line, length); /* nobody to tell */
+    (void)ignored;
+}
+
+bool fdri_once(unsigned *flag)
+{
+    return !__atomic_exchange_n(flag, 1u, __ATOMIC_RELAXED);
+}

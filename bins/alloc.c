@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* The lock-free allocators: whole bins (a stack of given-back ones, then untouched memory) and meta blocks. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "bins/bins.h"
+
+#define HALF(hi, lo) ((uint64_t)(hi) << 32 | (uint32_t)(lo))
+#define HI(w) ((uint32_t)((w) >> 32))
+#define LO(w) ((uint32_t)(w))
+
+int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32_t bin_bytes)
+{
+    struct fdr_superblock *s = memory;
+    uint64_t bins_off = fdr_align_up(FDR_SUPERBLOCK_BYTES, bin_bytes);
+    bytes &= ~(uint64_t)(FDR_META_ALIGN - 1);
+    if (bytes > UINT32_MAX || bytes < bins_off + 2 * (uint64_t)bin_bytes + 8192) return -ENOSPC;
+    memcpy(s->magic, FDR_ARENA_MAGIC, 8);
+    s->format_version = FDR_FORMAT_VERSION;
+    s->header_bytes = FDR_SUPERBLOCK_BYTES;
+    s->arena_bytes = bytes;
+    s->bins_off = bins_off;
+    s->bin_bytes = bin_bytes;
+    s->bins_total = (uint32_t)((bytes - bins_off) / bin_bytes);
+    s->virgin = HALF(bytes / FDR_META_ALIGN, 0);
+    a->base = memory;
+    a->super = s;
+    a->meta_reserve = bytes / 16;
+    a->meta_limit = bytes / 2;
+    return 0;
+}
+
+static uint32_t bin_off(const struct fdri_arena *a, uint32_t index)
+{
+    return (uint32_t)(a->super->bins_off + (uint64_t)index * a->super->bin_bytes);
+}
+
+static uint32_t bin_index(const struct fdri_arena *a, uint32_t off)
+{
+    return (uint32_t)((off - a->super->bins_off) / a->super->bin_bytes);
+}
+
+/* The word is {tag:32, index + 1:32}; the tag rises with every push and pop, so a head that was popped, reused
+ * and pushed again in between is not mistaken for the old one (ABA) unless 2^32 operations pass during one try. */
+static uint32_t stack_pop(struct fdri_arena *a)
+{
+    struct fdr_superblock *s = a->super;
+    uint64_t head = fdr_load_acquire(&s->free_stack); /* A:pop - pairs with R:push; the bin's `next` is seen */
+    for (int i = 0; i < FDRI_TRIES; i++) {
+        if (!LO(head)) return 0;
+        uint32_t off = bin_off(a, LO(head) - 1);
+        uint32_t next = fdr_load_relaxed(&fdri_bin(a, off)->next); /* garbage if somebody popped it: then the CAS fails */
+        if (fdr_cas_acq_rel_u64(&s->free_stack, &head, HALF(HI(head) + 1, next))) {
+            fdr_sub_relaxed(&s->free_bins, 1u);
+            return off;
+        }
+    }
+    return 0;
+}
+
+static uint32_t virgin_bin(struct fdri_arena *a)
+{
+    struct fdr_superblock *s = a->super;
+    uint64_t word = fdr_load_relaxed(&s->virgin);
+    for (int i = 0; i < FDRI_TRIES; i++) {
+        uint64_t end = bin_off(a, LO(word)) + (uint64_t)s->bin_bytes;
+        if (end > (uint64_t)HI(word) * FDR_META_ALIGN || end > s->arena_bytes - a->meta_reserve) return 0;
+        /* L:virgin - the two ends share one word, so they cannot cross; memory is zero and needs no order */
+        if (fdr_cas_acq_rel_u64(&s->virgin, &word, HALF(HI(word), LO(word) + 1))) return bin_off(a, LO(word));
+    }
+    return 0;
+}
+
+uint32_t fdri_bin_take(struct fdri_arena *a)
+{
+    uint32_t off = stack_pop(a);
+    if (!off) off = virgin_bin(a);
+    if (off) {
+        struct fdr_bin *b = fdri_bin(a, off);
+        /* G:take - a copier that read the old generation drops what it copied (pairs with G:check in export/) */
+        fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) + 1) | 1u);
+    }
+    return off;
+}
+
+void fdri_bin_give(struct fdri_arena *a, uint32_t off)
+{
+    struct fdr_superblock *s = a->super;
+    struct fdr_bin *b = fdri_bin(a, off);
+    fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u) + 1); /* G:give - even: nobody's */
+    fdr_add_relaxed(&s->free_bins, 1u);
+    uint64_t head = fdr_load_relaxed(&s->free_stack);
+    /* A failed push would leak the bin, so it tries until it succeeds: each failure is another thread's success. */
+    do {
+        fdr_store_relaxed(&b->next, LO(head));
+    } while (!fdr_cas_acq_rel_u64(&s->free_stack, &head, HALF(HI(head) + 1, bin_index(a, off) + 1))); /* R:push */
+}
+
+uint32_t fdri_bins_free(const struct fdri_arena *a)
+{
+    const struct fdr_superblock *s = a->super;
+    uint64_t word = fdr_load_relaxed(&s->virgin);
+    uint64_t top = fdr_min((uint64_t)HI(word) * FDR_META_ALIGN, s->arena_bytes - a->meta_reserve);
+    uint64_t low = bin_off(a, LO(word));
+    return fdr_load_relaxed(&s->free_bins) + (top > low ? (uint32_t)((top - low) / s->bin_bytes) : 0);
+}
+
+uint32_t fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location)
+{
+    struct fdr_superblock *s = a->super;
+    uint32_t units = (bytes + FDR_META_ALIGN - 1) / FDR_META_ALIGN;
+    uint64_t word = fdr_load_relaxed(&s->virgin);
+    for (int i = 0; i < FDRI_TRIES; i++) {
+        uint64_t start = ((uint64_t)HI(word) - units) * FDR_META_ALIGN;
+        if (units > HI(word) || start < bin_off(a, LO(word)) || s->arena_bytes - start > a->meta_limit) return 0;
+        if (!fdr_cas_acq_rel_u64(&s->virgin, &word, HALF(HI(word) - units, LO(word)))) continue; /* L:virgin */
+        struct fdr_meta_head *h = fdri_at(a, (uint32_t)start);
+        h->bytes = units * FDR_META_ALIGN;
+        h->location = location;
+        h->kind = (uint16_t)kind;
+        h->magic = FDR_META_MAGIC;
+        return (uint32_t)start;
+    }
+    return 0;
+}
+
+uint64_t fdri_meta_used(const struct fdri_arena *a)
+{
+    return a->super->arena_bytes - (uint64_t)HI(fdr_load_relaxed(&a->super->virgin)) * FDR_META_ALIGN;
+}

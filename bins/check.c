@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* The invariant walker. */
+#include <stdio.h>
+
+#include "bins/bins.h"
+
+static const char *say(char *text, size_t bytes, const char *what, uint64_t where)
+{
+    snprintf(text, bytes, "%s at offset %llu", what, (unsigned long long)where);
+    return text;
+}
+
+static const char *check_part(const struct fdri_arena *a, const struct fdr_part *p, char *text, size_t bytes)
+{
+    uint32_t off = (uint32_t)p->list_head, seq = (uint32_t)(p->list_head >> 32), bins = 0, units = 0;
+    uint64_t index = 0, tick = 0;
+    for (; off; off = fdri_bin(a, off)->next, seq++, bins++) {
+        const struct fdr_bin *b = fdri_bin(a, off);
+        if (bins > a->super->bins_total * (a->super->bin_bytes / FDR_BIN_MIN_BYTES)) return say(text, bytes, "list does not end", off);
+        if (b->magic != FDR_BIN_MAGIC) return say(text, bytes, "listed bin without magic", off);
+        if (!(b->generation & 1)) return say(text, bytes, "listed bin with even generation", off);
+        if (b->seq != seq) return say(text, bytes, "sequence has a gap", off);
+        if (bins && b->first_index != index) return say(text, bytes, "first_index does not continue", off);
+        if (b->base_tick < tick) return say(text, bytes, "time steps back", off);
+        index = b->first_index + FDR_COMMIT_RECORDS(b->commit);
+        tick = b->base_tick;
+        units += 1u << (b->size_log2 - 9);
+    }
+    if (bins != p->bins || units != p->bytes) return say(text, bytes, "bins or bytes of the partition miscounted", (const uint8_t *)p - a->base);
+    return NULL;
+}
+
+const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes)
+{
+    const struct fdr_superblock *s = a->super;
+    uint32_t lo = (uint32_t)s->virgin, hi = (uint32_t)(s->virgin >> 32), free_bins = 0, held = 0, steps = 0;
+    if (s->bins_off + (uint64_t)lo * s->bin_bytes > (uint64_t)hi * FDR_META_ALIGN) return say(text, bytes, "bins and meta overlap", lo);
+    for (uint32_t i = (uint32_t)s->free_stack; i; free_bins++) {
+        if (i > lo || free_bins > lo) return say(text, bytes, "free stack leaves the bins or does not end", i);
+        uint32_t off = (uint32_t)(s->bins_off + (uint64_t)(i - 1) * s->bin_bytes);
+        if (fdri_bin(a, off)->generation & 1) return say(text, bytes, "free bin with odd generation", off);
+        i = fdri_bin(a, off)->next;
+    }
+    if (free_bins != s->free_bins) return say(text, bytes, "free bins miscounted", free_bins);
+    for (uint32_t off = s->location_first; off && steps <= s->location_count; steps++) {
+        const struct fdr_location *l = fdri_at(a, off);
+        held += l->bins_held;
+        for (uint32_t part = l->parts_first; part; part = ((const struct fdr_part *)fdri_at(a, part))->next) {
+            const char *wrong = check_part(a, fdri_at(a, part), text, bytes);
+            if (wrong) return wrong;
+        }
+        off = l->next;
+    }
+    if (held + free_bins != lo) return say(text, bytes, "bins lost: held + free is not what was handed out", held);
+    return NULL;
+}

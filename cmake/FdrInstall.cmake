@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+# What `cmake --install` gives: headers, libraries, the command, the CMake package, pkg-config files, man pages.
+
+include(CMakePackageConfigHelpers)
+
+set(fdr_installed "")
+foreach(target fdr_fdr fdr_reader fdr_instrument)
+    foreach(kind shared archive)
+        if(TARGET ${target}_${kind})
+            list(APPEND fdr_installed ${target}_${kind})
+        endif()
+    endforeach()
+endforeach()
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/fdr" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+    COMPONENT Development FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.f90")
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/fdr")
+if(fdr_installed)
+    install(TARGETS ${fdr_installed} EXPORT fdr-targets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT Runtime NAMELINK_COMPONENT Development
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT Development)
+    install(EXPORT fdr-targets NAMESPACE fdr:: DESTINATION "${package_dir}" COMPONENT Development)
+    configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/fdr-config.cmake.in"
+        "${PROJECT_BINARY_DIR}/generated/fdr-config.cmake" INSTALL_DESTINATION "${package_dir}")
+    write_basic_package_version_file("${PROJECT_BINARY_DIR}/generated/fdr-config-version.cmake"
+        COMPATIBILITY SameMajorVersion)
+    install(FILES "${PROJECT_BINARY_DIR}/generated/fdr-config.cmake"
+        "${PROJECT_BINARY_DIR}/generated/fdr-config-version.cmake"
+        DESTINATION "${package_dir}" COMPONENT Development)
+endif()
+if(TARGET fdr_command)
+    install(TARGETS fdr_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT Runtime)
+endif()
+
+# fdr_pkgconfig(<name> <description> <cflags> <private libraries>...): relocatable, the prefix follows from where
+# the file lies.
+function(fdr_pkgconfig name description cflags requires)
+    file(RELATIVE_PATH up "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+    file(RELATIVE_PATH includedir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+    file(RELATIVE_PATH libdir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+    string(REGEX REPLACE "/$" "" up "${up}")
+    list(TRANSFORM ARGN PREPEND "-l" OUTPUT_VARIABLE private)
+    list(JOIN private " " private)
+    configure_file("${PROJECT_SOURCE_DIR}/cmake/fdr.pc.in" "${PROJECT_BINARY_DIR}/generated/${name}.pc" @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/generated/${name}.pc"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT Development)
+endfunction()
+
+if(TARGET fdr_fdr_shared)
+    fdr_pkgconfig(fdr "flight data recorder, in-process recorder" "" "" ${FDR_RECORDER_LIBRARIES})
+endif()
+if(TARGET fdr_reader_shared)
+    fdr_pkgconfig(fdr-reader "flight data recorder, reader of recordings" "" "" ${FDR_READER_LIBRARIES})
+endif()
+if(TARGET fdr_instrument_shared)
+    fdr_pkgconfig(fdr-instrument "flight data recorder, hooks of -finstrument-functions" " -finstrument-functions" fdr)
+endif()
+
+# ---- man pages -----------------------------------------------------------------------------------------------
+
+find_program(FDR_SCDOC scdoc)
+mark_as_advanced(FDR_SCDOC)
+file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.scd")
+if(FDR_SCDOC AND pages)
+    set(made "")
+    foreach(page IN LISTS pages)
+        get_filename_component(name "${page}" NAME_WLE)
+        string(REGEX REPLACE "^.*\\." "" section "${name}")
+        set(out "${PROJECT_BINARY_DIR}/man/${name}")
+        # No date of the day: equal sources give equal pages.
+        add_custom_command(OUTPUT "${out}"
+            COMMAND ${CMAKE_COMMAND} -E make_directory "${PROJECT_BINARY_DIR}/man"
+            COMMAND ${CMAKE_COMMAND} -E env SOURCE_DATE_EPOCH=1735689600
+                sh -c "\"$1\" < \"$2\" > \"$3.new\" && mv \"$3.new\" \"$3\"" sh "${FDR_SCDOC}" "${page}" "${out}"
+            DEPENDS "${page}" VERBATIM COMMENT "man page ${name}")
+        list(APPEND made "${out}")
+        install(FILES "${out}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}" COMPONENT Runtime)
+    endforeach()
+    add_custom_target(fdr_man ALL DEPENDS ${made})
+endif()

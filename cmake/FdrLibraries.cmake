@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+# Folders become object libraries, object libraries become libfdr and libfdr-reader.
+
+# fdr_sources(<out> <pattern>...): the files, with exactly one of X_none.c and X_<dependency>.c for every X that has
+# an X_none.c: the first dependency of FDR_OPTIONAL that was found, or none.
+function(fdr_sources out)
+    file(GLOB files CONFIGURE_DEPENDS ${ARGN})
+    foreach(none IN LISTS files)
+        if(NOT none MATCHES "^(.*)_none\\.c$")
+            continue()
+        endif()
+        set(stem "${CMAKE_MATCH_1}")
+        set(chosen "")
+        foreach(name IN LISTS FDR_OPTIONAL)
+            set(file "${stem}_${name}.c")
+            if(NOT file IN_LIST files)
+                continue()
+            endif()
+            if(name IN_LIST FDR_FEATURES AND NOT chosen)
+                set(chosen "${file}")
+            else()
+                list(REMOVE_ITEM files "${file}")
+            endif()
+        endforeach()
+        if(chosen)
+            list(REMOVE_ITEM files "${none}")
+        endif()
+    endforeach()
+    set(${out} "${files}" PARENT_SCOPE)
+endfunction()
+
+# fdr_folder(<folder> [TLS]): object library fdr_obj_<folder>. TLS: initial-exec thread-local storage, one load
+# on the record path. A folder without sources is no target.
+function(fdr_folder folder)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "TLS" "" "")
+    fdr_sources(files "${PROJECT_SOURCE_DIR}/${folder}/*.c")
+    if(NOT files)
+        return()
+    endif()
+    add_library(fdr_obj_${folder} OBJECT ${files})
+    set_target_properties(fdr_obj_${folder} PROPERTIES
+        C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+    target_link_libraries(fdr_obj_${folder} PRIVATE fdr_flags)
+    # Messages name files as the repository does.
+    target_compile_options(fdr_obj_${folder} PRIVATE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+    if(arg_TLS)
+        target_compile_options(fdr_obj_${folder} PRIVATE -ftls-model=initial-exec)
+    endif()
+endfunction()
+
+# fdr_objects(<out> <folder>...): the object files of the folders that have any.
+function(fdr_objects out)
+    set(objects "")
+    foreach(folder IN LISTS ARGN)
+        if(TARGET fdr_obj_${folder})
+            list(APPEND objects $<TARGET_OBJECTS:fdr_obj_${folder}>)
+        endif()
+    endforeach()
+    set(${out} "${objects}" PARENT_SCOPE)
+endfunction()
+
+# Properties every shared library of ours has.
+function(fdr_shared target output export map)
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${output} EXPORT_NAME ${export}
+        VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+        LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
+        LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/${map}"
+        INSTALL_RPATH "$ORIGIN")
+    target_link_options(${target} PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/${map}" -Wl,--as-needed)
+    if(NOT FDR_SANITIZE AND NOT FDR_FUZZ)
+        target_link_options(${target} PRIVATE -Wl,--no-undefined)
+    endif()
+    target_include_directories(${target} INTERFACE
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    add_library(fdr::${export} ALIAS ${target})
+endfunction()
+
+function(fdr_static target output export)
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${output} EXPORT_NAME ${export} ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+    target_include_directories(${target} INTERFACE
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    add_library(fdr::${export} ALIAS ${target})
+endfunction()
+
+# fdr_library(<name> FOLDERS ... [SUPPORT ...] LINK ... [LINK_OPTIONS ...]): lib<name>.so and lib<name>.a, exported as
+# fdr::<name> and fdr::<name>_static without a leading "fdr-". Of the SUPPORT folders the shared library takes only
+# the objects it refers to, so that it does not depend on what the others need.
+function(fdr_library name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FOLDERS;SUPPORT;LINK;LINK_OPTIONS")
+    fdr_objects(objects ${arg_FOLDERS})
+    fdr_objects(support ${arg_SUPPORT})
+    if(NOT objects)
+        message(STATUS "fdr: lib${name} has no sources yet")
+        return()
+    endif()
+    string(REGEX REPLACE "^fdr-" "" export "${name}")
+    add_library(fdr_${export}_shared SHARED ${objects})
+    fdr_shared(fdr_${export}_shared ${name} ${export} lib${name}.map)
+    target_link_options(fdr_${export}_shared PRIVATE ${arg_LINK_OPTIONS})
+    if(support)
+        add_library(fdr_${export}_support STATIC ${support})
+        set_target_properties(fdr_${export}_support PROPERTIES LINKER_LANGUAGE C)
+        target_link_libraries(fdr_${export}_shared PRIVATE $<BUILD_INTERFACE:fdr_${export}_support>)
+    endif()
+    target_link_libraries(fdr_${export}_shared PRIVATE $<BUILD_INTERFACE:fdr_flags> ${arg_LINK})
+
+    add_library(fdr_${export}_archive STATIC ${objects} ${support})
+    fdr_static(fdr_${export}_archive ${name} ${export}_static)
+    target_link_libraries(fdr_${export}_archive PRIVATE $<BUILD_INTERFACE:fdr_flags> ${arg_LINK})
+    foreach(target fdr_${export}_shared fdr_${export}_archive)
+        set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+    endforeach()
+endfunction()
+
+# fdr_adapter(<name>): libfdr-<name> from adapters/<name>*.c. Linking fdr::instrument also turns on the compiler's
+# hooks for the consumer's own sources.
+function(fdr_adapter name)
+    fdr_sources(files "${PROJECT_SOURCE_DIR}/adapters/${name}*.c")
+    if(NOT files OR NOT TARGET fdr_fdr_shared)
+        return()
+    endif()
+    add_library(fdr_obj_adapter_${name} OBJECT ${files})
+    set_target_properties(fdr_obj_adapter_${name} PROPERTIES
+        C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+    target_link_libraries(fdr_obj_adapter_${name} PRIVATE fdr_flags)
+    target_compile_options(fdr_obj_adapter_${name} PRIVATE -ftls-model=initial-exec)
+
+    add_library(fdr_${name}_shared SHARED $<TARGET_OBJECTS:fdr_obj_adapter_${name}>)
+    fdr_shared(fdr_${name}_shared fdr-${name} ${name} libfdr-${name}.map)
+    target_link_options(fdr_${name}_shared PRIVATE -Wl,-z,now -Wl,-z,nodelete)
+    target_link_libraries(fdr_${name}_shared PRIVATE $<BUILD_INTERFACE:fdr_flags> PUBLIC fdr_fdr_shared)
+
+    add_library(fdr_${name}_archive STATIC $<TARGET_OBJECTS:fdr_obj_adapter_${name}>)
+    fdr_static(fdr_${name}_archive fdr-${name} ${name}_static)
+    target_link_libraries(fdr_${name}_archive PRIVATE $<BUILD_INTERFACE:fdr_flags> PUBLIC fdr_fdr_archive)
+    foreach(target fdr_${name}_shared fdr_${name}_archive)
+        set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+        if(name STREQUAL "instrument")
+            target_compile_options(${target} INTERFACE -finstrument-functions)
+        endif()
+    endforeach()
+endfunction()
+
+# The fdr command, on the two shared libraries as any other program would be.
+function(fdr_command)
+    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/*.c")
+    if(NOT files OR FDR_FUZZ)
+        return()
+    endif()
+    foreach(need JANSSON ZSTD)
+        if(NOT FDR_${need}_FOUND)
+            message(WARNING "fdr: the command is not built, it needs jansson and libzstd")
+            return()
+        endif()
+    endforeach()
+    add_executable(fdr_command ${files})
+    set_target_properties(fdr_command PROPERTIES
+        OUTPUT_NAME fdr C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden
+        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+    file(RELATIVE_PATH up "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+    set_target_properties(fdr_command PROPERTIES INSTALL_RPATH "$ORIGIN/${up}")
+    target_link_libraries(fdr_command PRIVATE fdr_flags PkgConfig::FDR_JANSSON PkgConfig::FDR_ZSTD Threads::Threads m)
+    foreach(library fdr_fdr_shared fdr_reader_shared)
+        if(TARGET ${library})
+            target_link_libraries(fdr_command PRIVATE ${library})
+        endif()
+    endforeach()
+endfunction()

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* Chrome trace JSON, for chrome://tracing, Perfetto and Speedscope.
+ *
+ * Calls are B/E pairs, not X events: file order then says which of two calls in the same nanosecond is the outer
+ * one. Times are microseconds with three decimals on the first recording's own time line, so a time in the viewer
+ * is the time that `fdr dump` shows. A thread is a location: its tid here is location id + 1 (0 means "idle" to
+ * viewers), the real tid stands in its name. */
+#include <fdr/reader.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert/text.h"
+
+struct process {
+    struct fdr_file *file;
+    const struct fdr_file_info *info;
+    struct fdr_text *out;
+    uint64_t pid;
+    uint64_t shift_ns; /* added to every time: puts several hosts on one line */
+    bool *first;       /* no event was written yet */
+};
+
+static const char *const operations[] = {"Barrier",   "Bcast",     "Reduce",     "Allreduce", "Alltoall",
+                                         "Alltoallv", "Allgather", "Allgatherv", "Gather",    "Gatherv",
+                                         "Scatter",   "Scatterv",  "Scan"};
+
+static void begin(const struct process *p, char phase, uint32_t location)
+{
+    struct fdr_text *out = p->out;
+    fdr_text_string(out, *p->first ? "\n{\"ph\":\"" : ",\n{\"ph\":\"");
+    *p->first = false;
+    fdr_text_bytes(out, &phase, 1);
+    fdr_text_string(out, "\",\"pid\":");
+    fdr_text_u64(out, p->pid);
+    fdr_text_string(out, ",\"tid\":");
+    fdr_text_u64(out, (uint64_t)location + 1);
+}
+
+static void at(const struct process *p, uint64_t time_ns)
+{
+    uint64_t ns = time_ns + p->shift_ns;
+    char decimals[4] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10), (char)('0' + ns % 10)};
+    fdr_text_string(p->out, ",\"ts\":");
+    fdr_text_u64(p->out, ns / 1000);
+    fdr_text_bytes(p->out, decimals, 4);
+}
+
+static void named(const struct process *p, const char *name)
+{
+    fdr_text_string(p->out, ",\"name\":");
+    fdr_text_json(p->out, name);
+}
+
+static void argument(const struct process *p, const char *before, const char *name)
+{
+    fdr_text_string(p->out, before);
+    fdr_text_json(p->out, name);
+    fdr_text_string(p->out, ":");
+}
+
+/* type: 0 u64, 1 i64, 2 f64; 3, 4, 5 the same at 32 bits, widened when recorded */
+static void value(const struct process *p, uint32_t type, uint64_t bits)
+{
+    double real;
+    memcpy(&real, &bits, sizeof real);
+    if (type == 2 || type == 5)
+        fdr_text_f64(p->out, real);
+    else if (type == 1 || type == 4)
+        fdr_text_i64(p->out, (int64_t)bits);
+    else
+        fdr_text_u64(p->out, bits);
+}
+
+static void metadata(const struct process *p, const char *what, uint32_t location, const char *text)
+{
+    begin(p, 'M', location);
+    named(p, what);
+    argument(p, ",\"args\":{", "name");
+    fdr_text_json(p->out, text);
+    fdr_text_string(p->out, "}}");
+}
+
+static void describe(const struct process *p)
+{
+    char text[700];
+    const char *exe = strrchr(p->info->exe, '/');
+    exe = exe ? exe + 1 : p->info->exe;
+    if (p->info->rank >= 0)
+        snprintf(text, sizeof text, "rank %d: %s (pid %u)", p->info->rank, exe, p->info->pid);
+    else
+        snprintf(text, sizeof text, "%s (pid %u)", exe, p->info->pid);
+    metadata(p, "process_name", 0, text);
+    for (size_t i = 0; i < fdr_location_count(p->file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(p->file, i);
+        snprintf(text, sizeof text, "%s (tid %u)", l->name[0] ? l->name : "thread", l->tid);
+        metadata(p, "thread_name", l->id, text);
+    }
+}
+
+static void edge(const struct process *p, const struct fdr_read_event *e)
+{
+    begin(p, e->kind == FDR_ENTER ? 'B' : 'E', e->location);
+    at(p, e->time_ns);
+    if (e->kind == FDR_ENTER)
+        named(p, e->reduced ? "[reduced]" : fdr_definition(p->file, FDR_REGION_DEFINITION, e->id)->name);
+    if (e->repaired) fdr_text_string(p->out, ",\"args\":{\"repaired\":1}");
+    fdr_text_string(p->out, "}");
+}
+
+static void instant(const struct process *p, const struct fdr_read_event *e, const char *name)
+{
+    begin(p, 'i', e->location);
+    at(p, e->time_ns);
+    fdr_text_string(p->out, ",\"s\":\"t\"");
+    named(p, name);
+}
+
+static void arguments(const struct process *p, const struct fdr_read_event *e, const char *const *names,
+                      const uint8_t *types, uint32_t count)
+{
+    const char *before = ",\"args\":{";
+    for (uint32_t i = 0; i < count && i < e->field_count && i < 16; i++) {
+        argument(p, before, names[i]);
+        value(p, types[i], e->field[i]);
+        before = ",";
+    }
+    fdr_text_string(p->out,
+                    strcmp(before, ",") == 0 ? "}}" : "}"); /* with arguments there are two to close */
+}
+
+static void counter(const struct process *p, const struct fdr_read_event *e)
+{
+    const struct fdr_definition *d = fdr_definition(p->file, FDR_METRIC_DEFINITION, e->id);
+    begin(p, 'C', e->location);
+    at(p, e->time_ns);
+    fdr_text_string(p->out, ",\"id\":"); /* a track of its own for each location */
+    fdr_text_u64(p->out, (uint64_t)e->location + 1);
+    named(p, d->name);
+    argument(p, ",\"args\":{", d->file[0] ? d->file : "value");
+    value(p, d->value_type, e->field[0]);
+    fdr_text_string(p->out, "}}");
+}
+
+static void collective(const struct process *p, const struct fdr_read_event *e)
+{
+    static const char *const names[] = {"comm", "root", "sent", "received"};
+    static const uint8_t types[] = {0, 1, 0, 0};
+    const size_t count = sizeof operations / sizeof operations[0];
+    char name[64];
+    const char *operation = e->id >= 10 && e->id - 10 < count ? operations[e->id - 10] : "collective";
+    snprintf(name, sizeof name, "%s %s", operation, e->kind == FDR_COLL_BEGIN ? "begin" : "end");
+    instant(p, e, name);
+    arguments(p, e, names, types, e->kind == FDR_COLL_END ? 4 : 0);
+}
+
+static void message(const struct process *p, const struct fdr_read_event *e)
+{
+    static const char *const names[] = {"peer", "tag", "comm", "bytes"};
+    static const uint8_t types[] = {0, 1, 0, 0};
+    instant(p, e, e->kind == FDR_SEND ? "send" : "recv");
+    arguments(p, e, names, types, 4);
+}
+
+static void marker(const struct process *p, const struct fdr_read_event *e)
+{
+    static const char *const names[] = {"value"};
+    static const uint8_t types[] = {0};
+    instant(p, e, fdr_definition(p->file, FDR_MARKER_DEFINITION, e->id)->name);
+    arguments(p, e, names, types, 1);
+}
+
+static void user_event(const struct process *p, const struct fdr_read_event *e)
+{
+    const struct fdr_definition *d = fdr_definition(p->file, FDR_EVENT_DEFINITION, e->id);
+    instant(p, e, d->name);
+    arguments(p, e, d->field_name, d->field_type, d->field_count);
+}
+
+static void sample(const struct process *p, const struct fdr_read_event *e)
+{
+    instant(p, e, "sample");
+    fdr_text_string(p->out, "}");
+}
+
+static void event(const struct process *p, const struct fdr_read_event *e)
+{
+    switch (e->kind) {
+    case FDR_ENTER:
+    case FDR_LEAVE: edge(p, e); break;
+    case FDR_SEND:
+    case FDR_RECV: message(p, e); break;
+    case FDR_COLL_BEGIN:
+    case FDR_COLL_END: collective(p, e); break;
+    case FDR_METRIC: counter(p, e); break;
+    case FDR_MARKER: marker(p, e); break;
+    case FDR_EVENT: user_event(p, e); break;
+    default: sample(p, e); break;
+    }
+}
+
+static int process(const struct process *p, const struct fdr_select *select)
+{
+    struct fdr_read_event e;
+    struct fdr_iter *iter = fdr_iter_open(p->file, select);
+    if (!iter) return -ENOMEM;
+    describe(p);
+    while (!p->out->error && fdr_iter_next(iter, &e)) event(p, &e);
+    fdr_iter_close(iter);
+    return 0;
+}
+
+/* The process id of a recording, or its place among the files where two share one. */
+static uint64_t pid_of(struct fdr_file *const *files, size_t count, size_t index)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (fdr_file_info(files[i])->pid == fdr_file_info(files[j])->pid) return index + 1;
+    return fdr_file_info(files[index])->pid;
+}
+
+/* CLOCK_MONOTONIC is one line within a host only; between hosts the wall clocks are all there is. */
+static uint64_t shift_of(const struct fdr_file_info *first, const struct fdr_file_info *info)
+{
+    if (strcmp(first->host, info->host) == 0) return 0;
+    return (uint64_t)(info->realtime_offset_ns - first->realtime_offset_ns);
+}
+
+int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
+                      const char *out_path)
+{
+    struct fdr_text *out;
+    bool first = true;
+    int status = fdr_text_open(&out, out_path);
+    if (status != 0) return status;
+    fdr_text_string(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    for (size_t i = 0; i < count && status == 0; i++) {
+        const struct fdr_file_info *info = fdr_file_info(files[i]);
+        struct process p = {
+            files[i], info, out, pid_of(files, count, i), shift_of(fdr_file_info(files[0]), info), &first};
+        status = process(&p, select);
+    }
+    fdr_text_string(out, "\n]}\n");
+    int closed = fdr_text_close(out);
+    return status ? status : closed;
+}

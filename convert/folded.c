@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* Folded stacks: "main;solve;kernel 12345", one line a call path, the number being the path's exclusive time in ns,
+ * summed over locations and files. Input of flame graph tools. Open calls count up to the newest event of their
+ * location; an ancestor that is no longer held is the frame "[reduced]". */
+#include <fdr/reader.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert/text.h"
+
+#define NO_NODE UINT32_MAX
+
+struct node {
+    const char *name;
+    uint32_t parent, child, sibling; /* child: the one asked for last, siblings behind it */
+    uint64_t exclusive_ns;
+};
+struct frame {
+    uint32_t node;
+    uint64_t enter_ns, children_ns;
+};
+struct fold {
+    struct fdr_file *file;
+    struct node *nodes; /* [0] is the root, above every outermost call */
+    size_t count, capacity;
+    struct frame *stack; /* [0] belongs to the root */
+    size_t depth, stack_capacity;
+    uint32_t location;
+};
+
+/* Doubles. NULL: no memory, and the old array stays as it is. */
+static void *grown(void *array, size_t *capacity, size_t bytes)
+{
+    size_t more = *capacity ? *capacity * 2 : 256;
+    void *bigger = realloc(array, more * bytes);
+    if (bigger) *capacity = more;
+    return bigger;
+}
+
+static bool room_for_node(struct fold *f)
+{
+    if (f->count < f->capacity) return true;
+    struct node *nodes = grown(f->nodes, &f->capacity, sizeof *nodes);
+    if (nodes) f->nodes = nodes;
+    return nodes != NULL;
+}
+
+static bool room_for_frame(struct fold *f, size_t depth)
+{
+    if (depth < f->stack_capacity) return true;
+    struct frame *stack = grown(f->stack, &f->stack_capacity, sizeof *stack);
+    if (stack) f->stack = stack;
+    return stack != NULL;
+}
+
+static uint32_t new_node(struct fold *f, uint32_t parent, const char *name)
+{
+    if (!room_for_node(f)) return NO_NODE;
+    uint32_t id = (uint32_t)f->count++;
+    uint32_t sibling = parent == NO_NODE ? NO_NODE : f->nodes[parent].child;
+    f->nodes[id] = (struct node){name, parent, NO_NODE, sibling, 0};
+    if (parent != NO_NODE) f->nodes[parent].child = id;
+    return id;
+}
+
+/* The child of that name, moved to the front of its siblings: loops ask for the same few again and again. Within one
+ * file equal names of a region are one pointer; overloads and files meet by comparing text. */
+static uint32_t child_of(struct fold *f, uint32_t parent, const char *name)
+{
+    uint32_t *link = &f->nodes[parent].child;
+    for (uint32_t id = *link; id != NO_NODE; link = &f->nodes[id].sibling, id = *link) {
+        struct node *n = &f->nodes[id];
+        if (n->name != name && strcmp(n->name, name) != 0) continue;
+        *link = n->sibling;
+        n->sibling = f->nodes[parent].child;
+        f->nodes[parent].child = id;
+        return id;
+    }
+    return new_node(f, parent, name);
+}
+
+static bool push(struct fold *f, const struct fdr_read_event *e)
+{
+    const char *name = e->reduced ? "[reduced]" : fdr_definition(f->file, FDR_REGION_DEFINITION, e->id)->name;
+    uint32_t node = child_of(f, f->stack[f->depth].node, name);
+    if (node == NO_NODE || !room_for_frame(f, f->depth + 1)) return false;
+    f->stack[++f->depth] = (struct frame){node, e->time_ns, 0};
+    return true;
+}
+
+static void pop(struct fold *f, const struct fdr_read_event *e)
+{
+    if (f->depth == 0) return;
+    struct frame *top = &f->stack[f->depth--];
+    uint64_t inclusive = e->time_ns > top->enter_ns ? e->time_ns - top->enter_ns : 0;
+    f->nodes[top->node].exclusive_ns += inclusive > top->children_ns ? inclusive - top->children_ns : 0;
+    f->stack[f->depth].children_ns += inclusive;
+}
+
+static int fold_file(struct fold *f, const struct fdr_select *select)
+{
+    struct fdr_select calls = select ? *select : (struct fdr_select){0};
+    struct fdr_read_event e;
+    calls.classes = 1u << FDR_IN_REGION;
+    calls.one_location_after_another = true;
+    struct fdr_iter *iter = fdr_iter_open(f->file, &calls);
+    bool good = iter != NULL;
+    f->depth = 0;
+    f->location = UINT32_MAX;
+    while (good && fdr_iter_next(iter, &e)) {
+        if (e.location != f->location) f->depth = 0;
+        f->location = e.location;
+        if (e.kind == FDR_ENTER)
+            good = push(f, &e);
+        else if (e.kind == FDR_LEAVE)
+            pop(f, &e);
+    }
+    if (iter) fdr_iter_close(iter);
+    return good ? 0 : -ENOMEM;
+}
+
+/* A frame's name; ';' separates frames and a line ends a stack, so neither may stand in it. */
+static void frame_name(struct fdr_text *out, const char *name)
+{
+    for (; *name; name++) {
+        char c = *name == ';' ? ':' : (unsigned char)*name < 0x20 ? ' ' : *name;
+        fdr_text_bytes(out, &c, 1);
+    }
+}
+
+/* path: room for one node number per node */
+static void write_line(struct fold *f, struct fdr_text *out, uint32_t leaf, uint32_t *path)
+{
+    size_t count = 0;
+    for (uint32_t id = leaf; id != 0; id = f->nodes[id].parent) path[count++] = id;
+    while (count > 0) {
+        frame_name(out, f->nodes[path[--count]].name);
+        if (count > 0) fdr_text_bytes(out, ";", 1);
+    }
+    fdr_text_bytes(out, " ", 1);
+    fdr_text_u64(out, f->nodes[leaf].exclusive_ns);
+    fdr_text_bytes(out, "\n", 1);
+}
+
+static int write_lines(struct fold *f, const char *out_path)
+{
+    struct fdr_text *out;
+    int status = fdr_text_open(&out, out_path);
+    if (status != 0) return status;
+    uint32_t *path = malloc(f->count * sizeof *path);
+    for (uint32_t id = 1; path && id < f->count; id++)
+        if (f->nodes[id].exclusive_ns > 0) write_line(f, out, id, path);
+    status = path ? 0 : -ENOMEM;
+    free(path);
+    int closed = fdr_text_close(out);
+    return status ? status : closed;
+}
+
+int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
+                      const char *out_path)
+{
+    struct fold f = {0};
+    int status = -ENOMEM;
+    if (new_node(&f, NO_NODE, "") == 0 && room_for_frame(&f, 0)) {
+        f.stack[0] = (struct frame){0, 0, 0};
+        status = 0;
+    }
+    for (size_t i = 0; i < count && status == 0; i++) {
+        f.file = files[i];
+        status = fold_file(&f, select);
+    }
+    if (status == 0) status = write_lines(&f, out_path);
+    free(f.nodes);
+    free(f.stack);
+    return status;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "convert/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void flush(struct fdr_text *text)
+{
+    size_t done = 0;
+    while (done < text->used && !text->error) {
+        ssize_t n = write(text->fd, text->buffer + done, text->used - done);
+        if (n >= 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            text->error = errno;
+    }
+    text->used = 0;
+}
+
+int fdr_text_open(struct fdr_text **text, const char *path)
+{
+    struct fdr_text *t = malloc(sizeof *t);
+    if (!t) return -ENOMEM;
+    t->error = 0;
+    t->used = 0;
+    t->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (t->fd < 0) {
+        int error = errno;
+        free(t);
+        return -error;
+    }
+    *text = t;
+    return 0;
+}
+
+int fdr_text_close(struct fdr_text *text)
+{
+    flush(text);
+    if (close(text->fd) != 0 && !text->error) text->error = errno;
+    int error = text->error;
+    free(text);
+    return -error;
+}
+
+void fdr_text_bytes(struct fdr_text *text, const char *bytes, size_t count)
+{
+    while (count > 0) {
+        if (text->used == FDR_TEXT_BYTES) flush(text);
+        size_t part = FDR_TEXT_BYTES - text->used;
+        if (part > count) part = count;
+        memcpy(text->buffer + text->used, bytes, part);
+        text->used += part;
+        bytes += part;
+        count -= part;
+    }
+}
+
+void fdr_text_string(struct fdr_text *text, const char *string)
+{
+    fdr_text_bytes(text, string, strlen(string));
+}
+
+void fdr_text_u64(struct fdr_text *text, uint64_t value)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    fdr_text_bytes(text, digits + at, sizeof digits - at);
+}
+
+void fdr_text_i64(struct fdr_text *text, int64_t value)
+{
+    if (value < 0) fdr_text_bytes(text, "-", 1);
+    fdr_text_u64(text, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+void fdr_text_f64(struct fdr_text *text, double value)
+{
+    char digits[40];
+    if (!isfinite(value)) {
+        fdr_text_string(text, "null");
+        return;
+    }
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value) break;
+    }
+    fdr_text_string(text, digits);
+}
+
+/* Length of the well-formed UTF-8 sequence at s, 0 if there is none (overlong forms and surrogates are none). */
+static size_t sequence(const unsigned char *s)
+{
+    if (s[0] < 0x80) return 1;
+    size_t count = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
+    for (size_t i = 1; i < count; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if (s[0] == 0xe0 && s[1] < 0xa0) return 0;
+    if (s[0] == 0xed && s[1] > 0x9f) return 0;
+    if (s[0] == 0xf0 && s[1] < 0x90) return 0;
+    if (s[0] == 0xf4 && s[1] > 0x8f) return 0;
+    return count;
+}
+
+static void escaped(struct fdr_text *text, unsigned char c)
+{
+    char code[8];
+    if (c == '"' || c == '\\')
+        snprintf(code, sizeof code, "\\%c", c);
+    else
+        snprintf(code, sizeof code, "\\u%04x", c);
+    fdr_text_string(text, code);
+}
+
+void fdr_text_json(struct fdr_text *text, const char *string)
+{
+    const unsigned char *s = (const unsigned char *)string;
+    fdr_text_bytes(text, "\"", 1);
+    while (*s) {
+        size_t count = sequence(s);
+        if (count == 0)
+            fdr_text_string(text, "\xef\xbf\xbd");
+        else if (count == 1 && (*s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7f))
+            escaped(text, *s);
+        else
+            fdr_text_bytes(text, (const char *)s, count);
+        s += count ? count : 1;
+    }
+    fdr_text_bytes(text, "\"", 1);
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/* The arena: the one memory image of a recording. What is written here while the program runs is,
+ * byte for byte, what a snapshot, a crash file and the file left after SIGKILL contain.
+ *
+ *   0                superblock (4096 bytes)
+ *   bins_off ..      bins, bin_bytes each, handed out upwards
+ *   .. arena_bytes   meta blocks (definitions, locations, levels, partitions, totals), handed out downwards
+ *   arena_bytes ..   only in snapshots: the tail (struct fdr_tail), at most 64 KiB
+ *
+ * All integers are little-endian and of fixed width. Positions are byte offsets from the start of the
+ * arena (`off`, 0 = none); never pointers. A reader trusts none of it. docs/FORMAT.md is the specification.
+ *
+ * Words: a *tick* is the unit of the location's clock (TSC ticks, or ns); a *stored tick* is a tick
+ * shifted right by `shift` (FDR_RESOLUTION). Every time below is a stored tick unless it says otherwise. */
+#ifndef FDR_FORMAT_ARENA_H
+#define FDR_FORMAT_ARENA_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#define FDR_ARENA_MAGIC "FDRAREN1"
+#define FDR_FORMAT_VERSION 1u
+#define FDR_SUPERBLOCK_BYTES 4096u
+#define FDR_META_ALIGN 64u        /* every meta block starts at a multiple of this */
+#define FDR_BIN_MIN_BYTES 512u
+#define FDR_BIN_MAX_BYTES 65536u
+#define FDR_TAIL_MAX_BYTES 65536u
+
+/* ---- kinds of meta blocks; each starts with struct fdr_meta_head, so a scan finds them ---- */
+#define FDR_META_MAGIC 0x4d524446u /* "FDRM" */
+enum fdr_meta_kind {
+    FDR_META_DEFS = 1,  /* definitions, a chain */
+    FDR_META_LOCATION,  /* struct fdr_location */
+    FDR_META_LEVELS,    /* FDR_LEVELS_PER_BLOCK levels of one location */
+    FDR_META_PART,      /* struct fdr_part */
+    FDR_META_ROWS,      /* slab of totals rows and histograms of one location */
+    FDR_META_ROWTABLE,  /* hash table region -> row of one location */
+    FDR_META_TABLE,     /* an encoder's prediction table: not needed to read */
+    FDR_META_REDUCTIONS,/* struct fdr_reductions_block of one location */
+    FDR_META_POINTS,    /* struct fdr_level_points */
+    FDR_META_FROZEN,    /* struct fdr_frozen of a location that stopped storing */
+    FDR_META_FREE       /* given back, may be used again */
+};
+struct fdr_meta_head {
+    uint32_t magic;
+    uint16_t kind;
+    uint16_t units_log2;  /* informative: block size is 64 << units_log2, or see `bytes` */
+    uint32_t bytes;       /* whole block, head included, a multiple of FDR_META_ALIGN */
+    uint32_t location;    /* location id, or UINT32_MAX */
+};
+static_assert(sizeof(struct fdr_meta_head) == 16, "meta head");
+
+/* ---- superblock ---- */
+enum fdr_state { FDR_STATE_RECORDING = 1, FDR_STATE_FINALIZED = 2, FDR_STATE_CRASHED = 3 };
+enum fdr_clock_kind { FDR_CLOCK_TSC = 0, FDR_CLOCK_NS = 1 };
+
+/* One reading of all clocks at once. */
+struct fdr_clock_pair {
+    uint64_t tick;          /* full ticks, not shifted */
+    uint64_t monotonic_ns;
+    uint64_t realtime_ns;
+    uint64_t reserved;
+};
+static_assert(sizeof(struct fdr_clock_pair) == 32, "clock pair");
+
+struct fdr_superblock {
+    char magic[8];
+    uint32_t format_version;
+    uint32_t header_bytes;      /* FDR_SUPERBLOCK_BYTES */
+    uint64_t arena_bytes;
+    uint64_t bins_off;          /* first bin */
+    uint32_t bin_bytes;         /* power of two, 512 .. 65536 */
+    uint32_t bins_total;        /* how many bins would fit between bins_off and arena_bytes */
+    uint64_t virgin;            /* atomic {hi:32, lo:32}: bins [0,lo) were handed out at least once,
+                                   64-byte units [hi, arena_bytes/64) are meta; both from bins_off/64 resp. 0 */
+    uint64_t free_stack;        /* atomic {tag:32, bin index + 1:32}: bins given back; informative */
+    uint32_t free_bins;         /* atomic: bins on the free stack; informative */
+    uint32_t state;             /* enum fdr_state */
+    uint32_t clock_kind;        /* enum fdr_clock_kind */
+    uint32_t shift;             /* resolution: stored tick = tick >> shift */
+    uint64_t ticks_per_second;  /* calibrated at start; 10^9 for FDR_CLOCK_NS */
+    struct fdr_clock_pair clock_start;
+    struct fdr_clock_pair clock_last;   /* taken at every snapshot and at finalize */
+    uint32_t location_first;    /* off of the newest location; they chain by `next` */
+    uint32_t location_count;    /* atomic; also the next id */
+    uint32_t defs_first;        /* off of the first definition block */
+    uint32_t defs_last;
+    uint32_t def_count[16];     /* definitions by enum fdr_def_kind; also the next id of the kind */
+    uint32_t pid;
+    int32_t rank;               /* -1: unknown */
+    uint64_t created_realtime_ns;
+    uint64_t process_start_time; /* /proc/self/stat field 22: tells a reused pid */
+    /* counters of the whole recording that belong to no location; atomic, relaxed */
+    uint64_t lost_locations;    /* threads that found no room to attach */
+    uint64_t lost_unattached;   /* events of such threads */
+    uint64_t lost_definitions;  /* definitions that found no room; their events name the rest region */
+    uint64_t snapshots_taken;
+    uint32_t strategy;          /* enum fdr_strategy */
+    uint32_t band_edge_count;   /* 3 */
+    uint64_t band_edge[3];      /* durations in stored ticks: band of d = number of edges <= d */
+    uint32_t reason_kind;
+    uint32_t cause_signal;      /* crash: signal number, else 0 */
+    int32_t cause_code;
+    uint32_t cause_tid;
+    uint64_t cause_addr;
+    uint64_t cause_tick;        /* full ticks */
+    uint64_t snapshot_number;   /* in a snapshot: its number from 1; in a live arena: 0 */
+    uint64_t dropped_bins;      /* in a snapshot: bins revoked under the copy */
+    uint32_t build_id_bytes;
+    uint8_t build_id[36];
+    char host[64];
+    char exe[512];
+    char reason[256];           /* why this snapshot was taken */
+    char config[1024];          /* the configuration as text: NAME=VALUE lines */
+};
+static_assert(sizeof(struct fdr_superblock) <= FDR_SUPERBLOCK_BYTES, "superblock");
+
+/* ---- definitions: append-only; block = head, u32 used, u32 next, then records of 8-byte multiples ---- */
+enum fdr_def_kind {
+    FDR_DEF_REGION = 1, /* id, line, name, file */
+    FDR_DEF_METRIC,     /* value_type, unit in `file` */
+    FDR_DEF_MARKER,
+    FDR_DEF_COMM,       /* payload: u32 world ranks */
+    FDR_DEF_EVENT,      /* user event: fields */
+    FDR_DEF_MODULE,     /* name = path, file = build id in hex, value = load address, value2 = size */
+    FDR_DEF_COLLECTIVE  /* collective operation names */
+};
+struct fdr_defs_block {
+    struct fdr_meta_head head;
+    uint32_t used;      /* atomic, release: bytes of complete records that follow this struct */
+    uint32_t next;      /* off of the next block */
+    uint64_t reserved;
+};
+static_assert(sizeof(struct fdr_defs_block) == 32, "defs block");
+/* Followed by name, NUL, file, NUL, then (8-aligned) `payload_bytes` of payload, then padding to 8. */
+struct fdr_def {
+    uint32_t bytes;         /* whole record, a multiple of 8 */
+    uint16_t kind;
+    uint16_t flags;         /* FDR_REGION_* */
+    uint32_t id;
+    uint32_t line;
+    uint64_t value;         /* region: code address or 0; module: load bias; metric: enum fdr_value_type */
+    uint64_t value2;        /* region: module id + 1 (with an address); module: size in memory */
+    uint16_t name_bytes;    /* without NUL */
+    uint16_t file_bytes;
+    uint32_t payload_bytes;
+    uint32_t check;         /* fdr_check32 over the record with this field 0 */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct fdr_def) == 48, "definition");
+
+/* Payload of a user event's definition: one of these per field, `name` is an offset into the def's name
+ * area behind the file's NUL. See docs/FORMAT.md. */
+enum fdr_value_type { FDR_VALUE_U64 = 0, FDR_VALUE_I64 = 1, FDR_VALUE_F64 = 2 };
+struct fdr_def_field {
+    uint16_t type;      /* enum fdr_value_type */
+    uint16_t name_bytes;
+    char name[28];      /* NUL-terminated, cut at 27 */
+};
+static_assert(sizeof(struct fdr_def_field) == 32, "field definition");
+
+/* ---- event classes ---- */
+enum fdr_class {
+    FDR_CLASS_REGION = 0, FDR_CLASS_MESSAGE, FDR_CLASS_COLLECTIVE, FDR_CLASS_METRIC, FDR_CLASS_MARKER,
+    FDR_CLASS_SAMPLE, FDR_CLASS_IO, FDR_CLASS_TASK, FDR_CLASS_USER, FDR_CLASS_COUNT
+};
+#define FDR_BANDS 4
+
+/* ---- location: one thread's stream ---- */
+#define FDR_LEVELS_PER_BLOCK 16
+#define FDR_LEVEL_BLOCKS_MAX 64   /* the stack kept: at most 16 * 64 = 1024 levels */
+#define FDR_REDUCTION_LINES 48
+#define FDR_EPOCH_CUTS 16
+
+enum fdr_location_flags { FDR_LOCATION_LIVE = 1, FDR_LOCATION_LANE = 2, FDR_LOCATION_NS = 4,
+                          FDR_LOCATION_STOPPED = 8 };
+
+/* One line of the reduction ledger. Consecutive steps of the same kind on the same partition share a line. */
+struct fdr_reduction {
+    uint64_t tick;          /* of the first step */
+    uint64_t events;        /* given back */
+    uint64_t bytes;
+    uint64_t from_tick, to_tick; /* the stretch of time the given-back bins covered */
+    uint32_t steps;
+    uint8_t step;           /* enum fdr_step: 1 duration 2 depth 3 class 4 epoch 5 stop */
+    uint8_t class_;
+    uint8_t band;
+    uint8_t reason;         /* enum fdr_step_reason of policies/ */
+    uint32_t depth;
+    uint32_t closed;        /* 1: the partition is gone and its storage gate closed */
+};
+static_assert(sizeof(struct fdr_reduction) == 56, "reduction line");
+
+struct fdr_reductions_block {
+    struct fdr_meta_head head;
+    uint8_t pad[48];
+    struct fdr_reduction line[FDR_REDUCTION_LINES];
+};
+
+struct fdr_location {
+    struct fdr_meta_head head;
+    uint32_t id;
+    uint32_t next;          /* off of the location attached before this one */
+    uint32_t tid;
+    uint32_t flags;         /* atomic: enum fdr_location_flags */
+    uint32_t parent;        /* a lane: id of the location it belongs to; else UINT32_MAX */
+    uint32_t numa_node;
+    uint64_t start_tick;    /* stored ticks */
+    uint64_t end_tick;      /* 0 while live */
+    /* the owner's hot words */
+    uint64_t busy;          /* stack address of the operation under way, 0 = none */
+    uint64_t last_tick;     /* full ticks of the newest event */
+    uint32_t depth;         /* open regions on the stack that is kept: levels 1..depth */
+    uint32_t overflow;      /* open regions deeper than that */
+    uint32_t pause;         /* nested fdr_pause */
+    uint32_t level_blocks;  /* how many of levels_off[] are there */
+    uint32_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* level d (1-based) is [(d-1)/16], entry (d-1)%16 */
+    uint32_t level0_off;    /* the level of events outside any region (depth 0) */
+    uint32_t parts_first;   /* off of the newest partition; they chain by `next` */
+    uint32_t rows_table_off;/* off of the hash table (struct fdr_rowtable) */
+    uint32_t slab_off;      /* where the next totals row comes from */
+    uint32_t slab_end;
+    uint32_t rest_row_off;  /* the row that folded regions share, 0 = none */
+    /* accounts beside the per-level ones; owner writes */
+    uint64_t presented_overflow; /* calls deeper than the stack that is kept: presented, all lost */
+    uint64_t lost_overflow;
+    uint64_t clamped;       /* events whose clock stepped back */
+    uint64_t unbalanced;    /* regions closed by a leave of an outer one */
+    uint64_t stray_leaves;  /* leaves of regions that were not open */
+    uint64_t rows_folded;   /* calls accounted in the rest row */
+    uint64_t hists_dropped; /* regions without a histogram */
+    uint64_t truncated;     /* user events whose payload was cut */
+    uint64_t abandoned;     /* operations left by longjmp from a handler */
+    /* ties: events at tick tie_tick so far that carry no duration */
+    uint64_t point_tick;    /* stored tick of the newest point event */
+    uint32_t point_count;   /* how many point events had that tick */
+    uint32_t epoch;         /* number of the current epoch, from 0 */
+    uint64_t cut_tick[FDR_EPOCH_CUTS]; /* epoch e began at cut_tick[e % 16] */
+    uint64_t floor_tick;    /* records with leave <= this are given back, whatever bin still holds them (0 = none) */
+    uint32_t epoch_floor;   /* oldest epoch still held */
+    uint32_t bins_held;     /* bins of bin_bytes this location holds now */
+    uint32_t epoch_bins;    /* bins opened in the current epoch */
+    uint32_t piece_free[8]; /* off of free pieces by log2(bytes) - 9: halves of a bin not in use */
+    uint32_t reduction_count; /* lines ever begun; line n is at [n % FDR_REDUCTION_LINES] of the block */
+    uint32_t reductions_off;  /* off of struct fdr_reductions_block, 0 = none yet */
+    uint32_t reserved1;
+    uint64_t reductions_dropped_events; /* sums of lines that were overwritten or found no block */
+    uint64_t reductions_dropped_bytes;
+    uint32_t gate_depth[FDR_BANDS]; /* calls of band b deeper than or at this are not stored; 0 = open */
+    uint32_t class_closed;  /* bit per class: storage gate closed */
+    uint32_t reserved0;
+    uint32_t frozen_off;    /* FDR_LOCATION_STOPPED: the open calls when storing stopped (struct fdr_frozen) */
+    uint32_t reserved2;
+    char name[32];
+};
+
+/* Strategy `first`: what was open when the location stopped storing. These calls count as kept; the same frames on
+ * the live stack carry FDR_LEVEL_SETTLED and do not. */
+struct fdr_frozen {
+    struct fdr_meta_head head;
+    uint64_t tick;          /* full ticks: the moment it stopped */
+    uint32_t count;
+    uint32_t reserved;
+    struct { uint64_t enter_tick; uint32_t region, reserved; } frame[]; /* outermost first */
+};
+
+/* One calling depth of one location. Level d holds what is open at depth d, the accounts of depth d,
+ * and the partitions of calls made at depth d. */
+struct fdr_level {
+    uint64_t enter_tick;    /* full ticks; open call */
+    uint32_t region;        /* open call */
+    uint32_t row_off;       /* its totals row */
+    uint64_t child_ticks;   /* full ticks spent in its closed children */
+    uint64_t presented;     /* region class: enters at this depth */
+    uint64_t filtered;
+    uint64_t reduced_gate;  /* not stored because a reduction closed the gate */
+    uint64_t lost;
+    uint32_t part[FDR_BANDS]; /* off of the partition; 0 none yet; 1 gate closed */
+    uint64_t zero_tick;     /* stored tick of the newest zero-length call stored at this depth */
+    uint32_t zero_count;    /* how many were stored with that tick */
+    uint32_t points_off;    /* off of struct fdr_level_points (accounts and partitions of point classes) */
+    uint32_t flags;         /* FDR_LEVEL_* : of the open call */
+    uint32_t skipped;       /* calls kept out by rules that are open directly inside this one */
+    uint64_t address;       /* code address of the open call, 0 = recorded by region */
+    uint32_t reserved[6];
+};
+static_assert(sizeof(struct fdr_level) == 128, "level");
+enum fdr_level_flags {
+    FDR_LEVEL_UNTIMED = 1,  /* beyond FDR_DEPTH or paused: counted only */
+    FDR_LEVEL_SETTLED = 2,  /* already accounted: not stored when it ends, not kept while it is open */
+    FDR_LEVEL_RULED = 4     /* the region has a minimum duration of its own */
+};
+
+/* Accounts and partitions of the point classes at one depth; made when the first point event happens there. */
+struct fdr_level_points {
+    struct fdr_meta_head head;
+    struct {
+        uint64_t presented, filtered, reduced_gate, lost;
+        uint32_t part;      /* as fdr_level.part */
+        uint32_t reserved;
+    } by_class[FDR_CLASS_COUNT];
+};
+
+struct fdr_levels_block {
+    struct fdr_meta_head head;
+    uint8_t pad[48];
+    struct fdr_level level[FDR_LEVELS_PER_BLOCK];
+};
+static_assert(sizeof(struct fdr_levels_block) == 64 + 128 * FDR_LEVELS_PER_BLOCK, "levels");
+
+/* ---- partition: the time-ordered list of bins of one class x depth x band of one location ----
+ * Bins are appended at the tail and given back at the head only, so what is kept is always a suffix in time.
+ *   records ever stored = first_index(open bin) + records(open bin)
+ *   reduced             = first_index(head bin)            (all of them when the list is empty)
+ *   kept                = records of the listed bins
+ * A bin whose seq is below head_seq was given back and must not rise again. */
+struct fdr_part {
+    struct fdr_meta_head head;
+    uint64_t list_head;     /* atomic {seq:32, off:32} of the oldest bin held; off 0: empty */
+    uint32_t open_off;      /* bin being written, 0 = none */
+    uint32_t open_seq;      /* its seq; the next bin gets the next seq */
+    uint64_t total;         /* records stored in sealed bins, ever (= first_index of the next bin) */
+    uint64_t floor_tick;    /* newest leave that was given back from this partition; 0 = nothing was */
+    uint64_t last_tick;     /* encoder: leave (or time) of the newest record */
+    uint32_t table_off;     /* encoder's prediction table */
+    uint32_t next;          /* off of the location's next partition */
+    uint16_t depth;
+    uint8_t class_;
+    uint8_t band;
+    uint8_t size_log2;      /* size of the open bin; grows up to bin_bytes */
+    uint8_t flags;          /* 1: gate closed */
+    uint16_t reserved;
+    uint32_t bins;          /* bins and pieces held */
+    uint32_t bytes;         /* their sum / 512 */
+    /* encoder state of the open bin; see format/record.h */
+    uint64_t bit;           /* next bit of the payload */
+    uint64_t acc;           /* bits of the byte being filled */
+    uint64_t hash;          /* running check */
+    uint64_t limit;         /* a record may start while bit <= limit */
+    uint32_t records;       /* in the open bin */
+    uint32_t context;       /* table slot for the next record */
+    uint32_t newest;        /* table entry of the newest record */
+    uint32_t context_mask;  /* contexts - 1 of the open bin */
+};
+static_assert(sizeof(struct fdr_part) <= 192, "partition");
+
+/* ---- bins ---- */
+#define FDR_BIN_MAGIC 0x4e424446u /* "FDBN" */
+struct fdr_bin {
+    uint32_t magic;
+    uint32_t check;         /* fdr_check32 of bytes 8..47 (all that never changes while the bin is in use) */
+    uint32_t location;
+    uint32_t seq;           /* within the partition, from 1 */
+    uint16_t depth;
+    uint8_t class_;
+    uint8_t band;
+    uint8_t size_log2;      /* of this bin; 9 .. log2(bin_bytes) */
+    uint8_t flags;
+    uint16_t reserved;
+    uint32_t epoch;         /* of its birth */
+    uint32_t base_ordinal;  /* zero-length calls stored at this depth with tick base_tick before this bin */
+    uint64_t base_tick;     /* newest leave of the partition before this bin; the first gap counts from here */
+    uint64_t first_index;   /* records stored in this partition before this bin */
+    /* from here on: not covered by `check` */
+    uint64_t commit;        /* atomic: bits:20 | records:20 | check:24 (low to high) of what is complete */
+    uint32_t next;          /* off of the next bin of the partition, 0 while this is the newest */
+    uint32_t generation;    /* atomic: rises whenever the memory is given to somebody; odd while in use */
+};
+static_assert(sizeof(struct fdr_bin) == 64, "bin header");
+#define FDR_BIN_HEADER 64u
+
+#define FDR_COMMIT_BITS(c) ((uint32_t)((c) & 0xfffffu))
+#define FDR_COMMIT_RECORDS(c) ((uint32_t)((c) >> 20 & 0xfffffu))
+#define FDR_COMMIT_CHECK(c) ((uint32_t)((c) >> 40 & 0xffffffu))
+#define FDR_COMMIT(bits, records, check) \
+    ((uint64_t)(bits) | (uint64_t)(records) << 20 | (uint64_t)((check) & 0xffffffu) << 40)
+
+/* ---- exact totals ---- */
+/* One region (or metric, message kind, collective) of one location.
+ * key: id | kind << 24 (enum fdr_def_kind; messages: kind 0, id 1 send, 2 recv). */
+struct fdr_row {
+    uint32_t key;
+    uint32_t flags;         /* FDR_ROW_* */
+    uint64_t calls;         /* closed and timed; points: events */
+    uint64_t sum;           /* inclusive full ticks; messages, collectives: bytes; metrics: sum of the value type */
+    uint64_t exclusive;     /* full ticks */
+    uint64_t min, max;      /* full ticks; bytes; values of the value type */
+    uint64_t histogram;     /* {off:32, first bucket:8, buckets:8}; 0 = none */
+    uint64_t untimed;       /* calls counted only */
+};
+static_assert(sizeof(struct fdr_row) == 64, "totals row");
+enum fdr_row_flags {
+    FDR_ROW_NO_HISTOGRAM = 1, /* memory did not hold it */
+    FDR_ROW_GATED = 2,        /* a rule applies: look at the region's rule */
+    FDR_ROW_VALUE_SHIFT = 8,  /* bits 8..9: enum fdr_value_type of sum, min, max */
+    FDR_ROW_SEEN_SHIFT = 12   /* bits 12..31: calls a counting rule has seen, saturating */
+};
+#define FDR_ROW_KEY_REST 0x7fffffffu /* the row folded regions share */
+
+struct fdr_rows_block {
+    struct fdr_meta_head head;
+    uint8_t pad[48];
+    /* rows and histograms (arrays of u64) of 64 bytes each follow; found through the row table */
+};
+struct fdr_rowtable {
+    struct fdr_meta_head head;
+    uint32_t log2;          /* 1 << log2 slots of u32 row offs follow; open addressing, linear probing from key * 0x9E3779B1 >> (32-log2) */
+    uint32_t used;
+    uint8_t pad[40];
+};
+static_assert(sizeof(struct fdr_rowtable) == 64, "row table");
+
+/* ---- tail of a snapshot: each location's accounts after its bins were copied ---- */
+#define FDR_TAIL_MAGIC 0x4c494154u /* "TAIL" */
+struct fdr_tail {
+    uint32_t magic;
+    uint32_t count;         /* entries that follow */
+    uint64_t reserved;
+};
+struct fdr_tail_entry {
+    uint32_t location;
+    uint32_t reserved;
+    uint64_t presented;     /* all classes and depths, after */
+    uint64_t cut_tick;      /* full ticks: newest event when the open stack was copied */
+};
+static_assert(sizeof(struct fdr_tail_entry) == 24, "tail entry");
+
+enum fdr_strategy { FDR_STRATEGY_WHOLE = 0, FDR_STRATEGY_LAST = 1, FDR_STRATEGY_FIRST = 2, FDR_STRATEGY_TELESCOPE = 3 };
+enum fdr_step { FDR_STEP_DURATION = 1, FDR_STEP_DEPTH, FDR_STEP_CLASS, FDR_STEP_EPOCH, FDR_STEP_STOP };
+
+/* Multiply-and-rotate check over whole bytes; not for secrets. */
+static inline uint32_t fdr_check32(const void *bytes, uint32_t count)
+{
+    const uint8_t *p = (const uint8_t *)bytes;
+    uint64_t h = 0x9E3779B97F4A7C15u ^ count;
+    for (uint32_t i = 0; i < count; i++) h = (h ^ p[i]) * 0x100000001B3u + (h >> 41);
+    return (uint32_t)(h ^ h >> 32);
+}
+#endif

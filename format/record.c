@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/record.h"
+
+/* ---- codes shared by both directions (low bit first) ----
+ * length against a predicted length L:   0: equal   10: L-1   110: L+1   111 + 6 bits: the length itself
+ * number n >= 1 (gamma):                 k zeros, a one, k bits     (k = bitlen(n) - 1)
+ * candidate:                             0: first   10: second   11 + 5 bits length + low bits: the id itself
+ * value against the newest one:          0: equal   1 + 6 bits (length of the zigzag difference - 1) + low bits */
+
+enum { INITIAL_LEN = 4 };
+
+const uint16_t fdr_head_code[32] = {
+    0x6015, 0x5009, 0x702d, 0x0000,
+    0x5005, 0x1000, 0x600d, 0x0000,
+    0x7035, 0x6019, 0x806d, 0x0000,
+    0x0000, 0x0000, 0x0000, 0x0000,
+    0x702b, 0x6013, 0x805b, 0x0000,
+    0x600b, 0x5003, 0x701b, 0x0000,
+    0x806b, 0x7033, 0x90db, 0x0000,
+    0x0000, 0x0000, 0x0000, 0x0000,
+};
+
+void fdr_encode_begin(struct fdr_part *p, struct fdr_table *table, uint32_t bin_bytes, uint32_t record_bits_max)
+{
+    uint32_t contexts = fdr_contexts(bin_bytes);
+    for (uint32_t i = 0; i < contexts; i++)
+        table->slot[i] = (uint64_t)FDR_ENTRY_EMPTY << 32 | FDR_ENTRY_EMPTY;
+    p->bit = 0;
+    p->acc = 0;
+    p->hash = FDR_HASH_SEED;
+    p->records = 0;
+    p->context = 0;
+    p->context_mask = contexts - 1;
+    p->newest = fdr_entry(0, INITIAL_LEN, INITIAL_LEN);
+    p->limit = (uint64_t)(bin_bytes - FDR_BIN_HEADER) * 8 - record_bits_max - 64;
+}
+
+/* One record on its way: gathered bits, handed on in chunks. */
+struct writer {
+    struct fdr_part *p;
+    uint8_t *payload;
+    uint64_t value;
+    uint32_t bits;
+};
+
+static void flush(struct writer *w)
+{
+    if (w->bits) fdr_put(w->p, w->payload, w->value, w->bits);
+    w->value = 0;
+    w->bits = 0;
+}
+
+static void add(struct writer *w, uint64_t value, uint32_t bits)
+{
+    if (w->bits + bits > FDR_CHUNK_MAX) flush(w);
+    w->value |= value << w->bits;
+    w->bits += bits;
+}
+
+static void add_length(struct writer *w, uint32_t length, uint32_t predicted)
+{
+    if (length == predicted) add(w, 0, 1);
+    else if (length + 1 == predicted) add(w, 1, 2);
+    else if (length == predicted + 1) add(w, 3, 3);
+    else add(w, 7u | (uint64_t)(length & 63) << 3, 9);
+}
+
+/* The bits of v below its leading one. */
+static void add_low(struct writer *w, uint64_t v, uint32_t len)
+{
+    if (len < 2) return;
+    v &= fdr_mask(len - 1);
+    if (len - 1 > 32) {
+        add(w, v & 0xffffffffu, 32);
+        add(w, v >> 32, len - 1 - 32);
+    } else {
+        add(w, v, len - 1);
+    }
+}
+
+static void add_gamma(struct writer *w, uint32_t n)
+{
+    uint32_t k = fdr_bitlen(n) - 1;
+    add(w, 1ull << k, k + 1);
+    add_low(w, n, k + 1);
+}
+
+/* The candidate code; brings the slot up to date for `entry` and returns the entry whose lengths are the prediction. */
+static uint32_t add_candidate(struct writer *w, struct fdr_table *table, uint32_t entry)
+{
+    uint64_t slot = table->slot[w->p->context];
+    uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32), id = entry & FDR_ENTRY_EMPTY;
+    if ((first & FDR_ENTRY_EMPTY) == id) {
+        add(w, 1, 2); /* not all right, first candidate */
+        table->slot[w->p->context] = (uint64_t)second << 32 | entry;
+        return first;
+    }
+    table->slot[w->p->context] = (uint64_t)first << 32 | entry;
+    if ((second & FDR_ENTRY_EMPTY) == id) {
+        add(w, 3, 3);
+        return second;
+    }
+    uint32_t len = fdr_bitlen(id);
+    add(w, 7u | (uint64_t)len << 3, 8);
+    add_low(w, id, len);
+    return w->p->newest;
+}
+
+static void advance(struct fdr_part *p, uint32_t entry)
+{
+    p->context = fdr_context(entry & FDR_ENTRY_EMPTY, p->newest & FDR_ENTRY_EMPTY, p->context_mask + 1);
+    p->newest = entry;
+}
+
+static void add_parent(struct writer *w, const struct fdr_tie *tie)
+{
+    add(w, tie->in_tick, 1);
+    if (tie->in_tick) add_gamma(w, tie->parent + 1);
+}
+
+/* The code of a length against the predicted one, without a branch. */
+static inline uint32_t length_code(uint32_t length, uint32_t predicted, uint32_t *bits)
+{
+    uint32_t i = length - predicted + 1;
+    bool far = i > 2;
+    *bits = far ? 9 : 0x312u >> (i & 3) * 4 & 15;
+    return far ? 7u | (length & 63) << 3 : 0x301u >> (i & 3) * 4 & 15;
+}
+
+/* A foreseen region with lengths that were not: still one put where it fits. */
+static bool encode_far(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t entry, uint64_t gap,
+                       uint64_t duration)
+{
+    uint64_t slot = table->slot[p->context];
+    uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32);
+    bool one = ((first ^ entry) & FDR_ENTRY_EMPTY) == 0;
+    uint32_t seen = one ? first : second, lg = entry >> 20 & 63, ld = entry >> 26, bits = one ? 2 : 3, n;
+    if (((seen ^ entry) & FDR_ENTRY_EMPTY) != 0 || first == entry || lg + ld > 32) return false;
+    uint64_t head = one ? 1 : 3;
+    head |= (uint64_t)length_code(lg, seen >> 20 & 63, &n) << bits;
+    bits += n;
+    head |= (uint64_t)length_code(ld, seen >> 26, &n) << bits;
+    bits += n;
+    uint32_t ng = lg - (lg != 0), nd = ld - 1;
+    uint64_t low = (gap & fdr_mask(ng)) | (duration & fdr_mask(nd)) << ng;
+    fdr_put(p, payload, head | low << bits, bits + ng + nd);
+    table->slot[p->context] = (one ? slot & 0xffffffff00000000u : slot << 32) | entry;
+    advance(p, entry);
+    return true;
+}
+
+void fdr_encode_call_slow(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
+                          uint64_t duration, const struct fdr_tie *tie)
+{
+    struct writer w = {p, payload, 0, 0};
+    uint32_t lg = fdr_bitlen(gap), ld = fdr_bitlen(duration), entry = fdr_entry(id, lg, ld);
+    if (duration && encode_far(p, table, payload, entry, gap, duration)) return;
+    if ((uint32_t)table->slot[p->context] == entry) {
+        add(&w, 0, 1);
+    } else {
+        uint32_t seen = add_candidate(&w, table, entry);
+        add_length(&w, lg, seen >> 20 & 63);
+        add_length(&w, ld, seen >> 26);
+    }
+    add_low(&w, gap, lg);
+    add_low(&w, duration, ld);
+    if (duration == 0 && p->depth > 1) add_parent(&w, tie);
+    flush(&w);
+    advance(p, entry);
+}
+
+static void add_value(struct writer *w, uint64_t value, uint64_t newest)
+{
+    uint64_t delta = fdr_zigzag(value - newest);
+    if (!delta) {
+        add(w, 0, 1);
+        return;
+    }
+    uint32_t len = 64u - (uint32_t)__builtin_clzll(delta);
+    add(w, 1u | (uint64_t)(len - 1) << 1, 7);
+    add_low(w, delta, len);
+}
+
+void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
+                      const struct fdr_tie *tie, const uint64_t *fields, uint32_t count, bool store_count)
+{
+    struct writer w = {p, payload, 0, 0};
+    uint32_t lg = fdr_bitlen(gap), entry = fdr_entry(id, lg, 0);
+    if (p->records == 0) memset(table->value, 0, sizeof table->value);
+    if ((uint32_t)table->t.slot[p->context] == entry) {
+        add(&w, 0, 1);
+    } else {
+        uint32_t seen = add_candidate(&w, &table->t, entry);
+        add_length(&w, lg, seen >> 20 & 63);
+    }
+    add_low(&w, gap, lg);
+    add(&w, tie->tied, 1);
+    if (tie->tied) {
+        add_parent(&w, tie);
+        add_gamma(&w, tie->sibling + 1);
+        add_gamma(&w, tie->point + 1);
+    }
+    if (store_count) add(&w, count, 5);
+    uint64_t *newest = table->value[id % FDR_VALUE_SLOTS];
+    for (uint32_t i = 0; i < count; i++) {
+        add_value(&w, fields[i], newest[i]);
+        newest[i] = fields[i];
+    }
+    flush(&w);
+    advance(p, entry);
+}
+
+/* ======================================== decoder ======================================== */
+
+bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint8_t *payload, uint32_t payload_bytes)
+{
+    uint64_t commit = h->commit;
+    d->payload = payload;
+    d->bits = FDR_COMMIT_BITS(commit);
+    d->records = FDR_COMMIT_RECORDS(commit);
+    d->check = FDR_COMMIT_CHECK(commit);
+    d->depth = h->depth;
+    d->class_ = h->class_;
+    d->contexts = fdr_contexts(1u << h->size_log2);
+    d->bit = d->done = d->ctx1 = d->ctx2 = 0;
+    d->len_gap = d->len_duration = INITIAL_LEN;
+    d->last = h->base_tick;
+    d->hash = FDR_HASH_SEED;
+    d->pending = 0;
+    d->pending_bits = 0;
+    d->zero_tick = h->base_tick;
+    d->zero_count = h->base_ordinal;
+    d->bad = false;
+    d->field_count = 0;
+    for (uint32_t i = 0; i < d->contexts; i++)
+        d->table.t.slot[i] = (uint64_t)FDR_ENTRY_EMPTY << 32 | FDR_ENTRY_EMPTY;
+    if (h->class_ != FDR_CLASS_REGION) memset(d->table.value, 0, sizeof d->table.value);
+    /* 8 bytes of slack: every load stays inside the payload */
+    if (payload_bytes < 16 || d->bits > (payload_bytes - 8) * 8 || d->records > d->bits) return !(d->bad = true);
+    return true;
+}
+
+static inline uint64_t peek(const struct fdr_decoder *d)
+{
+    uint64_t w;
+    memcpy(&w, d->payload + (d->bit >> 3), 8);
+    return w >> (d->bit & 7);
+}
+
+static inline void mix(struct fdr_decoder *d)
+{
+    d->hash = (d->hash ^ d->pending) * FDR_HASH_MUL;
+    d->pending = 0;
+    d->pending_bits = 0;
+}
+
+/* n <= 56. Past the end it reads zeros and marks the bin bad. */
+static inline uint64_t get(struct fdr_decoder *d, uint32_t n)
+{
+    if (d->bit + n > d->bits) {
+        d->bad = true;
+        return 0;
+    }
+    uint64_t v = peek(d) & ((1ull << n) - 1);
+    d->bit += n;
+    if (d->pending_bits + n > FDR_CHUNK_MAX) mix(d);
+    d->pending |= v << d->pending_bits;
+    d->pending_bits += n;
+    return v;
+}
+
+/* A code whose length is known only while it is read: look at the bits, then take them as the encoder put them. */
+static inline uint64_t look(const struct fdr_decoder *d, uint32_t n)
+{
+    return d->bit >= d->bits ? 0 : peek(d) & ((1ull << n) - 1);
+}
+
+static uint32_t get_length(struct fdr_decoder *d, uint32_t predicted)
+{
+    uint64_t w = look(d, 3);
+    if (!(w & 1)) { get(d, 1); return predicted; }
+    if (!(w & 2)) { get(d, 2); return (predicted - 1) & 63; }
+    if (!(w & 4)) { get(d, 3); return (predicted + 1) & 63; }
+    return (uint32_t)(get(d, 9) >> 3);
+}
+
+static uint64_t get_low(struct fdr_decoder *d, uint32_t len)
+{
+    if (len < 2) return len;
+    uint64_t v;
+    if (len - 1 > 32) {
+        v = get(d, 32);
+        v |= get(d, len - 1 - 32) << 32;
+    } else {
+        v = get(d, len - 1);
+    }
+    return v | 1ull << (len - 1);
+}
+
+static uint32_t get_gamma(struct fdr_decoder *d)
+{
+    uint64_t w = look(d, 33);
+    if (!w) {
+        d->bad = true;
+        return 1;
+    }
+    uint32_t k = (uint32_t)__builtin_ctzll(w);
+    get(d, k + 1);
+    return (uint32_t)get_low(d, k + 1);
+}
+
+static uint32_t get_candidate(struct fdr_decoder *d)
+{
+    uint64_t slot = d->table.t.slot[d->ctx1], w = look(d, 3);
+    uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32), seen;
+    if (!(w & 2)) {
+        get(d, 2);
+        seen = first;
+        d->table.t.slot[d->ctx1] = (uint64_t)second << 32;   /* the caller adds the new entry */
+    } else {
+        if (!(w & 4)) {
+            get(d, 3);
+            seen = second;
+        } else {
+            uint32_t len = (uint32_t)(get(d, 8) >> 3);
+            if (len > FDR_ID_BITS) {
+                d->bad = true;
+                len = 0;
+            }
+            seen = fdr_entry((uint32_t)get_low(d, len), d->len_gap, d->len_duration);
+        }
+        d->table.t.slot[d->ctx1] = (uint64_t)first << 32;
+    }
+    if ((seen & FDR_ENTRY_EMPTY) == FDR_ENTRY_EMPTY) d->bad = true;
+    d->len_gap = seen >> 20 & 63;
+    d->len_duration = seen >> 26;
+    return seen & FDR_ENTRY_EMPTY;
+}
+
+static void step(struct fdr_decoder *d, uint32_t id, uint32_t lg, uint32_t ld)
+{
+    if (d->pending_bits) mix(d);
+    d->len_gap = lg;
+    d->len_duration = ld;
+    d->ctx1 = fdr_context(id, d->ctx2, d->contexts);
+    d->ctx2 = id;
+    d->done++;
+}
+
+static void get_parent(struct fdr_decoder *d, struct fdr_tie *tie)
+{
+    tie->in_tick = get(d, 1);
+    tie->parent = tie->in_tick ? get_gamma(d) - 1 : 0;
+}
+
+static void finish_zero(struct fdr_decoder *d, struct fdr_record *r)
+{
+    if (d->zero_tick != r->enter) {
+        d->zero_tick = r->enter;
+        d->zero_count = 0;
+    }
+    r->ordinal = d->zero_count++;
+    r->tie = (struct fdr_tie){0};
+    if (d->depth > 1) get_parent(d, &r->tie);
+}
+
+static int finish_call(struct fdr_decoder *d, struct fdr_record *r, uint32_t id, uint64_t gap, uint64_t duration)
+{
+    r->id = id;
+    if (__builtin_add_overflow(d->last, gap, &r->enter) || __builtin_add_overflow(r->enter, duration, &r->leave))
+        d->bad = true;
+    d->last = r->leave;
+    if (duration == 0) finish_zero(d, r);
+    return d->bad ? -1 : 1;
+}
+
+static int next_call(struct fdr_decoder *d, struct fdr_record *r)
+{
+    uint64_t w = look(d, 1);
+    uint32_t id, lg, ld;
+    if (!w) {
+        uint32_t e = (uint32_t)d->table.t.slot[d->ctx1];
+        id = e & FDR_ENTRY_EMPTY;
+        lg = e >> 20 & 63;
+        ld = e >> 26;
+        if (id == FDR_ENTRY_EMPTY) return -1;
+        uint32_t ng = lg ? lg - 1 : 0, nd = ld ? ld - 1 : 0;
+        if (ld != 0 && ng + nd < FDR_CHUNK_MAX) { /* one chunk, as the encoder's fast path wrote it */
+            uint64_t v = get(d, 1 + ng + nd) >> 1;
+            uint64_t gap = lg ? (v & ((1ull << ng) - 1)) | 1ull << ng : 0;
+            uint64_t duration = v >> ng | 1ull << nd;
+            step(d, id, lg, ld);
+            return finish_call(d, r, id, gap, duration);
+        }
+        get(d, 1);
+    } else {
+        id = get_candidate(d);
+        lg = get_length(d, d->len_gap);
+        ld = get_length(d, d->len_duration);
+        d->table.t.slot[d->ctx1] |= fdr_entry(id, lg, ld);
+    }
+    uint64_t gap = get_low(d, lg);
+    uint64_t duration = get_low(d, ld);
+    int result = finish_call(d, r, id, gap, duration);
+    step(d, id, lg, ld);
+    return result;
+}
+
+static int next_point(struct fdr_decoder *d, struct fdr_record *r)
+{
+    uint32_t id, lg;
+    if (!look(d, 1)) {
+        uint32_t e = (uint32_t)d->table.t.slot[d->ctx1];
+        get(d, 1);
+        id = e & FDR_ENTRY_EMPTY;
+        lg = e >> 20 & 63;
+        if (id == FDR_ENTRY_EMPTY) return -1;
+    } else {
+        id = get_candidate(d);
+        lg = get_length(d, d->len_gap);
+        d->table.t.slot[d->ctx1] |= fdr_entry(id, lg, 0);
+    }
+    if (__builtin_add_overflow(d->last, get_low(d, lg), &r->enter)) d->bad = true;
+    r->leave = d->last = r->enter;
+    r->id = id;
+    r->ordinal = 0;
+    r->tie = (struct fdr_tie){0};
+    r->tie.tied = get(d, 1);
+    if (r->tie.tied) {
+        get_parent(d, &r->tie);
+        r->tie.sibling = get_gamma(d) - 1;
+        r->tie.point = get_gamma(d) - 1;
+    }
+    uint32_t count = fdr_point_fields(d->class_, id);
+    if (count == UINT32_MAX) count = (uint32_t)get(d, 5);
+    if (count > FDR_FIELDS_MAX) return -1;
+    uint64_t *newest = d->table.value[id % FDR_VALUE_SLOTS];
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t w = look(d, 1);
+        if (!w) {
+            get(d, 1);
+        } else {
+            uint32_t len = (uint32_t)(get(d, 7) >> 1) + 1;
+            newest[i] += fdr_unzigzag(get_low(d, len));
+        }
+        d->fields[i] = newest[i];
+    }
+    d->field_count = count;
+    step(d, id, lg, 0);
+    return d->bad ? -1 : 1;
+}
+
+static int at_end(const struct fdr_decoder *d)
+{
+    return d->bit == d->bits && fdr_check24(d->hash) == d->check ? 0 : -1;
+}
+
+int fdr_decode_next(struct fdr_decoder *d, struct fdr_record *r)
+{
+    if (d->bad) return -1;
+    if (d->done == d->records) return d->records == 0 ? 0 : at_end(d);
+    int result = d->class_ == FDR_CLASS_REGION ? next_call(d, r) : next_point(d, r);
+    if (result < 0) d->bad = true;
+    return result;
+}
+
+int fdr_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t max)
+{
+    if (d->bad || d->records > max) return -1;
+    for (uint32_t i = 0; i < d->records; i++)
+        if (next_call(d, &out[i]) < 0) return -1;
+    return d->records == 0 ? 0 : at_end(d);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr: the flight data recorder for production codes. This header is the contract of libfdr.
+ *
+ *     #include <fdr/fdr.h>
+ *     int main(void) {
+ *         fdr_init(NULL);                        // environment, then defaults
+ *         FDR_REGION("solve") { ... }
+ *         fdr_snapshot("after solve");           // writes NAME.HOST.PID.1.fdr
+ *         fdr_finalize();
+ *     }
+ *
+ * Rules that hold for every function unless its own text says otherwise:
+ *   Threads   any thread, any time, also before fdr_init and after fdr_finalize (then a no-op).
+ *   Signals   everything marked [record] may be called from a signal handler, also one that interrupted
+ *             a [record] call of the same thread: neither record is lost.
+ *   Progress  [record] is wait-free: no lock, no system call, no allocation, bounded loops; refilling a
+ *             bin is lock-free with a bounded number of tries, after which the event is counted as lost.
+ *             The first [record] call of a thread attaches it.
+ *   Errors    [record] never fails loudly: it counts (see struct fdr_usage and `fdr info`).
+ *   Strings   are copied; the caller keeps ownership.
+ *   Times     `_at` twins take nanoseconds on a time line of the caller's choice, for replays, device queues and
+ *             simulated time. A location whose first event is an `_at` event keeps nanoseconds as they are;
+ *             on any other location they are converted to its clock. Times that step back are clamped to the
+ *             location's newest time and counted.
+ */
+#ifndef FDR_FDR_H
+#define FDR_FDR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <fdr/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FDR_API __attribute__((visibility("default")))
+
+typedef uint32_t fdr_region;     /* 0 is "no region": recorded as [unknown] */
+typedef uint32_t fdr_metric_id;
+typedef uint32_t fdr_marker_id;
+typedef uint32_t fdr_event_type;
+typedef uint32_t fdr_comm_id;    /* 0 is the world communicator */
+
+/* ---- start and end ------------------------------------------------------------------------------------- */
+
+/* Every field has its environment variable (FDR_BUFFER for buffer, ...); text is parsed alike: sizes take K M G,
+ * durations ns us ms s. NULL or 0 means "the environment, then the default". `size` = sizeof(struct fdr_config). */
+struct fdr_config {
+    size_t size;
+    int ignore_environment;      /* 1: only this structure and the defaults */
+    const char *enable;          /* "1" | "0" */
+    const char *name;            /* NAME of the files; default: the executable's name */
+    const char *buffer;          /* FDR_BUFFER, e.g. "64M" */
+    const char *bin;             /* FDR_BIN, 512 .. 64K, a power of two, "4K" */
+    const char *live_dir;        /* FDR_LIVE_DIR */
+    const char *dir;             /* FDR_DIR */
+    const char *arena;           /* FDR_ARENA: "mapped" | "anonymous" */
+    const char *strategy;        /* FDR_STRATEGY: "whole" | "last" | "first" */
+    const char *reduce;          /* FDR_REDUCE: "duration,depth,class,epoch" in any order */
+    const char *classes;         /* FDR_CLASSES: least important first, e.g. "metric,marker,user,message" */
+    const char *min_duration;    /* FDR_MIN_DURATION, "1us" */
+    const char *depth;           /* FDR_DEPTH, "20" */
+    const char *timer;           /* FDR_TIMER: "tsc" | "monotonic" */
+    const char *resolution;      /* FDR_RESOLUTION: "0" lossless, "100ns": rounded down to a power of two of ticks */
+    const char *filter;          /* FDR_FILTER: file of include/exclude rules, see docs/FILTER.md */
+    const char *signal;          /* FDR_SIGNAL: "USR1" | "none" | name or number */
+    const char *finalize;        /* FDR_FINALIZE: "none" | "snapshot" */
+    const char *holdoff;         /* FDR_HOLDOFF, "1s": least time between two snapshots by signal */
+    const char *keep;            /* FDR_KEEP: "8,oldest" | "8,newest" */
+    const char *disk;            /* FDR_DISK, "512M": most bytes of snapshots of this process */
+};
+
+/* Starts the recording of this process. Idempotent while one is running (0).
+ * Returns 0, or -errno; after a failure every other call is a harmless no-op. Not [record]; may lock, allocate
+ * and print. Without a call the first recorded event does not start one: link fdr::instrument or call this. */
+FDR_API int fdr_init(const struct fdr_config *config);
+
+/* Ends the recording: final snapshot if FDR_FINALIZE asks for one, then the live file is removed.
+ * Later calls are no-ops. Also runs by itself at exit(). Not for signal handlers. */
+FDR_API void fdr_finalize(void);
+
+/* ---- definitions --------------------------------------------------------------------------------------- */
+
+/* Idempotent per (name, file, line): the same arguments give the same id. `file` may be NULL.
+ * Returns an id > 0; 0 where nothing records or no definition fits. May lock; not for signal handlers.
+ * Names are cut at 4095 bytes. */
+FDR_API fdr_region fdr_region_define(const char *name, const char *file, unsigned line);
+
+/* As fdr_region_define for code known only by its address (compiler instrumentation): no name now, the reader
+ * finds it offline by build-id. Lock-free after the first call for an address; [record]. */
+FDR_API fdr_region fdr_region_define_address(const void *function);
+
+/* [record] Enter / leave of code known by its address: fdr_region_define_address and fdr_enter in one step. */
+FDR_API void fdr_enter_address(const void *function);
+FDR_API void fdr_leave_address(const void *function);
+
+enum fdr_metric_kind { FDR_METRIC_GAUGE = 0, FDR_METRIC_COUNTER = 1 };
+enum fdr_type { FDR_U64 = 0, FDR_I64 = 1, FDR_F64 = 2, FDR_U32 = 3, FDR_I32 = 4, FDR_F32 = 5 };
+FDR_API fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type,
+                                        enum fdr_metric_kind kind);
+FDR_API fdr_marker_id fdr_marker_define(const char *name);
+/* world_ranks[size]: who is in the communicator. Ids count from 1; 0 is the world. */
+FDR_API fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size);
+
+/* One field of a user event: where it lies in the payload structure. At most 16 fields. */
+struct fdr_field {
+    const char *name;
+    enum fdr_type type;
+    size_t offset;
+};
+FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields, size_t count);
+
+/* ---- calls of regions ---------------------------------------------------------------------------------- */
+
+/* Implementation detail of the inline gate below: one word, 0 = nothing records. It lies in a page that
+ * a forked child finds zeroed. */
+struct fdr_switch_page_ { uint32_t on; uint32_t pad[1023]; };
+extern FDR_API struct fdr_switch_page_ fdr_switch_;
+
+FDR_API void fdr_enter_(fdr_region region);      /* [record] fdr_enter behind the gate */
+FDR_API void fdr_leave_(fdr_region region);
+
+/* [record] Enters / leaves a region. A leave that skips open regions closes them (longjmp, exceptions) and
+ * counts it; a leave of a region that is not open is counted and ignored. One record per call is stored, at
+ * the leave; open calls are on the shadow stack, which is in the arena.
+ * Idea: call records with the leave's region implied, Wagner 2015 (3.3.5), here with the duration in hand. */
+#ifndef FDR_NO_INLINE
+extern __inline__ __attribute__((gnu_inline, always_inline)) void fdr_enter(fdr_region region)
+{
+    if (__builtin_expect(__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED) != 0, 1)) fdr_enter_(region);
+}
+extern __inline__ __attribute__((gnu_inline, always_inline)) void fdr_leave(fdr_region region)
+{
+    if (__builtin_expect(__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED) != 0, 1)) fdr_leave_(region);
+}
+#else
+FDR_API void fdr_enter(fdr_region region);
+FDR_API void fdr_leave(fdr_region region);
+#endif
+FDR_API void fdr_enter_at(fdr_region region, uint64_t time_ns);
+FDR_API void fdr_leave_at(fdr_region region, uint64_t time_ns);
+
+/* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it or longjmp. */
+struct fdr_scope_ { fdr_region region; int once; };
+static inline void fdr_scope_leave_(struct fdr_scope_ *s)
+{
+    if (s->region) fdr_leave(s->region);
+}
+static inline fdr_region fdr_scope_enter_(uint32_t *id, const char *name, const char *file, unsigned line)
+{
+    fdr_region r = __atomic_load_n(id, __ATOMIC_RELAXED);
+    if (!__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED)) return 0;
+    if (__builtin_expect(r == 0, 0)) {
+        r = fdr_region_define(name, file, line);
+        __atomic_store_n(id, r, __ATOMIC_RELAXED);
+    }
+    if (r) fdr_enter(r);
+    return r;
+}
+#define FDR_JOIN2_(a, b) a##b
+#define FDR_JOIN_(a, b) FDR_JOIN2_(a, b)
+#define FDR_SCOPE_(id, name)                                                                             \
+    static uint32_t FDR_JOIN_(fdr_id_, id);                                                              \
+    struct fdr_scope_ FDR_JOIN_(fdr_s_, id) __attribute__((cleanup(fdr_scope_leave_), unused)) = {       \
+        fdr_scope_enter_(&FDR_JOIN_(fdr_id_, id), name, __FILE__, __LINE__), 1 }
+#define FDR_REGION_(id, name)                                                                            \
+    for (struct fdr_scope_ FDR_JOIN_(fdr_s_, id) __attribute__((cleanup(fdr_scope_leave_), unused)) = {  \
+             __extension__ ({ static uint32_t fdr_id_; fdr_scope_enter_(&fdr_id_, name, __FILE__, __LINE__); }), 1 }; \
+         FDR_JOIN_(fdr_s_, id).once; FDR_JOIN_(fdr_s_, id).once = 0)
+#define FDR_REGION(name) FDR_REGION_(__COUNTER__, name)
+/* The rest of this function is a region of its name. */
+#define FDR_FUNCTION() FDR_SCOPE_(__LINE__, __func__)
+
+/* ---- events without duration [record] ------------------------------------------------------------------ */
+
+FDR_API void fdr_metric_u64(fdr_metric_id metric, uint64_t value);
+FDR_API void fdr_metric_i64(fdr_metric_id metric, int64_t value);
+FDR_API void fdr_metric_f64(fdr_metric_id metric, double value);
+FDR_API void fdr_metric_u64_at(fdr_metric_id metric, uint64_t value, uint64_t time_ns);
+FDR_API void fdr_metric_i64_at(fdr_metric_id metric, int64_t value, uint64_t time_ns);
+FDR_API void fdr_metric_f64_at(fdr_metric_id metric, double value, uint64_t time_ns);
+
+FDR_API void fdr_marker(fdr_marker_id marker, uint64_t value);
+FDR_API void fdr_marker_at(fdr_marker_id marker, uint64_t value, uint64_t time_ns);
+
+/* Point-to-point messages; peer is a world rank, bytes the payload. A receive is recorded when it completes. */
+FDR_API void fdr_message_send(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes);
+FDR_API void fdr_message_recv(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes);
+FDR_API void fdr_message_send_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
+FDR_API void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
+
+/* operation: the numbers of docs/FORMAT.md (10 Barrier, 11 Bcast, 13 Allreduce ...); root -1: none. */
+FDR_API void fdr_collective_begin(uint32_t operation);
+FDR_API void fdr_collective_end(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
+                                uint64_t bytes_received);
+FDR_API void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns);
+FDR_API void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
+                                   uint64_t bytes_received, uint64_t time_ns);
+
+/* payload: the structure described at fdr_event_define; read during the call. */
+FDR_API void fdr_event(fdr_event_type type, const void *payload);
+FDR_API void fdr_event_at(fdr_event_type type, const void *payload, uint64_t time_ns);
+
+/* ---- this thread --------------------------------------------------------------------------------------- */
+
+/* Cut at 31 bytes. */
+FDR_API void fdr_thread_name(const char *name);
+
+/* [record] Between pause and resume calls are counted (`untimed`), not timed nor stored. Nests. */
+FDR_API void fdr_pause(void);
+FDR_API void fdr_resume(void);
+
+/* Rewind: forget what this thread stored since the mark, keep its totals (an iteration that was as usual).
+ * Marks do not nest; a rewind without a mark does nothing. Events forgotten count as `filtered`.
+ * Idea: rewinding event buffers, Wagner 2015 (3.2). */
+FDR_API void fdr_rewind_mark(void);
+FDR_API void fdr_rewind(void);
+
+/* Phases: where the rules name phases (docs/FILTER.md) a thread stores only between begin and end of a named one. */
+FDR_API void fdr_phase_begin(const char *name);
+FDR_API void fdr_phase_end(const char *name);
+
+/* ---- taking it out ------------------------------------------------------------------------------------- */
+
+/* Writes a snapshot without stopping anybody. 0 or -errno; -EBUSY never: a running one is joined (coalesced).
+ * May block on file I/O; not for signal handlers (raise FDR_SIGNAL there). `reason` may be NULL. */
+FDR_API int fdr_snapshot(const char *reason);
+/* Path of the newest complete snapshot of this process, "" if none. Static storage, replaced by the next. */
+FDR_API const char *fdr_last_snapshot(void);
+
+/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut. */
+struct fdr_usage {
+    uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
+    uint64_t locations, presented, stored, filtered, reduced, lost, reductions;
+    uint64_t bytes_stored;       /* whole bins and headers in use */
+    uint64_t snapshots;
+};
+FDR_API struct fdr_usage fdr_usage(void);
+
+/* "0.1.0"; what this build has, one line each "name: value". */
+FDR_API const char *fdr_version(void);
+FDR_API const char *fdr_build(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "policies/policies.h"
+
+static bool applies(const struct fdri_chain *chain, const struct fdri_part_view *p, uint8_t step)
+{
+    switch (step) {
+    case FDRI_BY_DURATION: return p->class_ == 0 && p->band < FDRI_LONGEST_BAND;
+    case FDRI_BY_DEPTH: return p->class_ == 0 && p->depth > 1;
+    /* calls are a class like any other only where the user ranked them */
+    case FDRI_BY_CLASS: return p->class_ != 0 || chain->class_rank[0] != 0;
+    default: return true;
+    }
+}
+
+struct fdri_verdict fdri_policy_step(const struct fdri_chain *chain, const struct fdri_part_view *part, uint32_t *index)
+{
+    struct fdri_verdict v = {FDRI_BY_EPOCH, FDRI_REASON_OLDEST};
+    uint32_t i = 0;
+    while (i < FDRI_STEPS && chain->step[i] && !applies(chain, part, chain->step[i])) i++;
+    *index = i;
+    if (i == FDRI_STEPS || !chain->step[i]) return v;
+    v.step = (enum fdri_step)chain->step[i];
+    switch (v.step) {
+    case FDRI_BY_DURATION: v.reason = FDRI_REASON_SHORTEST; break;
+    case FDRI_BY_DEPTH: v.reason = FDRI_REASON_DEEPEST; break;
+    case FDRI_BY_CLASS:
+        v.reason = chain->class_rank[part->class_] ? FDRI_REASON_LEAST_IMPORTANT : FDRI_REASON_LARGEST_CLASS;
+        break;
+    case FDRI_BY_EPOCH: break;
+    }
+    return v;
+}
+
+static bool class_before(const struct fdri_chain *chain, const struct fdri_part_view *a, const struct fdri_part_view *b,
+                         enum fdri_reason *why)
+{
+    uint8_t ra = chain->class_rank[a->class_], rb = chain->class_rank[b->class_];
+    *why = ra ? FDRI_REASON_LEAST_IMPORTANT : FDRI_REASON_LARGEST_CLASS;
+    if (a->class_ != b->class_) {
+        if (ra && rb) return ra < rb;
+        if (ra || rb) return ra != 0;                 /* what the user named goes before what they did not */
+        if (a->class_bytes != b->class_bytes) return a->class_bytes > b->class_bytes;
+        return a->class_ > b->class_;
+    }
+    if (a->class_ == 0 && a->band != b->band) return a->band < b->band; /* calls: keep what is kept closed upward */
+    return a->depth > b->depth;
+}
+
+bool fdri_policy_before(const struct fdri_chain *chain, const struct fdri_part_view *a, const struct fdri_part_view *b,
+                        enum fdri_reason *why)
+{
+    uint32_t ia, ib;
+    struct fdri_verdict va = fdri_policy_step(chain, a, &ia);
+    (void)fdri_policy_step(chain, b, &ib);
+    *why = va.reason;
+    if (ia != ib) return ia < ib;
+    switch (va.step) {
+    case FDRI_BY_DURATION:
+        if (a->band != b->band) return a->band < b->band;
+        *why = FDRI_REASON_DEEPEST;
+        return a->depth > b->depth;
+    case FDRI_BY_DEPTH:
+        if (a->depth != b->depth) return a->depth > b->depth;
+        *why = FDRI_REASON_SHORTEST;
+        return a->band < b->band;
+    case FDRI_BY_CLASS: return class_before(chain, a, b, why);
+    case FDRI_BY_EPOCH: break;
+    }
+    return a->oldest < b->oldest;
+}
+
+bool fdri_policy_closes(enum fdri_step step) { return step != FDRI_BY_EPOCH; }
+
+bool fdri_policy_cut(uint32_t bins_in_epoch, uint32_t bins_held, uint32_t epochs_wanted)
+{
+    return bins_in_epoch >= 2 && bins_in_epoch >= bins_held / epochs_wanted;
+}

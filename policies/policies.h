@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Who gives memory back: pure functions from a view of what is stored to a decision and its reason.
+ * No state, no atomics, no calls downwards; the recorder builds the views and carries decisions out.
+ *
+ * The escalation chain (Wagner 2015, 3.4, with duration as a stored dimension): a step of the chain applies to
+ * some partitions; the partition that the earliest applicable step names is given back first.
+ *   duration  region calls, shortest band first, within a band the deepest; never the longest band
+ *   depth     region calls, deepest first, within a depth the shortest band; never depth 1
+ *   class     event classes, least important first (user's order, else largest first), deepest first
+ *   epoch     whatever is oldest
+ * What is kept stays closed upward: (depth, band) is taken only after every deeper depth in every shorter or equal
+ * band, so no call loses its parent to a reduction. */
+#ifndef FDR_POLICIES_POLICIES_H
+#define FDR_POLICIES_POLICIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { FDRI_STEPS = 4, FDRI_CLASSES = 9, FDRI_LONGEST_BAND = 3 };
+enum fdri_step { FDRI_BY_DURATION = 1, FDRI_BY_DEPTH, FDRI_BY_CLASS, FDRI_BY_EPOCH };
+
+enum fdri_reason {
+    FDRI_REASON_SHORTEST = 1,    /* shorter band than any other */
+    FDRI_REASON_DEEPEST,         /* deepest of its band */
+    FDRI_REASON_LEAST_IMPORTANT, /* the user ordered classes so */
+    FDRI_REASON_LARGEST_CLASS,   /* no order given, holds most */
+    FDRI_REASON_OLDEST           /* nothing else is left to give */
+};
+
+struct fdri_chain {
+    uint8_t step[FDRI_STEPS];          /* enum fdri_step in order; 0 ends it; FDRI_BY_EPOCH is implied at the end */
+    uint8_t class_rank[FDRI_CLASSES];  /* 1 = least important ...; 0 = not ordered by the user */
+};
+
+/* One partition as the policies see it. */
+struct fdri_part_view {
+    uint32_t depth;
+    uint8_t class_;       /* 0 = region */
+    uint8_t band;
+    uint64_t class_bytes; /* all its class holds in this location */
+    uint64_t oldest;      /* tick where its oldest bin begins */
+};
+
+struct fdri_verdict { enum fdri_step step; enum fdri_reason reason; };
+
+/* The step of the chain that would take this partition, and its index (lower = earlier). */
+struct fdri_verdict fdri_policy_step(const struct fdri_chain *chain, const struct fdri_part_view *part, uint32_t *index);
+
+/* Is `a` to be given back before `b`? A strict weak order; *why names the deciding reason. */
+bool fdri_policy_before(const struct fdri_chain *chain, const struct fdri_part_view *a, const struct fdri_part_view *b,
+                        enum fdri_reason *why);
+
+/* Does the partition's storage gate close when its last bin goes? Not where the step only forgets the oldest. */
+bool fdri_policy_closes(enum fdri_step step);
+
+/* Strategy `last`: has the current epoch had its share of the bins and should a new one begin? */
+bool fdri_policy_cut(uint32_t bins_in_epoch, uint32_t bins_held, uint32_t epochs_wanted);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* What was found wrong, one line each, in the order found. */
+#include "reader/reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool fdri_reader_room(void *array, size_t count, size_t *room, size_t size)
+{
+    if (count < *room) return true;
+    size_t more = *room ? *room * 2 : 16;
+    void *old, *grown;
+    memcpy(&old, array, sizeof old);
+    grown = realloc(old, more * size);
+    if (!grown) return false;
+    memcpy(array, &grown, sizeof grown);
+    *room = more;
+    return true;
+}
+
+void fdri_reader_damage(struct fdr_file *f, const char *format, ...)
+{
+    f->sound = false;
+    if (f->damage_count > FDRI_READER_DAMAGE_MAX) return;
+    if (!fdri_reader_room(&f->damage, f->damage_count, &f->damage_room, sizeof *f->damage)) return;
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    const char *text = f->damage_count == FDRI_READER_DAMAGE_MAX ? "more damage follows that is not listed" : line;
+    char *copy = strdup(text);
+    if (copy) f->damage[f->damage_count++] = copy;
+}
+
+size_t fdr_file_damage_count(const struct fdr_file *f) { return f->damage_count; }
+
+const char *fdr_file_damage(const struct fdr_file *f, size_t index)
+{
+    return index < f->damage_count ? f->damage[index] : "";
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+#include "reader/symbols.h"
+
+#include <libiberty/demangle.h>
+
+char *fdri_reader_demangle(const char *name)
+{
+    return cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
+}

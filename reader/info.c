@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* What the file is and how far each location reaches. */
+#include "reader/reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *state_name(uint32_t state)
+{
+    return state == FDR_STATE_FINALIZED ? "finalized" : state == FDR_STATE_CRASHED ? "crashed" : "recording";
+}
+
+static const char *strategy_name(uint32_t strategy)
+{
+    switch (strategy) {
+    case FDR_STRATEGY_WHOLE: return "whole";
+    case FDR_STRATEGY_LAST: return "last";
+    case FDR_STRATEGY_FIRST: return "first";
+    case FDR_STRATEGY_TELESCOPE: return "telescope";
+    default: return "unknown";
+    }
+}
+
+static void open_calls(struct fdri_reader_location *l)
+{
+    l->open = calloc(l->live_count ? l->live_count : 1, sizeof *l->open);
+    l->info.open = l->open;
+    if (!l->open) return;
+    uint32_t count = l->stopped || l->frame_count > l->live_count ? l->live_count : l->frame_count;
+    for (uint32_t i = 0; i < count; i++)
+        l->open[i] = (struct fdr_open_call){.region = l->live[i].region,
+                                            .depth = i + 1,
+                                            .enter_ns = fdri_reader_ns(&l->clock, l->live[i].enter),
+                                            .untimed = l->live[i].flags & FDR_LEVEL_UNTIMED};
+    l->info.open_count = count;
+}
+
+static uint64_t clipped_ns(const struct fdri_reader_location *l, uint64_t stored)
+{
+    return fdri_reader_ns(&l->clock, stored < l->clock.stored_max ? stored : l->clock.stored_max);
+}
+
+static void describe(struct fdri_reader_location *l)
+{
+    struct fdr_location_info *i = &l->info;
+    i->id = l->id;
+    i->name = l->raw.name;
+    i->tid = l->raw.tid;
+    i->parent = l->raw.parent;
+    i->numa_node = l->raw.numa_node;
+    i->live = l->off && l->raw.flags & FDR_LOCATION_LIVE;
+    i->start_ns = l->off ? clipped_ns(l, l->raw.start_tick) : i->from_ns;
+    i->end_ns = l->raw.end_tick ? clipped_ns(l, l->raw.end_tick) : 0;
+    i->epochs = l->raw.epoch >= l->raw.epoch_floor ? l->raw.epoch - l->raw.epoch_floor + 1 : 1;
+    i->clamped = l->raw.clamped;
+    i->unbalanced = l->raw.unbalanced;
+    i->stray_leaves = l->raw.stray_leaves;
+    i->truncated = l->raw.truncated;
+    i->abandoned = l->raw.abandoned;
+    i->hists_dropped = l->raw.hists_dropped;
+    i->rows_folded = l->raw.rows_folded;
+    for (size_t p = 0; p < l->part_count; p++) {
+        i->bins += l->part[p].bin_count;
+        for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
+    }
+    open_calls(l);
+}
+
+static bool any_kept(const struct fdri_reader_location *l)
+{
+    for (size_t p = 0; p < l->part_count; p++)
+        if (l->part[p].any) return true;
+    return l->frame_count > 0;
+}
+
+static void window(struct fdr_file *f)
+{
+    struct fdr_file_info *i = &f->info;
+    bool any = false;
+    for (size_t n = 0; n < f->location_count; n++) {
+        const struct fdri_reader_location *l = &f->location[n];
+        if (!any_kept(l)) continue;
+        if (!any || l->info.from_ns < i->first_ns) i->first_ns = l->info.from_ns;
+        if (l->info.to_ns > i->last_ns) i->last_ns = l->info.to_ns;
+        if (l->info.from_ns > i->common_from_ns) i->common_from_ns = l->info.from_ns;
+        any = true;
+    }
+}
+
+static void hex(const struct fdr_superblock *sb, char *text)
+{
+    uint32_t n = sb->build_id_bytes <= sizeof sb->build_id ? sb->build_id_bytes : 0;
+    for (uint32_t i = 0; i < n; i++) snprintf(text + 2 * i, 3, "%02x", sb->build_id[i]);
+}
+
+static void memory(struct fdr_file *f)
+{
+    struct fdr_file_info *i = &f->info;
+    const struct fdr_superblock *sb = &f->sb;
+    uint64_t unused = f->meta_first > f->bins_end ? (f->meta_first - f->bins_end) / sb->bin_bytes : 0;
+    i->buffer_bytes = sb->arena_bytes;
+    i->bin_bytes = sb->bin_bytes;
+    i->bins = sb->bins_total;
+    i->bins_free = unused + sb->free_bins;
+    if (i->bins_free > i->bins) i->bins_free = i->bins;
+    i->meta_bytes = f->meta_first > f->bins_end || f->meta_first == f->bins_end ? sb->arena_bytes - f->meta_first : 0;
+    for (size_t n = 0; n < f->location_count; n++) i->bytes_stored += f->location[n].info.bytes_stored;
+    for (size_t n = 0; n < f->found_count; n++) i->unlisted_bins += !f->found[n].listed;
+}
+
+void fdri_reader_info(struct fdr_file *f)
+{
+    struct fdr_file_info *i = &f->info;
+    const struct fdr_superblock *sb = &f->sb;
+    for (size_t n = 0; n < f->location_count; n++) describe(&f->location[n]);
+    snprintf(f->strategy, sizeof f->strategy, "%s", strategy_name(sb->strategy));
+    hex(sb, f->build_id);
+    i->format = sb->format_version;
+    i->state = state_name(sb->state);
+    i->reason = sb->reason;
+    i->has_cause = sb->state == FDR_STATE_CRASHED && sb->cause_signal != 0;
+    i->cause_signal = (int)sb->cause_signal;
+    i->cause_code = sb->cause_code;
+    i->cause_addr = sb->cause_addr;
+    i->cause_time_ns = i->has_cause ? fdri_reader_full_ns(&f->clock, sb->cause_tick) : 0;
+    i->cause_tid = sb->cause_tid;
+    i->pid = sb->pid;
+    i->rank = sb->rank;
+    i->host = sb->host;
+    i->exe = sb->exe;
+    i->build_id = f->build_id;
+    i->config = sb->config;
+    i->strategy = f->strategy;
+    i->created_realtime_ns = sb->created_realtime_ns;
+    i->time_unit_ns = (double)((uint64_t)1 << f->clock.shift) * (double)f->clock.num / (double)f->clock.den;
+    i->lost_locations = sb->lost_locations;
+    i->lost_unattached = sb->lost_unattached;
+    i->lost_definitions = sb->lost_definitions;
+    i->dropped_bins = sb->dropped_bins;
+    i->realtime_offset_ns = (int64_t)(sb->clock_start.realtime_ns - sb->clock_start.monotonic_ns);
+    memory(f);
+    window(f);
+}
+
+const struct fdr_file_info *fdr_file_info(const struct fdr_file *f) { return &f->info; }
+size_t fdr_location_count(const struct fdr_file *f) { return f->location_count; }
+const struct fdr_location_info *fdr_location_info(const struct fdr_file *f, size_t index)
+{
+    return index < f->location_count ? &f->location[index].info : NULL;
+}

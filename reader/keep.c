@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* Which records count as kept, and how far a location reaches.
+ *
+ * Closure: holding a call of (depth, band) implies holding every shallower depth in every longer band at its time.
+ *   T(d, b)  newest leave given back from the partition (d, b)
+ *   a call of (d, b) is kept  <=>  leave > max of T(d', b') over d' <= d, b' >= b other than itself
+ * So every kept call's ancestors are kept. What is held beyond that counts as reduced. */
+#include "reader/reader.h"
+
+#include <stdlib.h>
+
+static uint64_t at_least(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* Partitions are sorted by class, depth, band; region calls come first. */
+void fdri_reader_keep_rule(struct fdri_reader_location *l)
+{
+    uint64_t above[FDR_BANDS] = {0}; /* over shallower depths and bands >= the index */
+    size_t i = 0;
+    uint64_t all = l->raw.floor_tick <= l->clock.stored_max ? l->raw.floor_tick : 0;
+    while (i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION) {
+        uint64_t here[FDR_BANDS] = {0};
+        size_t first = i;
+        for (; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION && l->part[i].depth == l->part[first].depth; i++)
+            here[l->part[i].band] = l->part[i].floor;
+        for (size_t j = first; j < i; j++) {
+            uint64_t floor = at_least(above[l->part[j].band], all);
+            for (uint32_t b = l->part[j].band + 1u; b < FDR_BANDS; b++) floor = at_least(floor, here[b]);
+            l->part[j].min_leave = floor ? floor + 1 : 0;
+        }
+        for (uint32_t b = 0; b < FDR_BANDS; b++)
+            for (uint32_t longer = b; longer < FDR_BANDS; longer++) above[b] = at_least(above[b], here[longer]);
+    }
+    for (; i < l->part_count; i++) l->part[i].min_leave = all ? all + 1 : 0;
+}
+
+/* The oldest kept record's enter. */
+static bool oldest(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
+                   struct fdri_reader_cursor *c)
+{
+    fdri_reader_cursor_init(c, f, l, p, p->min_leave, 1);
+    if (!fdri_reader_cursor_fill(c)) return false;
+    p->first_tick = c->at->enter;
+    return true;
+}
+
+/* The newest kept record's leave: in the newest good bin that has any record. */
+static bool newest(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, struct fdr_decoder *d)
+{
+    for (uint32_t i = p->bin_count; i-- > 0;) {
+        struct fdr_record r = {0};
+        if (!fdri_reader_bin_good(f, l, &p->bin[i]) || !fdri_reader_bin_begin(f, &p->bin[i], d) || !d->records) continue;
+        while (fdr_decode_next(d, &r) > 0)
+            continue;
+        p->last_tick = r.leave;
+        return r.leave >= p->min_leave;
+    }
+    return false;
+}
+
+/* A completed record beats its frame: a frame is believed only if everything completed at its depth ended before
+ * it began, and those around it are believed. */
+static void believe_frames(struct fdri_reader_location *l)
+{
+    for (size_t i = 0; i < l->part_count; i++) {
+        const struct fdri_reader_part *p = &l->part[i];
+        if (p->class_ != FDR_CLASS_REGION || !p->any || p->depth > l->frame_count) continue;
+        if (p->last_tick > l->frame[p->depth - 1].enter) l->frame_count = p->depth - 1u;
+    }
+}
+
+static bool needs_care(const struct fdr_file *f, const struct fdri_reader_location *l)
+{
+    if (!l->off || l->parts_lost || l->levels_lost || l->has_cut || l->raw.presented_overflow || l->raw.pause) return true;
+    uint32_t deepest = 0;
+    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
+        const struct fdri_reader_part *p = &l->part[i];
+        for (uint32_t b = 0; b < p->bin_count; b++)
+            if (p->bin[b].gap || p->bin[b].state == FDRI_READER_BIN_BAD) return true;
+        if (p->tail_gap) return true;
+        if (p->bin_count && p->depth > deepest + 1 && p->depth > l->frame_count + 1) return true;
+        if (p->bin_count) deepest = p->depth;
+    }
+    for (uint32_t d = 1; d <= l->raw.level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
+        const struct fdr_level *v = fdri_reader_level(f, l, d);
+        if (v && (v->lost || v->filtered)) return true;
+        if (d <= l->frame_count && !fdri_reader_frame_kept(&l->frame[d - 1])) return true;
+    }
+    return false;
+}
+
+void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    struct fdri_reader_cursor *c = malloc(sizeof *c);
+    if (!c) return;
+    uint64_t from = UINT64_MAX, to = 0;
+    for (size_t i = 0; i < l->part_count; i++) {
+        struct fdri_reader_part *p = &l->part[i];
+        p->any = newest(f, l, p, &c->decoder) && oldest(f, l, p, c);
+        if (!p->any) continue;
+        if (p->first_tick < from) from = p->first_tick;
+        if (p->last_tick > to) to = p->last_tick;
+    }
+    free(c);
+    believe_frames(l);
+    for (uint32_t i = 0; i < l->frame_count; i++) {
+        if (!fdri_reader_frame_kept(&l->frame[i])) continue;
+        if (l->frame[i].enter < from) from = l->frame[i].enter;
+        if (l->frame[i].enter > to) to = l->frame[i].enter;
+    }
+    bool none = from == UINT64_MAX;
+    uint64_t start = l->raw.start_tick <= l->clock.stored_max ? l->raw.start_tick : 0;
+    l->end_tick = none ? start : to;
+    l->info.from_ns = fdri_reader_ns(&l->clock, none ? start : from);
+    l->info.to_ns = fdri_reader_ns(&l->clock, l->end_tick);
+    l->careful = needs_care(f, l);
+}

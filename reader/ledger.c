@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* The ledger: presented = kept + filtered + reduced + lost, per location, class and depth. Everything but `kept` was
+ * counted while recording; `kept` is what decoding finds. */
+#include "reader/reader.h"
+
+#include <stdlib.h>
+
+static struct fdr_ledger_row *new_row(struct fdr_file *f, uint32_t location, uint32_t class_, uint32_t depth)
+{
+    if (!fdri_reader_room(&f->ledger, f->ledger_count, &f->ledger_room, sizeof *f->ledger)) return NULL;
+    struct fdr_ledger_row *r = &f->ledger[f->ledger_count++];
+    *r = (struct fdr_ledger_row){.location = location, .class_ = class_, .depth = depth};
+    return r;
+}
+
+/* The accounts the recorder kept; false: there is no such level. */
+static bool accounts(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdr_ledger_row *r)
+{
+    if (r->class_ == FDR_CLASS_REGION) {
+        const struct fdr_level *v = fdri_reader_level(f, l, r->depth);
+        if (!v) return false;
+        r->presented = v->presented;
+        r->filtered = v->filtered;
+        r->reduced = v->reduced_gate;
+        r->lost = v->lost;
+        return true;
+    }
+    const struct fdr_level_points *p = fdri_reader_points(f, l, r->depth);
+    if (!p) return false;
+    r->presented = p->by_class[r->class_].presented;
+    r->filtered = p->by_class[r->class_].filtered;
+    r->reduced = p->by_class[r->class_].reduced_gate;
+    r->lost = p->by_class[r->class_].lost;
+    return true;
+}
+
+/* Decodes a bin; *kept of its records count, *gone do not any more. */
+static bool count_bin(const struct fdr_file *f, const struct fdri_reader_part *p, const struct fdri_reader_bin *b,
+                      uint64_t stored_max, uint64_t *kept, uint64_t *gone)
+{
+    struct fdr_decoder d;
+    struct fdr_record r = {0};
+    uint64_t below = 0;
+    int result;
+    if (!fdri_reader_bin_begin(f, b, &d)) return false;
+    while ((result = fdr_decode_next(&d, &r)) > 0) below += r.leave < p->min_leave;
+    if (result < 0 || r.leave > stored_max) return false;
+    *kept += d.records - below;
+    *gone += below;
+    return true;
+}
+
+static void count_part(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+                       struct fdr_ledger_row *r)
+{
+    r->reduced += p->given_back;
+    for (uint32_t i = 0; i < p->bin_count; i++) {
+        struct fdri_reader_bin *b = &p->bin[i];
+        if (__atomic_load_n(&b->state, __ATOMIC_RELAXED) == FDRI_READER_BIN_BAD) continue;
+        bool good = count_bin(f, p, b, l->clock.stored_max, &r->kept, &r->reduced);
+        __atomic_store_n(&b->state, good ? FDRI_READER_BIN_GOOD : FDRI_READER_BIN_BAD, __ATOMIC_RELAXED);
+    }
+}
+
+static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t class_, uint32_t depth)
+{
+    struct fdr_ledger_row r = {.location = l->id, .class_ = class_, .depth = depth};
+    accounts(f, l, &r);
+    for (uint32_t band = 0; band < FDR_BANDS; band++) {
+        const struct fdri_reader_part *p = fdri_reader_part(l, class_, depth, band);
+        if (p) count_part(f, l, p, &r);
+    }
+    if (class_ == FDR_CLASS_REGION && depth > 0 && depth <= l->frame_count)
+        r.kept += fdri_reader_frame_kept(&l->frame[depth - 1]);
+    if (!(r.presented | r.kept | r.filtered | r.reduced | r.lost)) return;
+    struct fdr_ledger_row *row = new_row(f, l->id, class_, depth);
+    if (row) *row = r;
+}
+
+static void count_location(struct fdr_file *f, const struct fdri_reader_location *l)
+{
+    uint32_t levels = l->raw.level_blocks * FDR_LEVELS_PER_BLOCK, deepest = 0;
+    for (uint32_t i = 0; i < l->raw.level_blocks; i++)
+        if (l->levels_off[i]) deepest = (i + 1) * FDR_LEVELS_PER_BLOCK;
+    for (size_t i = 0; i < l->part_count; i++)
+        if (l->part[i].depth > deepest) deepest = l->part[i].depth;
+    for (uint32_t c = 0; c < FDR_CLASS_COUNT; c++) {
+        for (uint32_t d = c == FDR_CLASS_REGION; d <= deepest; d++) count_cell(f, l, c, d);
+        if (c != FDR_CLASS_REGION || !(l->raw.presented_overflow | l->raw.lost_overflow)) continue;
+        struct fdr_ledger_row *r = new_row(f, l->id, c, levels + 1);
+        if (!r) return;
+        r->presented = l->raw.presented_overflow;
+        r->lost = l->raw.lost_overflow;
+    }
+}
+
+size_t fdr_ledger(struct fdr_file *f, const struct fdr_ledger_row **rows)
+{
+    pthread_mutex_lock(&f->lock);
+    if (!f->has_ledger)
+        for (size_t i = 0; i < f->location_count; i++) count_location(f, &f->location[i]);
+    f->has_ledger = true;
+    pthread_mutex_unlock(&f->lock);
+    if (rows) *rows = f->ledger;
+    return f->ledger_count;
+}
+
+void fdr_ledger_bounds(const struct fdr_file *f, uint32_t location, uint64_t *before, uint64_t *after)
+{
+    *before = *after = 0;
+    for (size_t i = 0; i < f->location_count; i++) {
+        if (f->location[i].id != location) continue;
+        *before = f->location[i].presented_before;
+        *after = f->location[i].presented_after;
+    }
+}
+
+/* ---- every bin once ---- */
+
+static void verify_part(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p)
+{
+    for (uint32_t i = 0; i < p->bin_count; i++) {
+        struct fdri_reader_bin *b = &p->bin[i];
+        if (fdri_reader_bin_good(f, l, b)) continue;
+        fdri_reader_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u) is damaged: %u records lost", b->off,
+                           l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
+    }
+}
+
+enum fdr_verdict fdr_file_verify(struct fdr_file *f)
+{
+    const struct fdr_total *totals;
+    fdr_totals(f, &totals); /* finds damage of its own */
+    pthread_mutex_lock(&f->lock);
+    if (!f->verified)
+        for (size_t i = 0; i < f->location_count; i++)
+            for (size_t j = 0; j < f->location[i].part_count; j++) verify_part(f, &f->location[i], &f->location[i].part[j]);
+    f->verified = true;
+    pthread_mutex_unlock(&f->lock);
+    return f->sound ? FDR_WHOLE : FDR_DAMAGED;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* Locations: where their blocks are, their levels, the stack of open calls, and what the tail says of them. */
+#include "reader/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- levels ---- */
+
+static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location)
+{
+    return (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location, sizeof(struct fdr_levels_block));
+}
+
+const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+{
+    if (depth == 0) {
+        uint64_t off = l->raw.level0_off;
+        return off < f->sb.bins_off || off % 8 ? NULL : fdri_reader_at(f, off, sizeof(struct fdr_level));
+    }
+    uint32_t block = (depth - 1) / FDR_LEVELS_PER_BLOCK;
+    if (block >= l->raw.level_blocks || !l->levels_off[block]) return NULL;
+    const struct fdr_levels_block *b = levels_at(f, l->levels_off[block], l->id);
+    return b ? &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK] : NULL;
+}
+
+const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f, const struct fdri_reader_location *l,
+                                                  uint32_t depth)
+{
+    const struct fdr_level *v = fdri_reader_level(f, l, depth);
+    if (!v || !v->points_off) return NULL;
+    return (const void *)fdri_reader_meta_at(f, v->points_off, FDR_META_POINTS, l->id, sizeof(struct fdr_level_points));
+}
+
+/* A levels block does not say which one it is. When just one is missing and just one is unclaimed, they are the
+ * same. */
+static void claim_levels(struct fdr_file *f, struct fdri_reader_location *l, uint32_t missing)
+{
+    size_t count, unclaimed = 0;
+    uint64_t at = 0;
+    const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_LEVELS, l->id, &count);
+    for (size_t i = 0; i < count; i++) {
+        bool used = l->raw.level0_off >= m[i].off && l->raw.level0_off < m[i].off + sizeof(struct fdr_levels_block);
+        for (uint32_t b = 0; b < l->raw.level_blocks && !used; b++) used = l->levels_off[b] == m[i].off;
+        if (used || !levels_at(f, m[i].off, l->id)) continue;
+        unclaimed++;
+        at = m[i].off;
+    }
+    if (unclaimed == 1) l->levels_off[missing] = at;
+    else l->levels_lost = true;
+}
+
+static void find_levels(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    uint32_t missing = 0, which = 0;
+    if (l->raw.level_blocks > FDR_LEVEL_BLOCKS_MAX) {
+        fdri_reader_damage(f, "location %u: %u blocks of levels", l->id, l->raw.level_blocks);
+        l->raw.level_blocks = FDR_LEVEL_BLOCKS_MAX;
+        while (l->raw.level_blocks && !l->raw.levels_off[l->raw.level_blocks - 1]) l->raw.level_blocks--;
+    }
+    for (uint32_t i = 0; i < l->raw.level_blocks; i++) {
+        l->levels_off[i] = levels_at(f, l->raw.levels_off[i], l->id) ? l->raw.levels_off[i] : 0;
+        if (l->levels_off[i]) continue;
+        missing++;
+        which = i;
+    }
+    if (missing) fdri_reader_damage(f, "location %u: levels are missing", l->id);
+    if (missing == 1) claim_levels(f, l, which);
+    else if (missing) l->levels_lost = true;
+    if (!fdri_reader_level(f, l, 0)) fdri_reader_damage(f, "location %u: level 0 is missing", l->id);
+}
+
+/* ---- open calls ---- */
+
+static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_frame *frame,
+                      uint32_t *count, uint64_t enter_tick, uint32_t region, uint32_t flags)
+{
+    uint64_t enter = enter_tick >> l->clock.shift, before = *count ? frame[*count - 1].enter : 0;
+    if (enter < before || enter > l->clock.stored_max) {
+        fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id, *count + 1);
+        return false;
+    }
+    frame[(*count)++] = (struct fdri_reader_frame){enter, region, flags};
+    return true;
+}
+
+static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    uint32_t depth = l->raw.depth, most = l->raw.level_blocks * FDR_LEVELS_PER_BLOCK;
+    if (depth > most) {
+        fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
+        depth = 0;
+    }
+    if (!depth || !(l->live = calloc(depth, sizeof *l->live))) return;
+    for (uint32_t d = 1; d <= depth; d++) {
+        const struct fdr_level *v = fdri_reader_level(f, l, d);
+        if (!v || !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, v->flags)) return;
+    }
+}
+
+/* What was open when the location stopped storing. */
+static void find_frozen(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    uint64_t off = l->raw.frozen_off;
+    if (!off) return;
+    const struct fdr_frozen *z = (const void *)fdri_reader_meta_at(f, off, FDR_META_FROZEN, l->id, sizeof *z);
+    uint32_t count = z ? z->count : 0;
+    if (!z || count > FDRI_READER_DEPTH_MAX || !fdri_reader_at(f, off, sizeof *z + count * sizeof z->frame[0])) {
+        fdri_reader_damage(f, "location %u: what was open when it stopped is damaged", l->id);
+        return;
+    }
+    l->stopped = true;
+    if (!count || !(l->frozen = calloc(count, sizeof *l->frozen))) return;
+    for (uint32_t i = 0; i < count; i++)
+        if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region, 0)) return;
+}
+
+static void find_frames(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    find_live(f, l);
+    find_frozen(f, l);
+    l->frame = l->stopped ? l->frozen : l->live;
+    l->frame_count = l->stopped ? l->frozen_count : l->live_count;
+}
+
+/* ---- the tail, and what was presented ---- */
+
+static uint64_t presented(const struct fdr_file *f, const struct fdri_reader_location *l)
+{
+    uint64_t sum = l->raw.presented_overflow;
+    for (uint32_t d = 0; d <= l->raw.level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
+        const struct fdr_level *v = fdri_reader_level(f, l, d);
+        const struct fdr_level_points *p = fdri_reader_points(f, l, d);
+        if (v && d > 0) sum += v->presented;
+        for (uint32_t c = 1; p && c < FDR_CLASS_COUNT; c++) sum += p->by_class[c].presented;
+    }
+    return sum;
+}
+
+static void read_tail(struct fdr_file *f)
+{
+    struct fdr_tail tail;
+    if (!f->has_tail) return;
+    memcpy(&tail, f->bytes + f->end, sizeof tail);
+    uint64_t fit = (f->size - f->end - sizeof tail) / sizeof(struct fdr_tail_entry);
+    for (uint64_t i = 0; i < tail.count && i < fit; i++) {
+        struct fdr_tail_entry e;
+        memcpy(&e, f->bytes + f->end + sizeof tail + i * sizeof e, sizeof e);
+        struct fdri_reader_location *l = fdri_reader_location(f, e.location);
+        if (!l) continue;
+        if (e.presented < l->presented_before)
+            fdri_reader_damage(f, "location %u: the tail says fewer events than the levels", l->id);
+        else l->presented_after = e.presented;
+        l->has_cut = l->presented_after != l->presented_before;
+        l->cut = e.cut_tick >> l->clock.shift;
+    }
+}
+
+/* ---- where they are ---- */
+
+/* Among the first `count`, which are sorted. */
+static struct fdri_reader_location *find(struct fdr_file *f, size_t count, uint32_t id)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t i = low + (high - low) / 2;
+        if (f->location[i].id < id) low = i + 1;
+        else high = i;
+    }
+    return low < count && f->location[low].id == id ? &f->location[low] : NULL;
+}
+
+struct fdri_reader_location *fdri_reader_location(struct fdr_file *f, uint32_t id)
+{
+    return find(f, f->location_count, id);
+}
+
+static struct fdri_reader_location *add(struct fdr_file *f, uint32_t id)
+{
+    if (!fdri_reader_room(&f->location, f->location_count, &f->location_room, sizeof *f->location)) return NULL;
+    struct fdri_reader_location *l = &f->location[f->location_count++];
+    memset(l, 0, sizeof *l);
+    l->id = id;
+    l->raw.parent = UINT32_MAX;
+    return l;
+}
+
+/* true: a location block was there, and *next is the one attached before it. */
+static bool take(struct fdr_file *f, uint64_t off, uint64_t *next)
+{
+    struct fdr_location raw;
+    if (!fdri_reader_meta_at(f, off, FDR_META_LOCATION, UINT32_MAX, sizeof raw)) return false;
+    memcpy(&raw, f->bytes + off, sizeof raw);
+    struct fdri_reader_location *l = add(f, raw.id);
+    if (!l) return false;
+    l->off = off;
+    l->raw = raw;
+    l->raw.name[sizeof l->raw.name - 1] = 0;
+    *next = raw.next;
+    return true;
+}
+
+static int by_id(const void *x, const void *y)
+{
+    const struct fdri_reader_location *a = x, *b = y;
+    if (a->id != b->id) return a->id < b->id ? -1 : 1;
+    return a->off < b->off ? -1 : a->off > b->off;
+}
+
+/* Sorts by id; of several with one id the first stays. */
+static void put_in_order(struct fdr_file *f)
+{
+    size_t kept = 0;
+    if (f->location_count) qsort(f->location, f->location_count, sizeof *f->location, by_id);
+    for (size_t i = 0; i < f->location_count; i++) {
+        if (kept && f->location[kept - 1].id == f->location[i].id) {
+            if (f->location[kept - 1].off != f->location[i].off)
+                fdri_reader_damage(f, "location %u is there twice", f->location[i].id);
+            continue;
+        }
+        if (kept != i) f->location[kept] = f->location[i];
+        kept++;
+    }
+    f->location_count = kept;
+}
+
+static void find_all(struct fdr_file *f)
+{
+    uint64_t off = f->sb.location_first;
+    size_t most = f->end / sizeof(struct fdr_location) + 1, count;
+    while (off && f->location_count < most && take(f, off, &off))
+        continue;
+    bool broken = off != 0;
+    if (broken) {
+        fdri_reader_damage(f, "the chain of locations is broken");
+        f->locations_lost = true;
+    }
+    if (broken || f->location_count != f->sb.location_count) {
+        const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_LOCATION, UINT32_MAX, &count);
+        for (size_t i = 0; i < count; i++) take(f, m[i].off, &off);
+    }
+    put_in_order(f);
+}
+
+/* Locations that nobody describes any more but whose bins are there. */
+static void from_bins(struct fdr_file *f)
+{
+    struct fdri_reader_found **b = fdri_reader_by_identity(f);
+    size_t known = f->location_count;
+    for (size_t i = 0; b && i < f->found_count; i++) {
+        if (i && b[i]->location == b[i - 1]->location) continue;
+        if (find(f, known, b[i]->location) || !add(f, b[i]->location)) continue;
+        fdri_reader_damage(f, "location %u is known from its bins only", b[i]->location);
+    }
+    put_in_order(f);
+}
+
+void fdri_reader_locations(struct fdr_file *f)
+{
+    find_all(f);
+    if (f->locations_lost) from_bins(f);
+    for (size_t i = 0; i < f->location_count; i++) {
+        struct fdri_reader_location *l = &f->location[i];
+        if (l->raw.flags & FDR_LOCATION_NS) fdri_reader_clock_ns(&l->clock, f->sb.shift);
+        else l->clock = f->clock;
+        if (l->off) {
+            find_levels(f, l);
+            find_frames(f, l);
+        }
+        l->presented_before = l->presented_after = presented(f, l);
+    }
+    read_tail(f);
+    for (size_t i = 0; i < f->location_count; i++) {
+        struct fdri_reader_location *l = &f->location[i];
+        fdri_reader_parts(f, l);
+        fdri_reader_keep_rule(l);
+        fdri_reader_reach(f, l);
+    }
+}

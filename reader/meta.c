@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* Meta blocks: through a known offset, or all of them by a scan. */
+#include "reader/reader.h"
+
+#include <stdlib.h>
+
+static const struct fdr_meta_head *head_at(const struct fdr_file *f, uint64_t off)
+{
+    if (off == 0 || off % FDR_META_ALIGN) return NULL;
+    const struct fdr_meta_head *h = fdri_reader_at(f, off, sizeof *h);
+    return h && h->magic == FDR_META_MAGIC ? h : NULL;
+}
+
+const struct fdr_meta_head *fdri_reader_meta_at(const struct fdr_file *f, uint64_t off, uint32_t kind,
+                                                uint32_t location, uint64_t bytes)
+{
+    const struct fdr_meta_head *h = head_at(f, off);
+    if (!h || off < f->sb.bins_off || !fdri_reader_at(f, off, bytes)) return NULL;
+    if (kind && h->kind != kind) return NULL;
+    if (location != UINT32_MAX && h->location != location) return NULL;
+    return h;
+}
+
+static int by_kind(const void *x, const void *y)
+{
+    const struct fdri_reader_meta *a = x, *b = y;
+    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+    if (a->location != b->location) return a->location < b->location ? -1 : 1;
+    return a->off < b->off ? 1 : a->off > b->off ? -1 : 0; /* blocks are handed out downwards */
+}
+
+static void scan(struct fdr_file *f)
+{
+    f->meta_scanned = true;
+    for (uint64_t off = f->meta_first & ~(uint64_t)(FDR_META_ALIGN - 1); off < f->end; off += FDR_META_ALIGN) {
+        const struct fdr_meta_head *h = head_at(f, off);
+        if (!h || h->kind == 0 || h->kind >= FDR_META_FREE) continue;
+        if (!fdri_reader_room(&f->meta, f->meta_count, &f->meta_room, sizeof *f->meta)) break;
+        f->meta[f->meta_count++] = (struct fdri_reader_meta){off, h->location, h->kind};
+    }
+    if (f->meta_count) qsort(f->meta, f->meta_count, sizeof *f->meta, by_kind);
+}
+
+/* The first entry that is not before (kind, location). */
+static size_t first_of(const struct fdr_file *f, uint32_t kind, uint64_t location)
+{
+    size_t low = 0, high = f->meta_count;
+    while (low < high) {
+        size_t i = low + (high - low) / 2;
+        const struct fdri_reader_meta *m = &f->meta[i];
+        if (m->kind < kind || (m->kind == kind && m->location < location)) low = i + 1;
+        else high = i;
+    }
+    return low;
+}
+
+const struct fdri_reader_meta *fdri_reader_meta_scan(struct fdr_file *f, uint32_t kind, uint32_t location, size_t *count)
+{
+    if (!f->meta_scanned) scan(f);
+    size_t from = first_of(f, kind, location == UINT32_MAX ? 0 : location);
+    size_t to = first_of(f, kind, location == UINT32_MAX ? (uint64_t)UINT32_MAX + 1 : (uint64_t)location + 1);
+    *count = to - from;
+    return f->meta ? f->meta + from : NULL;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* The partitions of a location: along their chain; where that is broken, from all partition blocks; where those are
+ * gone, from the bins. */
+#include "reader/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define IDENTITIES (FDR_CLASS_COUNT * (FDRI_READER_DEPTH_MAX + 1u) * FDR_BANDS)
+struct seen { uint8_t bit[(IDENTITIES + 7) / 8]; };
+
+static uint32_t identity(uint32_t class_, uint32_t depth, uint32_t band)
+{
+    return (class_ * (FDRI_READER_DEPTH_MAX + 1u) + depth) * FDR_BANDS + band;
+}
+
+/* true the first time. */
+static bool first_time(struct seen *s, uint32_t class_, uint32_t depth, uint32_t band)
+{
+    uint32_t i = identity(class_, depth, band);
+    uint8_t mask = (uint8_t)(1u << (i & 7));
+    bool fresh = !(s->bit[i / 8] & mask);
+    s->bit[i / 8] |= mask;
+    return fresh;
+}
+
+static bool is_seen(const struct seen *s, const struct fdri_reader_found *b)
+{
+    uint32_t i = identity(b->class_, b->depth, b->band);
+    return s->bit[i / 8] >> (i & 7) & 1;
+}
+
+static struct fdri_reader_part *new_part(struct fdri_reader_location *l, uint32_t class_, uint32_t depth, uint32_t band)
+{
+    if (!fdri_reader_room(&l->part, l->part_count, &l->part_room, sizeof *l->part)) return NULL;
+    struct fdri_reader_part *p = &l->part[l->part_count++];
+    *p = (struct fdri_reader_part){.depth = (uint16_t)depth, .class_ = (uint8_t)class_, .band = (uint8_t)band};
+    return p;
+}
+
+/* Takes the partition block at off in; false when it is none, or one that we have. */
+static bool take_block(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s, uint64_t off,
+                       struct fdr_part *raw)
+{
+    if (!fdri_reader_meta_at(f, off, FDR_META_PART, l->id, sizeof *raw)) return false;
+    memcpy(raw, f->bytes + off, sizeof *raw);
+    if (raw->class_ >= FDR_CLASS_COUNT || raw->band >= FDR_BANDS || raw->depth > FDRI_READER_DEPTH_MAX ||
+        (raw->class_ == FDR_CLASS_REGION && raw->depth == 0) || !first_time(s, raw->class_, raw->depth, raw->band))
+        return false;
+    struct fdri_reader_part *p = new_part(l, raw->class_, raw->depth, raw->band);
+    if (!p) return false;
+    p->off = off;
+    fdri_reader_list(f, l, p, raw);
+    return true;
+}
+
+static bool along_chain(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s)
+{
+    struct fdr_part raw;
+    for (uint64_t off = l->raw.parts_first; off; off = raw.next)
+        if (!take_block(f, l, s, off, &raw)) return false;
+    return true;
+}
+
+static size_t by_scan(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s)
+{
+    struct fdr_part raw;
+    size_t before = l->part_count, count;
+    const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_PART, l->id, &count);
+    for (size_t i = 0; i < count; i++) take_block(f, l, s, m[i].off, &raw);
+    return l->part_count - before;
+}
+
+/* The bins found of this location; *count of them. */
+static struct fdri_reader_found **its_bins(struct fdr_file *f, const struct fdri_reader_location *l, size_t *count)
+{
+    struct fdri_reader_found **all = fdri_reader_by_identity(f);
+    size_t low = 0, high = all ? f->found_count : 0;
+    while (low < high) {
+        size_t i = low + (high - low) / 2;
+        if (all[i]->location < l->id) low = i + 1;
+        else high = i;
+    }
+    size_t end = low;
+    while (all && end < f->found_count && all[end]->location == l->id) end++;
+    *count = end - low;
+    return all ? all + low : NULL;
+}
+
+/* Does a bin of this location belong to a partition nobody told us of? */
+static bool any_left(struct fdr_file *f, const struct fdri_reader_location *l, const struct seen *s)
+{
+    size_t count;
+    struct fdri_reader_found **b = its_bins(f, l, &count);
+    for (size_t i = 0; i < count; i++)
+        if (!b[i]->listed && !is_seen(s, b[i])) return true;
+    return false;
+}
+
+static void from_bins(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s)
+{
+    size_t count;
+    struct fdri_reader_found **b = its_bins(f, l, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (!first_time(s, b[i]->class_, b[i]->depth, b[i]->band)) continue;
+        struct fdri_reader_part *p = new_part(l, b[i]->class_, b[i]->depth, b[i]->band);
+        if (p) fdri_reader_list(f, l, p, NULL);
+    }
+}
+
+static int by_place(const void *x, const void *y)
+{
+    const struct fdri_reader_part *a = x, *b = y;
+    uint32_t i = identity(a->class_, a->depth, a->band), j = identity(b->class_, b->depth, b->band);
+    return i < j ? -1 : i > j;
+}
+
+void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    struct seen *s = calloc(1, sizeof *s);
+    if (!s) return;
+    bool whole = l->off && along_chain(f, l, s);
+    if (!whole) {
+        l->parts_lost = true;
+        if (l->off) fdri_reader_damage(f, "location %u: the chain of partitions is broken", l->id);
+        by_scan(f, l, s);
+        from_bins(f, l, s);
+    } else if (any_left(f, l, s) && by_scan(f, l, s)) {
+        fdri_reader_damage(f, "location %u: partitions were off their chain", l->id);
+    }
+    free(s);
+    if (l->part_count) qsort(l->part, l->part_count, sizeof *l->part, by_place);
+}
+
+const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
+                                                uint32_t band)
+{
+    size_t low = 0, high = l->part_count;
+    uint32_t want = identity(class_, depth, band);
+    while (low < high) {
+        size_t i = low + (high - low) / 2;
+        const struct fdri_reader_part *p = &l->part[i];
+        uint32_t is = identity(p->class_, p->depth, p->band);
+        if (is == want) return p;
+        if (is < want) low = i + 1;
+        else high = i;
+    }
+    return NULL;
+}

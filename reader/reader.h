@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of reader/ share.
+ *
+ *   open.c       bytes of a file, verdict        clock.c      stored ticks to ns
+ *   superblock.c its fields, or a way around     damage.c     what was found wrong, as text
+ *   meta.c       where the meta blocks are       locations.c  locations, stacks, tail
+ *   scan.c       all bin headers                 parts.c      partitions: lists of bins, or what a scan gives
+ *   bins.c       one bin: header, decoding       list.c       the bins of one partition, in order
+ *   keep.c       which records count as kept, reach
+ *   cursor.c     records of one partition        points.c     events without duration, in order
+ *   stream.c     events of one location          careful.c    the same where something may be missing
+ *   merge.c      all locations by time           ledger.c, totals.c, reductions.c, info.c, definitions.c
+ *   recover*.c   a fresh whole file              symbols*.c, demangle_*.c  names for addresses
+ *
+ * Everything read from the file is checked against the file's size before it is used, and copied where it could
+ * matter twice. Offsets are 64 bits wide here, so sums of two fields cannot wrap. */
+#ifndef FDR_READER_READER_H
+#define FDR_READER_READER_H
+
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena.h"
+#include "format/record.h"
+
+/* The stack that is kept is at most this deep; a partition that claims more is damaged. */
+#define FDRI_READER_DEPTH_MAX (FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX)
+#define FDRI_READER_DAMAGE_MAX 1000u
+
+/* ---- clock.c ---- */
+/* ns = ns0 + (tick - tick0) * mult >> shift_right, and exactly num / den for durations. */
+struct fdri_reader_clock {
+    uint64_t tick0, ns0, mult;
+    uint64_t num, den;
+    uint64_t stored_max;      /* no believable stored tick is greater; up to here nothing overflows */
+    uint8_t shift, shift_right;
+};
+static inline uint64_t fdri_reader_ns(const struct fdri_reader_clock *c, uint64_t stored)
+{
+    uint64_t tick = stored << c->shift;
+    if (__builtin_expect(tick >= c->tick0, 1))
+        return c->ns0 + (uint64_t)((unsigned __int128)(tick - c->tick0) * c->mult >> c->shift_right);
+    uint64_t back = (uint64_t)((unsigned __int128)(c->tick0 - tick) * c->mult >> c->shift_right) + 1;
+    return back < c->ns0 ? c->ns0 - back : 0;
+}
+/* The same for any full tick, saturating. */
+uint64_t fdri_reader_full_ns(const struct fdri_reader_clock *c, uint64_t tick);
+/* A duration in full ticks, rounded down. */
+static inline uint64_t fdri_reader_duration_ns(const struct fdri_reader_clock *c, uint64_t ticks)
+{
+    unsigned __int128 ns = (unsigned __int128)ticks * c->num / c->den;
+    return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
+}
+/* A stored tick that is not after `ns`. */
+uint64_t fdri_reader_stored_before(const struct fdri_reader_clock *c, uint64_t ns);
+void fdri_reader_clock_ns(struct fdri_reader_clock *c, uint32_t shift);
+/* false: the fields make no sense and ticks are shown as ns. */
+bool fdri_reader_clock_init(struct fdri_reader_clock *c, const struct fdr_superblock *sb);
+
+/* ---- bins and partitions ---- */
+enum fdri_reader_bin_state { FDRI_READER_BIN_UNKNOWN = 0, FDRI_READER_BIN_GOOD, FDRI_READER_BIN_BAD };
+struct fdri_reader_bin {
+    uint64_t base_tick, first_index;
+    uint32_t off, seq, records;
+    uint8_t size_log2;
+    uint8_t state;            /* enum fdri_reader_bin_state; relaxed atomic: any thread may find out */
+    bool gap;                 /* bins or records before it are missing */
+};
+struct fdri_reader_part {
+    uint64_t off;             /* of struct fdr_part; 0: only its bins say that it is there */
+    uint16_t depth;
+    uint8_t class_, band;
+    bool tail_gap;            /* something is missing after the newest bin */
+    uint32_t bin_count, bin_room;
+    struct fdri_reader_bin *bin;
+    uint64_t given_back;      /* records stored once and no longer held */
+    uint64_t floor;           /* newest leave that was given back; 0: nothing was */
+    uint64_t min_leave;       /* a record is kept when its leave is not below this */
+    uint64_t first_tick, last_tick; /* of what is kept, when `any` */
+    bool any;
+};
+
+/* ---- locations ---- */
+struct fdri_reader_frame { uint64_t enter; uint32_t region, flags; };
+struct fdri_reader_location {
+    uint32_t id;
+    uint64_t off;             /* of struct fdr_location; 0: known from its bins only */
+    struct fdr_location raw;  /* a copy; zero when off is 0 */
+    uint64_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* 0: missing */
+    bool levels_lost, parts_lost;
+    struct fdri_reader_clock clock;
+    struct fdri_reader_part *part;  /* sorted by class, depth, band */
+    size_t part_count, part_room;
+    /* The stack of open calls, outermost first, in stored ticks. `frame` is what counts as kept and is shown: the
+     * live stack, or what was open when the location stopped storing. */
+    struct fdri_reader_frame *live, *frozen, *frame;
+    uint32_t live_count, frozen_count, frame_count; /* frame_count: believed */
+    bool stopped;
+    bool has_cut;             /* a snapshot taken while this location went on */
+    uint64_t cut;             /* stored tick */
+    uint64_t presented_before, presented_after;
+    bool careful;             /* a call's ancestor may be missing */
+    uint64_t end_tick;        /* stored: newest kept event or open call */
+    struct fdr_location_info info;
+    struct fdr_open_call *open;
+};
+
+struct fdri_reader_found {    /* a valid bin header somewhere */
+    uint32_t off, location, seq;
+    uint16_t depth;
+    uint8_t class_, band;
+    bool listed;
+};
+struct fdri_reader_meta { uint64_t off; uint32_t location; uint16_t kind; };
+
+struct fdri_reader_definition {
+    struct fdr_definition d;
+    uint32_t module;          /* region known by address: id of its module, 0: unknown */
+    uint64_t bytes;           /* module: size in memory */
+};
+struct fdri_reader_definitions {
+    struct fdri_reader_definition *row; /* sorted by id */
+    size_t count, room;
+    uint32_t id_max;
+};
+#define FDRI_READER_KINDS 8
+struct fdri_reader_defs { uint64_t off; uint32_t used; }; /* a block of definitions */
+
+struct fdr_file {
+    const uint8_t *bytes;
+    uint64_t size;
+    void *owned;              /* to unmap or free */
+    bool mapped;
+    struct fdr_superblock sb; /* as repaired */
+    uint64_t end;             /* arena bytes that are there */
+    uint64_t bins_end;        /* no bin beyond */
+    uint64_t meta_first;      /* no meta block before */
+    bool has_tail;            /* a snapshot */
+    bool sound;               /* nothing found damaged so far */
+
+    struct fdri_reader_found *found;
+    size_t found_count, found_room;
+    struct fdri_reader_found **by_identity; /* made when a list is broken */
+    struct fdri_reader_meta *meta;
+    size_t meta_count, meta_room;
+    bool meta_scanned;
+
+    struct fdri_reader_location *location; /* sorted by id */
+    size_t location_count, location_room;
+    bool locations_lost;      /* the chain was broken: bins may belong to locations nobody describes */
+    struct fdri_reader_clock clock;
+
+    struct fdri_reader_definitions definitions[FDRI_READER_KINDS];
+    struct fdri_reader_defs *defs;
+    size_t defs_count, defs_room;
+    uint64_t defs_bytes;
+    struct fdr_definition **unknown; /* hash table of made-up ones */
+    size_t unknown_count, unknown_slots;
+    void **kept_memory;       /* strings and arrays of definitions */
+    size_t kept_count, kept_room;
+
+    struct fdr_file_info info;
+    char strategy[16];
+    char build_id[80];
+
+    char **damage;
+    size_t damage_count, damage_room;
+
+    pthread_mutex_t lock;     /* what is computed on first use */
+    bool verified, has_ledger, has_totals, has_reductions;
+    struct fdr_ledger_row *ledger;
+    size_t ledger_count, ledger_room;
+    struct fdr_total *total;
+    size_t total_count, total_room;
+    uint64_t total_slots;     /* looked at so far */
+    struct fdr_reduction_info *reduction;
+    size_t reduction_count, reduction_room;
+};
+
+/* `count` bytes at `off` of the file, or NULL when they are not all there. */
+static inline const void *fdri_reader_at(const struct fdr_file *f, uint64_t off, uint64_t count)
+{
+    return off <= f->end && count <= f->end - off ? f->bytes + off : NULL;
+}
+/* Room for one more element: grows *array (of *room elements of `size` bytes). false: no memory. */
+bool fdri_reader_room(void *array, size_t count, size_t *room, size_t size);
+
+/* ---- open.c ---- */
+/* Everything but the bytes themselves; `message` as in fdr_file_open. */
+bool fdri_reader_superblock(struct fdr_file *f, char *message, size_t message_bytes);
+void *fdri_reader_keep(struct fdr_file *f, size_t bytes); /* zeroed, freed with the file */
+
+/* ---- damage.c ---- */
+__attribute__((format(printf, 2, 3))) void fdri_reader_damage(struct fdr_file *f, const char *format, ...);
+
+/* ---- meta.c ---- */
+/* The head of a meta block of this kind (0: any) and location (UINT32_MAX: any) at off, `bytes` of it present. */
+const struct fdr_meta_head *fdri_reader_meta_at(const struct fdr_file *f, uint64_t off, uint32_t kind,
+                                                uint32_t location, uint64_t bytes);
+/* All blocks of this kind and location (UINT32_MAX: any) that a scan finds, in the order they were handed out. */
+const struct fdri_reader_meta *fdri_reader_meta_scan(struct fdr_file *f, uint32_t kind, uint32_t location,
+                                                     size_t *count);
+
+/* ---- bins.c, scan.c, parts.c ---- */
+/* Copies the header at off; false when there is no valid one. */
+bool fdri_reader_bin_header(const struct fdr_file *f, uint64_t off, struct fdr_bin *h);
+/* Prepares `d` for a bin; false: its commit word promises more than there is. */
+bool fdri_reader_bin_begin(const struct fdr_file *f, const struct fdri_reader_bin *b, struct fdr_decoder *d);
+/* Decodes it, once: true when all of it is right. */
+bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b);
+void fdri_reader_scan(struct fdr_file *f);
+uint32_t fdri_reader_scan_bin_bytes(const struct fdr_file *f);
+/* Marks a header as listed. */
+void fdri_reader_listed(struct fdr_file *f, uint64_t off);
+void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l);
+/* All headers by location, class, depth, band, seq; NULL without memory. */
+struct fdri_reader_found **fdri_reader_by_identity(struct fdr_file *f);
+/* The bins of a partition: those its block lists (raw), or whatever the scan found (raw NULL). */
+void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
+                      const struct fdr_part *raw);
+/* Finds a class x depth x band of a location. */
+const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
+                                                uint32_t band);
+
+/* ---- locations.c ---- */
+void fdri_reader_locations(struct fdr_file *f);
+struct fdri_reader_location *fdri_reader_location(struct fdr_file *f, uint32_t id);
+/* Level d, or NULL. Level 0: events outside any region. */
+const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth);
+const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f, const struct fdri_reader_location *l,
+                                                  uint32_t depth);
+void fdri_reader_tail(struct fdr_file *f);
+
+/* ---- keep.c ---- */
+void fdri_reader_keep_rule(struct fdri_reader_location *l);
+void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l);
+
+/* ---- info.c, definitions.c, symbols, demangle ---- */
+void fdri_reader_info(struct fdr_file *f);
+void fdri_reader_definitions(struct fdr_file *f);
+/* Bytes of the good definition record that starts here and is at most `room` bytes; 0: there is none. */
+uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room);
+
+/* ---- cursor.c ---- */
+#define FDRI_READER_CHUNK 64u
+struct fdri_reader_cursor {
+    const struct fdr_record *at, *end; /* the newest decoded ones; at == end: all seen */
+    struct fdr_file *file;
+    struct fdri_reader_location *location;
+    struct fdri_reader_part *part;
+    uint64_t min_leave;
+    uint64_t gap_from, gap_to;  /* the newest stretch of ticks where something is missing; empty when from > to */
+    uint64_t newest;            /* leave of the newest record seen */
+    uint32_t next_bin;
+    bool decoding, gapped;
+    uint32_t chunk;
+    struct fdr_decoder decoder;
+    struct fdr_record record[FDRI_READER_CHUNK];
+};
+/* chunk 1: after each fill decoder.fields are those of *at. */
+void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, struct fdri_reader_location *l,
+                             struct fdri_reader_part *p, uint64_t min_leave, uint32_t chunk);
+bool fdri_reader_cursor_fill(struct fdri_reader_cursor *c);
+
+/* ---- points.c ---- */
+#define FDRI_READER_PENDING 16u
+struct fdri_reader_point {
+    struct fdr_record record;
+    uint16_t depth;
+    uint8_t class_;
+    uint8_t field_count;
+    uint64_t field[FDR_FIELDS_MAX];
+};
+struct fdri_reader_points {
+    struct fdri_reader_cursor **heap;
+    size_t heap_count;
+    struct fdri_reader_cursor *memory;
+    size_t memory_count;
+    struct fdri_reader_point pending[FDRI_READER_PENDING]; /* of one tick, in order */
+    uint32_t first, count;
+    uint64_t tick;              /* of the pending ones; UINT64_MAX: none */
+};
+bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, struct fdri_reader_location *l,
+                             const struct fdr_select *s, uint64_t min_tick);
+void fdri_reader_points_next(struct fdri_reader_points *q); /* drops the first pending one */
+void fdri_reader_points_close(struct fdri_reader_points *q);
+
+/* ---- stream.c, careful.c ---- */
+#define FDRI_READER_OPEN (UINT64_MAX - 1) /* leave of an open call */
+struct fdri_reader_depth {      /* the calls of one depth */
+    const struct fdr_record *head;
+    struct fdri_reader_cursor *cursor[FDR_BANDS];
+    uint32_t cursors, from;     /* how many; which one head is of */
+    uint64_t zero_tick;         /* the newest zero-length calls seen */
+    uint32_t zero_next;
+    bool has_frame;
+    struct fdr_record frame;    /* the open call of this depth comes last */
+};
+struct fdri_reader_call {       /* on the reader's own stack */
+    uint64_t enter, leave, leave_ns, duration_ns;
+    uint32_t id, ordinal;
+    bool shown, open, made_up, ordinal_known;
+};
+struct fdri_reader_stream {
+    struct fdr_file *file;
+    struct fdri_reader_location *location;
+    struct fdri_reader_clock clock;
+    const struct fdr_select *select;
+    bool plain;                 /* nothing to filter */
+    bool careful, done;
+    uint32_t base, depth, depth_max; /* depth: index of the top call; base: of the root */
+    uint64_t now, now_ns;
+    uint64_t stop;              /* calls that enter later are not wanted */
+    struct fdri_reader_depth *level;
+    struct fdri_reader_call *stack;
+    struct fdri_reader_cursor *memory;
+    uint64_t *tree;             /* careful: least key over depths */
+    uint32_t tree_size;
+    struct fdri_reader_points points;
+    uint64_t dropped;           /* records that contradicted what was shown */
+};
+enum fdri_reader_step { FDRI_READER_CALL, FDRI_READER_MAKE_UP, FDRI_READER_LEAVE, FDRI_READER_END };
+
+struct fdri_reader_stream *fdri_reader_stream_open(struct fdr_file *f, struct fdri_reader_location *l,
+                                                   const struct fdr_select *s);
+/* Fills everything but unused fields; false at the end. */
+bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event *e);
+void fdri_reader_stream_close(struct fdri_reader_stream *s);
+/* The next record of depth d becomes its head. */
+void fdri_reader_stream_advance(struct fdri_reader_stream *s, uint32_t d);
+bool fdri_reader_is_child(const struct fdri_reader_stream *s, const struct fdri_reader_call *top,
+                          const struct fdr_record *r);
+/* What comes next where anything may be missing; *d: the depth it happens at. */
+enum fdri_reader_step fdri_reader_careful_step(struct fdri_reader_stream *s, uint32_t *d);
+bool fdri_reader_careful_start(struct fdri_reader_stream *s);
+void fdri_reader_careful_update(struct fdri_reader_stream *s, uint32_t d);
+
+/* Does the open call count as kept, and is it shown? */
+static inline bool fdri_reader_frame_kept(const struct fdri_reader_frame *frame)
+{
+    return !(frame->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));
+}
+/* Is this location (class) selected? */
+bool fdri_reader_selected(const struct fdr_select *s, uint32_t location);
+static inline bool fdri_reader_class_selected(const struct fdr_select *s, uint32_t class_)
+{
+    return !s->classes || s->classes >> class_ & 1;
+}
+#endif

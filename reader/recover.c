@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* A fresh, whole file from whatever is readable: a copy of the arena in which every list and chain holds, and whose
+ * accounts say that what was in bad bins is lost. */
+#include "reader/recover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- the image ---- */
+
+/* Bins end here in the image: behind the last one that is listed. */
+static uint64_t bins_end(const struct fdr_file *f)
+{
+    uint64_t end = f->sb.bins_off;
+    for (size_t i = 0; i < f->found_count; i++)
+        if (f->found[i].listed) end = f->found[i].off + 1ull;
+    uint64_t bins = (end - f->sb.bins_off + f->sb.bin_bytes - 1) / f->sb.bin_bytes;
+    return f->sb.bins_off + bins * f->sb.bin_bytes;
+}
+
+/* The lowest meta block, where the superblock does not say. */
+static uint64_t first_meta(struct fdr_file *f, uint64_t after)
+{
+    if (f->meta_first > f->sb.bins_off || f->bins_end == f->meta_first) return f->meta_first;
+    uint64_t first = f->sb.arena_bytes;
+    for (uint32_t kind = 1; kind < FDR_META_FREE; kind++) {
+        size_t count;
+        const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, kind, UINT32_MAX, &count);
+        for (size_t i = 0; i < count; i++)
+            if (m[i].off >= after && m[i].off < first) first = m[i].off;
+    }
+    return first;
+}
+
+static void lay_out(struct fdri_reader_image *m)
+{
+    struct fdr_file *f = m->file;
+    struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
+    uint64_t end = bins_end(f);
+    memcpy(sb, &f->sb, sizeof *sb);
+    memcpy(sb->magic, FDR_ARENA_MAGIC, 8);
+    sb->header_bytes = FDR_SUPERBLOCK_BYTES;
+    if (f->bins_end > end && f->bins_end <= f->meta_first) end = f->bins_end;
+    m->meta_first = first_meta(f, end);
+    /* Where a file was cut off is room; else the gap between bins and meta blocks. */
+    bool cut = f->end < m->arena_bytes;
+    m->low = cut ? (f->end + FDR_META_ALIGN - 1) & ~(uint64_t)(FDR_META_ALIGN - 1) : end;
+    m->high = cut ? m->arena_bytes : m->meta_first;
+    if (m->low < end) m->low = end;
+    sb->virgin = end;
+}
+
+static void finish_superblock(struct fdri_reader_image *m)
+{
+    struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
+    uint64_t end = sb->virgin;
+    if (m->meta_first < end) m->meta_first = end;
+    sb->virgin = m->meta_first / FDR_META_ALIGN << 32 | (end - sb->bins_off) / sb->bin_bytes;
+    sb->free_stack = 0;
+    sb->free_bins = 0;
+    sb->dropped_bins = m->file->sb.dropped_bins;
+    if (sb->state == FDR_STATE_RECORDING && !sb->snapshot_number) sb->state = m->file->sb.state;
+}
+
+/* ---- accounts ---- */
+
+/* What was presented and is in no account any more was lost. */
+static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r)
+{
+    uint64_t sum = r->kept + r->filtered + r->reduced + r->lost;
+    const struct fdri_reader_location *l = fdri_reader_location((struct fdr_file *)(uintptr_t)g, r->location);
+    uint64_t *presented, *lost;
+    if (sum == r->presented || (l->has_cut && sum > r->presented)) return;
+    if (r->class_ == FDR_CLASS_REGION) {
+        const struct fdr_level *v = fdri_reader_level(g, l, r->depth);
+        if (!v) return;
+        struct fdr_level *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
+        presented = &w->presented;
+        lost = &w->lost;
+    } else {
+        const struct fdr_level_points *v = fdri_reader_points(g, l, r->depth);
+        if (!v) return;
+        struct fdr_level_points *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
+        presented = &w->by_class[r->class_].presented;
+        lost = &w->by_class[r->class_].lost;
+    }
+    if (sum < r->presented) *lost += r->presented - sum;
+    else *presented += sum - r->presented;
+}
+
+static bool settle_all(struct fdri_reader_image *m)
+{
+    char message[128];
+    struct fdr_file *g;
+    const struct fdr_ledger_row *rows;
+    fdr_file_open_memory(m->bytes, m->bytes_all, &g, message, sizeof message);
+    if (!g) return false;
+    size_t n = fdr_ledger(g, &rows);
+    for (size_t i = 0; i < n; i++) settle(m, g, &rows[i]);
+    fdr_file_close(g);
+    return true;
+}
+
+static void write_tail(struct fdri_reader_image *m)
+{
+    const struct fdr_file *f = m->file;
+    struct fdr_tail tail = {.magic = FDR_TAIL_MAGIC};
+    uint8_t *to = m->bytes + m->arena_bytes;
+    for (size_t i = 0; i < f->location_count; i++) {
+        const struct fdri_reader_location *l = &f->location[i];
+        struct fdr_tail_entry e = {.location = l->id, .presented = l->presented_after, .cut_tick = l->cut << l->clock.shift};
+        if (!l->has_cut) continue;
+        memcpy(to + sizeof tail + tail.count++ * sizeof e, &e, sizeof e);
+    }
+    memcpy(to, &tail, sizeof tail);
+    m->bytes_all = m->arena_bytes + sizeof tail + tail.count * sizeof(struct fdr_tail_entry);
+}
+
+/* ---- the file ---- */
+
+static bool all_zero(const uint8_t *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+static int write_sparse(int fd, const uint8_t *bytes, uint64_t count)
+{
+    if (ftruncate(fd, (off_t)count)) return -errno;
+    for (uint64_t at = 0; at < count;) {
+        size_t n = count - at < 65536 ? (size_t)(count - at) : 65536;
+        if (!all_zero(bytes + at, n)) {
+            ssize_t done = pwrite(fd, bytes + at, n, (off_t)at);
+            if (done < 0 && errno == EINTR) continue;
+            if (done <= 0) return done < 0 ? -errno : -EIO;
+            n = (size_t)done;
+        }
+        at += n;
+    }
+    return 0;
+}
+
+static int write_file(const struct fdri_reader_image *m, const char *path)
+{
+    size_t bytes = strlen(path) + 16;
+    char *part = malloc(bytes);
+    if (!part) return -ENOMEM;
+    snprintf(part, bytes, "%s.part", path);
+    int result = 0, fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        result = -errno;
+    } else {
+        result = write_sparse(fd, m->bytes, m->bytes_all);
+        if (close(fd) && !result) result = -errno;
+        if (!result && rename(part, path)) result = -errno;
+        if (result) unlink(part);
+    }
+    free(part);
+    return result;
+}
+
+static void summary(struct fdr_file *f, char *message, size_t message_bytes)
+{
+    uint64_t bad = 0, good = 0;
+    for (size_t i = 0; i < f->location_count; i++)
+        for (size_t j = 0; j < f->location[i].part_count; j++)
+            for (uint32_t k = 0; k < f->location[i].part[j].bin_count; k++)
+                *(f->location[i].part[j].bin[k].state == FDRI_READER_BIN_BAD ? &bad : &good) += 1;
+    snprintf(message, message_bytes, "%llu of %llu bins recovered, %zu findings", (unsigned long long)good,
+             (unsigned long long)(good + bad), f->damage_count);
+}
+
+int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, size_t message_bytes)
+{
+    char none[1];
+    if (!message || !message_bytes) message = none, message_bytes = sizeof none;
+    fdr_file_verify(f);
+    struct fdri_reader_image m = {.file = f, .arena_bytes = f->sb.arena_bytes};
+    uint64_t room = m.arena_bytes + sizeof(struct fdr_tail) + f->location_count * sizeof(struct fdr_tail_entry);
+    m.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m.bytes == MAP_FAILED) {
+        snprintf(message, message_bytes, "out of memory");
+        return -ENOMEM;
+    }
+    memcpy(m.bytes, f->bytes, f->end);
+    lay_out(&m);
+    fdri_reader_recover_definitions(&m);
+    fdri_reader_recover_locations(&m);
+    fdri_reader_recover_unlisted(&m);
+    finish_superblock(&m);
+    m.bytes_all = m.arena_bytes;
+    if (f->has_tail || f->sb.snapshot_number) write_tail(&m);
+    int result = settle_all(&m) ? write_file(&m, out_path) : -EBADMSG;
+    munmap(m.bytes, room);
+    if (result) snprintf(message, message_bytes, "cannot write %s: %s", out_path, strerror(-result));
+    else summary(f, message, message_bytes);
+    return result;
+}

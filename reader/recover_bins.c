@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Recovery of partitions. A bad bin stays in its list as an empty one, so that what was given back before it keeps its
+ * border in time; the records of the bins behind it are counted anew. Bins no list holds lose their header. */
+#include "reader/recover.h"
+
+#include <string.h>
+
+static void relink(struct fdri_reader_image *m, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+                   struct fdr_part *raw)
+{
+    uint64_t index = p->given_back;
+    uint32_t seq = p->bin_count ? p->bin[0].seq : (uint32_t)(raw->list_head >> 32);
+    raw->list_head = (uint64_t)seq << 32 | (p->bin_count ? p->bin[0].off : 0);
+    raw->open_off = 0;
+    raw->bins = p->bin_count;
+    raw->bytes = 0;
+    raw->total = index;
+    for (uint32_t i = 0; i < p->bin_count; i++) {
+        const struct fdri_reader_bin *b = &p->bin[i];
+        struct fdr_bin *h = fdri_reader_image_at(m, b->off);
+        h->seq = seq + i;
+        h->first_index = index;
+        h->location = l->id;
+        h->check = fdr_check32((const uint8_t *)h + 8, 40);
+        h->next = i + 1 < p->bin_count ? p->bin[i + 1].off : 0;
+        h->generation |= 1;
+        if (b->state == FDRI_READER_BIN_BAD) h->commit = FDR_COMMIT(0, 0, fdr_check24(FDR_HASH_SEED));
+        raw->open_off = b->off;
+        raw->open_seq = h->seq;
+        raw->total = index;
+        raw->records = FDR_COMMIT_RECORDS(h->commit);
+        raw->bytes += 1u << (b->size_log2 - 9);
+        index += raw->records;
+    }
+    raw->total = index;
+    raw->bit = 1; /* sealed */
+    raw->limit = 0;
+    raw->floor_tick = p->floor;
+    raw->last_tick = p->any ? p->last_tick : p->floor;
+}
+
+void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw)
+{
+    uint32_t *link = &raw->parts_first;
+    for (size_t i = 0; i < l->part_count; i++) {
+        struct fdri_reader_part *p = &l->part[i];
+        uint32_t off = (uint32_t)p->off;
+        if (!off) off = fdri_reader_image_meta(m, FDR_META_PART, sizeof(struct fdr_part), l->id);
+        if (!off) continue;
+        struct fdr_part *part = fdri_reader_image_at(m, off);
+        part->depth = p->depth;
+        part->class_ = p->class_;
+        part->band = p->band;
+        relink(m, l, p, part);
+        *link = off;
+        link = &part->next;
+    }
+    *link = 0;
+}
+
+void fdri_reader_recover_unlisted(struct fdri_reader_image *m)
+{
+    for (size_t i = 0; i < m->file->found_count; i++)
+        if (!m->file->found[i].listed) memset(fdri_reader_image_at(m, m->file->found[i].off), 0, FDR_BIN_HEADER);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Recovery of everything but bins: chains are linked anew, what cannot be read is left out, what is missing is made. */
+#include "reader/recover.h"
+
+#include <string.h>
+
+uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes, uint32_t location)
+{
+    bytes = (bytes + FDR_META_ALIGN - 1) & ~(uint64_t)(FDR_META_ALIGN - 1);
+    if (m->high - m->low < bytes || m->high < m->low) return 0;
+    m->high -= bytes;
+    if (m->high < m->meta_first) m->meta_first = m->high;
+    struct fdr_meta_head *h = fdri_reader_image_at(m, m->high);
+    memset(h, 0, bytes);
+    *h = (struct fdr_meta_head){FDR_META_MAGIC, (uint16_t)kind, 0, (uint32_t)bytes, location};
+    return (uint32_t)m->high;
+}
+
+/* ---- definitions ---- */
+
+/* Puts the good records of a block one behind the other. */
+static void compact(struct fdri_reader_image *m, const struct fdri_reader_defs *from)
+{
+    struct fdr_defs_block *b = fdri_reader_image_at(m, from->off);
+    uint8_t *to = (uint8_t *)(b + 1);
+    uint32_t used = 0;
+    for (uint32_t at = 0; at < from->used;) {
+        uint32_t bytes = fdri_reader_def_bytes(to + at, from->used - at);
+        if (bytes) {
+            memmove(to + used, to + at, bytes);
+            used += bytes;
+        }
+        at += bytes ? bytes : 8;
+    }
+    memset(to + used, 0, from->used - used);
+    b->used = used;
+    b->head.bytes = (uint32_t)(sizeof *b + from->used + 63) & ~63u;
+}
+
+void fdri_reader_recover_definitions(struct fdri_reader_image *m)
+{
+    const struct fdr_file *f = m->file;
+    struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
+    uint32_t *link = &sb->defs_first;
+    sb->defs_last = 0;
+    for (size_t i = 0; i < f->defs_count; i++) {
+        compact(m, &f->defs[i]);
+        *link = sb->defs_last = (uint32_t)f->defs[i].off;
+        link = &((struct fdr_defs_block *)fdri_reader_image_at(m, f->defs[i].off))->next;
+    }
+    *link = 0;
+    for (uint32_t kind = 1; kind < FDRI_READER_KINDS; kind++) sb->def_count[kind] = (uint32_t)f->definitions[kind].count;
+}
+
+/* ---- totals ---- */
+
+static bool row_inside(const struct fdri_reader_image *m, uint64_t off, uint64_t bytes)
+{
+    return off >= FDR_SUPERBLOCK_BYTES && off <= m->file->end && bytes <= m->file->end - off;
+}
+
+static void clean_row(struct fdri_reader_image *m, struct fdr_row *r)
+{
+    uint64_t off = r->histogram & UINT32_MAX;
+    uint32_t first = r->histogram >> 32 & 0xff, n = r->histogram >> 40 & 0xff;
+    if (!r->histogram || (off % 8 == 0 && off >= m->file->sb.bins_off && row_inside(m, off, n * 8ull) && first + n <= 64))
+        return;
+    r->histogram = 0;
+    r->flags |= FDR_ROW_NO_HISTOGRAM;
+}
+
+void fdri_reader_recover_totals(struct fdri_reader_image *m, struct fdr_location *raw)
+{
+    uint64_t off = raw->rows_table_off;
+    const struct fdr_rowtable *t = (const void *)fdri_reader_meta_at(m->file, off, FDR_META_ROWTABLE, raw->id, sizeof *t);
+    if (!t || t->log2 > 24 || !fdri_reader_at(m->file, off + sizeof *t, sizeof(uint32_t) << t->log2)) {
+        raw->rows_table_off = 0;
+        return;
+    }
+    uint32_t *slot = fdri_reader_image_at(m, off + sizeof *t);
+    for (uint32_t i = 0; i < 1u << t->log2; i++) {
+        if (!slot[i]) continue;
+        bool there = slot[i] % 64 == 0 && slot[i] >= m->file->sb.bins_off && row_inside(m, slot[i], sizeof(struct fdr_row));
+        struct fdr_row *r = there ? fdri_reader_image_at(m, slot[i]) : NULL;
+        if (r && (r->key == FDR_ROW_KEY_REST || r->key >> 24 <= FDR_DEF_COLLECTIVE)) clean_row(m, r);
+        else slot[i] = 0;
+    }
+}
+
+/* ---- locations ---- */
+
+static void fix_level(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw, uint32_t block)
+{
+    raw->levels_off[block] = (uint32_t)l->levels_off[block];
+    if (!raw->levels_off[block])
+        raw->levels_off[block] = fdri_reader_image_meta(m, FDR_META_LEVELS, sizeof(struct fdr_levels_block), l->id);
+}
+
+static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw)
+{
+    uint32_t deepest = 0;
+    for (size_t i = 0; i < l->part_count; i++)
+        if (l->part[i].depth > deepest) deepest = l->part[i].depth;
+    uint32_t blocks = (deepest + FDR_LEVELS_PER_BLOCK - 1) / FDR_LEVELS_PER_BLOCK;
+    raw->level_blocks = l->raw.level_blocks > blocks ? l->raw.level_blocks : blocks;
+    for (uint32_t i = 0; i < raw->level_blocks; i++) {
+        fix_level(m, l, raw, i);
+        if (!raw->levels_off[i]) raw->level_blocks = i;
+    }
+    if (!fdri_reader_level(m->file, l, 0)) {
+        uint32_t off = fdri_reader_image_meta(m, FDR_META_LEVELS, sizeof(struct fdr_levels_block), l->id);
+        raw->level0_off = off ? off + (uint32_t)offsetof(struct fdr_levels_block, level) : 0;
+    }
+    raw->depth = l->live_count;
+    if (!l->stopped) raw->frozen_off = 0;
+}
+
+/* A points block for every depth that holds points, so that they have accounts. */
+static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location *l, const struct fdr_location *raw)
+{
+    for (size_t i = 0; i < l->part_count; i++) {
+        const struct fdri_reader_part *p = &l->part[i];
+        uint32_t block = p->depth ? (p->depth - 1u) / FDR_LEVELS_PER_BLOCK : 0;
+        if (p->class_ == FDR_CLASS_REGION || fdri_reader_points(m->file, l, p->depth)) continue;
+        if (p->depth ? block >= raw->level_blocks : !raw->level0_off) continue;
+        struct fdr_levels_block *levels = p->depth ? fdri_reader_image_at(m, raw->levels_off[block]) : NULL;
+        struct fdr_level *v = levels ? &levels->level[(p->depth - 1) % FDR_LEVELS_PER_BLOCK]
+                                     : fdri_reader_image_at(m, raw->level0_off);
+        const struct fdr_meta_head *h = v->points_off ? fdri_reader_image_at(m, v->points_off) : NULL;
+        bool made = h && v->points_off >= m->high && h->magic == FDR_META_MAGIC && h->kind == FDR_META_POINTS;
+        if (!made) v->points_off = fdri_reader_image_meta(m, FDR_META_POINTS, sizeof(struct fdr_level_points), l->id);
+    }
+}
+
+static void fix_reductions(struct fdri_reader_image *m, struct fdr_location *raw)
+{
+    const struct fdr_meta_head *h = fdri_reader_meta_at(m->file, raw->reductions_off, FDR_META_REDUCTIONS, raw->id,
+                                                        sizeof(struct fdr_reductions_block));
+    const struct fdr_reduction_info *rows;
+    size_t have = 0, n = fdr_reductions(m->file, &rows);
+    for (size_t i = 0; i < n; i++) have += rows[i].location == raw->id;
+    uint32_t want = raw->reduction_count < FDR_REDUCTION_LINES ? raw->reduction_count : FDR_REDUCTION_LINES;
+    if (h && have >= want) return;
+    raw->reductions_off = 0;
+    raw->reduction_count = 0;
+}
+
+static void recover_location(struct fdri_reader_image *m, struct fdri_reader_location *l, uint32_t **link)
+{
+    uint32_t off = (uint32_t)l->off;
+    if (!off) off = fdri_reader_image_meta(m, FDR_META_LOCATION, sizeof(struct fdr_location), l->id);
+    if (!off) return;
+    struct fdr_location *raw = fdri_reader_image_at(m, off);
+    if (!l->off) {
+        raw->id = l->id;
+        raw->parent = UINT32_MAX;
+    }
+    raw->busy = 0;
+    fix_levels(m, l, raw);
+    fix_points(m, l, raw);
+    fix_reductions(m, raw);
+    fdri_reader_recover_totals(m, raw);
+    fdri_reader_recover_parts(m, l, raw);
+    **link = off;
+    *link = &raw->next;
+    ((struct fdr_superblock *)fdri_reader_image_at(m, 0))->location_count++;
+}
+
+void fdri_reader_recover_locations(struct fdri_reader_image *m)
+{
+    struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
+    uint32_t *link = &sb->location_first;
+    sb->location_count = 0;
+    for (size_t i = 0; i < m->file->location_count; i++) recover_location(m, &m->file->location[i], &link);
+    *link = 0;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/* The events of one location, in order.
+ *
+ * Calls of one depth follow each other, so the partitions of a depth merge by (enter, leave) into one sequence with
+ * a head. With k calls open there are two candidates: the head of depth k+1, if it is a child of the top call, enters;
+ * else the top call leaves. A longer call contains its children, endpoints included; of a zero-length call the record
+ * itself tells the parent. Points are woven in by point_is_due.
+ *
+ * That holds as long as every call's parent is there. Where it may not be, careful.c decides what comes next. */
+#include "reader/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct fdr_record no_more = {.enter = UINT64_MAX, .leave = UINT64_MAX};
+
+/* ---- heads ---- */
+
+static inline void pick_head(struct fdri_reader_depth *v)
+{
+    const struct fdr_record *best = v->cursor[0]->at;
+    uint32_t from = 0;
+    for (uint32_t i = 1; i < v->cursors; i++) {
+        const struct fdr_record *r = v->cursor[i]->at;
+        bool less = r->enter < best->enter || (r->enter == best->enter && r->leave < best->leave);
+        best = less ? r : best;
+        from = less ? i : from;
+    }
+    v->head = best;
+    v->from = from;
+}
+
+static void no_cursor_left(struct fdri_reader_depth *v)
+{
+    v->head = v->has_frame ? &v->frame : &no_more;
+    v->has_frame = false;
+}
+
+static __attribute__((noinline)) void refill(struct fdri_reader_stream *s, struct fdri_reader_depth *v)
+{
+    struct fdri_reader_cursor *c = v->cursor[v->from];
+    bool more = fdri_reader_cursor_fill(c);
+    if (c->gapped && !s->careful) s->careful = fdri_reader_careful_start(s);
+    if (!more) v->cursor[v->from] = v->cursor[--v->cursors];
+}
+
+static inline void advance(struct fdri_reader_stream *s, uint32_t d)
+{
+    struct fdri_reader_depth *v = &s->level[d];
+    const struct fdr_record *r = v->head;
+    if (r->enter == r->leave) {
+        v->zero_tick = r->enter;
+        v->zero_next = r->ordinal + 1;
+    }
+    if (v->cursors) {
+        struct fdri_reader_cursor *c = v->cursor[v->from];
+        if (__builtin_expect(++c->at == c->end, 0)) refill(s, v);
+    }
+    if (v->cursors) pick_head(v);
+    else no_cursor_left(v);
+    if (__builtin_expect(s->careful, 0)) fdri_reader_careful_update(s, d);
+}
+
+void fdri_reader_stream_advance(struct fdri_reader_stream *s, uint32_t d) { advance(s, d); }
+
+/* ---- who is whose child ---- */
+
+/* Is the zero-length call, or point, with this tie at `tick` directly inside `top`? */
+static bool tie_fits(const struct fdri_reader_call *top, const struct fdr_tie *tie, uint64_t tick)
+{
+    if (top->made_up || top->leave < tick) return false;
+    if (!tie->in_tick) return top->enter < tick;
+    return top->enter == tick && top->ordinal_known && top->ordinal == tie->parent;
+}
+
+bool fdri_reader_is_child(const struct fdri_reader_stream *s, const struct fdri_reader_call *top,
+                          const struct fdr_record *r)
+{
+    if (r->enter < s->now || r->leave > top->leave) return false;
+    return r->enter != r->leave || top == s->stack + s->base || tie_fits(top, &r->tie, r->enter);
+}
+
+/* A longer call comes after the zero-length ones of its depth that entered in the same tick. Where some of those
+ * may be missing its ordinal is not known. */
+static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_reader_depth *v,
+                         struct fdri_reader_call *call, const struct fdr_record *r)
+{
+    call->ordinal_known = true;
+    if (r->enter == r->leave) {
+        call->ordinal = r->ordinal;
+        return;
+    }
+    call->ordinal = v->zero_tick == r->enter ? v->zero_next : 0;
+    if (__builtin_expect(!s->careful, 1)) return;
+    const struct fdri_reader_cursor *c = &s->memory[call - s->stack - s->base - 1]; /* band 0 of this depth */
+    if (c->gapped && c->gap_from <= r->enter && r->enter <= c->gap_to) call->ordinal_known = false;
+    if (s->location->has_cut && r->enter >= s->location->cut) call->ordinal_known = false;
+}
+
+/* ---- what is shown ---- */
+
+static bool passes(const struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint64_t enter_ns)
+{
+    const struct fdr_select *w = s->select;
+    if (w->from_ns && c->leave_ns < w->from_ns) return false;
+    if (w->to_ns && enter_ns > w->to_ns) return false;
+    if (w->min_duration_ns && c->leave_ns - enter_ns < w->min_duration_ns) return false;
+    return !w->regions || (c->id < w->region_count && w->regions[c->id]);
+}
+
+static inline void fill(const struct fdri_reader_stream *s, struct fdr_read_event *e, uint8_t kind, uint64_t ns,
+                        const struct fdri_reader_call *c)
+{
+    e->time_ns = ns;
+    e->location = s->location->id;
+    e->kind = kind;
+    e->class_ = FDR_CLASS_REGION;
+    e->repaired = c->made_up;
+    e->reduced = c->made_up;
+    e->depth = s->depth;
+    e->id = c->id;
+    e->duration_ns = c->duration_ns;
+    e->field_count = 0;
+}
+
+/* ---- steps ---- */
+
+/* Puts the head of depth d on the stack. true: *e is its enter. */
+static inline bool enter_call(struct fdri_reader_stream *s, struct fdr_read_event *e)
+{
+    struct fdri_reader_depth *v = &s->level[s->depth + 1];
+    struct fdri_reader_call *c = &s->stack[s->depth + 1];
+    const struct fdr_record *r = v->head;
+    uint64_t enter_ns = fdri_reader_ns(&s->clock, r->enter);
+    c->enter = r->enter;
+    c->leave = r->leave;
+    c->id = r->id;
+    c->made_up = false;
+    c->open = r->leave == FDRI_READER_OPEN;
+    c->leave_ns = c->open ? s->location->info.to_ns : fdri_reader_ns(&s->clock, r->leave);
+    c->duration_ns = c->open ? 0 : c->leave_ns - enter_ns;
+    give_ordinal(s, v, c, r);
+    s->depth++;
+    s->now = r->enter;
+    s->now_ns = enter_ns;
+    c->shown = s->plain || passes(s, c, enter_ns);
+    advance(s, s->depth);
+    if (c->shown) fill(s, e, FDR_ENTER, enter_ns, c);
+    return c->shown;
+}
+
+/* A parent that is not held any more. */
+static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, struct fdr_read_event *e)
+{
+    const struct fdr_record *r = s->level[for_depth].head;
+    struct fdri_reader_call *c = &s->stack[s->depth + 1];
+    s->now = r->enter;
+    s->now_ns = fdri_reader_ns(&s->clock, r->enter);
+    *c = (struct fdri_reader_call){.enter = r->enter, .leave = UINT64_MAX - 1, .id = 0, .made_up = true};
+    struct fdri_reader_call like = {.leave_ns = fdri_reader_ns(&s->clock, r->leave < FDRI_READER_OPEN ? r->leave : r->enter),
+                                    .id = r->id};
+    c->shown = s->plain || passes(s, &like, s->now_ns);
+    s->depth++;
+    if (c->shown) fill(s, e, FDR_ENTER, s->now_ns, c);
+    return c->shown;
+}
+
+static inline bool leave_top(struct fdri_reader_stream *s, struct fdr_read_event *e)
+{
+    const struct fdri_reader_call *c = &s->stack[s->depth];
+    if (__builtin_expect(c->made_up || c->open, 0)) {
+        uint64_t ns = c->open && c->leave_ns > s->now_ns ? c->leave_ns : s->now_ns;
+        if (c->shown) fill(s, e, FDR_LEAVE, ns, c);
+        e->repaired = true;
+        s->now_ns = ns;
+    } else {
+        s->now = c->leave;
+        s->now_ns = c->leave_ns;
+        if (c->shown) fill(s, e, FDR_LEAVE, c->leave_ns, c);
+    }
+    s->depth--;
+    return c->shown;
+}
+
+/* ---- points ---- */
+
+/* The call around the point is not held any more. Can its place still be told from what comes next? It is before
+ * `enters`, of its own depth, if the call around it began earlier; and inside the top call if both began before this
+ * tick. */
+static bool is_stray_due(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint64_t tick,
+                         const struct fdr_record *enters)
+{
+    const struct fdr_tie *tie = &p->record.tie;
+    if (p->depth != s->depth + 1) return false;
+    if (!enters) return !tie->in_tick && s->stack[s->depth].enter < tick;
+    if (!tie->in_tick) return true;
+    const struct fdri_reader_depth *v = &s->level[p->depth];
+    uint32_t ordinal = enters->enter == enters->leave ? enters->ordinal : v->zero_tick == tick ? v->zero_next : 0;
+    return tie->parent < ordinal;
+}
+
+/* Must the first pending point come before the step at `tick`? Any pending one that must takes those before it
+ * along. */
+static bool point_is_due(const struct fdri_reader_stream *s, uint64_t tick, const struct fdr_record *enters)
+{
+    const struct fdri_reader_points *q = &s->points;
+    if (q->tick != tick) return q->tick < tick;
+    const struct fdri_reader_call *top = &s->stack[s->depth];
+    for (uint32_t i = 0; i < q->count; i++) {
+        const struct fdri_reader_point *p = &q->pending[(q->first + i) % FDRI_READER_PENDING];
+        if (!p->record.tie.tied) return true;
+        if (is_stray_due(s, p, tick, enters)) return true;
+        if (p->depth != s->depth || (s->depth > s->base && !tie_fits(top, &p->record.tie, tick))) continue;
+        if (!enters || enters->leave != enters->enter || enters->ordinal >= p->record.tie.sibling) return true;
+    }
+    return false;
+}
+
+static void kind_of(struct fdr_read_event *e, const struct fdri_reader_point *p)
+{
+    e->id = p->record.id;
+    switch (p->class_) {
+    case FDR_CLASS_MESSAGE: e->kind = p->record.id == 1 ? FDR_SEND : FDR_RECV; break;
+    case FDR_CLASS_COLLECTIVE:
+        e->kind = p->record.id & 1 ? FDR_COLL_END : FDR_COLL_BEGIN;
+        e->id = p->record.id >> 1;
+        break;
+    case FDR_CLASS_METRIC: e->kind = FDR_METRIC; break;
+    case FDR_CLASS_MARKER: e->kind = FDR_MARKER; break;
+    case FDR_CLASS_SAMPLE: e->kind = FDR_SAMPLE; break;
+    default: e->kind = FDR_EVENT; break;
+    }
+}
+
+/* Tags and roots are stored as zigzag. */
+static void copy_fields(struct fdr_read_event *e, const struct fdri_reader_point *p)
+{
+    e->field_count = p->field_count;
+    memcpy(e->field, p->field, p->field_count * sizeof *e->field);
+    if (p->field_count == 4 && (p->class_ == FDR_CLASS_MESSAGE || p->class_ == FDR_CLASS_COLLECTIVE))
+        e->field[1] = fdr_unzigzag(e->field[1]);
+}
+
+static bool show_point(struct fdri_reader_stream *s, struct fdr_read_event *e)
+{
+    const struct fdri_reader_point *p = &s->points.pending[s->points.first];
+    const struct fdr_select *w = s->select;
+    uint64_t ns = fdri_reader_ns(&s->clock, p->record.enter);
+    bool shown = (!w->from_ns || ns >= w->from_ns) && (!w->to_ns || ns <= w->to_ns);
+    s->now = p->record.enter;
+    s->now_ns = ns;
+    if (shown) {
+        *e = (struct fdr_read_event){.time_ns = ns, .location = s->location->id, .class_ = p->class_, .depth = p->depth};
+        kind_of(e, p);
+        copy_fields(e, p);
+    }
+    fdri_reader_points_next(&s->points);
+    return shown;
+}
+
+/* ---- the next event ---- */
+
+/* Nothing that begins from here on is wanted. */
+static bool stop_entering(struct fdri_reader_stream *s)
+{
+    for (uint32_t d = s->base; d <= s->depth_max; d++) {
+        s->level[d].cursors = 0;
+        s->level[d].has_frame = false;
+        s->level[d].head = &no_more;
+    }
+    s->points.tick = UINT64_MAX;
+    return !s->careful || fdri_reader_careful_start(s);
+}
+
+static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s, struct fdr_read_event *e)
+{
+    for (;;) {
+        uint32_t d = 0;
+        enum fdri_reader_step step = fdri_reader_careful_step(s, &d);
+        const struct fdri_reader_call *top = &s->stack[s->depth];
+        const struct fdr_record *r = step == FDRI_READER_CALL || step == FDRI_READER_MAKE_UP ? s->level[d].head : NULL;
+        uint64_t tick = r ? r->enter : step == FDRI_READER_END ? UINT64_MAX - 1 : top->made_up ? s->now : top->leave;
+        if (r && r->enter > s->stop) {
+            if (stop_entering(s)) continue;
+            return false;
+        }
+        if (tick >= s->points.tick && point_is_due(s, tick, step == FDRI_READER_CALL ? r : NULL)) {
+            if (show_point(s, e)) return true;
+        } else if (step == FDRI_READER_END) {
+            return false;
+        } else if (step == FDRI_READER_CALL ? enter_call(s, e)
+                   : step == FDRI_READER_MAKE_UP ? enter_made_up(s, d, e) : leave_top(s, e)) {
+            return true;
+        }
+    }
+}
+
+bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event *e)
+{
+    while (!s->careful) {
+        const struct fdri_reader_call *top = &s->stack[s->depth];
+        const struct fdr_record *r = s->level[s->depth + 1].head;
+        bool child = fdri_reader_is_child(s, top, r);
+        if (__builtin_expect(!child && r->enter < top->leave, 0)) { /* neither inside nor after: something is missing */
+            s->careful = fdri_reader_careful_start(s);
+            if (!s->careful) return false;
+            break;
+        }
+        if (__builtin_expect(child && r->enter > s->stop, 0) && stop_entering(s)) continue;
+        uint64_t tick = child ? r->enter : top->leave;
+        if (__builtin_expect(tick >= s->points.tick, 0) && point_is_due(s, tick, child ? r : NULL)) {
+            if (show_point(s, e)) return true;
+        } else if (child) {
+            if (enter_call(s, e)) return true;
+        } else if (s->depth > s->base) {
+            if (leave_top(s, e)) return true;
+        } else {
+            return false;
+        }
+    }
+    return careful_next(s, e);
+}
+
+/* ---- begin and end ---- */
+
+static bool wanted(const struct fdri_reader_stream *s, const struct fdri_reader_part *p)
+{
+    return p->class_ == FDR_CLASS_REGION && p->any && p->depth > s->base && p->depth <= s->depth_max;
+}
+
+static void find_depths(struct fdri_reader_stream *s)
+{
+    const struct fdr_select *w = s->select;
+    const struct fdri_reader_location *l = s->location;
+    uint32_t deepest = l->frame_count, most = w->depth_max ? w->depth_max : UINT32_MAX;
+    for (size_t i = 0; i < l->part_count; i++)
+        if (l->part[i].class_ == FDR_CLASS_REGION && l->part[i].any && l->part[i].depth > deepest) deepest = l->part[i].depth;
+    s->base = w->depth_min > 1 ? w->depth_min - 1 : 0;
+    if (s->base > deepest) s->base = deepest;
+    s->depth_max = deepest < most ? deepest : most;
+    if (s->depth_max < s->base || !fdri_reader_class_selected(w, FDR_CLASS_REGION)) s->depth_max = s->base;
+    s->depth = s->base;
+}
+
+/* level[] and stack[] are used from index base on. Cursor i of `memory` is band 0 of depth base + 1 + i; the other
+ * bands follow behind. */
+static bool make_room(struct fdri_reader_stream *s, size_t others)
+{
+    size_t depths = s->depth_max - s->base;
+    s->level = calloc(s->depth_max + 3, sizeof *s->level);
+    s->stack = calloc(s->depth_max + 3, sizeof *s->stack);
+    s->memory = malloc((depths + others + 1) * sizeof *s->memory);
+    return s->level && s->stack && s->memory;
+}
+
+static void add_cursor(struct fdri_reader_stream *s, struct fdri_reader_part *p, struct fdri_reader_cursor *c,
+                       uint64_t min_leave)
+{
+    struct fdri_reader_depth *v = &s->level[p->depth];
+    fdri_reader_cursor_init(c, s->file, s->location, p, p->min_leave > min_leave ? p->min_leave : min_leave,
+                            FDRI_READER_CHUNK);
+    if (fdri_reader_cursor_fill(c)) v->cursor[v->cursors++] = c;
+    if (c->gapped) s->careful = true;
+}
+
+static void add_frames(struct fdri_reader_stream *s)
+{
+    const struct fdri_reader_location *l = s->location;
+    for (uint32_t d = s->base + 1; d <= l->frame_count && d <= s->depth_max; d++) {
+        if (!fdri_reader_frame_kept(&l->frame[d - 1])) continue;
+        s->level[d].has_frame = true;
+        s->level[d].frame = (struct fdr_record){.enter = l->frame[d - 1].enter, .leave = FDRI_READER_OPEN,
+                                                .id = l->frame[d - 1].region};
+    }
+}
+
+static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)
+{
+    struct fdri_reader_location *l = s->location;
+    size_t others = 0;
+    for (size_t i = 0; i < l->part_count; i++) others += wanted(s, &l->part[i]) && l->part[i].band > 0;
+    if (!make_room(s, others)) return false;
+    for (uint32_t i = 0; i < s->depth_max - s->base; i++) s->memory[i].gapped = false;
+    struct fdri_reader_cursor *next = s->memory + (s->depth_max - s->base);
+    for (size_t i = 0; i < l->part_count; i++) {
+        struct fdri_reader_part *p = &l->part[i];
+        if (wanted(s, p)) add_cursor(s, p, p->band ? next++ : &s->memory[p->depth - s->base - 1], min_leave);
+    }
+    add_frames(s);
+    for (uint32_t d = s->base; d < s->depth_max + 3; d++) {
+        if (s->level[d].cursors) pick_head(&s->level[d]);
+        else no_cursor_left(&s->level[d]);
+    }
+    s->stack[s->base] = (struct fdri_reader_call){.leave = UINT64_MAX - 1, .ordinal_known = true};
+    return true;
+}
+
+struct fdri_reader_stream *fdri_reader_stream_open(struct fdr_file *f, struct fdri_reader_location *l,
+                                                   const struct fdr_select *w)
+{
+    struct fdri_reader_stream *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    s->file = f;
+    s->location = l;
+    s->clock = l->clock;
+    s->select = w;
+    s->plain = !w->from_ns && !w->to_ns && !w->min_duration_ns && !w->regions;
+    s->careful = l->careful;
+    s->stop = w->to_ns ? fdri_reader_stored_before(&s->clock, w->to_ns + 1) : UINT64_MAX - 2;
+    find_depths(s);
+    uint64_t from = w->from_ns ? fdri_reader_stored_before(&s->clock, w->from_ns) : 0;
+    bool ok = open_calls(s, from) && fdri_reader_points_open(&s->points, f, l, w, from);
+    if (ok && s->careful) ok = fdri_reader_careful_start(s);
+    if (ok) return s;
+    fdri_reader_stream_close(s);
+    return NULL;
+}
+
+void fdri_reader_stream_close(struct fdri_reader_stream *s)
+{
+    if (!s) return;
+    fdri_reader_points_close(&s->points);
+    free(s->level);
+    free(s->stack);
+    free(s->memory);
+    free(s->tree);
+    free(s);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* Code address to region, for compiler instrumentation: a hash table that every call reads and a new function changes.
+ * Readers hold liburcu's read lock for the length of one probe; inserting is one store of a complete entry; when the
+ * table must grow a larger one is published and the old one freed after a grace period, by a helper thread only. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#define URCU_INLINE_SMALL_FUNCTIONS
+#define _LGPL_SOURCE /* liburcu's small read-side functions inline; its licence allows that to MIT code */
+#include <urcu/urcu-memb.h>
+
+#include "recorder/recorder.h"
+
+struct entry { uint64_t address; uint64_t region; };
+struct table {
+    uint32_t log2, used;
+    struct entry entry[];
+};
+
+enum { FIRST_LOG2 = 12 };
+
+static struct table *current;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool forked; /* a child must not wait for a grace period: the parent's threads are in the registry */
+
+static uint32_t slot_of(uint64_t address, uint32_t log2)
+{
+    return (uint32_t)(address * 0x9E3779B97F4A7C15u >> (64 - log2));
+}
+
+static uint64_t table_bytes(uint32_t log2) { return sizeof(struct table) + (sizeof(struct entry) << log2); }
+
+static struct table *make(uint32_t log2)
+{
+    struct table *t = mmap(NULL, table_bytes(log2), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (t == MAP_FAILED) return NULL;
+    t->log2 = log2;
+    return t;
+}
+
+/* 0: not there. */
+static inline fdr_region probe(struct table *t, uint64_t address)
+{
+    uint32_t mask = (1u << t->log2) - 1;
+    for (uint32_t i = slot_of(address, t->log2), n = 0; n <= mask; i = (i + 1) & mask, n++) {
+        uint64_t a = fdr_load_acquire(&t->entry[i].address); /* A:address - pairs with R:address */
+        if (a == address) return (fdr_region)fdr_load_relaxed(&t->entry[i].region);
+        if (!a) return 0;
+    }
+    return 0;
+}
+
+static void put(struct table *t, uint64_t address, fdr_region region)
+{
+    uint32_t mask = (1u << t->log2) - 1, i = slot_of(address, t->log2);
+    while (t->entry[i].address) i = (i + 1) & mask; /* at most three quarters are used */
+    fdr_store_relaxed(&t->entry[i].region, region);
+    fdr_store_release(&t->entry[i].address, address); /* R:address - the region is there before its address */
+    t->used++;
+}
+
+static void *reclaim(void *old)
+{
+    struct table *t = old;
+    urcu_memb_register_thread();
+    urcu_memb_synchronize_rcu();
+    munmap(t, table_bytes(t->log2));
+    urcu_memb_unregister_thread();
+    return NULL;
+}
+
+/* In a thread of its own: waiting for a grace period is nothing an application thread may do. */
+static void retire(struct table *old)
+{
+    pthread_t helper;
+    pthread_attr_t detached;
+    if (!old || forked) return; /* leaked: at most as much again as the table in use */
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&helper, &detached, reclaim, old) == 0) pthread_setname_np(helper, "fdr-reclaim");
+    pthread_attr_destroy(&detached);
+}
+
+static struct table *writable(void)
+{
+    struct table *t = current;
+    if (t && t->used < (1u << t->log2) * 3 / 4) return t;
+    struct table *wider = make(t ? t->log2 + 1 : FIRST_LOG2);
+    if (!wider) return t && t->used < (1u << t->log2) - 1 ? t : NULL;
+    for (uint32_t i = 0; t && i < 1u << t->log2; i++)
+        if (t->entry[i].address) put(wider, t->entry[i].address, (fdr_region)t->entry[i].region);
+    rcu_set_pointer(&current, wider);
+    retire(t);
+    return wider;
+}
+
+static fdr_region define(uint64_t address)
+{
+    const char *name = "";
+    Dl_info info;
+    /* names are found offline; only rules need one now, and they get what the dynamic symbol table has */
+    if (fdri_rules_any() && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname) name = info.dli_sname;
+    fdr_region region = fdri_define(FDR_DEF_REGION, "", "", 0, address, fdri_module_of(address), NULL, 0);
+    if (region) fdri_rules_define(region, name, "");
+    return region;
+}
+
+static FDR_NOINLINE fdr_region insert(uint64_t address)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_mutex_lock(&lock);
+    struct table *t = writable();
+    fdr_region region = t ? probe(t, address) : 0;
+    if (t && !region && (region = define(address))) put(t, address, region);
+    pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return region;
+}
+
+fdr_region fdri_address_region(uint64_t address)
+{
+    if (!address) return 0;
+    urcu_memb_read_lock();
+    struct table *t = rcu_dereference(current);
+    fdr_region region = t ? probe(t, address) : 0;
+    urcu_memb_read_unlock();
+    return FDR_LIKELY(region) ? region : insert(address);
+}
+
+fdr_region fdr_region_define_address(const void *function)
+{
+    return fdri_attached() ? fdri_address_region((uint64_t)(uintptr_t)function) : 0;
+}
+
+void fdri_address_reset(void)
+{
+    pthread_mutex_lock(&lock);
+    struct table *t = current;
+    rcu_set_pointer(&current, (struct table *)NULL);
+    pthread_mutex_unlock(&lock);
+    retire(t);
+}
+
+void fdri_address_fork(int phase)
+{
+    if (phase == 0) pthread_mutex_lock(&lock);
+    else pthread_mutex_unlock(&lock);
+    if (phase == 2) forked = true;
+}

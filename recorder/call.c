@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/* Enter and leave: the path every call takes.
+ *
+ * Enter pushes (region, time) on the shadow stack and counts it as presented; nothing is encoded. Leave pops it, has
+ * the duration in hand, adds it to the totals, and only then decides whether one call record is stored.
+ *
+ * Store order, enter: frame, then depth.  A handler or a kill in between shows no region that was never entered.
+ * Store order, leave: record, then depth. In between a completed record stands beside its frame; it beats it. */
+#define FDR_NO_INLINE
+#include "recorder/recorder.h"
+
+__thread struct fdri_thread fdri_self;
+__thread struct fdri_thread fdri_lane;
+
+#define HERE() ((uint64_t)(uintptr_t)__builtin_frame_address(0))
+
+/* The hot helpers take what they need as arguments: a thread-local field would be read again after every store. */
+static inline __attribute__((always_inline)) void push(struct fdri_thread *t, struct fdr_location *l, struct fdr_level *v,
+                                                       uint32_t depth, uint32_t row_off, fdr_region region,
+                                                       uint32_t flags, uint64_t tick)
+{
+    v->enter_tick = tick;
+    v->region = region;
+    v->row_off = row_off;
+    v->child_ticks = 0;
+    v->flags = flags;
+    v->skipped = 0;
+    fdr_signal_fence();
+    fdr_bump_relaxed(&v->presented, 1);
+    fdr_store_release(&l->depth, depth + 1); /* R:frame - pairs with A:frame in export/: the frame is whole */
+    t->top = v;
+}
+
+static inline __attribute__((always_inline)) void pop(struct fdri_thread *t, struct fdr_location *l, uint32_t depth,
+                                                      struct fdr_level *parent)
+{
+    t->top = parent;
+    fdr_signal_fence();
+    fdr_store_release(&l->depth, depth - 1); /* R:frame */
+}
+
+static inline __attribute__((always_inline)) struct fdr_level *parent_of(struct fdri_thread *t, struct fdr_level *v,
+                                                                         uint32_t depth)
+{
+    return FDR_LIKELY((depth - 1) % FDR_LEVELS_PER_BLOCK) ? v - 1 : fdri_level(t, depth - 1);
+}
+
+/* Totals are exact whatever is stored. `parent` gets the time as spent in a child. */
+static inline __attribute__((always_inline)) void add_totals(struct fdri_thread *t, uint8_t *base, struct fdr_level *v,
+                                                             struct fdr_level *parent, uint64_t duration)
+{
+    struct fdr_row *r = (void *)(base + v->row_off);
+    uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
+    uint64_t word = r->histogram;
+    uint32_t i = fdri_bucket(ns) - (uint32_t)(word >> 32 & 0xff);
+    fdr_bump_relaxed(&r->calls, 1);
+    fdr_bump_relaxed(&r->sum, duration);
+    fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
+    fdr_bump_relaxed(&parent->child_ticks, duration);
+    if (FDR_UNLIKELY(duration < r->min)) r->min = duration;
+    if (FDR_UNLIKELY(duration > r->max)) r->max = duration;
+    if (FDR_LIKELY(i < (uint32_t)(word >> 40))) fdr_bump_relaxed(&((uint64_t *)(void *)(base + (uint32_t)word))[i], 1);
+    else fdri_histogram_slow(t, r, fdri_bucket(ns));
+}
+
+static void note_zero(struct fdr_level *v, uint64_t tick)
+{
+    if (v->zero_tick != tick) {
+        v->zero_tick = tick;
+        v->zero_count = 0;
+    }
+    v->zero_count++;
+}
+
+/* A zero-length call is told apart from its tick's neighbours by its parent's place in the tick. */
+static struct fdr_tie tie_of(struct fdri_thread *t, uint32_t depth, uint64_t tick)
+{
+    struct fdr_tie tie = {0};
+    if (depth < 2) return tie;
+    const struct fdr_level *parent = fdri_level(t, depth - 1);
+    tie.in_tick = parent->enter_tick >> t->shift == tick;
+    tie.parent = tie.in_tick && parent->zero_tick == tick ? parent->zero_count : 0;
+    return tie;
+}
+
+static inline __attribute__((always_inline)) void store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v,
+                                                        uint32_t depth, uint64_t enter, uint64_t leave)
+{
+    uint64_t duration = leave - enter;
+    uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]);
+    uint32_t off = v->part[band];
+    struct fdr_part *p = (void *)(base + off);
+    if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || p->bit > p->limit)) {
+        p = fdri_room(t, &v->part[band], depth, FDR_CLASS_REGION, band, &v->reduced_gate, &v->lost);
+        if (!p) return;
+    }
+    struct fdr_bin *bin = (void *)(base + p->open_off);
+    struct fdr_table *table = (void *)(base + p->table_off);
+    uint64_t gap = enter - p->last_tick;
+    p->last_tick = leave;
+    if (FDR_LIKELY(duration)) {
+        fdr_encode_call(p, table, (uint8_t *)(bin + 1), v->region, gap, duration, NULL);
+    } else {
+        struct fdr_tie tie = tie_of(t, depth, leave);
+        fdr_encode_call_slow(p, table, (uint8_t *)(bin + 1), v->region, gap, 0, &tie);
+        note_zero(v, leave);
+    }
+    fdr_signal_fence();
+    /* R:commit - publishes the payload; pairs with A:commit in export/: else a torn record reads as complete */
+    fdr_store_release(&bin->commit, fdr_commit_word(p));
+}
+
+/* Closes the top call at `tick`: totals, then storage, then the stack. */
+static inline __attribute__((always_inline)) void close_top(struct fdri_thread *t, struct fdr_location *l,
+                                                            struct fdr_level *v, uint32_t depth, uint64_t tick)
+{
+    uint8_t *base = t->base;
+    uint64_t duration = tick - v->enter_tick;
+    struct fdr_level *parent = parent_of(t, v, depth);
+    add_totals(t, base, v, parent, duration);
+    if (FDR_LIKELY(duration >= t->min_ticks)) store(t, base, v, depth, v->enter_tick >> t->shift, tick >> t->shift);
+    else fdr_bump_relaxed(&v->filtered, 1);
+    pop(t, l, depth, parent);
+}
+
+/* Counted only: presented and filtered, no clock, nothing stored. */
+static void push_untimed(struct fdri_thread *t, struct fdr_level *v, struct fdr_row *row, fdr_region region)
+{
+    v->region = region;
+    v->row_off = fdri_off_of(t, row);
+    v->enter_tick = t->loc->last_tick;
+    v->child_ticks = 0;
+    v->flags = FDR_LEVEL_UNTIMED;
+    v->skipped = 0;
+    row->untimed++;
+    fdr_signal_fence();
+    fdr_bump_relaxed(&v->presented, 1);
+    fdr_bump_relaxed(&v->filtered, 1);
+    fdr_store_release(&t->loc->depth, t->loc->depth + 1); /* R:frame */
+    t->top = v;
+}
+
+/* ---- the fast path ---- */
+
+static FDR_NOINLINE void enter_slow(fdr_region region, uint64_t address, bool live, uint64_t time_ns)
+{
+    struct fdri_thread *t = fdri_begin(!live);
+    if (!t) return;
+    fdri_enter_tick(t, region, address, live, time_ns);
+    fdri_end(t);
+}
+
+static FDR_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool live, uint64_t time_ns)
+{
+    struct fdri_thread *t = fdri_begin(!live);
+    if (!t) return;
+    fdri_leave_tick(t, region, address, live, time_ns);
+    fdri_end(t);
+}
+
+/* The address is 0 for regions entered by id. Returns false when the slow path must take over. */
+static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread *t, fdr_region region, uint64_t address)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t depth = l->depth;
+    if (FDR_UNLIKELY(depth >= t->soft || l->busy || region > FDR_ID_MAX)) return false;
+    fdr_store_relaxed(&l->busy, HERE());
+    fdr_signal_fence();
+    struct fdr_row *row = fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region));
+    if (FDR_UNLIKELY(row->flags & FDR_ROW_GATED)) {
+        fdri_enter_tick(t, region, address, true, 0);
+        fdri_end(t);
+        return true;
+    }
+    struct fdr_level *v = FDR_LIKELY(depth % FDR_LEVELS_PER_BLOCK) ? t->top + 1 : fdri_level(t, depth + 1);
+    v->address = address;
+    uint64_t tick = fdri_clamp(l, fdri_tick_live(t));
+    push(t, l, v, depth, fdri_off_of(t, row), region, 0, tick);
+    l->last_tick = tick;
+    fdr_signal_fence();
+    fdr_store_relaxed(&l->busy, 0);
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address)
+{
+    struct fdr_location *l = t->loc;
+    struct fdr_level *v = t->top;
+    if (FDR_UNLIKELY(v->flags | v->skipped | l->overflow)) return false; /* before the clock: untimed calls need none */
+    uint64_t tick = fdri_tick_live(t);
+    uint32_t depth = l->depth;
+    if (FDR_UNLIKELY(l->busy || depth == 0)) return false;
+    if (FDR_UNLIKELY(address ? v->address != address : v->region != region)) return false;
+    fdr_store_relaxed(&l->busy, HERE());
+    fdr_signal_fence();
+    tick = fdri_clamp(l, tick);
+    l->last_tick = tick;
+    close_top(t, l, v, depth, tick);
+    fdr_signal_fence();
+    fdr_store_relaxed(&l->busy, 0);
+    return true;
+}
+
+/* Calls deeper than FDR_DEPTH: counted, no clock. False when there is more to it. */
+static FDR_NOINLINE bool enter_counted(struct fdri_thread *t, fdr_region region, uint64_t address)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t depth = l->depth;
+    bool plain = t->soft == t->depth_limit && depth >= t->soft && depth < l->level_blocks * FDR_LEVELS_PER_BLOCK;
+    if (!plain || l->busy || region > FDR_ID_MAX) return false;
+    fdr_store_relaxed(&l->busy, HERE());
+    fdr_signal_fence();
+    struct fdr_row *row = fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region));
+    struct fdr_level *v = FDR_LIKELY(depth % FDR_LEVELS_PER_BLOCK) ? t->top + 1 : fdri_level(t, depth + 1);
+    v->address = address;
+    if (FDR_UNLIKELY(row->flags & FDR_ROW_GATED)) fdri_enter_tick(t, region, address, true, 0);
+    else push_untimed(t, v, row, region);
+    fdri_end(t);
+    return true;
+}
+
+static FDR_NOINLINE bool leave_counted(struct fdri_thread *t, fdr_region region, uint64_t address)
+{
+    struct fdr_location *l = t->loc;
+    struct fdr_level *v = t->top;
+    bool mine = address ? v->address == address : v->region == region;
+    if (v->flags != FDR_LEVEL_UNTIMED || v->skipped || l->overflow || l->busy || !l->depth || !mine) return false;
+    fdr_store_relaxed(&l->busy, HERE());
+    fdr_signal_fence();
+    pop(t, l, l->depth, parent_of(t, v, l->depth));
+    fdri_end(t);
+    return true;
+}
+
+static inline bool ready(const struct fdri_thread *t)
+{
+    return FDR_LIKELY(t->recording == fdr_load_relaxed(&fdr_switch_.on));
+}
+
+void fdr_enter_(fdr_region region)
+{
+    struct fdri_thread *t = &fdri_self;
+    if (FDR_LIKELY(ready(t) && (enter_fast(t, region, 0) || enter_counted(t, region, 0)))) return;
+    enter_slow(region, 0, true, 0);
+}
+
+void fdr_leave_(fdr_region region)
+{
+    struct fdri_thread *t = &fdri_self;
+    if (FDR_LIKELY(ready(t) && (leave_fast(t, region, 0) || leave_counted(t, region, 0)))) return;
+    leave_slow(region, 0, true, 0);
+}
+
+void fdr_enter_address(const void *function)
+{
+    struct fdri_thread *t = &fdri_self;
+    if (!fdr_load_relaxed(&fdr_switch_.on)) return;
+    /* attaches first: looking an address up needs a thread that liburcu knows */
+    if (!ready(t) && !fdri_attached()) return;
+    fdr_region region = fdri_address_region((uint64_t)(uintptr_t)function);
+    uint64_t address = (uint64_t)(uintptr_t)function;
+    if (!enter_fast(t, region, address) && !enter_counted(t, region, address)) enter_slow(region, address, true, 0);
+}
+
+void fdr_leave_address(const void *function)
+{
+    struct fdri_thread *t = &fdri_self;
+    if (!fdr_load_relaxed(&fdr_switch_.on)) return;
+    uint64_t address = (uint64_t)(uintptr_t)function;
+    if (FDR_LIKELY(ready(t) && (leave_fast(t, 0, address) || leave_counted(t, 0, address)))) return;
+    if (!ready(t) && !fdri_attached()) return;
+    leave_slow(fdri_address_region(address), address, true, 0);
+}
+
+void fdr_enter(fdr_region region)
+{
+    if (fdr_load_relaxed(&fdr_switch_.on)) fdr_enter_(region);
+}
+void fdr_leave(fdr_region region)
+{
+    if (fdr_load_relaxed(&fdr_switch_.on)) fdr_leave_(region);
+}
+void fdr_enter_at(fdr_region region, uint64_t time_ns)
+{
+    if (fdr_load_relaxed(&fdr_switch_.on)) enter_slow(region, 0, false, time_ns);
+}
+void fdr_leave_at(fdr_region region, uint64_t time_ns)
+{
+    if (fdr_load_relaxed(&fdr_switch_.on)) leave_slow(region, 0, false, time_ns);
+}
+
+/* ---- everything else ---- */
+
+/* Does a rule keep this call out? Counting rules count it. */
+static bool kept_out(struct fdr_row *row, const struct fdri_rule *rule, uint32_t *level_flags)
+{
+    uint32_t seen = row->flags >> FDR_ROW_SEEN_SHIFT;
+    switch (rule->mode) {
+    case FDRI_RULE_EXCLUDE: return true;
+    case FDRI_RULE_FIRST:
+        if (seen >= rule->count) return true;
+        row->flags += 1u << FDR_ROW_SEEN_SHIFT;
+        return false;
+    case FDRI_RULE_EVERY:
+        row->flags = (row->flags & ((1u << FDR_ROW_SEEN_SHIFT) - 1)) | ((seen + 1) % rule->count) << FDR_ROW_SEEN_SHIFT;
+        return seen != 0;
+    case FDRI_RULE_MIN: *level_flags |= FDR_LEVEL_RULED; return false;
+    default: return false;
+    }
+}
+
+/* Room for one level more? Counts the call where there is none. */
+static bool deep_enough(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    if (!l->overflow && (l->depth < l->level_blocks * FDR_LEVELS_PER_BLOCK || fdri_grow_levels(t))) return true;
+    if (!l->overflow) t->overflow_sp = HERE();
+    l->overflow++;
+    l->presented_overflow++;
+    l->lost_overflow++;
+    return false;
+}
+
+void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns)
+{
+    struct fdr_location *l = t->loc;
+    /* Calls deeper than the stack cannot be matched by name. If the caller's frame lies above where that began,
+     * a longjmp left them all. */
+    if (l->overflow && HERE() > t->overflow_sp + 4096) l->overflow = 0;
+    if (!deep_enough(t)) return;
+    if (region > FDR_ID_MAX) region = 0;
+    struct fdr_level *v = fdri_level(t, l->depth + 1);
+    struct fdr_row *row = fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region));
+    uint32_t flags = 0;
+    v->address = address;
+    if (FDR_UNLIKELY(row->flags & FDR_ROW_GATED)) {
+        const struct fdri_rule *rule = fdri_rule_of(region);
+        if (rule && kept_out(row, rule, &flags)) {
+            row->untimed++;
+            fdr_bump_relaxed(&v->presented, 1);
+            fdr_bump_relaxed(&v->filtered, 1);
+            t->top->skipped++;
+            return;
+        }
+    }
+    if (l->depth >= t->depth_limit || l->pause) {
+        push_untimed(t, v, row, region);
+        return;
+    }
+    uint64_t tick = live ? fdri_clamp(l, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
+    if (FDR_UNLIKELY(l->flags & FDR_LOCATION_STOPPED)) {
+        flags |= FDR_LEVEL_SETTLED;
+        fdr_bump_relaxed(&v->reduced_gate, 1);
+    }
+    push(t, l, v, l->depth, fdri_off_of(t, row), region, flags, tick);
+    l->last_tick = tick;
+}
+
+/* Closes the top call, whatever kind it is. */
+static void close_any(struct fdri_thread *t, uint64_t tick)
+{
+    struct fdr_location *l = t->loc;
+    struct fdr_level *v = t->top;
+    uint32_t depth = l->depth;
+    struct fdr_level *parent = parent_of(t, v, depth);
+    if (v->flags & FDR_LEVEL_UNTIMED) {
+        pop(t, l, depth, parent);
+        return;
+    }
+    if (tick < v->enter_tick) tick = v->enter_tick;
+    uint64_t duration = tick - v->enter_tick;
+    const struct fdri_rule *rule = v->flags & FDR_LEVEL_RULED ? fdri_rule_of(v->region) : NULL;
+    bool too_short = rule && (uint64_t)((unsigned __int128)duration * t->to_ns >> 32) < rule->min_ns;
+    if (!too_short && !(v->flags & FDR_LEVEL_SETTLED)) {
+        close_top(t, l, v, depth, tick);
+        return;
+    }
+    add_totals(t, t->base, v, parent, duration);
+    if (too_short && !(v->flags & FDR_LEVEL_SETTLED)) fdr_bump_relaxed(&v->filtered, 1);
+    pop(t, l, depth, parent);
+}
+
+/* Where on the stack is this region (or code address), counted from the top? 0 = not there. */
+static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64_t address)
+{
+    for (uint32_t d = t->loc->depth; d; d--) {
+        const struct fdr_level *v = fdri_level(t, d);
+        if (address ? v->address == address : v->region == region) return d;
+    }
+    return 0;
+}
+
+/* Is this the leave of a call that a rule kept out? Those opened inside the top call are closed before it. */
+static bool leaves_skipped(struct fdri_thread *t, fdr_region region)
+{
+    struct fdr_level *v = t->top;
+    if (!v->skipped || !(fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region))->flags & FDR_ROW_GATED)) return false;
+    v->skipped--;
+    return true;
+}
+
+void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns)
+{
+    struct fdr_location *l = t->loc;
+    if (l->overflow) {
+        if (HERE() <= t->overflow_sp + 4096) {
+            l->overflow--;
+            return;
+        }
+        l->overflow = 0;
+    }
+    if (region > FDR_ID_MAX) region = 0;
+    if (leaves_skipped(t, region)) return;
+    uint32_t found = find_open(t, region, address);
+    if (!found) {
+        l->stray_leaves++;
+        return;
+    }
+    bool timed = !(fdri_level(t, found)->flags & FDR_LEVEL_UNTIMED);
+    uint64_t tick = !timed ? l->last_tick : live ? fdri_clamp(l, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
+    l->unbalanced += l->depth - found;
+    while (l->depth > found) close_any(t, tick);
+    close_any(t, tick);
+    l->last_tick = tick;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* From text to settings. Each value comes from struct fdr_config, else the environment, else the default. A bad one
+ * costs a line that names variable, value and what is used instead. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recorder/recorder.h"
+
+struct source {
+    const struct fdr_config *config;
+    struct fdri_settings *s;
+    size_t text_used;
+};
+
+/* The text of one setting, "" if unset; remembers it for the superblock. Environments of setuid programs are ignored. */
+static const char *get(struct source *in, const char *variable, const char *field)
+{
+    const char *v = field && *field ? field : in->config && in->config->ignore_environment ? NULL : secure_getenv(variable);
+    if (!v || !*v) return "";
+    char *text = in->s->text;
+    int n = snprintf(text + in->text_used, sizeof in->s->text - in->text_used, "%s=%s\n", variable, v);
+    if (n > 0 && in->text_used + (size_t)n < sizeof in->s->text) in->text_used += (size_t)n;
+    else text[in->text_used] = 0;
+    return v;
+}
+
+static void bad(const char *variable, const char *value, const char *why, const char *instead)
+{
+    fdri_say("%s=%s: %s; using %s", variable, value, why, instead);
+}
+
+/* number with one of the units behind it; scale[] parallel to units[]. */
+static bool parse_scaled(const char *text, const char *const *units, const double *scale, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    double v = strtod(text, &end);
+    if (end == text || errno || v < 0) return false;
+    for (int i = 0; units[i]; i++) {
+        if (strcmp(end, units[i])) continue;
+        v *= scale[i];
+        if (v > 9e18) return false;
+        *out = (uint64_t)(v + 0.5);
+        return true;
+    }
+    return false;
+}
+
+static bool parse_size(const char *text, uint64_t *out)
+{
+    static const char *const units[] = {"", "K", "M", "G", "k", "m", "g", "KiB", "MiB", "GiB", NULL};
+    static const double scale[] = {1, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824};
+    return parse_scaled(text, units, scale, out);
+}
+
+static bool parse_duration(const char *text, uint64_t *out)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s", NULL};
+    static const double scale[] = {1, 1e3, 1e6, 1e9};
+    if (!strcmp(text, "0")) {
+        *out = 0;
+        return true;
+    }
+    return parse_scaled(text, units, scale, out);
+}
+
+static uint64_t size_setting(struct source *in, const char *variable, const char *field, uint64_t fallback, const char *shown)
+{
+    const char *v = get(in, variable, field);
+    uint64_t out = fallback;
+    if (*v && !parse_size(v, &out)) bad(variable, v, "not a size (a number with K, M or G)", shown);
+    return out;
+}
+
+static uint64_t duration_setting(struct source *in, const char *variable, const char *field, uint64_t fallback, const char *shown)
+{
+    const char *v = get(in, variable, field);
+    uint64_t out = fallback;
+    if (*v && !parse_duration(v, &out)) bad(variable, v, "not a duration (a number with ns, us, ms or s)", shown);
+    return out;
+}
+
+/* Index of the value in names[], or `fallback`. */
+static int choice(struct source *in, const char *variable, const char *field, const char *const *names, int fallback)
+{
+    const char *v = get(in, variable, field);
+    if (!*v) return fallback;
+    char list[128] = "";
+    for (int i = 0; names[i]; i++) {
+        if (!strcmp(v, names[i])) return i;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "known: ", names[i]);
+    }
+    bad(variable, v, list, names[fallback]);
+    return fallback;
+}
+
+static void parse_bin(struct source *in, const char *field)
+{
+    uint64_t v = size_setting(in, "FDR_BIN", field, 4096, "4K");
+    if (!fdr_is_pow2(v) || v < FDR_BIN_MIN_BYTES || v > FDR_BIN_MAX_BYTES) {
+        uint64_t near = v < FDR_BIN_MIN_BYTES ? FDR_BIN_MIN_BYTES : v > FDR_BIN_MAX_BYTES ? FDR_BIN_MAX_BYTES : 1ull << fdr_log2_floor(v);
+        fdri_say("FDR_BIN=%" PRIu64 ": not a power of two from 512 to 64K; using %" PRIu64, v, near);
+        v = near;
+    }
+    in->s->bin_bytes = (uint32_t)v;
+}
+
+static void parse_chain(struct source *in, const char *field)
+{
+    static const char *const names[] = {"", "duration", "depth", "class", "epoch"};
+    static const struct fdri_chain standard = {{FDRI_BY_DURATION, FDRI_BY_DEPTH, FDRI_BY_CLASS, FDRI_BY_EPOCH}, {0}};
+    const char *v = get(in, "FDR_REDUCE", field);
+    struct fdri_chain *c = &in->s->chain;
+    *c = standard;
+    if (!*v) return;
+    char copy[128], *save = NULL;
+    int n = 0;
+    memset(c->step, 0, sizeof c->step);
+    snprintf(copy, sizeof copy, "%s", v);
+    for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+        int step = 0;
+        for (int i = 1; i <= 4; i++)
+            if (!strcmp(w, names[i])) step = i;
+        for (int i = 0; i < n; i++)
+            if (c->step[i] == step) step = 0;
+        if (!step || n == FDRI_STEPS) {
+            bad("FDR_REDUCE", v, "expected duration, depth, class, epoch, each at most once", "duration,depth,class,epoch");
+            *c = standard;
+            return;
+        }
+        c->step[n++] = (uint8_t)step;
+    }
+}
+
+static void parse_classes(struct source *in, const char *field)
+{
+    static const char *const names[] = {"region", "message", "collective", "metric", "marker", "sample", "io", "task", "user"};
+    const char *v = get(in, "FDR_CLASSES", field);
+    if (!*v) return;
+    char copy[160], *save = NULL;
+    uint8_t rank = 1;
+    snprintf(copy, sizeof copy, "%s", v);
+    for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+        int class_ = -1;
+        for (int i = 0; i < FDRI_CLASSES; i++)
+            if (!strcmp(w, names[i])) class_ = i;
+        if (class_ < 0 || in->s->chain.class_rank[class_]) {
+            fdri_say("FDR_CLASSES=%s: '%s' is no class or stands twice; it is left out", v, w);
+            continue;
+        }
+        in->s->chain.class_rank[class_] = rank++;
+    }
+}
+
+static int signal_by_name(const char *v)
+{
+    static const struct { const char *name; int number; } known[] = {
+        {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}, {"QUIT", SIGQUIT}, {"WINCH", SIGWINCH}, {"URG", SIGURG},
+        {"PROF", SIGPROF}, {"IO", SIGIO}, {"PWR", SIGPWR}};
+    if (!strncmp(v, "SIG", 3)) v += 3;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(v, known[i].name)) return known[i].number;
+    char *end;
+    long n = strtol(v, &end, 10);
+    bool fatal = n == SIGKILL || n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL || n == SIGABRT;
+    return *v && !*end && n > 0 && n <= SIGRTMAX && !fatal ? (int)n : -1;
+}
+
+static void parse_signal(struct source *in, const char *field)
+{
+    const char *v = get(in, "FDR_SIGNAL", field);
+    in->s->signal = SIGUSR1;
+    if (!*v) return;
+    if (!strcmp(v, "none")) in->s->signal = 0;
+    else if (signal_by_name(v) > 0) in->s->signal = signal_by_name(v);
+    else bad("FDR_SIGNAL", v, "no signal that can be used", "USR1");
+}
+
+static void parse_keep(struct source *in, const char *field)
+{
+    const char *v = get(in, "FDR_KEEP", field);
+    in->s->keep = 8;
+    in->s->keep_newest = false;
+    if (!*v) return;
+    char *end;
+    unsigned long n = strtoul(v, &end, 10);
+    if (end == v || n < 1 || n > 1000000 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest"))) {
+        bad("FDR_KEEP", v, "expected a count, then ,oldest or ,newest", "8,oldest");
+        return;
+    }
+    in->s->keep = (uint32_t)n;
+    in->s->keep_newest = !strcmp(end, ",newest");
+}
+
+static void parse_depth(struct source *in, const char *field)
+{
+    const char *v = get(in, "FDR_DEPTH", field);
+    in->s->depth = UINT32_MAX;
+    if (!*v) return;
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(v, &end, 10);
+    if (*end || end == v || errno || n < 1 || n >= UINT32_MAX || *v == '-') bad("FDR_DEPTH", v, "not a depth from 1", "no limit");
+    else in->s->depth = (uint32_t)n;
+}
+
+static void copy_path(char *to, size_t bytes, const char *variable, const char *v, const char *fallback)
+{
+    if (strlen(v) >= bytes) {
+        bad(variable, v, "path too long", fallback);
+        v = "";
+    }
+    snprintf(to, bytes, "%s", *v ? v : fallback);
+}
+
+static void default_name(struct fdri_settings *s)
+{
+    char path[512];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[n > 0 ? n : 0] = 0;
+    const char *slash = strrchr(path, '/');
+    snprintf(s->name, sizeof s->name, "%.63s", slash && slash[1] ? slash + 1 : "program");
+}
+
+void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
+{
+    static const char *const onoff[] = {"0", "1", NULL}, *const arenas[] = {"mapped", "anonymous", NULL};
+    static const char *const strategies[] = {"whole", "last", "first", NULL}, *const timers[] = {"tsc", "monotonic", NULL};
+    static const char *const finals[] = {"none", "snapshot", NULL};
+    struct fdr_config none = {.size = sizeof none}, c = none;
+    if (given) memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c); /* an older caller's is shorter */
+    struct source in = {&c, s, 0};
+    memset(s, 0, sizeof *s);
+    s->enable = choice(&in, "FDR_ENABLE", c.enable, onoff, 1);
+    s->buffer_bytes = size_setting(&in, "FDR_BUFFER", c.buffer, 0, "the default");
+    parse_bin(&in, c.bin);
+    s->arena = choice(&in, "FDR_ARENA", c.arena, arenas, 0) ? FDRI_ANONYMOUS : FDRI_MAPPED;
+    s->strategy = (enum fdr_strategy)choice(&in, "FDR_STRATEGY", c.strategy, strategies, 0);
+    parse_chain(&in, c.reduce);
+    parse_classes(&in, c.classes);
+    s->min_duration_ns = duration_setting(&in, "FDR_MIN_DURATION", c.min_duration, 0, "0");
+    s->resolution_ns = duration_setting(&in, "FDR_RESOLUTION", c.resolution, 0, "0 (lossless)");
+    s->holdoff_ns = duration_setting(&in, "FDR_HOLDOFF", c.holdoff, 1000000000, "1s");
+    s->disk_bytes = size_setting(&in, "FDR_DISK", c.disk, 512u << 20, "512M");
+    parse_depth(&in, c.depth);
+    s->monotonic = choice(&in, "FDR_TIMER", c.timer, timers, 0);
+    parse_signal(&in, c.signal);
+    parse_keep(&in, c.keep);
+    s->final_snapshot = choice(&in, "FDR_FINALIZE", c.finalize, finals, 0);
+    s->live_force = choice(&in, "FDR_LIVE_FORCE", NULL, onoff, 0);
+    char shm[64];
+    snprintf(shm, sizeof shm, "/dev/shm/fdr-%u", (unsigned)getuid());
+    copy_path(s->live_dir, sizeof s->live_dir, "FDR_LIVE_DIR", get(&in, "FDR_LIVE_DIR", c.live_dir), shm);
+    char *here = getcwd(s->dir, sizeof s->dir);
+    char cwd[512];
+    snprintf(cwd, sizeof cwd, "%s", here ? here : ".");
+    copy_path(s->dir, sizeof s->dir, "FDR_DIR", get(&in, "FDR_DIR", c.dir), cwd);
+    copy_path(s->filter, sizeof s->filter, "FDR_FILTER", get(&in, "FDR_FILTER", c.filter), "");
+    default_name(s);
+    if (c.name && *c.name) snprintf(s->name, sizeof s->name, "%.63s", c.name);
+}

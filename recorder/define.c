@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/* Definitions: append-only records in meta memory, found again through a private index. One lock, held with signals
+ * blocked so that a handler of the same thread cannot wait for its own thread. */
+#define _GNU_SOURCE
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recorder/recorder.h"
+
+enum { NAME_MAX_BYTES = 4095, BLOCK_BYTES = 4096, METRICS_MAX = 4096, EVENTS_MAX = 256, MODULES_MAX = 512 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t *index_off;      /* open addressing over offs of records; private, never read by others */
+static uint32_t index_log2, index_used;
+static uint8_t metric_type[METRICS_MAX];
+static struct fdri_event_shape shapes[EVENTS_MAX];
+static struct { uint64_t from, to; } modules[MODULES_MAX];
+static uint32_t module_count;
+
+static void enter_lock(sigset_t *old)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, old);
+    pthread_mutex_lock(&lock);
+}
+static void leave_lock(const sigset_t *old)
+{
+    pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+static uint64_t hash_text(uint64_t h, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) h = (h ^ (uint8_t)s[i]) * 0x100000001B3u;
+    return h ^ h >> 29;
+}
+
+struct wanted {
+    uint16_t kind;
+    const char *name, *file;
+    size_t name_bytes, file_bytes;
+    uint32_t line;
+    uint64_t value;
+};
+
+static uint64_t hash_of(const struct wanted *w)
+{
+    uint64_t h = 0xCBF29CE484222325u ^ w->kind ^ (uint64_t)w->line << 8;
+    h = hash_text(h, w->name, w->name_bytes);
+    h = hash_text(h, w->file, w->file_bytes);
+    return hash_text(h, (const char *)&w->value, 8) * 0x9E3779B97F4A7C15u;
+}
+
+static const char *text_of(const struct fdr_def *d) { return (const char *)(d + 1); }
+
+static bool same(const struct fdr_def *d, const struct wanted *w)
+{
+    return d->kind == w->kind && d->line == w->line && d->value == w->value && d->name_bytes == w->name_bytes &&
+           d->file_bytes == w->file_bytes && !memcmp(text_of(d), w->name, w->name_bytes) &&
+           !memcmp(text_of(d) + w->name_bytes + 1, w->file, w->file_bytes);
+}
+
+static uint64_t hash_def(const struct fdr_def *d)
+{
+    struct wanted w = {d->kind, text_of(d), text_of(d) + d->name_bytes + 1, d->name_bytes, d->file_bytes, d->line, d->value};
+    return hash_of(&w);
+}
+
+static uint32_t *find(const struct wanted *w)
+{
+    uint32_t mask = (1u << index_log2) - 1, i = (uint32_t)(hash_of(w) >> (64 - index_log2));
+    for (; index_off[i]; i = (i + 1) & mask)
+        if (same(fdri_at(&fdri_rec.arena, index_off[i]), w)) break;
+    return &index_off[i];
+}
+
+static bool grow_index(void)
+{
+    uint32_t log2 = index_off ? index_log2 + 1 : 10, mask = (1u << log2) - 1;
+    uint32_t *wider = calloc(1u << log2, sizeof *wider);
+    if (!wider) return index_off && index_used < (1u << index_log2) - 1;
+    for (uint32_t i = 0; index_off && i < 1u << index_log2; i++) {
+        if (!index_off[i]) continue;
+        uint32_t j = (uint32_t)(hash_def(fdri_at(&fdri_rec.arena, index_off[i])) >> (64 - log2));
+        while (wider[j]) j = (j + 1) & mask;
+        wider[j] = index_off[i];
+    }
+    free(index_off);
+    index_off = wider;
+    index_log2 = log2;
+    return true;
+}
+
+/* Room for `bytes` at the end of the newest block; the block is linked before it is used. */
+static struct fdr_def *append(uint32_t bytes, struct fdr_defs_block **block)
+{
+    struct fdr_superblock *s = fdri_rec.arena.super;
+    struct fdr_defs_block *b = s->defs_last ? fdri_at(&fdri_rec.arena, s->defs_last) : NULL;
+    if (!b || b->head.bytes - sizeof *b - b->used < bytes) {
+        uint32_t want = bytes + (uint32_t)sizeof *b > BLOCK_BYTES ? bytes + (uint32_t)sizeof *b : BLOCK_BYTES;
+        uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_DEFS, want, UINT32_MAX);
+        if (!off) return NULL;
+        if (b) fdr_store_release(&b->next, off);
+        else fdr_store_release(&s->defs_first, off);
+        s->defs_last = off;
+        b = fdri_at(&fdri_rec.arena, off);
+    }
+    *block = b;
+    return (struct fdr_def *)(void *)((uint8_t *)(b + 1) + b->used);
+}
+
+static uint32_t write_def(const struct wanted *w, uint64_t value2, const void *payload, uint32_t payload_bytes)
+{
+    struct fdr_superblock *s = fdri_rec.arena.super;
+    uint32_t text = (uint32_t)fdr_align_up(w->name_bytes + w->file_bytes + 2, 8);
+    uint32_t bytes = (uint32_t)sizeof(struct fdr_def) + text + (uint32_t)fdr_align_up(payload_bytes, 8);
+    struct fdr_defs_block *block;
+    struct fdr_def *d = append(bytes, &block);
+    if (!d || s->def_count[w->kind] >= FDR_ID_MAX) return 0;
+    *d = (struct fdr_def){.bytes = bytes, .kind = w->kind, .id = s->def_count[w->kind] + 1, .line = w->line,
+                          .value = w->value, .value2 = value2, .name_bytes = (uint16_t)w->name_bytes,
+                          .file_bytes = (uint16_t)w->file_bytes, .payload_bytes = payload_bytes};
+    char *p = (char *)(d + 1);
+    memcpy(p, w->name, w->name_bytes);
+    memcpy(p + w->name_bytes + 1, w->file, w->file_bytes);
+    if (payload_bytes) memcpy(p + text, payload, payload_bytes);
+    d->check = fdr_check32(d, bytes);
+    s->def_count[w->kind]++;
+    fdr_store_release(&block->used, block->used + bytes); /* R:defs - pairs with A:defs in export/ */
+    return (uint32_t)((uint8_t *)d - fdri_rec.arena.base);
+}
+
+static uint32_t define_locked(const struct wanted *w, uint64_t value2, const void *payload, uint32_t payload_bytes)
+{
+    if (!fdr_load_relaxed(&fdr_switch_.on)) return 0;
+    if ((!index_off || index_used >= (1u << index_log2) * 3 / 4) && !grow_index()) return 0;
+    uint32_t *slot = find(w);
+    if (!*slot) {
+        *slot = write_def(w, value2, payload, payload_bytes);
+        if (!*slot) {
+            static unsigned said;
+            fdr_add_relaxed(&fdri_rec.arena.super->lost_definitions, 1u);
+            if (fdri_once(&said))
+                fdri_say("no room for the definition of '%.80s'; events of it are recorded as [unknown] "
+                         "(FDR_BUFFER makes room)", w->name);
+            return 0;
+        }
+        index_used++;
+    }
+    return ((struct fdr_def *)fdri_at(&fdri_rec.arena, *slot))->id;
+}
+
+uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file, uint32_t line, uint64_t value,
+                     uint64_t value2, const void *payload, uint32_t payload_bytes)
+{
+    struct wanted w = {(uint16_t)kind, name ? name : "", file ? file : "", 0, 0, line, value};
+    w.name_bytes = strnlen(w.name, NAME_MAX_BYTES);
+    w.file_bytes = strnlen(w.file, NAME_MAX_BYTES);
+    sigset_t old;
+    enter_lock(&old);
+    uint32_t id = define_locked(&w, value2, payload, payload_bytes);
+    leave_lock(&old);
+    return id;
+}
+
+/* Ids outlive a recording: callers keep them in static variables. So a later recording of the process starts with
+ * the definitions of the earlier ones, in their order. */
+static uint8_t *saved;
+static size_t saved_bytes;
+
+void fdri_define_save(void)
+{
+    const struct fdr_superblock *s = fdri_rec.arena.super;
+    free(saved);
+    saved = NULL;
+    saved_bytes = 0;
+    for (uint32_t off = s->defs_first; off;) {
+        const struct fdr_defs_block *b = fdri_at(&fdri_rec.arena, off);
+        uint8_t *wider = realloc(saved, saved_bytes + b->used);
+        if (!wider) return;
+        saved = wider;
+        memcpy(saved + saved_bytes, b + 1, b->used);
+        saved_bytes += b->used;
+        off = b->next;
+    }
+}
+
+void fdri_define_reset(void)
+{
+    free(index_off);
+    index_off = NULL;
+    index_log2 = index_used = module_count = 0;
+    for (size_t at = 0; at < saved_bytes;) {
+        const struct fdr_def *d = (const void *)(saved + at);
+        const char *text = text_of(d);
+        const char *payload = text + fdr_align_up(d->name_bytes + d->file_bytes + 2u, 8);
+        fdri_define((enum fdr_def_kind)d->kind, text, text + d->name_bytes + 1, d->line, d->value, d->value2, payload,
+                    d->payload_bytes);
+        at += d->bytes;
+    }
+}
+
+void fdri_define_fork(int phase)
+{
+    if (phase == 0) pthread_mutex_lock(&lock);
+    else pthread_mutex_unlock(&lock);
+}
+
+/* ---- the kinds ---- */
+
+fdr_region fdr_region_define(const char *name, const char *file, unsigned line)
+{
+    if (!fdr_load_relaxed(&fdr_switch_.on)) return 0;
+    fdr_region id = fdri_define(FDR_DEF_REGION, name, file, line, 0, 0, NULL, 0);
+    if (id) fdri_rules_define(id, name ? name : "", file ? file : "");
+    return id;
+}
+
+fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type, enum fdr_metric_kind kind)
+{
+    static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64, FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
+    uint8_t stored = (unsigned)type < sizeof wide ? wide[type] : FDR_VALUE_U64;
+    uint32_t id = fdri_define(FDR_DEF_METRIC, name, unit, kind == FDR_METRIC_COUNTER, stored, 0, NULL, 0);
+    if (id >= METRICS_MAX) return 0;
+    if (id) metric_type[id] = stored;
+    return id;
+}
+uint32_t fdri_metric_type(uint32_t metric) { return metric < METRICS_MAX ? metric_type[metric] : FDR_VALUE_U64; }
+
+fdr_marker_id fdr_marker_define(const char *name) { return fdri_define(FDR_DEF_MARKER, name, "", 0, 0, 0, NULL, 0); }
+
+fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size)
+{
+    uint64_t who = hash_text(1, (const char *)world_ranks, size * 4); /* equal names of unlike groups stay apart */
+    return fdri_define(FDR_DEF_COMM, name, "", (uint32_t)size, who, 0, world_ranks, (uint32_t)size * 4);
+}
+
+fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields, size_t count)
+{
+    struct fdr_def_field described[FDR_FIELDS_MAX];
+    struct fdri_event_shape shape = {0};
+    static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64, FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
+    if (count > FDR_FIELDS_MAX) {
+        fdri_say("event '%.60s' has %zu fields; the first %u are recorded", name ? name : "", count, FDR_FIELDS_MAX);
+        count = FDR_FIELDS_MAX;
+    }
+    memset(described, 0, sizeof described);
+    for (size_t i = 0; i < count; i++) {
+        if ((unsigned)fields[i].type >= sizeof wide || fields[i].offset > UINT16_MAX) {
+            fdri_say("event '%.60s': field %zu has type %d at offset %zu; the event is not defined", name ? name : "", i,
+                     (int)fields[i].type, fields[i].offset);
+            return 0;
+        }
+        described[i].type = wide[fields[i].type];
+        strncpy(described[i].name, fields[i].name ? fields[i].name : "", sizeof described[i].name - 1);
+        described[i].name_bytes = (uint16_t)strlen(described[i].name);
+        shape.type[i] = (uint8_t)fields[i].type;
+        shape.offset[i] = (uint16_t)fields[i].offset;
+    }
+    shape.count = (uint8_t)count;
+    uint64_t key = hash_text(2, (const char *)described, count * sizeof *described);
+    uint32_t id = fdri_define(FDR_DEF_EVENT, name, "", (uint32_t)count, key, 0, described,
+                              (uint32_t)(count * sizeof *described));
+    if (id >= EVENTS_MAX) return 0;
+    if (id) shapes[id] = shape;
+    return id;
+}
+const struct fdri_event_shape *fdri_event_shape(uint32_t type)
+{
+    return type && type < EVENTS_MAX ? &shapes[type] : NULL;
+}
+
+/* ---- modules: where code lies, for symbols found offline ---- */
+
+static void hex_build_id(const struct dl_phdr_info *info, char *text, size_t bytes)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type != PT_NOTE) continue;
+        const char *p = (const char *)(info->dlpi_addr + ph->p_vaddr), *end = p + ph->p_memsz;
+        while (p + sizeof(ElfW(Nhdr)) <= end) {
+            const ElfW(Nhdr) *n = (const void *)p;
+            const uint8_t *id = (const uint8_t *)p + sizeof *n + ((n->n_namesz + 3u) & ~3u);
+            if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4) {
+                for (uint32_t k = 0; k < n->n_descsz && 2 * k + 2 < bytes; k++) snprintf(text + 2 * k, 3, "%02x", id[k]);
+                return;
+            }
+            p = (const char *)id + ((n->n_descsz + 3u) & ~3u);
+        }
+    }
+}
+
+static int add_module(struct dl_phdr_info *info, size_t size, void *first)
+{
+    (void)size;
+    char id[80] = "", path[512];
+    uint64_t from = UINT64_MAX, to = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type != PT_LOAD) continue;
+        from = fdr_min(from, info->dlpi_addr + ph->p_vaddr);
+        to = fdr_max(to, info->dlpi_addr + ph->p_vaddr + ph->p_memsz);
+    }
+    if (from >= to || module_count >= MODULES_MAX) return 0;
+    hex_build_id(info, id, sizeof id);
+    const char *name = info->dlpi_name;
+    if (*(bool *)first) { /* the executable comes first, without a name */
+        ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+        path[n > 0 ? n : 0] = 0;
+        name = path;
+        *(bool *)first = false;
+        snprintf((char *)fdri_rec.arena.super->exe, sizeof fdri_rec.arena.super->exe, "%s", path);
+        for (uint32_t k = 0; id[2 * k] && k < sizeof fdri_rec.arena.super->build_id; k++) {
+            unsigned byte;
+            sscanf(id + 2 * k, "%2x", &byte);
+            fdri_rec.arena.super->build_id[k] = (uint8_t)byte;
+            fdri_rec.arena.super->build_id_bytes = k + 1;
+        }
+    }
+    uint32_t def = fdri_define(FDR_DEF_MODULE, name, id, 0, info->dlpi_addr, to - from, NULL, 0);
+    if (def && def - 1 < MODULES_MAX) {
+        modules[def - 1].from = from;
+        modules[def - 1].to = to;
+        if (def > module_count) module_count = def;
+    }
+    return 0;
+}
+
+void fdri_define_modules(void)
+{
+    bool first = true;
+    dl_iterate_phdr(add_module, &first);
+}
+
+uint32_t fdri_module_of(uint64_t address)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < module_count; i++)
+            if (address >= modules[i].from && address < modules[i].to) return i + 1;
+        if (pass == 0) fdri_define_modules(); /* loaded since we looked */
+    }
+    return 0;
+}

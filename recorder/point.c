@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* Events without duration: messages, collectives, metrics, markers, user events. Each class has its own partition at
+ * the depth where it happened (Wagner 2015, 4.2). */
+#include <string.h>
+
+#include "recorder/recorder.h"
+
+struct point {
+    uint32_t class_, id;
+    uint32_t count;
+    bool store_count;
+    uint64_t field[FDR_FIELDS_MAX];
+};
+
+static struct fdr_level_points *points_of(struct fdri_thread *t)
+{
+    struct fdr_level *v = t->top;
+    if (!v->points_off)
+        v->points_off = fdri_meta_take(&fdri_rec.arena, FDR_META_POINTS, sizeof(struct fdr_level_points), t->loc->id);
+    return v->points_off ? fdri_off(t, v->points_off) : NULL;
+}
+
+/* Where the event stands among those of its tick. */
+static struct fdr_tie tie_of(const struct fdri_thread *t, uint64_t tick)
+{
+    struct fdr_tie tie = {0};
+    const struct fdr_location *l = t->loc;
+    const struct fdr_level *v = t->top;
+    tie.tied = l->last_tick >> t->shift == tick;
+    if (!tie.tied) return tie;
+    tie.in_tick = l->depth && v->enter_tick >> t->shift == tick;
+    tie.parent = tie.in_tick && v->zero_tick == tick ? v->zero_count : 0;
+    if (l->depth < l->level_blocks * FDR_LEVELS_PER_BLOCK) {
+        const struct fdr_level *below = fdri_level(t, l->depth + 1);
+        tie.sibling = below->zero_tick == tick ? below->zero_count : 0;
+    }
+    tie.point = l->point_tick == tick ? l->point_count : 0;
+    return tie;
+}
+
+static void store(struct fdri_thread *t, const struct point *e, uint64_t full_tick, struct fdr_level_points *points)
+{
+    struct fdr_location *l = t->loc;
+    uint64_t tick = full_tick >> t->shift;
+    struct fdr_tie tie = tie_of(t, tick);
+    uint32_t *slot = &points->by_class[e->class_].part;
+    if (l->point_tick != tick) l->point_tick = tick, l->point_count = 0;
+    l->point_count++;
+    struct fdr_part *p = *slot > FDRI_GATE_CLOSED ? fdri_off(t, *slot) : NULL;
+    if (!p || p->bit > p->limit)
+        p = fdri_room(t, slot, l->depth, e->class_, 0, &points->by_class[e->class_].reduced_gate,
+                      &points->by_class[e->class_].lost);
+    if (!p) return;
+    struct fdr_bin *bin = fdri_off(t, p->open_off);
+    fdr_encode_point(p, fdri_off(t, p->table_off), (uint8_t *)bin + FDR_BIN_HEADER, e->id, tick - p->last_tick, &tie,
+                     e->field, e->count, e->store_count);
+    p->last_tick = tick;
+    fdr_signal_fence();
+    fdr_store_release(&bin->commit, fdr_commit_word(p)); /* R:commit */
+}
+
+/* Presents one event. value/type/key: what the totals count of it. */
+static void present(const struct point *e, uint32_t key, enum fdr_value_type type, uint64_t value, bool live,
+                    uint64_t time_ns)
+{
+    if (!fdr_load_relaxed(&fdr_switch_.on)) return;
+    struct fdri_thread *t = fdri_begin(!live);
+    if (!t) return;
+    struct fdr_location *l = t->loc;
+    struct fdr_level_points *points = points_of(t);
+    if (!points) {
+        fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
+    } else {
+        fdr_bump_relaxed(&points->by_class[e->class_].presented, 1);
+        if (l->pause) {
+            fdr_bump_relaxed(&points->by_class[e->class_].filtered, 1);
+        } else {
+            uint64_t tick = live ? fdri_clamp(l, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
+            store(t, e, tick, points);
+            fdri_total_point(t, key, type, value);
+            l->last_tick = tick;
+        }
+    }
+    fdri_end(t);
+}
+
+/* ---- metrics ---- */
+
+static uint64_t bits_of(double v)
+{
+    uint64_t u;
+    memcpy(&u, &v, 8);
+    return u;
+}
+
+static void metric(uint32_t id, enum fdr_value_type type, uint64_t value, bool live, uint64_t time_ns)
+{
+    struct point e = {.class_ = FDR_CLASS_METRIC, .id = id > FDR_ID_MAX ? 0 : id, .count = 1, .field = {value}};
+    present(&e, FDRI_KEY(FDR_DEF_METRIC, e.id), type, value, live, time_ns);
+}
+
+/* A value given in another type than the metric's is converted to the metric's. */
+static void metric_u64(uint32_t id, uint64_t v, bool live, uint64_t time_ns)
+{
+    uint32_t type = fdri_metric_type(id);
+    metric(id, (enum fdr_value_type)type, type == FDR_VALUE_F64 ? bits_of((double)v) : v, live, time_ns);
+}
+static void metric_i64(uint32_t id, int64_t v, bool live, uint64_t time_ns)
+{
+    uint32_t type = fdri_metric_type(id);
+    metric(id, (enum fdr_value_type)type, type == FDR_VALUE_F64 ? bits_of((double)v) : (uint64_t)v, live, time_ns);
+}
+static void metric_f64(uint32_t id, double v, bool live, uint64_t time_ns)
+{
+    uint32_t type = fdri_metric_type(id);
+    uint64_t value = bits_of(v);
+    bool fits = v == v && v > -9.2e18 && v < 9.2e18;
+    if (type == FDR_VALUE_U64) value = fits && v > 0 ? (uint64_t)v : 0;
+    if (type == FDR_VALUE_I64) value = fits ? (uint64_t)(int64_t)v : 0;
+    metric(id, (enum fdr_value_type)type, value, live, time_ns);
+}
+void fdr_metric_u64(fdr_metric_id id, uint64_t v) { metric_u64(id, v, true, 0); }
+void fdr_metric_i64(fdr_metric_id id, int64_t v) { metric_i64(id, v, true, 0); }
+void fdr_metric_f64(fdr_metric_id id, double v) { metric_f64(id, v, true, 0); }
+void fdr_metric_u64_at(fdr_metric_id id, uint64_t v, uint64_t time_ns) { metric_u64(id, v, false, time_ns); }
+void fdr_metric_i64_at(fdr_metric_id id, int64_t v, uint64_t time_ns) { metric_i64(id, v, false, time_ns); }
+void fdr_metric_f64_at(fdr_metric_id id, double v, uint64_t time_ns) { metric_f64(id, v, false, time_ns); }
+
+/* ---- markers ---- */
+
+static void marker(uint32_t id, uint64_t value, bool live, uint64_t time_ns)
+{
+    struct point e = {.class_ = FDR_CLASS_MARKER, .id = id > FDR_ID_MAX ? 0 : id, .count = 1, .field = {value}};
+    present(&e, FDRI_KEY(FDR_DEF_MARKER, e.id), FDR_VALUE_U64, value, live, time_ns);
+}
+void fdr_marker(fdr_marker_id id, uint64_t value) { marker(id, value, true, 0); }
+void fdr_marker_at(fdr_marker_id id, uint64_t value, uint64_t time_ns) { marker(id, value, false, time_ns); }
+
+/* ---- messages and collectives ---- */
+
+enum { SEND = 1, RECV = 2 };
+
+static void message(uint32_t id, uint32_t peer, int32_t tag, uint32_t comm, uint64_t bytes, bool live, uint64_t time_ns)
+{
+    struct point e = {.class_ = FDR_CLASS_MESSAGE, .id = id, .count = 4,
+                      .field = {peer, fdr_zigzag((uint64_t)(int64_t)tag), comm, bytes}};
+    present(&e, FDRI_KEY(0, id), FDR_VALUE_U64, bytes, live, time_ns);
+}
+void fdr_message_send(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes)
+{
+    message(SEND, peer, tag, comm, bytes, true, 0);
+}
+void fdr_message_recv(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes)
+{
+    message(RECV, peer, tag, comm, bytes, true, 0);
+}
+void fdr_message_send_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns)
+{
+    message(SEND, peer, tag, comm, bytes, false, time_ns);
+}
+void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns)
+{
+    message(RECV, peer, tag, comm, bytes, false, time_ns);
+}
+
+static void collective_begin(uint32_t operation, bool live, uint64_t time_ns)
+{
+    struct point e = {.class_ = FDR_CLASS_COLLECTIVE, .id = (operation & 0xffffu) << 1};
+    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, (operation & 0xffffu) << 1), FDR_VALUE_U64, 0, live, time_ns);
+}
+static void collective_end(uint32_t operation, uint32_t comm, int32_t root, uint64_t sent, uint64_t received, bool live,
+                           uint64_t time_ns)
+{
+    struct point e = {.class_ = FDR_CLASS_COLLECTIVE, .id = (operation & 0xffffu) << 1 | 1, .count = 4,
+                      .field = {comm, fdr_zigzag((uint64_t)(int64_t)root), sent, received}};
+    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, (operation & 0xffffu) << 1 | 1), FDR_VALUE_U64, sent + received, live, time_ns);
+}
+void fdr_collective_begin(uint32_t operation) { collective_begin(operation, true, 0); }
+void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns) { collective_begin(operation, false, time_ns); }
+void fdr_collective_end(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t sent, uint64_t received)
+{
+    collective_end(operation, comm, root, sent, received, true, 0);
+}
+void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t sent, uint64_t received,
+                           uint64_t time_ns)
+{
+    collective_end(operation, comm, root, sent, received, false, time_ns);
+}
+
+/* ---- user events ---- */
+
+static uint64_t read_field(const void *payload, uint8_t type, uint16_t offset)
+{
+    const uint8_t *p = (const uint8_t *)payload + offset;
+    uint64_t u = 0;
+    uint32_t w;
+    float f;
+    switch (type) {
+    case FDR_U32: memcpy(&w, p, 4); return w;
+    case FDR_I32: memcpy(&w, p, 4); return (uint64_t)(int64_t)(int32_t)w;
+    case FDR_F32: memcpy(&f, p, 4); return bits_of((double)f);
+    default: memcpy(&u, p, 8); return u;
+    }
+}
+
+static void user_event(fdr_event_type type, const void *payload, bool live, uint64_t time_ns)
+{
+    const struct fdri_event_shape *shape = fdri_event_shape(type);
+    struct point e = {.class_ = FDR_CLASS_USER, .id = type > FDR_ID_MAX ? 0 : type, .store_count = true};
+    if (shape && payload) {
+        e.count = shape->count;
+        for (uint32_t i = 0; i < shape->count; i++) e.field[i] = read_field(payload, shape->type[i], shape->offset[i]);
+    }
+    present(&e, FDRI_KEY(FDR_DEF_EVENT, e.id), FDR_VALUE_U64, 0, live, time_ns);
+}
+void fdr_event(fdr_event_type type, const void *payload) { user_event(type, payload, true, 0); }
+void fdr_event_at(fdr_event_type type, const void *payload, uint64_t time_ns)
+{
+    user_event(type, payload, false, time_ns);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* Selection before recording: rules from FDR_FILTER, decided once per region when it is defined. docs/FILTER.md has the
+ * syntax. Rules are read at start and stay; a region's decision is one word. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "recorder/recorder.h"
+
+enum { RULES_MAX = 255, PHASES_MAX = 32, COUNT_MAX = (1 << 20) - 1 };
+
+struct pattern {
+    struct fdri_rule rule;
+    bool by_file;
+    char glob[200];
+};
+static struct pattern patterns[RULES_MAX];
+static uint32_t pattern_count;
+static char phases[PHASES_MAX][64];
+static uint32_t phase_count;
+static uint8_t *decision;   /* by region id: 0 none, else pattern index + 1; reserved, touched as regions come */
+
+bool fdri_rules_any(void) { return pattern_count != 0; }
+bool fdri_rules_phases(void) { return phase_count != 0; }
+
+bool fdri_rules_phase(const char *name)
+{
+    for (uint32_t i = 0; i < phase_count; i++)
+        if (!fnmatch(phases[i], name, 0)) return true;
+    return false;
+}
+
+const struct fdri_rule *fdri_rule_of(uint32_t region)
+{
+    if (!decision || region > FDR_ID_MAX) return NULL;
+    uint8_t d = fdr_load_relaxed(&decision[region]);
+    return d ? &patterns[d - 1].rule : NULL;
+}
+
+void fdri_rules_define(uint32_t region, const char *name, const char *file)
+{
+    if (!decision || region > FDR_ID_MAX) return;
+    uint8_t d = 0;
+    for (uint32_t i = 0; i < pattern_count; i++) { /* the last one that matches decides */
+        const char *text = patterns[i].by_file ? file : name;
+        if (fnmatch(patterns[i].glob, text, 0)) continue;
+        d = patterns[i].rule.mode == FDRI_RULE_NONE ? 0 : (uint8_t)(i + 1);
+    }
+    fdr_store_relaxed(&decision[region], d);
+}
+
+static bool parse_duration(const char *text, uint64_t *ns)
+{
+    char *end;
+    double v = strtod(text, &end);
+    static const struct { const char *unit; double ns; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    for (size_t i = 0; i < 4; i++)
+        if (!strcmp(end, units[i].unit) && v >= 0 && v * units[i].ns < 9e18) {
+            *ns = (uint64_t)(v * units[i].ns);
+            return end != text;
+        }
+    return false;
+}
+
+static bool parse_count(const char *text, uint32_t *count)
+{
+    char *end;
+    errno = 0;
+    unsigned long v = strtoul(text, &end, 10);
+    if (errno || *end || end == text || v < 1 || v > COUNT_MAX) return false;
+    *count = (uint32_t)v;
+    return true;
+}
+
+/* words[0] = verb; what is left must be: name GLOB | file GLOB. */
+static const char *parse_rule(char **words, int n, struct pattern *p)
+{
+    int next = 1;
+    memset(p, 0, sizeof *p);
+    if (!strcmp(words[0], "exclude")) p->rule.mode = FDRI_RULE_EXCLUDE;
+    else if (!strcmp(words[0], "include")) p->rule.mode = FDRI_RULE_NONE;
+    else if (!strcmp(words[0], "first") || !strcmp(words[0], "every")) {
+        p->rule.mode = words[0][0] == 'f' ? FDRI_RULE_FIRST : FDRI_RULE_EVERY;
+        if (n < 2 || !parse_count(words[next++], &p->rule.count)) return "a count from 1 to 1048575 must follow";
+    } else if (!strcmp(words[0], "min")) {
+        p->rule.mode = FDRI_RULE_MIN;
+        if (n < 2 || !parse_duration(words[next++], &p->rule.min_ns)) return "a duration such as 5us must follow";
+    } else {
+        return "unknown verb; known are include, exclude, first, every, min, phase";
+    }
+    if (n - next != 2) return "expected: name GLOB, or file GLOB";
+    if (!strcmp(words[next], "file")) p->by_file = true;
+    else if (strcmp(words[next], "name")) return "expected: name GLOB, or file GLOB";
+    if (strlen(words[next + 1]) >= sizeof p->glob) return "pattern longer than 199 bytes";
+    strcpy(p->glob, words[next + 1]);
+    return NULL;
+}
+
+static const char *add_line(char *line)
+{
+    char *words[6], *save = NULL;
+    int n = 0;
+    line[strcspn(line, "#\n")] = 0;
+    for (char *w = strtok_r(line, " \t\r", &save); w && n < 6; w = strtok_r(NULL, " \t\r", &save)) words[n++] = w;
+    if (n == 0) return NULL;
+    if (!strcmp(words[0], "phase")) {
+        if (n != 2 || strlen(words[1]) >= sizeof phases[0]) return "expected: phase NAME (under 64 bytes)";
+        if (phase_count == PHASES_MAX) return "more than 32 phases";
+        strcpy(phases[phase_count++], words[1]);
+        return NULL;
+    }
+    if (pattern_count == RULES_MAX) return "more than 255 rules";
+    const char *wrong = parse_rule(words, n, &patterns[pattern_count]);
+    if (!wrong) pattern_count++;
+    return wrong;
+}
+
+void fdri_rules_load(const char *path)
+{
+    pattern_count = phase_count = 0;
+    if (!*path) return;
+    FILE *f = fopen(path, "re");
+    if (!f) {
+        fdri_say("FDR_FILTER=%s: %s; recording everything", path, strerror(errno));
+        return;
+    }
+    char line[512];
+    for (unsigned number = 1; fgets(line, sizeof line, f); number++) {
+        const char *wrong = add_line(line);
+        if (wrong) fdri_say("FDR_FILTER=%s line %u: %s; this line is ignored", path, number, wrong);
+    }
+    fclose(f);
+    if (!pattern_count || decision) return;
+    void *m = mmap(NULL, FDR_ID_MAX + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m == MAP_FAILED) fdri_say("FDR_FILTER=%s: no memory for rules; recording everything", path);
+    else decision = m;
+}
+
+void fdr_phase_begin(const char *name)
+{
+    if (fdri_rules_phases() && fdri_rules_phase(name ? name : "")) fdr_resume();
+}
+/* Ends the innermost phase that began; counts on the caller naming it so that unlisted phases change nothing. */
+void fdr_phase_end(const char *name)
+{
+    if (fdri_rules_phases() && fdri_rules_phase(name ? name : "")) fdr_pause();
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* Start and end of a recording, and what becomes of it in a forked child. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "export/view.h"
+#include "fdr_build.h"
+#include "recorder/recorder.h"
+
+/* One page of its own, so that the kernel can hand a zeroed one to every kind of child. */
+struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(4096)));
+
+struct fdri_recorder fdri_rec = {.live_fd = -1};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t recordings;
+
+uint64_t fdri_tick_now(void) { return fdri_rec.ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC); }
+
+uint64_t fdri_ns_to_ticks(uint64_t ns)
+{
+    if (!fdri_rec.ticks) return ns;
+    return (uint64_t)((unsigned __int128)ns * fdri_rec.ticks_per_second / 1000000000u);
+}
+
+/* ---- fork ---- */
+
+static void fork_prepare(void)
+{
+    pthread_mutex_lock(&lock);
+    fdri_export_fork(0);
+    fdri_address_fork(0);
+    fdri_define_fork(0);
+}
+static void fork_done(int phase)
+{
+    fdri_define_fork(phase);
+    fdri_address_fork(phase);
+    fdri_export_fork(phase);
+    pthread_mutex_unlock(&lock);
+}
+static void fork_parent(void) { fork_done(1); }
+
+/* The child records nothing until it calls fdr_init, and never into its parent's arena. */
+static void fork_child(void)
+{
+    fdr_store_relaxed(&fdr_switch_.on, 0u);
+    if (fdri_rec.running) {
+        fdri_define_save();
+        fdri_arena_drop(&fdri_rec, false);
+        fdri_rec.running = false;
+    }
+    fork_done(2);
+}
+
+static void once(void)
+{
+    /* children made without atfork handlers (_Fork, clone) find the switch off; where the kernel refuses, the
+     * handlers below still do it for fork() */
+    madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK);
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+/* ---- start ---- */
+
+static int rank_of_environment(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < 4; i++) {
+        const char *v = secure_getenv(names[i]);
+        if (v && *v >= '0' && *v <= '9') return atoi(v);
+    }
+    return -1;
+}
+
+static uint64_t start_time_of_process(void)
+{
+    char text[1024];
+    FILE *f = fopen("/proc/self/stat", "re");
+    if (!f) return 0;
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = 0;
+    const char *p = strrchr(text, ')'); /* field 2 may hold anything; field 22 is 20 words behind it */
+    for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+static void set_clock(struct fdri_recorder *r)
+{
+    r->ticks = !r->set.monotonic && FDR_HAVE_TICKS && fdr_ticks_usable();
+    if (!r->set.monotonic && !r->ticks) fdri_say("FDR_TIMER=tsc: the tick counter is no reliable clock here; using monotonic");
+    r->ticks_per_second = r->ticks ? fdr_ticks_rate(5000000) : 1000000000u;
+    r->tick_to_ns = (uint64_t)(((unsigned __int128)1000000000u << 32) / r->ticks_per_second);
+    r->start = fdr_clock_read(r->ticks);
+    uint64_t resolution = fdri_ns_to_ticks(r->set.resolution_ns);
+    r->shift = resolution > 1 ? fdr_log2_floor(resolution) : 0;
+    if (r->shift > 40) r->shift = 40;
+}
+
+static void fill_superblock(struct fdri_recorder *r)
+{
+    struct fdr_superblock *s = r->arena.super;
+    s->state = FDR_STATE_RECORDING;
+    s->clock_kind = r->ticks ? FDR_CLOCK_TSC : FDR_CLOCK_NS;
+    s->shift = r->shift;
+    s->ticks_per_second = r->ticks_per_second;
+    s->clock_start = (struct fdr_clock_pair){r->start.tick, r->start.monotonic_ns, r->start.realtime_ns, 0};
+    s->clock_last = s->clock_start;
+    s->pid = (uint32_t)getpid();
+    s->rank = rank_of_environment();
+    s->created_realtime_ns = r->start.realtime_ns;
+    s->process_start_time = start_time_of_process();
+    s->strategy = r->set.strategy;
+    s->band_edge_count = 3;
+    static const uint64_t edge_ns[3] = {256, 4096, 262144};
+    for (int i = 0; i < 3; i++) s->band_edge[i] = fdr_max(fdri_ns_to_ticks(edge_ns[i]) >> r->shift, 1);
+    gethostname(s->host, sizeof s->host - 1);
+    memcpy(s->config, r->set.text, sizeof s->config - 1);
+}
+
+static void start_export(struct fdri_recorder *r)
+{
+    struct fdri_export_view v = {
+        .base = r->arena.base, .bytes = r->arena.super->arena_bytes, .ticks = r->ticks,
+        .rank = r->arena.super->rank, .signal = r->set.signal, .holdoff_ns = r->set.holdoff_ns,
+        .disk_bytes = r->set.disk_bytes, .keep = r->set.keep, .keep_newest = r->set.keep_newest};
+    memcpy(v.name, r->set.name, sizeof v.name);
+    memcpy(v.dir, r->set.dir, sizeof v.dir);
+    int e = fdri_export_start(&v);
+    if (e) fdri_say("no thread for snapshots by signal: %s; fdr_snapshot() still works", strerror(-e));
+}
+
+static int start(const struct fdr_config *config)
+{
+    struct fdri_recorder *r = &fdri_rec;
+    fdri_settings_parse(&r->set, config);
+    if (!r->set.enable) return 0;
+    set_clock(r);
+    int e = fdri_arena_make(r);
+    if (e) return e;
+    fill_superblock(r);
+    fdri_rules_load(r->set.filter);
+    r->number = ++recordings;
+    r->pid = getpid();
+    r->running = true;
+    fdri_address_reset();
+    /* R:on - everything above is in place; a thread that reads the number finds it (x86: program order suffices,
+     * elsewhere attaching takes the acquire side through `recording`) */
+    fdr_store_release(&fdr_switch_.on, r->number);
+    fdri_define_reset();
+    fdri_define_modules();
+    start_export(r);
+    return 0;
+}
+
+int fdr_init(const struct fdr_config *config)
+{
+    static pthread_once_t control = PTHREAD_ONCE_INIT;
+    pthread_once(&control, once);
+    pthread_mutex_lock(&lock);
+    int result = fdr_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* ---- end ---- */
+
+/* Records under way finish; a thread that was stopped in the middle of one is not waited for longer than 10 ms. */
+static void quiesce(const struct fdri_arena *a)
+{
+    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 10000000;
+    for (uint32_t off = fdr_load_acquire(&a->super->location_first); off;) { /* A:location */
+        const struct fdr_location *l = fdri_at(a, off);
+        while (fdr_load_acquire(&l->busy) && fdr_clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
+        off = l->next;
+    }
+}
+
+void fdr_finalize(void)
+{
+    pthread_mutex_lock(&lock);
+    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != getpid()) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
+    fdr_store_relaxed(&fdr_switch_.on, 0u);
+    quiesce(&fdri_rec.arena);
+    fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
+    if (fdri_rec.set.final_snapshot) fdri_export_final("finalize");
+    fdri_export_stop();
+    fdri_define_save();
+    fdri_arena_drop(&fdri_rec, true); /* its addresses stay good for a thread that was stopped in mid-record */
+    fdri_rec.running = false;
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((destructor)) static void at_exit(void) { fdr_finalize(); }
+
+const char *fdr_version(void) { return FDR_VERSION_STRING; }
+const char *fdr_build(void) { return FDR_BUILD_TEXT; }

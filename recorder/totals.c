@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* Exact totals: one row per region (metric, message kind, ...) of a location, found through a small hash table.
+ * Rows come from slabs of meta memory. When its share is used up histograms go first, then later regions share one
+ * row named [rest]; what has a row of its own is exact. */
+#include <string.h>
+
+#include "recorder/recorder.h"
+
+enum { FIRST_SLAB = 1024, NEXT_SLAB = 4096, FIRST_TABLE_LOG2 = 6, HISTOGRAM_STEP = 8 };
+
+static uint64_t histogram_limit(void) { return fdri_rec.arena.meta_limit * 3 / 4; }
+
+/* 64-byte multiples of zeroed memory, or 0. */
+static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
+{
+    struct fdr_location *l = t->loc;
+    if (l->slab_end - l->slab_off < bytes) {
+        uint32_t want = l->slab_off ? NEXT_SLAB : FIRST_SLAB;
+        if (want < bytes + 64) want = bytes + 64;
+        uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_ROWS, want, l->id);
+        if (!off) return 0;
+        l->slab_off = off + 64;
+        l->slab_end = off + want;
+    }
+    uint32_t off = l->slab_off;
+    l->slab_off += bytes;
+    return off;
+}
+
+static struct fdr_rowtable *table_of(struct fdri_thread *t) { return fdri_off(t, t->loc->rows_table_off); }
+
+static struct fdr_rowtable *new_table(struct fdri_thread *t, uint32_t log2)
+{
+    uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_ROWTABLE, (uint32_t)sizeof(struct fdr_rowtable) + (4u << log2),
+                                  t->loc->id);
+    if (!off) return NULL;
+    struct fdr_rowtable *table = fdri_off(t, off);
+    table->log2 = log2;
+    return table;
+}
+
+static uint32_t *slots_of(struct fdr_rowtable *table) { return (uint32_t *)(void *)(table + 1); }
+
+static void insert(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t off)
+{
+    uint32_t key = ((struct fdr_row *)fdri_off(t, off))->key, mask = (1u << table->log2) - 1;
+    uint32_t i = key * 0x9E3779B1u >> (32 - table->log2);
+    uint32_t *slot = slots_of(table);
+    while (slot[i]) i = (i + 1) & mask; /* ends: the table is never full */
+    fdr_store_release(&slot[i], off);
+    table->used++;
+}
+
+static void use_table(struct fdri_thread *t, struct fdr_rowtable *table)
+{
+    t->row_slot = slots_of(table);
+    t->row_shift = 32 - table->log2;
+    fdr_signal_fence();
+    fdr_store_release(&t->loc->rows_table_off, fdri_off_of(t, table));
+}
+
+/* Twice the slots; false: no room, then the table may fill up to one free slot. */
+static bool grow(struct fdri_thread *t)
+{
+    struct fdr_rowtable *old = table_of(t), *table = new_table(t, old->log2 + 1);
+    if (!table) return false;
+    for (uint32_t i = 0; i < 1u << old->log2; i++)
+        if (slots_of(old)[i]) insert(t, table, slots_of(old)[i]);
+    use_table(t, table);
+    old->head.kind = FDR_META_FREE;
+    return true;
+}
+
+static struct fdr_row *new_row(struct fdri_thread *t, uint32_t key)
+{
+    uint32_t off = cells(t, sizeof(struct fdr_row));
+    if (!off) return NULL;
+    struct fdr_row *r = fdri_off(t, off);
+    r->min = UINT64_MAX;
+    r->key = key;
+    if (key >> 24 == FDR_DEF_REGION && fdri_rule_of(key & 0xffffffu)) r->flags |= FDR_ROW_GATED;
+    fdr_signal_fence();
+    insert(t, table_of(t), off);
+    return r;
+}
+
+bool fdri_rows_start(struct fdri_thread *t)
+{
+    t->loc->slab_off = t->loc->slab_end = 0;
+    struct fdr_rowtable *table = new_table(t, FIRST_TABLE_LOG2);
+    if (!table) return false;
+    use_table(t, table);
+    struct fdr_row *rest = new_row(t, FDR_ROW_KEY_REST);
+    if (!rest) return false;
+    t->loc->rest_row_off = fdri_off_of(t, rest);
+    return true;
+}
+
+struct fdr_row *fdri_row_slow(struct fdri_thread *t, uint32_t key)
+{
+    struct fdr_rowtable *table = table_of(t);
+    uint32_t mask = (1u << table->log2) - 1, i = key * 0x9E3779B1u >> (32 - table->log2);
+    for (uint32_t n = 0; n <= mask && slots_of(table)[i]; n++, i = (i + 1) & mask) {
+        struct fdr_row *r = fdri_off(t, slots_of(table)[i]);
+        if (r->key == key) return r;
+    }
+    struct fdr_row *r = NULL;
+    bool room = table->used < mask * 3 / 4 || grow(t) || table->used < mask;
+    if (room) r = new_row(t, key);
+    if (r) return r;
+    t->loc->rows_folded++;
+    return fdri_off(t, t->loc->rest_row_off);
+}
+
+void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket)
+{
+    uint64_t word = r->histogram;
+    uint32_t first = (uint32_t)(word >> 32 & 0xff), count = (uint32_t)(word >> 40), end = first + count;
+    if (r->flags & FDR_ROW_NO_HISTOGRAM) return;
+    uint32_t to = bucket & ~(uint32_t)(HISTOGRAM_STEP / 2 - 1), to_end = to + HISTOGRAM_STEP;
+    if (count) {
+        to = first < to ? first : to;
+        to_end = end > bucket + 1 ? end : (bucket / 4 + 1) * 4;
+    }
+    if (to_end > 64) to_end = 64;
+    uint32_t bytes = (uint32_t)fdr_align_up((to_end - to) * 8, 64);
+    uint32_t off = fdri_meta_used(&fdri_rec.arena) < histogram_limit() ? cells(t, bytes) : 0;
+    if (!off) {
+        r->flags |= FDR_ROW_NO_HISTOGRAM;
+        r->histogram = 0;
+        t->loc->hists_dropped++;
+        return;
+    }
+    uint64_t *counts = fdri_off(t, off);
+    if (count) memcpy(counts + (first - to), fdri_off(t, (uint32_t)word), count * 8);
+    counts[bucket - to]++;
+    fdr_signal_fence();
+    fdr_store_release(&r->histogram, off | (uint64_t)to << 32 | (uint64_t)(to_end - to) << 40);
+}
+
+static uint64_t as_bits(double v)
+{
+    uint64_t u;
+    memcpy(&u, &v, 8);
+    return u;
+}
+static double as_double(uint64_t u)
+{
+    double v;
+    memcpy(&v, &u, 8);
+    return v;
+}
+
+void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type type, uint64_t value)
+{
+    struct fdr_row *r = fdri_row(t, key);
+    bool first = r->calls == 0;
+    r->flags = (r->flags & ~(3u << FDR_ROW_VALUE_SHIFT)) | (uint32_t)type << FDR_ROW_VALUE_SHIFT;
+    fdr_bump_relaxed(&r->calls, 1);
+    uint64_t magnitude = value;
+    if (type == FDR_VALUE_F64) {
+        double v = as_double(value);
+        r->sum = as_bits((first ? 0.0 : as_double(r->sum)) + v);
+        if (first || v < as_double(r->min)) r->min = value;
+        if (first || v > as_double(r->max)) r->max = value;
+        magnitude = v >= 1 && v < 9e18 ? (uint64_t)v : 0;
+    } else if (type == FDR_VALUE_I64) {
+        r->sum += value;
+        if (first || (int64_t)value < (int64_t)r->min) r->min = value;
+        if (first || (int64_t)value > (int64_t)r->max) r->max = value;
+        magnitude = (int64_t)value > 0 ? value : 0;
+    } else {
+        r->sum += value;
+        if (first || value < r->min) r->min = value;
+        if (first || value > r->max) r->max = value;
+    }
+    fdri_histogram_add(t, r, fdri_bucket(magnitude));
+}

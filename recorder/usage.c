@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/recorder.h"
+
+static void add_part(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_part *p)
+{
+    uint64_t head = fdr_load_relaxed(&p->list_head), first = p->total;
+    uint32_t open = fdr_load_relaxed(&p->open_off);
+    uint64_t ever = p->total;
+    if ((uint32_t)head) first = fdri_bin(a, (uint32_t)head)->first_index;
+    if (open) ever = fdri_bin(a, open)->first_index + FDR_COMMIT_RECORDS(fdr_load_relaxed(&fdri_bin(a, open)->commit));
+    u->stored += ever - first;
+    u->reduced += first;
+    u->bytes_stored += (uint64_t)p->bytes << 9;
+}
+
+static void add_level(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_level *v)
+{
+    u->presented += fdr_load_relaxed(&v->presented);
+    u->filtered += fdr_load_relaxed(&v->filtered);
+    u->reduced += fdr_load_relaxed(&v->reduced_gate);
+    u->lost += fdr_load_relaxed(&v->lost);
+    if (!v->points_off) return;
+    const struct fdr_level_points *points = fdri_at(a, v->points_off);
+    for (int c = 0; c < FDR_CLASS_COUNT; c++) {
+        u->presented += fdr_load_relaxed(&points->by_class[c].presented);
+        u->filtered += fdr_load_relaxed(&points->by_class[c].filtered);
+        u->reduced += fdr_load_relaxed(&points->by_class[c].reduced_gate);
+        u->lost += fdr_load_relaxed(&points->by_class[c].lost);
+    }
+}
+
+static void add_location(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_location *l)
+{
+    add_level(u, a, fdri_at(a, l->level0_off));
+    for (uint32_t i = 0; i < l->level_blocks; i++) {
+        const struct fdr_levels_block *b = fdri_at(a, l->levels_off[i]);
+        for (int k = 0; k < FDR_LEVELS_PER_BLOCK; k++) add_level(u, a, &b->level[k]);
+    }
+    for (uint32_t off = fdr_load_acquire(&l->parts_first); off;) { /* A:part */
+        const struct fdr_part *p = fdri_at(a, off);
+        add_part(u, a, p);
+        off = p->next;
+    }
+    u->presented += l->presented_overflow;
+    u->lost += l->lost_overflow;
+    uint32_t lines = l->reduction_count;
+    u->reductions += lines;
+}
+
+struct fdr_usage fdr_usage(void)
+{
+    struct fdr_usage u = {0};
+    const struct fdri_arena *a = &fdri_rec.arena;
+    if (!fdr_load_relaxed(&fdr_switch_.on)) return u;
+    const struct fdr_superblock *s = a->super;
+    u.buffer_bytes = s->arena_bytes;
+    u.bin_bytes = s->bin_bytes;
+    u.bins = s->bins_total;
+    u.bins_free = fdri_bins_free(a);
+    u.meta_bytes = fdri_meta_used(a);
+    u.locations = fdr_load_relaxed(&s->location_count);
+    u.snapshots = fdr_load_relaxed(&s->snapshots_taken);
+    for (uint32_t off = fdr_load_acquire(&s->location_first); off;) { /* A:location */
+        const struct fdr_location *l = fdri_at(a, off);
+        add_location(&u, a, l);
+        off = l->next;
+    }
+    return u;
+}

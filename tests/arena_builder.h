@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Builds recordings in memory, record by record, without the recorder: the format's rules written down a second time,
+ * so that the reader is tested against the specification and not against the recorder's habits.
+ *
+ * A test includes arena_builder.c. Ticks given are full ticks; they must not step back within a location. */
+#ifndef FDR_TESTS_ARENA_BUILDER_H
+#define FDR_TESTS_ARENA_BUILDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/record.h"
+
+struct builder;
+
+struct builder_options {
+    uint64_t arena_bytes;     /* 0: 16 MiB */
+    uint32_t bin_bytes;       /* 0: 4096 */
+    uint32_t shift;
+    uint64_t edge[3];         /* durations in stored ticks; 0: 64, 1024, 16384 */
+    bool tsc;                 /* ticks of a clock of `ticks_per_second`; else ns */
+    uint64_t ticks_per_second;
+};
+
+struct builder *builder_new(const struct builder_options *options);
+void builder_free(struct builder *b);
+
+uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file, uint32_t line);
+uint32_t builder_location(struct builder *b, const char *name);
+
+void builder_enter(struct builder *b, uint32_t location, uint32_t region, uint64_t tick);
+/* Leaves the innermost open call. `store` false: it counts as lost. */
+void builder_leave(struct builder *b, uint32_t location, uint64_t tick);
+void builder_leave_lost(struct builder *b, uint32_t location, uint64_t tick);
+void builder_point(struct builder *b, uint32_t location, uint32_t class_, uint32_t id, uint64_t tick,
+                   const uint64_t *fields, uint32_t count);
+uint32_t builder_depth(const struct builder *b, uint32_t location);
+
+/* Gives back the oldest bin of a partition; false when there is none but the newest. */
+bool builder_give_back(struct builder *b, uint32_t location, uint32_t class_, uint32_t depth, uint32_t band);
+/* Gives back bins the way the recorder's duration step does (shortest band first, deepest first) until `count` bins
+ * are gone or nothing is left. Returns how many. */
+uint32_t builder_reduce(struct builder *b, uint32_t location, uint32_t count);
+
+/* The image as it is now; stays the builder's. */
+uint8_t *builder_image(struct builder *b, size_t *bytes);
+struct fdr_part *builder_part(struct builder *b, uint32_t location, uint32_t class_, uint32_t depth, uint32_t band);
+struct fdr_location *builder_raw(struct builder *b, uint32_t location);
+
+#endif

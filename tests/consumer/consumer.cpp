@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// The smallest user in C++: the C header is C++ as well, and an exception leaves its regions.
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <fdr/fdr.h>
+#if __has_include(<fdr/fdr.hpp>)
+#include <fdr/fdr.hpp>
+#endif
+
+static void thrower(int i)
+{
+    static const fdr_region region = fdr_region_define("thrower", __FILE__, __LINE__);
+    struct scope {
+        scope() { fdr_enter(region); }
+        ~scope() { fdr_leave(region); }
+    } here;
+    if (i % 2) throw std::runtime_error("odd");
+}
+
+int main()
+{
+    if (fdr_init(nullptr) != 0) return EXIT_FAILURE;
+    int odd = 0;
+    for (int i = 0; i < 100; i++) {
+        try {
+            thrower(i);
+        } catch (const std::runtime_error &) {
+            odd++;
+        }
+    }
+    if (odd != 50 || fdr_snapshot("why") != 0) return EXIT_FAILURE;
+    std::printf("%s\n", fdr_last_snapshot());
+    fdr_finalize();
+    return EXIT_SUCCESS;
+}

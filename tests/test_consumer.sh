@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# ctest: label=house timeout=600
+# What a user gets: install to a prefix, move it elsewhere, then build the same small program through find_package
+# (shared and static), through pkg-config, from C++, and with the compiler's hooks, and run every one of them.
+set -euo pipefail
+build=${FDR_BUILD:?}
+consumer=${FDR_SOURCE:?}/tests/consumer
+if [ -n "${FDR_SANITIZE:-}" ] || [ "${FDR_COVERAGE:-OFF}" = ON ]; then
+    echo "instrumented libraries are not for consumers"
+    exit 77
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build" --prefix "$work/first" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
+mv "$work/first" "$work/prefix"
+prefix=$work/prefix
+pc=$(find "$prefix" -name fdr.pc)
+libdir=$(dirname "$(dirname "$pc")")
+for file in "$libdir/libfdr.so" "$libdir/libfdr.a" "$libdir/libfdr-reader.so" "$libdir/libfdr-reader.a" \
+    "$prefix/include/fdr/fdr.h" "$prefix/include/fdr/reader.h" "$prefix/include/fdr/version.h"; do
+    [ -e "$file" ] || { echo "not installed: ${file#"$prefix/"}"; exit 1; }
+done
+
+# Nothing installed as text knows where it was built.
+if grep -rIlF -e "$build" -e "$work/first" -e "$FDR_SOURCE" "$prefix"; then
+    echo "the files above name the build or source folder"
+    exit 1
+fi
+
+# run NAME PROGRAM: runs it; it must leave exactly one snapshot, which fdr (where built) finds whole.
+run()
+{
+    local out=$work/run-$1
+    mkdir -p "$out"
+    echo "run $1"
+    (cd "$out" && FDR_DIR=$out LD_LIBRARY_PATH=$libdir timeout 60 "$2")
+    local files=("$out"/*.fdr)
+    if [ ${#files[@]} != 1 ] || [ ! -s "${files[0]}" ]; then
+        echo "$1: expected one snapshot, got: $(ls -A "$out")"
+        return 1
+    fi
+    if [ -x "$prefix/bin/fdr" ]; then "$prefix/bin/fdr" check "${files[0]}"; fi
+}
+
+cmake -S "$consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/configure.log" 2>&1 ||
+    { cat "$work/configure.log"; exit 1; }
+cmake --build "$work/build" >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
+for name in consumer_shared consumer_static consumer_cxx; do
+    run "$name" "$work/build/$name"
+done
+if [ -x "$work/build/consumer_hooks" ]; then run consumer_hooks "$work/build/consumer_hooks"; fi
+if [ -x "$work/build/consumer_reader" ]; then "$work/build/consumer_reader"; fi
+
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+read -ra flags <<<"$(pkg-config --cflags --libs fdr)"
+cc -std=c11 -Wall -Wextra -Werror "$consumer/consumer.c" -o "$work/by_pkgconfig" "${flags[@]}"
+run by_pkgconfig "$work/by_pkgconfig"
+read -ra flags <<<"$(pkg-config --static --cflags --libs fdr | sed 's/-lfdr\b/-l:libfdr.a/')"
+cc -std=c11 "$consumer/consumer.c" -o "$work/by_pkgconfig_static" "${flags[@]}"
+run by_pkgconfig_static "$work/by_pkgconfig_static"
+read -ra flags <<<"$(pkg-config --cflags --libs fdr-reader)"
+cc -std=c11 -Wall -Wextra -Werror "$consumer/reader.c" -o "$work/reader_by_pkgconfig" "${flags[@]}"
+LD_LIBRARY_PATH=$libdir "$work/reader_by_pkgconfig"
+version=$(pkg-config --modversion fdr)
+if [ -x "$prefix/bin/fdr" ]; then
+    "$prefix/bin/fdr" version | grep -qF "$version" || { echo "fdr version and fdr.pc differ"; exit 1; }
+fi
+echo "consumers: ok"

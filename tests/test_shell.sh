@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Every shell script is clean under shellcheck, and the programs among them may be executed.
+set -euo pipefail
+cd "${FDR_SOURCE:?}"
+if ! command -v shellcheck >/dev/null; then echo "no shellcheck here"; exit 77; fi
+mapfile -t scripts < <(find . -name '*.sh' -not -path './build*' -not -path './.git/*' | sort)
+shellcheck dev .ci/run "${scripts[@]}"
+[ -x dev ] && [ -x .ci/run ]
+echo "$((${#scripts[@]} + 2)) scripts"

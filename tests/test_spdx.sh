@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Every file that is ours names its license near its top.
+set -euo pipefail
+cd "${FDR_SOURCE:?}"
+
+files()
+{
+    if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        git ls-files -co --exclude-standard
+    else
+        find . -type f -not -path './.git/*' -not -path './build*' | sed 's@^\./@@'
+    fi
+}
+
+count=0
+bad=0
+while IFS= read -r file; do
+    [ -f "$file" ] || continue
+    case $file in
+        fuzz/seeds/* | tests/golden/* | *.fdr | *.evt | *.evt.zst | *.png | *.svg) continue ;;
+    esac
+    count=$((count + 1))
+    if ! head -n 8 "$file" | grep -q 'SPDX-License-Identifier"\{0,1\}: "\{0,1\}MIT'; then
+        echo "$file: no SPDX-License-Identifier: MIT"
+        bad=$((bad + 1))
+    fi
+done < <(files)
+echo "$count files, $bad without a license line"
+[ "$count" -gt 0 ] && [ "$bad" = 0 ]

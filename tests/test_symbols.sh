@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What the libraries export: fdr_ names only, all of them declared in a public header, and everything declared
+# there is there. The static libraries keep their inner names out of the way of the program's: fdr only.
+set -euo pipefail
+source_dir=${FDR_SOURCE:?}
+lib=${FDR_BUILD:?}/lib
+bad=0
+complain() { printf '%s\n' "$*"; bad=$((bad + 1)); }
+
+# declared HEADER: names that carry FDR_API.
+declared()
+{
+    sed '/^[[:space:]]*#/d' "$source_dir/include/fdr/$1" | tr '\n' ' ' | sed 's@/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/@ @g' |
+        grep -oE 'FDR_API[^;{]*[;{]' | grep -v '^FDR_API  *__attribute__' |
+        sed -E 's/__attribute__ *\(\([^;]*\)\)//; s/\(.*//; s/[;{].*//' |
+        grep -oE 'fdr_[a-z0-9_]+ *$' | tr -d ' ' | sort -u
+}
+
+# exported LIBRARY: dynamic symbols, without the names of symbol versions.
+exported() { nm -D --defined-only "$1" | awk '$2 != "A" { print $3 }' | sed 's/@.*//' | sort -u; }
+
+# check LIBRARY HEADER EXTRA: EXTRA is a regular expression of further names that are meant to be seen.
+check()
+{
+    local so=$lib/lib$1.so header=$2 extra=$3 name
+    if [ ! -e "$so" ]; then complain "lib$1.so is not built"; return; fi
+    while IFS= read -r name; do
+        if [[ $name != fdr_* ]] && [[ ! $name =~ ^($extra)$ ]]; then complain "lib$1.so exports $name"; fi
+    done < <(exported "$so")
+    if [ -n "$header" ]; then
+        while IFS= read -r name; do complain "lib$1.so exports $name, $header does not declare it"; done \
+            < <(comm -13 <(declared "$header") <(exported "$so"))
+        while IFS= read -r name; do complain "$header declares $name, lib$1.so does not export it"; done \
+            < <(comm -23 <(declared "$header") <(exported "$so"))
+    fi
+    if [ -z "${FDR_SANITIZE:-}" ]; then
+        while IFS= read -r name; do complain "lib$1.a: external name $name"; done \
+            < <(nm -g --defined-only "$lib/lib$1.a" 2>/dev/null | awk 'NF == 3 { print $3 }' |
+                grep -vE "^(fdr.*|$extra|__gcov.*|__x86\.get_pc_thunk.*)$" | sort -u)
+    fi
+    echo "lib$1.so: $(exported "$so" | wc -l) symbols"
+}
+
+check fdr fdr.h 'none'
+check fdr-reader reader.h 'none'
+if [ -e "$lib/libfdr-instrument.so" ]; then
+    check fdr-instrument '' '__cyg_profile_func_(enter|exit)'
+fi
+if [ "$bad" != 0 ]; then echo "$bad complaints"; exit 1; fi

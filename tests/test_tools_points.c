@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=tools timeout=60
+ * The fdr command on events without duration: metrics of every type, markers, messages, collectives and user events
+ * come out of `fdr dump --tsv` as they went in, also after the recording was replayed as a stream. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <fdr/fdr.h>
+
+static const char *fdr; /* the command */
+static char folder[] = "/tmp/fdr-test-points-XXXXXX";
+
+/* What `dump --tsv` must show behind the location and without the id. */
+static const char *const expected[] = {
+    "1000 enter 1 solve ",
+    "1100 metric 1 temperature value=36.6 unit=deg_C",
+    "1200 metric 1 drift value=-42 unit=um",
+    "1300 metric 1 bytes value=18446744073709551615 unit=B",
+    "1400 marker 1 iteration value=7",
+    "1500 send 1 send peer=3 tag=-1 comm=0 bytes=4096",
+    "1600 recv 1 recv peer=2 tag=99 comm=0 bytes=0",
+    "1700 coll_begin 1 Allreduce ",
+    "1800 coll_end 1 Allreduce comm=0 root=-1 sent=8 received=16",
+    "1900 event 1 step number=12 residual=0.001 shift=-5",
+    "2000 leave 1 solve ",
+    "2100 marker 0 iteration value=8",
+};
+enum { EXPECTED = sizeof expected / sizeof expected[0] };
+
+struct step {
+    uint32_t number;
+    int64_t shift;
+    double residual;
+};
+
+static void record(void)
+{
+    struct fdr_config config = {.size = sizeof config,
+                                .ignore_environment = 1,
+                                .name = "points",
+                                .buffer = "4M",
+                                .arena = "anonymous",
+                                .signal = "none",
+                                .dir = folder};
+    static const struct fdr_field fields[] = {{"number", FDR_U32, offsetof(struct step, number)},
+                                              {"residual", FDR_F64, offsetof(struct step, residual)},
+                                              {"shift", FDR_I64, offsetof(struct step, shift)}};
+    struct step step = {12, -5, 0.001};
+    assert(fdr_init(&config) == 0);
+    fdr_region solve = fdr_region_define("solve", "solve.c", 10);
+    fdr_marker_id iteration = fdr_marker_define("iteration");
+    fdr_enter_at(solve, 1000);
+    fdr_metric_f64_at(fdr_metric_define("temperature", "deg C", FDR_F64, FDR_METRIC_GAUGE), 36.6, 1100);
+    fdr_metric_i64_at(fdr_metric_define("drift", "um", FDR_I64, FDR_METRIC_GAUGE), -42, 1200);
+    fdr_metric_u64_at(fdr_metric_define("bytes", "B", FDR_U64, FDR_METRIC_COUNTER), UINT64_MAX, 1300);
+    fdr_marker_at(iteration, 7, 1400);
+    fdr_message_send_at(3, -1, 0, 4096, 1500);
+    fdr_message_recv_at(2, 99, 0, 0, 1600);
+    fdr_collective_begin_at(13, 1700);
+    fdr_collective_end_at(13, 0, -1, 8, 16, 1800);
+    fdr_event_at(fdr_event_define("step", fields, 3), &step, 1900);
+    fdr_leave_at(solve, 2000);
+    fdr_marker_at(iteration, 8, 2100);
+    assert(fdr_snapshot("points") == 0);
+}
+
+/* "location time kind depth id name attributes" without location and id, tabs as spaces. */
+static void shorten(char *line, char *to)
+{
+    char *field[7], *rest = line;
+    for (int i = 0; i < 7; i++) field[i] = strsep(&rest, "\t\n");
+    assert(field[6]);
+    sprintf(to, "%s %s %s %s %s", field[1], field[2], field[3], field[5], field[6]);
+}
+
+static void compare(const char *path)
+{
+    char command[512], line[512], got[512];
+    size_t at = 0;
+    snprintf(command, sizeof command, "%s dump --tsv %s", fdr, path);
+    FILE *dump = popen(command, "r");
+    assert(dump && fgets(line, sizeof line, dump)); /* the header */
+    while (fgets(line, sizeof line, dump)) {
+        shorten(line, got);
+        if (at >= EXPECTED || strcmp(got, expected[at]) != 0) {
+            fprintf(stderr, "%s: event %zu is \"%s\", not \"%s\"\n", path, at, got,
+                    at < EXPECTED ? expected[at] : "the end");
+            exit(1);
+        }
+        at++;
+    }
+    assert(pclose(dump) == 0 && at == EXPECTED);
+}
+
+static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void run(const char *format, ...)
+{
+    char arguments[512], command[700];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(arguments, sizeof arguments, format, list);
+    va_end(list);
+    snprintf(command, sizeof command, "%s %s", fdr, arguments);
+    if (system(command) == 0) return;
+    fprintf(stderr, "failed: %s\n", command);
+    exit(1);
+}
+
+static void python(const char *script, const char *path)
+{
+    char command[1024];
+    snprintf(command, sizeof command, "python3 -c '%s' %s", script, path);
+    if (system(command) == 0) return;
+    fprintf(stderr, "failed: %s\n", command);
+    exit(1);
+}
+
+int main(void)
+{
+    static char command[512], again[64], chrome[64];
+    const char *build = getenv("FDR_BUILD");
+    snprintf(command, sizeof command, "%s/bin/fdr", build ? build : ".");
+    fdr = command;
+    if (access(fdr, X_OK) != 0) return 77;
+    assert(mkdtemp(folder));
+    record();
+    compare(fdr_last_snapshot());
+    snprintf(again, sizeof again, "%s/again.fdr", folder);
+    run("replay %s -o %s >/dev/null", fdr_last_snapshot(), again);
+    compare(again);
+    snprintf(chrome, sizeof chrome, "%s/chrome.json", folder);
+    run("export --to chrome %s -o %s", again, chrome);
+    python("import json,sys; e=json.load(open(sys.argv[1]))[\"traceEvents\"]; "
+           "assert [x[\"args\"] for x in e if x[\"ph\"]==\"C\"] == [{\"deg "
+           "C\":36.6},{\"um\":-42},{\"B\":2**64-1}], e; "
+           "assert len([x for x in e if x[\"ph\"]==\"i\"]) == 7, e",
+           chrome);
+    run("dump %s >/dev/null", again);
+    run("stats %s >/dev/null", again);
+    snprintf(chrome, sizeof chrome, "%s/class.json", folder);
+    run("stats --json --by class %s >%s", again, chrome);
+    python("import json,sys; k={x[\"name\"]:x for c in json.load(open(sys.argv[1])) for x in c[\"kinds\"]}; "
+           "assert k[\"drift\"][\"sum\"]==-42 and k[\"temperature\"][\"max\"]==36.6, k; "
+           "assert k[\"send\"][\"sum\"]==4096 and k[\"iteration\"][\"events\"]==2, k",
+           chrome);
+    fdr_finalize();
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command) == 0 ? 0 : 1;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/common.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fflush(stdout);
+    fputs("fdr: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+}
+
+int worse(int a, int b) { return a > b ? a : b; }
+
+struct fdr_file *open_recording(const char *path, int *status)
+{
+    struct fdr_file *file = NULL;
+    char message[512] = "";
+    enum fdr_verdict verdict = fdr_file_open(path, &file, message, sizeof message);
+    if (verdict != FDR_WHOLE || !file) {
+        bool named = strstr(message, path) != NULL; /* the reader may have said which file */
+        const char *text = message[0] ? message : "not readable as a recording";
+        complain("%s%s%s", named ? "" : path, named ? "" : ": ", text);
+    }
+    *status = worse(*status, file ? (verdict == FDR_WHOLE ? DONE : DIFFERENT) : COULD_NOT);
+    return file;
+}
+
+int close_recording(struct fdr_file *file, const char *path, bool decoded)
+{
+    size_t before = fdr_file_damage_count(file);
+    if (decoded) fdr_file_verify(file);
+    size_t after = fdr_file_damage_count(file);
+    if (after > before)
+        complain("%s: damaged parts are left out: %s%s", path, fdr_file_damage(file, before),
+                 after > before + 1 ? ", and more; fdr check lists them" : "");
+    fdr_file_close(file);
+    return after > 0 ? DIFFERENT : DONE;
+}
+
+/* ---- numbers for people ---------------------------------------------------------------------------------- */
+
+static const char *scaled(char *text, uint64_t value, uint64_t unit, const char *name)
+{
+    snprintf(text, HUMAN_BYTES, "%u.%03u %s", (unsigned)(value / unit),
+             (unsigned)(value % unit * 1000 / unit), name);
+    return text;
+}
+
+const char *human_time(char *text, uint64_t ns)
+{
+    const uint64_t second = 1000000000u;
+    uint64_t s = ns / second;
+    if (ns < 1000)
+        snprintf(text, HUMAN_BYTES, "%u ns", (unsigned)ns);
+    else if (ns < 1000000)
+        return scaled(text, ns, 1000, "us");
+    else if (ns < second)
+        return scaled(text, ns, 1000000, "ms");
+    else if (s < 120)
+        return scaled(text, ns, second, "s");
+    else if (s < 7200)
+        snprintf(text, HUMAN_BYTES, "%u min %02u s", (unsigned)(s / 60), (unsigned)(s % 60));
+    else if (s < 172800)
+        snprintf(text, HUMAN_BYTES, "%u h %02u min", (unsigned)(s / 3600), (unsigned)(s / 60 % 60));
+    else
+        snprintf(text, HUMAN_BYTES, "%llu d %02u h", (unsigned long long)(s / 86400),
+                 (unsigned)(s / 3600 % 24));
+    return text;
+}
+
+const char *human_bytes(char *text, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit < 6; unit++) value /= 1024;
+    if (unit == 0)
+        snprintf(text, HUMAN_BYTES, "%u B", (unsigned)bytes);
+    else
+        snprintf(text, HUMAN_BYTES, "%.*f %s", value == floor(value) ? 0 : 1, value, units[unit]);
+    return text;
+}
+
+const char *human_count(char *text, uint64_t count)
+{
+    char digits[HUMAN_BYTES];
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    char *to = text;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return text;
+}
+
+const char *human_since(char *text, uint64_t time_ns, uint64_t from_ns)
+{
+    uint64_t d = time_ns >= from_ns ? time_ns - from_ns : from_ns - time_ns;
+    snprintf(text, HUMAN_BYTES, "%c%llu.%09u s", time_ns >= from_ns ? '+' : '-',
+             (unsigned long long)(d / 1000000000u), (unsigned)(d % 1000000000u));
+    return text;
+}
+
+/* Columns of a UTF-8 text, counting a character as one. */
+static unsigned columns_of(const char *text)
+{
+    unsigned n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static const char *skip(const char *text, unsigned columns)
+{
+    while (*text && columns > 0) {
+        text++;
+        while (((unsigned char)*text & 0xc0) == 0x80) text++;
+        columns--;
+    }
+    return text;
+}
+
+const char *fit(char *text, const char *name, unsigned columns)
+{
+    unsigned have = columns_of(name);
+    if (have <= columns && strlen(name) <= columns * 4u) return strcpy(text, name);
+    const char *head_end = skip(name, columns / 2);
+    const char *tail = skip(head_end, have - columns / 2 - (columns - columns / 2 - 2));
+    size_t head = (size_t)(head_end - name);
+    if (head + strlen(tail) + 3 > columns * 4u) head = 0, tail = ""; /* a name of stray bytes */
+    snprintf(text, columns * 4u + 4, "%.*s..%s", (int)head, name, tail);
+    return text;
+}
+
+/* ---- numbers from people --------------------------------------------------------------------------------- */
+
+bool parse_count(const char *text, uint64_t *count)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') return false;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno != 0 || *end) return false;
+    *count = value;
+    return true;
+}
+
+static double unit_of(const char *text)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"", 1}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}};
+    while (*text == ' ') text++;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(text, units[i].name) == 0) return units[i].ns;
+    return 0;
+}
+
+bool parse_duration(const char *text, uint64_t *ns)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') return false;
+    errno = 0;
+    unsigned long long whole = strtoull(text, &end, 10); /* exact to the ns, also beyond 2^53 */
+    double part = 0;
+    if (errno != 0) return false;
+    if (*end == '.') part = strtod(end, &end);
+    double unit = unit_of(end);
+    double total = ((double)whole + part) * unit;
+    if (unit == 0 || total >= 18446744073709551615.0) return false;
+    *ns = whole * (uint64_t)unit + (uint64_t)(part * unit + 0.5);
+    return true;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------ */
+
+json_t *json_u64(uint64_t value) { return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value); }
+
+json_t *json_text(const char *text)
+{
+    json_t *good = json_string(text);
+    if (good) return good;
+    /* Not UTF-8: keep ASCII, replace the rest. Rare enough (an old locale in a path) not to be clever. */
+    char *clean = malloc(strlen(text) * 3 + 1), *to = clean;
+    if (!clean) return json_string("");
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x80)
+            *to++ = *text;
+        else
+            to = stpcpy(to, "\xef\xbf\xbd");
+    }
+    *to = '\0';
+    good = json_string(clean);
+    free(clean);
+    return good;
+}
+
+#define JSON_FLAGS (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))
+
+static void print_members(const json_t *object)
+{
+    const char *key;
+    json_t *member;
+    const char *before = "\n";
+    json_object_foreach((json_t *)object, key, member)
+    {
+        json_t *name = json_text(key);
+        fputs(before, stdout);
+        json_dumpf(name, stdout, JSON_FLAGS);
+        fputs(": ", stdout);
+        json_dumpf(member, stdout, JSON_FLAGS);
+        json_decref(name);
+        before = ",\n";
+    }
+}
+
+static void print_elements(const json_t *array)
+{
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        fputs(i ? ",\n" : "\n", stdout);
+        json_dumpf(json_array_get(array, i), stdout, JSON_FLAGS);
+    }
+}
+
+int print_json(json_t *value)
+{
+    bool array = json_is_array(value);
+    fputc(array ? '[' : '{', stdout);
+    if (array)
+        print_elements(value);
+    else
+        print_members(value);
+    fputs(array ? "\n]\n" : "\n}\n", stdout);
+    json_decref(value);
+    return finish_output();
+}
+
+int finish_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return DONE;
+    complain("standard output: %s", strerror(errno));
+    return COULD_NOT;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------ */
+
+const char *region_name(const struct fdr_file *file, uint32_t region)
+{
+    return fdr_definition(file, FDR_REGION_DEFINITION, region)->name;
+}
+
+const char *collective_name(uint32_t operation)
+{
+    static const char *const names[] = {"Barrier",   "Bcast",     "Reduce",     "Allreduce", "Alltoall",
+                                        "Alltoallv", "Allgather", "Allgatherv", "Gather",    "Gatherv",
+                                        "Scatter",   "Scatterv",  "Scan"};
+    const uint32_t first = 10;
+    if (operation < first || operation - first >= sizeof names / sizeof names[0]) return "collective";
+    return names[operation - first];
+}
+
+const char *event_name(const struct fdr_file *file, const struct fdr_read_event *event)
+{
+    switch (event->kind) {
+    case FDR_ENTER:
+    case FDR_LEAVE: return event->reduced ? "[reduced]" : region_name(file, event->id);
+    case FDR_SEND: return "send";
+    case FDR_RECV: return "recv";
+    case FDR_COLL_BEGIN:
+    case FDR_COLL_END: return collective_name(event->id);
+    case FDR_METRIC: return fdr_definition(file, FDR_METRIC_DEFINITION, event->id)->name;
+    case FDR_MARKER: return fdr_definition(file, FDR_MARKER_DEFINITION, event->id)->name;
+    case FDR_EVENT: return fdr_definition(file, FDR_EVENT_DEFINITION, event->id)->name;
+    default: return "sample";
+    }
+}
+
+const struct fdr_location_info *find_location(const struct fdr_file *file, uint32_t location)
+{
+    size_t count = fdr_location_count(file);
+    /* Ids are given in order, so the index is nearly always the id. */
+    if (location < count && fdr_location_info(file, location)->id == location)
+        return fdr_location_info(file, location);
+    for (size_t i = 0; i < count; i++)
+        if (fdr_location_info(file, i)->id == location) return fdr_location_info(file, i);
+    return NULL;
+}
+
+const char *location_name(const struct fdr_file *file, uint32_t location)
+{
+    const struct fdr_location_info *info = find_location(file, location);
+    return info ? info->name : "";
+}
+
+/* ---- progress --------------------------------------------------------------------------------------------- */
+
+uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void progress_now(struct progress *p, uint64_t done)
+{
+    char count[HUMAN_BYTES];
+    uint64_t now = now_ns();
+    if (p->started_ns == 0) {
+        p->started_ns = p->shown_ns = now;
+        p->quiet = !isatty(STDERR_FILENO);
+    }
+    if (p->quiet || now - p->started_ns < 1000000000u || now - p->shown_ns < 200000000u) return;
+    p->shown_ns = now;
+    p->shown = true;
+    fprintf(stderr, "\rfdr: %s: %s events ", p->what, human_count(count, done));
+}
+
+void progress_at(struct progress *p, uint64_t done)
+{
+    if ((done & 0xffff) == 0 && !p->quiet) progress_now(p, done);
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->shown) fputs("\r\033[K", stderr);
+    p->shown = false;
+}
+
+/* ---- arguments ---------------------------------------------------------------------------------------------- */
+
+void parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
+{
+    argp_err_exit_status = USAGE;
+    error_t error = argp_parse(argp, argc, argv, 0, NULL, input);
+    if (error == 0) return;
+    complain("%s", strerror(error));
+    exit(USAGE);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* What the verbs share: exit codes, opening a recording, messages, numbers in and out for people and for JSON. */
+#ifndef FDR_TOOLS_COMMON_H
+#define FDR_TOOLS_COMMON_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <fdr/reader.h>
+#include <jansson.h>
+
+enum exit_code { DONE = 0, DIFFERENT = 1, COULD_NOT = 2, USAGE = 64 };
+
+/* ---- the verbs; each in its own file -------------------------------------------------------------------- */
+int verb_info(int argc, char **argv);
+int verb_check(int argc, char **argv);
+int verb_dump(int argc, char **argv);
+int verb_stats(int argc, char **argv);
+int verb_tree(int argc, char **argv);
+int verb_recover(int argc, char **argv);
+int verb_replay(int argc, char **argv);
+int verb_list(int argc, char **argv);
+int verb_export(int argc, char **argv);
+int verb_version(int argc, char **argv);
+
+/* ---- messages ------------------------------------------------------------------------------------------- */
+/* One line on standard error: "fdr: ...". */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Opens and says what is wrong with it. *status is raised to DIFFERENT for a damaged file, COULD_NOT with NULL. */
+struct fdr_file *open_recording(const char *path, int *status);
+int worse(int a, int b);
+/* DIFFERENT where the file is damaged, else DONE. `decoded`: events were read, so that damaged bins count, too (and a
+ * line names the first): reading leaves them out without a word. Closes the file. */
+int close_recording(struct fdr_file *file, const char *path, bool decoded);
+
+/* ---- numbers for people ---------------------------------------------------------------------------------- */
+#define HUMAN_BYTES 32
+/* Writes into text[HUMAN_BYTES] and returns it: "12 ns", "1.234 us", "5.856 s", "2 h 03 min". */
+const char *human_time(char *text, uint64_t ns);
+const char *human_bytes(char *text, uint64_t bytes); /* "1.5 MiB" */
+const char *human_count(char *text, uint64_t count); /* "1,234,567" */
+/* t - from as seconds with a sign, "+0.000000123 s". */
+const char *human_since(char *text, uint64_t time_ns, uint64_t from_ns);
+/* A name of at most `columns` columns, cut in the middle where longer. text[columns * 4 + 4]. */
+const char *fit(char *text, const char *name, unsigned columns);
+
+/* ---- numbers from people --------------------------------------------------------------------------------- */
+/* "1us", "2.5ms", "100" (ns). False: not a duration. */
+bool parse_duration(const char *text, uint64_t *ns);
+bool parse_count(const char *text, uint64_t *count);
+
+/* ---- JSON ------------------------------------------------------------------------------------------------ */
+json_t *json_u64(uint64_t value);    /* clamped to what JSON readers take for a 64-bit integer */
+json_t *json_text(const char *text); /* bytes that are no UTF-8 become U+FFFD */
+/* Writes to standard output and frees: one line per element of an outer array or object. DONE or COULD_NOT. */
+int print_json(json_t *value);
+/* Flushes what went through stdio. DONE, or COULD_NOT and a message. */
+int finish_output(void);
+
+/* ---- names ------------------------------------------------------------------------------------------------ */
+const char *region_name(const struct fdr_file *file, uint32_t region);
+const char *event_name(const struct fdr_file *file, const struct fdr_read_event *event);
+const char *collective_name(uint32_t operation);
+const char *location_name(const struct fdr_file *file, uint32_t location);
+/* NULL: there is none of that id. */
+const struct fdr_location_info *find_location(const struct fdr_file *file, uint32_t location);
+
+/* ---- progress --------------------------------------------------------------------------------------------- */
+/* On a terminal and only after a second: "fdr: stats: 12,000,000 events". Zero-initialised but for `what`. */
+struct progress {
+    const char *what;
+    uint64_t started_ns, shown_ns;
+    bool quiet, shown;
+};
+/* Cheap to call for every event: looks at the clock every 65,536th. */
+void progress_at(struct progress *progress, uint64_t done);
+void progress_now(struct progress *progress, uint64_t done);
+void progress_end(struct progress *progress);
+uint64_t now_ns(void);
+
+/* ---- arguments ---------------------------------------------------------------------------------------------- */
+/* argp_parse with our exit code for wrong usage. */
+void parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr dump: the events in time order; for people, as a table (--tsv), as JSON. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common.h"
+#include "tools/out.h"
+#include "tools/select.h"
+
+struct arguments {
+    const char *path;
+    bool tsv, json;
+    struct selection selection;
+};
+
+static const struct argp_option options[] = {
+    {"tsv", 't', 0, 0,
+     "A table: location time_ns kind depth id name attributes, separated by tabs, after a line that says so",
+     0},
+    {"json", 'j', 0, 0, "An array with one object per event", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
+    case 't': a->tsv = true; return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_ARG:
+        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
+        a->path = text;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->path) argp_error(state, "a FILE is needed");
+        if (a->tsv && a->json) argp_error(state, "--tsv or --json, not both");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const char *const kind_names[] = {"?",        "enter",  "leave",  "send",   "recv", "coll_begin",
+                                         "coll_end", "metric", "marker", "sample", "event"};
+
+static const char *kind_name(uint8_t kind)
+{
+    return kind < sizeof kind_names / sizeof kind_names[0] ? kind_names[kind] : kind_names[0];
+}
+
+/* ---- attributes: the fields of an event with their names and types ------------------------------------------- */
+
+struct fields {
+    uint32_t count;
+    const char *const *name;
+    const uint8_t *type; /* enum fdr_type; values are 64 bit wide whatever it says */
+    const char *unit;    /* metrics; else "" */
+};
+
+enum { UNSIGNED = 0, SIGNED = 1 };
+
+/* `type` is room for what a metric's definition says. */
+static struct fields fields_of(const struct fdr_file *file, const struct fdr_read_event *e, uint8_t *type)
+{
+    static const char *const message_names[] = {"peer", "tag", "comm", "bytes"};
+    static const char *const collective_names[] = {"comm", "root", "sent", "received"};
+    static const char *const value_name[] = {"value"};
+    static const uint8_t types[] = {UNSIGNED, SIGNED, UNSIGNED, UNSIGNED};
+    const struct fdr_definition *d;
+    switch (e->kind) {
+    case FDR_SEND:
+    case FDR_RECV: return (struct fields){4, message_names, types, ""};
+    case FDR_COLL_END: return (struct fields){4, collective_names, types, ""};
+    case FDR_METRIC:
+        d = fdr_definition(file, FDR_METRIC_DEFINITION, e->id);
+        *type = (uint8_t)d->value_type;
+        return (struct fields){1, value_name, type, d->file};
+    case FDR_MARKER: return (struct fields){1, value_name, types, ""};
+    case FDR_EVENT:
+        d = fdr_definition(file, FDR_EVENT_DEFINITION, e->id);
+        return (struct fields){d->field_count, d->field_name, d->field_type, ""};
+    default: return (struct fields){0, NULL, NULL, ""};
+    }
+}
+
+static void write_value(uint8_t type, uint64_t bits, bool json)
+{
+    double real;
+    memcpy(&real, &bits, sizeof real);
+    if (type == 2 || type == 5) {
+        if (json && !(real - real == 0))
+            out_text("null"); /* JSON has no infinities and no NaN */
+        else
+            out_f64(real);
+    } else if (type == 1 || type == 4) {
+        out_i64((int64_t)bits);
+    } else {
+        out_u64(bits);
+    }
+}
+
+/* A name between spaces and equal signs must hold neither. */
+static void write_word(const char *text)
+{
+    for (; *text; text++) out_char((unsigned char)*text <= ' ' || *text == '=' ? '_' : *text);
+}
+
+static void write_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
+{
+    uint8_t type;
+    struct fields f = fields_of(file, e, &type);
+    bool some = false;
+    for (uint32_t i = 0; i < f.count && i < e->field_count && i < 16; i++) {
+        if (some) out_char(' ');
+        write_word(f.name[i]);
+        out_char('=');
+        write_value(f.type[i], e->field[i], false);
+        some = true;
+    }
+    if (f.unit[0]) {
+        out_text(" unit=");
+        write_word(f.unit);
+    }
+    if (e->repaired) out_text(some ? " repaired=1" : "repaired=1");
+    if (e->reduced) out_text(" reduced=1");
+}
+
+static uint32_t id_of(const struct fdr_read_event *e)
+{
+    if (e->kind == FDR_SEND) return 1;
+    return e->kind == FDR_RECV ? 2 : e->id;
+}
+
+/* ---- --tsv ------------------------------------------------------------------------------------------------------ */
+
+static void tsv_line(const struct fdr_file *file, const struct fdr_read_event *e)
+{
+    out_u64(e->location);
+    out_char('\t');
+    out_u64(e->time_ns);
+    out_char('\t');
+    out_text(kind_name(e->kind));
+    out_char('\t');
+    out_u64(e->depth);
+    out_char('\t');
+    out_u64(id_of(e));
+    out_char('\t');
+    out_cell(event_name(file, e));
+    out_char('\t');
+    write_attributes(file, e);
+    out_char('\n');
+}
+
+/* ---- --json ------------------------------------------------------------------------------------------------------ */
+
+static void json_key(const char *before, const char *key)
+{
+    out_text(before);
+    out_json(key);
+    out_text(": ");
+}
+
+static void json_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
+{
+    uint8_t type;
+    struct fields f = fields_of(file, e, &type);
+    const char *before = "";
+    for (uint32_t i = 0; i < f.count && i < e->field_count && i < 16; i++, before = ", ") {
+        json_key(before, f.name[i]);
+        write_value(f.type[i], e->field[i], true);
+    }
+    if (f.unit[0]) {
+        json_key(", ", "unit");
+        out_json(f.unit);
+    }
+    if (e->repaired) out_text(before), out_text("\"repaired\": 1");
+    if (e->reduced) out_text(", \"reduced\": 1");
+}
+
+static void json_line(const struct fdr_file *file, const struct fdr_read_event *e, bool first)
+{
+    out_text(first ? "\n{\"location\": " : ",\n{\"location\": ");
+    out_u64(e->location);
+    out_text(", \"time_ns\": ");
+    out_u64(e->time_ns);
+    out_text(", \"kind\": \"");
+    out_text(kind_name(e->kind));
+    out_text("\", \"depth\": ");
+    out_u64(e->depth);
+    out_text(", \"id\": ");
+    out_u64(id_of(e));
+    json_key(", ", "name");
+    out_json(event_name(file, e));
+    out_text(", \"attributes\": {");
+    json_attributes(file, e);
+    out_text("}}");
+}
+
+/* ---- for people ---------------------------------------------------------------------------------------------------- */
+
+#define INDENT_MOST 48u
+
+static void left_columns(uint64_t first_ns, const struct fdr_read_event *e)
+{
+    uint64_t d = e->time_ns >= first_ns ? e->time_ns - first_ns : 0;
+    out_u64_wide(d / 1000000000u, 6);
+    out_char('.');
+    out_zeros(d % 1000000000u, 9);
+    out_u64_wide(e->location, 6);
+    out_char(' ');
+}
+
+static void indented(uint32_t depth)
+{
+    out_text("  ");
+    out_spaces(2 * (depth < INDENT_MOST ? depth : INDENT_MOST));
+}
+
+static const char *note_of(const struct fdr_read_event *enter, const struct fdr_read_event *leave)
+{
+    if (enter->reduced) return "   (no longer held)";
+    if (leave && leave->repaired) return "   (still open)";
+    return enter->repaired ? "   (edge added)" : "";
+}
+
+/* An enter; `leave`: its own leave where nothing lies between, then one line stands for both. */
+static void enter_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e,
+                       const struct fdr_read_event *leave)
+{
+    left_columns(first_ns, e);
+    if (e->duration_ns || (leave && !leave->repaired))
+        out_time(e->duration_ns);
+    else
+        out_text_wide("", 12);
+    indented(e->depth ? e->depth - 1 : 0);
+    out_cell(event_name(file, e));
+    if (!leave) out_text(" {");
+    out_text(note_of(e, leave));
+    out_char('\n');
+}
+
+static void leave_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e)
+{
+    left_columns(first_ns, e);
+    out_spaces(12);
+    indented(e->depth ? e->depth - 1 : 0);
+    out_text("} ");
+    out_cell(event_name(file, e));
+    out_text(e->reduced ? "" : e->repaired ? "   (still open)" : "");
+    out_char('\n');
+}
+
+static void point_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e)
+{
+    left_columns(first_ns, e);
+    out_spaces(12);
+    indented(e->depth);
+    out_text("* ");
+    if (e->kind == FDR_METRIC || e->kind == FDR_MARKER || e->kind == FDR_EVENT) {
+        out_text(kind_name(e->kind));
+        out_char(' ');
+    }
+    out_cell(event_name(file, e));
+    if (e->kind == FDR_COLL_BEGIN) out_text(" begins");
+    if (e->kind == FDR_COLL_END) out_text(" ends");
+    out_text("  ");
+    write_attributes(file, e);
+    out_char('\n');
+}
+
+static bool leaf(const struct fdr_read_event *enter, const struct fdr_read_event *next)
+{
+    return enter->kind == FDR_ENTER && next->kind == FDR_LEAVE && enter->location == next->location &&
+           enter->depth == next->depth && enter->id == next->id;
+}
+
+static void human_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e)
+{
+    if (e->kind == FDR_ENTER)
+        enter_line(file, first_ns, e, NULL);
+    else if (e->kind == FDR_LEAVE)
+        leave_line(file, first_ns, e);
+    else
+        point_line(file, first_ns, e);
+}
+
+static void human_head(const struct fdr_file *file)
+{
+    const struct fdr_file_info *info = fdr_file_info(file);
+    out_text("# times in seconds since ");
+    out_u64(info->first_ns);
+    out_text(" ns; calls without children on one line\n#    seconds          loc    duration   \n");
+}
+
+/* ---- the loop -------------------------------------------------------------------------------------------------------- */
+
+/* Holds one event back, so that an enter can be seen together with the leave behind it. */
+static void dump_human(const struct fdr_file *file, struct fdr_iter *iter, struct progress *progress)
+{
+    uint64_t first_ns = fdr_file_info(file)->first_ns, done = 0;
+    struct fdr_read_event slot[2], *held = NULL;
+    human_head(file);
+    while (!out.failed) {
+        struct fdr_read_event *e = held == &slot[0] ? &slot[1] : &slot[0];
+        if (!fdr_iter_next(iter, e)) break;
+        progress_at(progress, ++done);
+        if (held && leaf(held, e)) {
+            enter_line(file, first_ns, held, e);
+            held = NULL;
+            continue;
+        }
+        if (held) human_line(file, first_ns, held);
+        held = e;
+    }
+    if (held) human_line(file, first_ns, held);
+}
+
+static void dump_tsv(const struct fdr_file *file, struct fdr_iter *iter, struct progress *progress)
+{
+    struct fdr_read_event e;
+    uint64_t done = 0;
+    out_text("location\ttime_ns\tkind\tdepth\tid\tname\tattributes\n");
+    while (!out.failed && fdr_iter_next(iter, &e)) {
+        tsv_line(file, &e);
+        progress_at(progress, ++done);
+    }
+}
+
+static void dump_json(const struct fdr_file *file, struct fdr_iter *iter, struct progress *progress)
+{
+    struct fdr_read_event e;
+    uint64_t done = 0;
+    out_char('[');
+    while (!out.failed && fdr_iter_next(iter, &e)) {
+        json_line(file, &e, done == 0);
+        progress_at(progress, ++done);
+    }
+    out_text("\n]\n");
+}
+
+static int dump(const struct arguments *a, struct fdr_file *file)
+{
+    struct progress progress = {.what = "dump"};
+    struct chosen chosen;
+    if (!choose(&a->selection, file, a->path, &chosen)) return COULD_NOT;
+    struct fdr_iter *iter = fdr_iter_open(file, &chosen.select);
+    if (iter) {
+        progress_now(&progress, 0);
+        if (a->tsv)
+            dump_tsv(file, iter, &progress);
+        else if (a->json)
+            dump_json(file, iter, &progress);
+        else
+            dump_human(file, iter, &progress);
+        progress_end(&progress);
+        fdr_iter_close(iter);
+    } else {
+        complain("%s: out of memory", a->path);
+    }
+    chosen_free(&chosen);
+    return iter ? out_finish() : COULD_NOT;
+}
+
+int verb_dump(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE",
+                                     "The events of a recording in time order.\v"
+                                     "A call is shown as its enter and its leave; repaired=1 marks an edge "
+                                     "that was added because the call was still "
+                                     "open, reduced=1 an ancestor that is no longer held.",
+                                     children,
+                                     NULL,
+                                     NULL};
+    struct arguments a = {0};
+    int status = DONE;
+    parse_arguments(&argp, argc, argv, &a);
+    struct fdr_file *file = open_recording(a.path, &status);
+    if (!file) return status;
+    status = worse(status, dump(&a, file));
+    return worse(status, close_recording(file, a.path, true));
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr export: writes recordings in the formats of other viewers. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/common.h"
+#include "tools/select.h"
+
+typedef int exporter(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
+                     const char *out_path);
+
+static const struct {
+    const char *name;
+    exporter *run;
+} formats[] = {
+    {"chrome", fdr_export_chrome},
+    {"folded", fdr_export_folded},
+};
+
+struct arguments {
+    char **paths;
+    int path_count;
+    const char *out, *format;
+    exporter *run;
+    bool json;
+    struct selection selection;
+};
+
+static const struct argp_option options[] = {
+    {"to", 't', "FORMAT", 0,
+     "chrome: Chrome trace JSON (chrome://tracing, Perfetto); folded: stacks for flame graphs", 0},
+    {"output", 'o', "OUT", 0, "Where to write; - is standard output", 0},
+    {"json", 'j', 0, 0, "Say as JSON what was written", 0},
+    {0}};
+
+static exporter *find_format(const char *name)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (strcmp(formats[i].name, name) == 0) return formats[i].run;
+    return NULL;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
+    case 't':
+        a->format = text;
+        a->run = find_format(text);
+        if (!a->run) argp_error(state, "--to: no format '%s'; there are chrome and folded", text);
+        return 0;
+    case 'o': a->out = text; return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_ARGS:
+        a->paths = state->argv + state->next;
+        a->path_count = state->argc - state->next;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->paths) argp_error(state, "a FILE is needed");
+        if (!a->run) argp_error(state, "--to is needed: chrome or folded");
+        if (!a->out) argp_error(state, "-o OUT is needed");
+        if (a->json && strcmp(a->out, "-") == 0)
+            argp_error(state, "--json needs an OUT other than standard output");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int report(const struct arguments *a)
+{
+    struct stat s;
+    json_t *o = json_object();
+    json_object_set_new(o, "output", json_text(a->out));
+    json_object_set_new(o, "format", json_text(a->format));
+    json_object_set_new(o, "files", json_integer(a->path_count));
+    json_object_set_new(o, "bytes", stat(a->out, &s) == 0 ? json_u64((uint64_t)s.st_size) : json_null());
+    return print_json(o);
+}
+
+/* One run over all files where no filter names their ids; the ids of locations and regions differ between files. */
+static int export(const struct arguments *a, struct fdr_file *const *files, size_t count)
+{
+    const char *out = strcmp(a->out, "-") == 0 ? "/dev/stdout" : a->out;
+    struct chosen chosen;
+    if (!choose(&a->selection, files[0], a->paths[0], &chosen)) return COULD_NOT;
+    int error = a->run(files, count, &chosen.select, out);
+    chosen_free(&chosen);
+    if (error != 0) {
+        complain("%s: %s", a->out, strerror(-error));
+        return COULD_NOT;
+    }
+    return a->json ? report(a) : DONE;
+}
+
+static bool may_run(const struct arguments *a)
+{
+    if (a->path_count > 1 &&
+        (a->selection.region_count || a->selection.location_count || a->selection.from || a->selection.to)) {
+        complain("export: --region, --location, --from and --to work on one file at a time, %d were given",
+                 a->path_count);
+        return false;
+    }
+    for (int i = 0; i < a->path_count; i++) {
+        if (!same_file(a->paths[i], a->out)) continue;
+        complain("%s: is also the output", a->paths[i]);
+        return false;
+    }
+    return true;
+}
+
+static int run(const struct arguments *a)
+{
+    struct fdr_file **files = calloc((size_t)a->path_count, sizeof *files);
+    const char **paths = calloc((size_t)a->path_count, sizeof *paths);
+    size_t count = 0;
+    int status = DONE;
+    if (!may_run(a) || !files || !paths) {
+        free(files);
+        free(paths);
+        return USAGE;
+    }
+    for (int i = 0; i < a->path_count; i++) {
+        files[count] = open_recording(a->paths[i], &status);
+        if (files[count]) paths[count++] = a->paths[i];
+    }
+    if (count > 0) status = worse(status, export(a, files, count));
+    for (size_t i = 0; i < count; i++) {
+        status = worse(status, close_recording(files[i], paths[i], true));
+    }
+    free(files);
+    free(paths);
+    return status;
+}
+
+int verb_export(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        options,  parse, "FILE...", "Writes recordings in the format of another viewer.",
+        children, NULL,  NULL};
+    struct arguments a = {0};
+    parse_arguments(&argp, argc, argv, &a);
+    return run(&a);
+}

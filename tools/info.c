@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr info: what a recording is, why it was taken, what it holds, and what is missing, where and why. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/common.h"
+#include "tools/info.h"
+#include "tools/live.h"
+
+struct arguments {
+    const char *path;
+    bool json, ledger, config;
+};
+
+static const struct argp_option options[] = {
+    {"ledger", 'l', 0, 0, "The ledger in full: by location, class and depth", 0},
+    {"config", 'c', 0, 0, "Also the configuration of the recorder", 0},
+    {"json", 'j', 0, 0, "As JSON", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case 'l': a->ledger = true; return 0;
+    case 'c': a->config = true; return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_ARG:
+        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
+        a->path = text;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->path) argp_error(state, "a FILE is needed");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- text: what it is ------------------------------------------------------------------------------------------------- */
+
+static const char *wall_time(char *text, uint64_t realtime_ns)
+{
+    struct tm tm;
+    time_t seconds = (time_t)(realtime_ns / 1000000000u);
+    if (!localtime_r(&seconds, &tm) || strftime(text, HUMAN_BYTES, "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
+        strcpy(text, "?");
+    return text;
+}
+
+static bool is_mapped(const char *path, uint32_t pid)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && mapped_by_someone(&s, pid);
+}
+
+static void print_why(const struct fdr_file *file, const char *path)
+{
+    const struct fdr_file_info *info = fdr_file_info(file);
+    char name[HUMAN_BYTES];
+    if (info->has_cause) {
+        printf("why        the process died of %s (code %d, address 0x%llx) in thread %u%s%s\n",
+               signal_name(info->cause_signal, name), info->cause_code, (unsigned long long)info->cause_addr,
+               info->cause_tid, thread_of(file, info->cause_tid)[0] ? " " : "",
+               thread_of(file, info->cause_tid));
+        return;
+    }
+    if (info->reason[0])
+        printf("why        %s\n", info->reason);
+    else if (strcmp(info->state, "recording") != 0)
+        printf("why        not said\n");
+    else if (is_mapped(path, info->pid))
+        printf("why        no snapshot: the live recording itself, written right now\n");
+    else
+        printf("why        left by a process that was killed, or that ended without a word (_exit, exec)\n");
+}
+
+static void print_identity(const struct fdr_file *file, const char *path)
+{
+    const struct fdr_file_info *info = fdr_file_info(file);
+    char text[HUMAN_BYTES];
+    printf("%s: fdr recording, format %u, state %s\n", path, info->format, info->state);
+    print_why(file, path);
+    printf("process    %s, pid %u", info->exe, info->pid);
+    if (info->rank >= 0) printf(", rank %d", info->rank);
+    printf(" on %s\n", info->host);
+    if (info->build_id[0]) printf("build id   %s\n", info->build_id);
+    printf("started    %s\n", wall_time(text, info->created_realtime_ns));
+}
+
+static void print_time(const struct fdr_file_info *info)
+{
+    char a[HUMAN_BYTES], b[HUMAN_BYTES];
+    uint64_t span = info->last_ns > info->first_ns ? info->last_ns - info->first_ns : 0;
+    uint64_t common = info->last_ns > info->common_from_ns ? info->last_ns - info->common_from_ns : 0;
+    uint64_t ended = info->last_ns + (uint64_t)info->realtime_offset_ns;
+    printf("reach      %s, from %llu to %llu ns", human_time(a, span), (unsigned long long)info->first_ns,
+           (unsigned long long)info->last_ns);
+    /* A replayed stream brings its own times, which say nothing about the wall clock here. */
+    if (ended >= info->created_realtime_ns) printf(", ended %s", wall_time(a, ended));
+    printf("\ncommon     every location reaches back to %s: the last %s\n",
+           human_since(a, info->common_from_ns, info->first_ns), human_time(b, common));
+    printf("time unit  %.6g ns\n", info->time_unit_ns);
+}
+
+static void print_buffer(const struct fdr_file_info *info)
+{
+    char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES];
+    uint64_t used = info->bins > info->bins_free ? info->bins - info->bins_free : 0;
+    printf("buffer     %s, strategy %s: %s of %s bins of %s in use (%.1f %%)\n",
+           human_bytes(a, info->buffer_bytes), info->strategy, human_count(b, used),
+           human_count(c, info->bins), human_bytes(d, info->bin_bytes),
+           info->bins ? 100.0 * (double)used / (double)info->bins : 0.0);
+    printf("           %s stored, %s of definitions, stacks, totals and ledger\n",
+           human_bytes(a, info->bytes_stored), human_bytes(b, info->meta_bytes));
+}
+
+/* One line where n > 0. */
+static void print_count(uint64_t n, const char *what)
+{
+    char text[HUMAN_BYTES];
+    if (n > 0) printf("           %s %s\n", human_count(text, n), what);
+}
+
+static void print_losses(const struct fdr_file_info *info)
+{
+    print_count(info->lost_locations, "threads found no room in the buffer and were not recorded");
+    print_count(info->lost_unattached, "events of such threads are lost");
+    print_count(info->lost_definitions, "definitions found no room; their calls are in the region [rest]");
+    print_count(info->dropped_bins, "bins were given back while the snapshot copied them and are not in it");
+    print_count(info->unlisted_bins,
+                "bins belong to nobody any more (given back, or in flight) and are not shown");
+}
+
+/* ---- text: locations ---------------------------------------------------------------------------------------------------- */
+
+static void print_open(const struct fdr_file *file, const struct fdr_location_info *l)
+{
+    char text[HUMAN_BYTES];
+    const struct fdr_file_info *info = fdr_file_info(file);
+    if (l->open_count == 0) return;
+    printf("    open    ");
+    for (size_t i = 0; i < l->open_count; i++)
+        printf("%s%s", i ? " > " : "", region_name(file, l->open[i].region));
+    printf("\n            innermost since %s\n",
+           human_since(text, l->open[l->open_count - 1].enter_ns, info->first_ns));
+}
+
+static void print_location_count(uint64_t n, const char *what)
+{
+    char text[HUMAN_BYTES];
+    if (n > 0) printf("    note    %s %s\n", human_count(text, n), what);
+}
+
+static void print_location_notes(const struct fdr_location_info *l)
+{
+    print_location_count(l->clamped,
+                         "events whose clock stepped back; they carry the newest time before them");
+    print_location_count(l->unbalanced, "calls closed by the leave of an outer one (longjmp, exceptions)");
+    print_location_count(l->stray_leaves, "leaves of regions that were not open; ignored");
+    print_location_count(l->truncated, "user events whose payload was cut");
+    print_location_count(l->abandoned, "operations abandoned by longjmp out of a signal handler");
+    print_location_count(l->hists_dropped, "regions without histogram: no room");
+    print_location_count(l->rows_folded, "calls accounted in [rest]: no room for a row of their region");
+}
+
+static void print_location(const struct fdr_file *file, const struct fdr_location_info *l)
+{
+    char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES];
+    const struct fdr_file_info *info = fdr_file_info(file);
+    printf("  %u %s%stid %u, %s", l->id, l->name, l->name[0] ? ", " : "", l->tid, l->live ? "live" : "ended");
+    if (l->parent != UINT32_MAX) printf(", signal handlers of location %u", l->parent);
+    printf("\n    reach   %s to %s (%s), %u epoch%s, %s\n", human_since(a, l->from_ns, info->first_ns),
+           human_since(b, l->to_ns, info->first_ns),
+           human_time(c, l->to_ns > l->from_ns ? l->to_ns - l->from_ns : 0), l->epochs,
+           l->epochs == 1 ? "" : "s", human_bytes(d, l->bytes_stored));
+    print_open(file, l);
+    print_location_notes(l);
+}
+
+static void print_locations(const struct fdr_file *file)
+{
+    size_t count = fdr_location_count(file);
+    printf("\n%zu location%s (times from the first event kept)\n", count, count == 1 ? "" : "s");
+    for (size_t i = 0; i < count; i++) print_location(file, fdr_location_info(file, i));
+}
+
+/* ---- text: ledger --------------------------------------------------------------------------------------------------------- */
+
+static void ledger_line(const char *label, const struct fdr_ledger_row *r)
+{
+    char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES], e[HUMAN_BYTES];
+    printf("  %-28s %15s %15s %15s %15s %12s\n", label, human_count(a, r->presented), human_count(b, r->kept),
+           human_count(c, r->filtered), human_count(d, r->reduced), human_count(e, r->lost));
+}
+
+static void add_row(struct fdr_ledger_row *to, const struct fdr_ledger_row *r)
+{
+    to->presented += r->presented;
+    to->kept += r->kept;
+    to->filtered += r->filtered;
+    to->reduced += r->reduced;
+    to->lost += r->lost;
+}
+
+static int by_class_and_depth(const void *a, const void *b)
+{
+    const struct fdr_ledger_row *x = a, *y = b;
+    if (x->class_ != y->class_) return x->class_ < y->class_ ? -1 : 1;
+    return x->depth < y->depth ? -1 : x->depth > y->depth;
+}
+
+static void depth_label(char *label, size_t bytes, const struct fdr_ledger_row *r)
+{
+    if (r->depth == 0)
+        snprintf(label, bytes, "  outside any region");
+    else
+        snprintf(label, bytes, "  depth %u", r->depth);
+}
+
+/* rows: sorted by class and depth, several locations after one another. One line a class, then its depths. */
+static void print_class(const struct fdr_ledger_row *rows, size_t count)
+{
+    char label[64];
+    struct fdr_ledger_row sum = {0}, depth = {0};
+    for (size_t i = 0; i < count; i++) add_row(&sum, &rows[i]);
+    ledger_line(fdr_class_name(rows[0].class_), &sum);
+    for (size_t i = 0; i < count; i++) {
+        depth.depth = rows[i].depth;
+        add_row(&depth, &rows[i]);
+        if (i + 1 < count && rows[i + 1].depth == rows[i].depth) continue;
+        depth_label(label, sizeof label, &depth);
+        ledger_line(label, &depth);
+        depth = (struct fdr_ledger_row){0};
+    }
+}
+
+static void print_summary(const struct fdr_ledger_row *rows, size_t count)
+{
+    struct fdr_ledger_row *sorted = malloc((count + 1) * sizeof *sorted);
+    if (!sorted) return;
+    memcpy(sorted, rows, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_class_and_depth);
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && sorted[end].class_ == sorted[i].class_;) end++;
+        print_class(sorted + i, end - i);
+    }
+    free(sorted);
+}
+
+static void print_full(const struct fdr_ledger_row *rows, size_t count)
+{
+    char label[96];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(label, sizeof label, "%u %s depth %u", rows[i].location, fdr_class_name(rows[i].class_),
+                 rows[i].depth);
+        ledger_line(label, &rows[i]);
+    }
+}
+
+static void print_ledger(struct fdr_file *file, bool full)
+{
+    const struct fdr_ledger_row *rows;
+    size_t count = fdr_ledger(file, &rows);
+    printf("\nledger (calls of the class region, else events)\n  %-28s %15s %15s %15s %15s %12s\n",
+           full ? "location, class, depth" : "class, depth", "presented", "kept", "filtered", "reduced",
+           "lost");
+    if (full)
+        print_full(rows, count);
+    else
+        print_summary(rows, count);
+}
+
+/* ---- text: what is missing -------------------------------------------------------------------------------------------------- */
+
+static const char *meaning(const char *step)
+{
+    if (strcmp(step, "duration") == 0) return "the shortest calls were given back";
+    if (strcmp(step, "depth") == 0) return "the deepest calls were given back";
+    if (strcmp(step, "class") == 0) return "a whole event class was given back";
+    if (strcmp(step, "epoch") == 0) return "the oldest stretch of time was given back";
+    if (strcmp(step, "stop") == 0) return "storing stopped: the buffer was full";
+    return "given back";
+}
+
+static void print_reduction(const struct fdr_file *file, const struct fdr_reduction_info *r)
+{
+    char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES], e[HUMAN_BYTES];
+    uint64_t first = fdr_file_info(file)->first_ns;
+    const char *name = location_name(file, r->location);
+    printf("  at %s location %u%s%s: %s (%s)\n", human_since(a, r->time_ns, first), r->location,
+           name[0] ? " " : "", name, r->what, meaning(r->step));
+    printf("      %s events, %s, in %u step%s", human_count(b, r->events), human_bytes(c, r->bytes), r->steps,
+           r->steps == 1 ? "" : "s");
+    if (r->to_ns)
+        printf("; missing between %s and %s", human_since(d, r->from_ns, first),
+               human_since(e, r->to_ns, first));
+    printf("%s\n", r->gone ? "; none are left and none are stored since" : "");
+}
+
+static void print_reductions(struct fdr_file *file)
+{
+    const struct fdr_reduction_info *rows;
+    size_t count = fdr_reductions(file, &rows);
+    if (count == 0) {
+        printf("\nno reductions: nothing that was stored had to be given back\n");
+        return;
+    }
+    printf("\n%zu reduction%s: what was stored and had to be given back to make room\n", count,
+           count == 1 ? "" : "s");
+    for (size_t i = 0; i < count; i++) print_reduction(file, &rows[i]);
+    printf("  totals (fdr stats) still count all of it\n");
+}
+
+static void print_config(const char *config)
+{
+    printf("\nconfiguration\n");
+    for (const char *line = config; *line;) {
+        size_t length = strcspn(line, "\n");
+        printf("  %.*s\n", (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
+static int print_text(const struct arguments *a, struct fdr_file *file)
+{
+    const struct fdr_file_info *info = fdr_file_info(file);
+    print_identity(file, a->path);
+    print_time(info);
+    print_buffer(info);
+    print_losses(info);
+    if (a->config) print_config(info->config);
+    print_locations(file);
+    print_ledger(file, a->ledger);
+    print_reductions(file);
+    return finish_output();
+}
+
+int verb_info(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options,
+        parse,
+        "FILE",
+        "What a recording is, why it was taken, each location's reach and open calls, the ledger and "
+        "every reduction.",
+        NULL,
+        NULL,
+        NULL};
+    struct arguments a = {0};
+    int status = DONE;
+    parse_arguments(&argp, argc, argv, &a);
+    struct fdr_file *file = open_recording(a.path, &status);
+    if (!file) return status;
+    status = worse(status, a.json ? print_info_json(file) : print_text(&a, file));
+    return worse(status, close_recording(file, a.path, true));
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FDR_TOOLS_INFO_H
+#define FDR_TOOLS_INFO_H
+
+#include "tools/common.h"
+
+int print_info_json(struct fdr_file *file);
+/* "SIGSEGV" or "signal 70", into text[HUMAN_BYTES]. */
+const char *signal_name(int number, char *text);
+/* Name of the thread with that tid, or "". */
+const char *thread_of(const struct fdr_file *file, uint32_t tid);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr info --json. The keys are a contract: more may be added, none changed. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/info.h"
+
+/* ---- the cause of a crash ----------------------------------------------------------------------------------------- */
+
+const char *signal_name(int number, char *text)
+{
+    const char *name = sigabbrev_np(number);
+    if (name)
+        snprintf(text, HUMAN_BYTES, "SIG%s", name);
+    else
+        snprintf(text, HUMAN_BYTES, "signal %d", number);
+    return text;
+}
+
+const char *thread_of(const struct fdr_file *file, uint32_t tid)
+{
+    for (size_t i = 0; i < fdr_location_count(file); i++)
+        if (fdr_location_info(file, i)->tid == tid) return fdr_location_info(file, i)->name;
+    return "";
+}
+
+static void set(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
+static void set_u64(json_t *object, const char *key, uint64_t value) { set(object, key, json_u64(value)); }
+
+static json_t *text_or_null(const char *text) { return text[0] ? json_text(text) : json_null(); }
+
+static json_t *cause_json(const struct fdr_file *file)
+{
+    const struct fdr_file_info *info = fdr_file_info(file);
+    char name[HUMAN_BYTES];
+    if (!info->has_cause) return json_null();
+    json_t *o = json_object();
+    set(o, "signal", json_integer(info->cause_signal));
+    set(o, "name", json_text(signal_name(info->cause_signal, name)));
+    set(o, "code", json_integer(info->cause_code));
+    set_u64(o, "addr", info->cause_addr);
+    set_u64(o, "tid", info->cause_tid);
+    set(o, "thread", json_text(thread_of(file, info->cause_tid)));
+    set_u64(o, "time_ns", info->cause_time_ns);
+    return o;
+}
+
+static json_t *open_json(const struct fdr_file *file, const struct fdr_location_info *l)
+{
+    json_t *names = json_array();
+    for (size_t i = 0; i < l->open_count; i++)
+        json_array_append_new(names, json_text(region_name(file, l->open[i].region)));
+    return names;
+}
+
+static json_t *open_enter_json(const struct fdr_location_info *l)
+{
+    json_t *times = json_array();
+    for (size_t i = 0; i < l->open_count; i++) json_array_append_new(times, json_u64(l->open[i].enter_ns));
+    return times;
+}
+
+static void location_counters(json_t *o, const struct fdr_location_info *l)
+{
+    set_u64(o, "clamped", l->clamped);
+    set_u64(o, "unbalanced", l->unbalanced);
+    set_u64(o, "stray_leaves", l->stray_leaves);
+    set_u64(o, "truncated", l->truncated);
+    set_u64(o, "abandoned", l->abandoned);
+    set_u64(o, "hists_dropped", l->hists_dropped);
+    set_u64(o, "rows_folded", l->rows_folded);
+}
+
+static json_t *location_json(const struct fdr_file *file, const struct fdr_location_info *l)
+{
+    json_t *o = json_object();
+    set_u64(o, "id", l->id);
+    set(o, "name", json_text(l->name));
+    set_u64(o, "tid", l->tid);
+    set(o, "live", json_boolean(l->live));
+    set_u64(o, "from_ns", l->from_ns);
+    set_u64(o, "to_ns", l->to_ns);
+    set(o, "open", open_json(file, l));
+    set(o, "open_enter_ns", open_enter_json(l));
+    set_u64(o, "epochs", l->epochs);
+    set(o, "parent", l->parent == UINT32_MAX ? json_null() : json_u64(l->parent));
+    set_u64(o, "start_ns", l->start_ns);
+    set(o, "end_ns", l->end_ns ? json_u64(l->end_ns) : json_null());
+    set_u64(o, "bins", l->bins);
+    set_u64(o, "bytes_stored", l->bytes_stored);
+    location_counters(o, l);
+    return o;
+}
+
+static json_t *locations_json(const struct fdr_file *file)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < fdr_location_count(file); i++)
+        json_array_append_new(list, location_json(file, fdr_location_info(file, i)));
+    return list;
+}
+
+static json_t *ledger_json(struct fdr_file *file)
+{
+    const struct fdr_ledger_row *rows;
+    size_t count = fdr_ledger(file, &rows);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *o = json_object();
+        set_u64(o, "location", rows[i].location);
+        set(o, "class", json_text(fdr_class_name(rows[i].class_)));
+        set_u64(o, "depth", rows[i].depth);
+        set_u64(o, "presented", rows[i].presented);
+        set_u64(o, "kept", rows[i].kept);
+        set_u64(o, "filtered", rows[i].filtered);
+        set_u64(o, "reduced", rows[i].reduced);
+        set_u64(o, "lost", rows[i].lost);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *reductions_json(struct fdr_file *file)
+{
+    const struct fdr_reduction_info *rows;
+    size_t count = fdr_reductions(file, &rows);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *o = json_object();
+        set_u64(o, "location", rows[i].location);
+        set_u64(o, "time_ns", rows[i].time_ns);
+        set(o, "step", json_text(rows[i].step));
+        set(o, "what", json_text(rows[i].what));
+        set_u64(o, "events", rows[i].events);
+        set_u64(o, "bytes", rows[i].bytes);
+        set_u64(o, "from_ns", rows[i].from_ns);
+        set_u64(o, "to_ns", rows[i].to_ns);
+        set_u64(o, "steps", rows[i].steps);
+        set(o, "gone", json_boolean(rows[i].gone));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static void set_identity(json_t *o, const struct fdr_file *file)
+{
+    const struct fdr_file_info *info = fdr_file_info(file);
+    set_u64(o, "format", info->format);
+    set(o, "state", text_or_null(info->state));
+    set(o, "reason", text_or_null(info->reason));
+    set(o, "cause", cause_json(file));
+    set_u64(o, "pid", info->pid);
+    set(o, "rank", info->rank < 0 ? json_null() : json_integer(info->rank));
+    set(o, "host", json_text(info->host));
+    set(o, "exe", json_text(info->exe));
+    set(o, "build_id", json_text(info->build_id));
+    set(o, "config", json_text(info->config));
+    set_u64(o, "created_realtime_ns", info->created_realtime_ns);
+    set(o, "realtime_offset_ns", json_integer(info->realtime_offset_ns));
+}
+
+static void set_sizes(json_t *o, const struct fdr_file_info *info)
+{
+    set(o, "time_unit_ns", json_real(info->time_unit_ns));
+    set_u64(o, "buffer_bytes", info->buffer_bytes);
+    set_u64(o, "bin_bytes", info->bin_bytes);
+    set_u64(o, "bins", info->bins);
+    set_u64(o, "bins_free", info->bins_free);
+    set_u64(o, "meta_bytes", info->meta_bytes);
+    set_u64(o, "bytes_stored", info->bytes_stored);
+    set(o, "strategy", json_text(info->strategy));
+    set_u64(o, "first_ns", info->first_ns);
+    set_u64(o, "last_ns", info->last_ns);
+    set_u64(o, "common_from_ns", info->common_from_ns);
+    set_u64(o, "lost_locations", info->lost_locations);
+    set_u64(o, "lost_unattached", info->lost_unattached);
+    set_u64(o, "lost_definitions", info->lost_definitions);
+    set_u64(o, "dropped_bins", info->dropped_bins);
+    set_u64(o, "unlisted_bins", info->unlisted_bins);
+}
+
+int print_info_json(struct fdr_file *file)
+{
+    json_t *o = json_object();
+    set_identity(o, file);
+    set_sizes(o, fdr_file_info(file));
+    set(o, "locations", locations_json(file));
+    set(o, "ledger", ledger_json(file));
+    set(o, "reductions", reductions_json(file));
+    return print_json(o);
+}

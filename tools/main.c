@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr: reads what the flight data recorder saved. One verb, one file of this folder. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common.h"
+
+struct verb {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+static const struct verb verbs[] = {
+    {"info", verb_info, "what a recording is, why it was taken, what it holds and what is missing"},
+    {"check", verb_check, "verify everything: 0 whole, 1 damaged, 2 not readable"},
+    {"dump", verb_dump, "the events in time order"},
+    {"stats", verb_stats, "exact totals by region, path, class, depth or location"},
+    {"tree", verb_tree, "the call tree with inclusive and exclusive time"},
+    {"export", verb_export, "write for another viewer: chrome, folded"},
+    {"recover", verb_recover, "rebuild what is readable of a damaged file"},
+    {"replay", verb_replay, "drive the real recorder with recorded event streams"},
+    {"list", verb_list, "live and left-behind recordings on this machine"},
+    {"version", verb_version, "version of the command and of its libraries"},
+};
+static const size_t verb_count = sizeof verbs / sizeof verbs[0];
+
+static void usage(FILE *to)
+{
+    fputs("usage: fdr VERB [OPTION...] [FILE...]\n\n", to);
+    for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].summary);
+    fputs(
+        "\n`fdr VERB --help` tells a verb's options. Exit codes: 0 done, 1 done with damage or differences,\n"
+        "2 could not, 64 wrong usage.\n",
+        to);
+}
+
+static const struct verb *find(const char *name)
+{
+    for (size_t i = 0; i < verb_count; i++)
+        if (strcmp(verbs[i].name, name) == 0) return &verbs[i];
+    return NULL;
+}
+
+static int help(void)
+{
+    usage(stdout);
+    return finish_output();
+}
+
+int main(int argc, char **argv)
+{
+    char name[64];
+    if (argc < 2) {
+        usage(stderr);
+        return USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
+        return help();
+    if (strcmp(argv[1], "--version") == 0) argv[1] += 2;
+    const struct verb *verb = find(argv[1]);
+    if (!verb) {
+        complain("no verb '%s'; `fdr --help` lists them", argv[1]);
+        return USAGE;
+    }
+    snprintf(name, sizeof name, "fdr %s", verb->name);
+    argv[1] = name; /* what argp calls the program in its messages */
+    return verb->run(argc - 1, argv + 1);
+}

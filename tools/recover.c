@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr recover: writes what is readable of a damaged recording as a whole one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/common.h"
+
+struct arguments {
+    const char *path, *out;
+    bool json;
+};
+
+static const struct argp_option options[] = {{"output", 'o', "OUT", 0, "The new recording", 0},
+                                             {"json", 'j', 0, 0, "Say as JSON what was done", 0},
+                                             {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case 'o': a->out = text; return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_ARG:
+        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
+        a->path = text;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->path) argp_error(state, "a FILE is needed");
+        if (!a->out) argp_error(state, "-o OUT is needed");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static int report(const struct arguments *a, const struct fdr_file *file, const char *message, bool json)
+{
+    if (!json) {
+        for (size_t i = 0; i < fdr_file_damage_count(file); i++)
+            printf("left out: %s\n", fdr_file_damage(file, i));
+        printf("%s: recovered to %s%s%s\n", a->path, a->out, message[0] ? ": " : "", message);
+        return finish_output();
+    }
+    json_t *o = json_object(), *left = json_array();
+    for (size_t i = 0; i < fdr_file_damage_count(file); i++)
+        json_array_append_new(left, json_text(fdr_file_damage(file, i)));
+    json_object_set_new(o, "file", json_text(a->path));
+    json_object_set_new(o, "output", json_text(a->out));
+    json_object_set_new(o, "message", json_text(message));
+    json_object_set_new(o, "left_out", left);
+    return print_json(o);
+}
+
+int verb_recover(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options,
+        parse,
+        "FILE",
+        "Writes what is readable of a damaged recording as a fresh, whole file. "
+        "Exit code 0: FILE was whole; 1: what was damaged is left out and named.",
+        NULL,
+        NULL,
+        NULL};
+    struct arguments a = {0};
+    char message[512] = "";
+    int status = DONE;
+    parse_arguments(&argp, argc, argv, &a);
+    struct fdr_file *file = open_recording(a.path, &status);
+    if (!file) return status;
+    if (fdr_file_verify(file) == FDR_DAMAGED) status = worse(status, DIFFERENT);
+    int error = fdr_file_recover(file, a.out, message, sizeof message);
+    if (error == 0) {
+        status = worse(status, report(&a, file, message, a.json));
+    } else {
+        complain("%s: %s", a.out, message[0] ? message : strerror(-error));
+        status = COULD_NOT;
+    }
+    fdr_file_close(file);
+    return status;
+}

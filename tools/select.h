@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The filters of dump, tree, stats --events and export, as an argp child, and what they come to for one file. */
+#ifndef FDR_TOOLS_SELECT_H
+#define FDR_TOOLS_SELECT_H
+
+#include "tools/common.h"
+
+#define SELECT_TEXTS 16
+
+/* As given on the command line; zero-initialised = everything. */
+struct selection {
+    const char *location[SELECT_TEXTS];
+    const char *region[SELECT_TEXTS];
+    size_t location_count, region_count;
+    uint32_t classes;
+    uint32_t depth_min, depth_max;
+    const char *from, *to;
+    uint64_t min_duration_ns;
+};
+/* Its input is a struct selection. */
+extern const struct argp select_argp;
+
+/* What the reader is asked for; owns its arrays. */
+struct chosen {
+    struct fdr_select select;
+    uint32_t *locations;
+    uint8_t *regions;
+};
+/* Says so where a filter matches nothing in this file. False: no memory. */
+bool choose(const struct selection *selection, const struct fdr_file *file, const char *path,
+            struct chosen *chosen);
+void chosen_free(struct chosen *chosen);
+
+#endif

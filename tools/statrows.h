@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* The rows of fdr stats: gathered from the exact totals or from the events that are kept. */
+#ifndef FDR_TOOLS_STATROWS_H
+#define FDR_TOOLS_STATROWS_H
+
+#include "tools/common.h"
+
+#define HISTOGRAM_BINS 64
+#define DEPTHS_MOST    65536u /* deeper calls share the last row */
+
+/* What a row stands for depends on the table: a region, a location, a depth. */
+struct stat_row {
+    uint32_t id;
+    bool rest; /* regions that found no row of their own */
+    bool has_histogram;
+    uint64_t calls, untimed; /* all, and how many of them have no time */
+    uint64_t inclusive_ns, exclusive_ns;
+    uint64_t min_ns, max_ns; /* of timed calls; 0 where there are none */
+    uint64_t histogram[HISTOGRAM_BINS];
+};
+struct stat_rows {
+    struct stat_row *row; /* in order of id, the rest last */
+    size_t count;
+};
+enum stat_by { BY_REGION, BY_PATH, BY_CLASS, BY_DEPTH, BY_LOCATION };
+
+/* From the totals; BY_REGION or BY_LOCATION. `select`: its locations and regions count, the rest is ignored. */
+bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const struct fdr_select *select,
+                      enum stat_by by);
+/* From kept events; BY_REGION, BY_DEPTH or BY_LOCATION. Closed calls only, as in the totals. */
+bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struct fdr_select *select,
+                      enum stat_by by);
+void rows_free(struct stat_rows *rows);
+
+/* Events without duration, summed over locations: one row per class and id. */
+struct point_row {
+    uint32_t class_, id, value_type; /* of sum, min, max: 0 u64, 1 i64, 2 f64 */
+    bool has_histogram, rest;
+    uint64_t events, sum, min, max;
+    uint64_t histogram[HISTOGRAM_BINS];
+};
+bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr_file *file,
+                        const struct fdr_select *select);
+const char *point_name(const struct fdr_file *file, const struct point_row *row);
+
+#endif

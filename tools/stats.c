@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr stats: exact totals of the whole run, or the same figures from the events that are kept. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/out.h"
+#include "tools/stats.h"
+
+static const struct argp_option options[] = {
+    {"by", 'b', "WHAT", 0, "region (default), path, class, depth or location", 0},
+    {"events", 'e', 0, 0, "From the events that are kept, not from the exact totals", 0},
+    {"limit", 'n', "N", 0, "At most N rows", 0},
+    {"json", 'j', 0, 0, "As JSON", 0},
+    {0}};
+
+static enum stat_by parse_by(struct argp_state *state, const char *text)
+{
+    static const char *const names[] = {"region", "path", "class", "depth", "location"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(text, names[i]) == 0) return (enum stat_by)i;
+    argp_error(state, "--by: '%s' is none of region, path, class, depth, location", text);
+    return BY_REGION;
+}
+
+/* Totals cover the whole run at every depth: they cannot be cut. */
+static void check(struct argp_state *state, const struct stats_arguments *a)
+{
+    const struct selection *s = &a->selection;
+    if (!a->path) argp_error(state, "a FILE is needed");
+    if (a->by == BY_CLASS && a->events)
+        argp_error(state, "--by class counts kept events already (column kept); leave out --events");
+    if (a->events || a->by == BY_PATH) return;
+    if (s->from || s->to || s->depth_min || s->depth_max || s->min_duration_ns || s->classes)
+        argp_error(
+            state,
+            "--from, --to, --depth, --class and --min-duration need --events: totals cover the whole run");
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct stats_arguments *a = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
+    case 'b': a->by = parse_by(state, text); return 0;
+    case 'e': a->events = true; return 0;
+    case 'j': a->json = true; return 0;
+    case 'n':
+        if (!parse_count(text, &a->limit)) argp_error(state, "--limit: not a number: '%s'", text);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
+        a->path = text;
+        return 0;
+    case ARGP_KEY_END: check(state, a); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+size_t limited(const struct stats_arguments *a, size_t count)
+{
+    return a->limit && a->limit < count ? (size_t)a->limit : count;
+}
+
+int out_of_memory(const struct stats_arguments *a)
+{
+    complain("%s: out of memory", a->path);
+    return COULD_NOT;
+}
+
+/* ---- rows: JSON ------------------------------------------------------------------------------------------------------- */
+
+void key_u64(const char *key, uint64_t value)
+{
+    out_text(", \"");
+    out_text(key);
+    out_text("\": ");
+    out_u64(value > INT64_MAX ? INT64_MAX : value);
+}
+
+void histogram_json(bool has, const uint64_t *histogram)
+{
+    if (!has) {
+        out_text(", \"histogram\": null");
+        return;
+    }
+    out_text(", \"histogram\": [");
+    for (size_t i = 0; i < HISTOGRAM_BINS; i++) {
+        if (i) out_char(',');
+        out_u64(histogram[i]);
+    }
+    out_char(']');
+}
+
+static void row_figures_json(const struct stat_row *r, bool inclusive)
+{
+    key_u64("calls", r->calls);
+    key_u64("untimed", r->untimed);
+    if (inclusive) key_u64("inclusive_ns", r->inclusive_ns);
+    key_u64("exclusive_ns", r->exclusive_ns);
+    key_u64("min_ns", r->min_ns);
+    key_u64("max_ns", r->max_ns);
+    histogram_json(r->has_histogram, r->histogram);
+}
+
+static const char *row_name(const struct fdr_file *file, const struct stat_row *r)
+{
+    return r->rest ? "[rest]" : region_name(file, r->id);
+}
+
+static void region_json(const struct fdr_file *file, const struct stat_row *r)
+{
+    const struct fdr_definition *d = fdr_definition(file, FDR_REGION_DEFINITION, r->id);
+    out_text("{\"id\": ");
+    out_u64(r->id);
+    out_text(", \"name\": ");
+    out_json(row_name(file, r));
+    row_figures_json(r, true);
+    out_text(", \"file\": ");
+    out_json(r->rest ? "" : d->file);
+    key_u64("line", r->rest ? 0 : d->line);
+    out_char('}');
+}
+
+static void row_json(const struct fdr_file *file, const struct stat_row *r, enum stat_by by)
+{
+    if (by == BY_REGION) {
+        region_json(file, r);
+        return;
+    }
+    out_text(by == BY_DEPTH ? "{\"depth\": " : "{\"location\": ");
+    out_u64(r->id);
+    if (by == BY_LOCATION) {
+        out_text(", \"name\": ");
+        out_json(location_name(file, r->id));
+    }
+    row_figures_json(r, by == BY_DEPTH);
+    out_char('}');
+}
+
+/* ---- rows: text -------------------------------------------------------------------------------------------------------- */
+
+static int by_exclusive(const void *a, const void *b)
+{
+    const struct stat_row *x = a, *y = b;
+    if (x->exclusive_ns != y->exclusive_ns) return x->exclusive_ns < y->exclusive_ns ? 1 : -1;
+    if (x->calls != y->calls) return x->calls < y->calls ? 1 : -1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void out_share(uint64_t part, uint64_t total)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%6.2f %%", total ? 100.0 * (double)part / (double)total : 0.0);
+    out_text(text);
+}
+
+static void row_label(const struct fdr_file *file, const struct stat_row *r, enum stat_by by)
+{
+    const struct fdr_definition *d = fdr_definition(file, FDR_REGION_DEFINITION, r->id);
+    if (by == BY_DEPTH) {
+        out_text("depth ");
+        out_u64(r->id);
+    } else if (by == BY_LOCATION) {
+        out_u64(r->id);
+        out_char(' ');
+        out_cell(location_name(file, r->id));
+    } else {
+        out_cell(row_name(file, r));
+        if (!r->rest && d->file[0]) {
+            out_text("  (");
+            out_cell(d->file);
+            if (d->line) out_char(':'), out_u64(d->line);
+            out_char(')');
+        }
+    }
+    if (r->untimed) {
+        out_text("  [");
+        out_u64(r->untimed);
+        out_text(" untimed]");
+    }
+}
+
+static void row_line(const struct fdr_file *file, const struct stat_row *r, uint64_t total, enum stat_by by)
+{
+    char count[HUMAN_BYTES];
+    uint64_t timed = r->calls > r->untimed ? r->calls - r->untimed : 0;
+    out_time(r->exclusive_ns);
+    out_share(r->exclusive_ns, total);
+    out_char(' ');
+    if (by != BY_LOCATION) out_time(r->inclusive_ns);
+    out_text_wide(human_count(count, r->calls), 15);
+    out_char(' ');
+    if (timed && by != BY_LOCATION)
+        out_time(r->inclusive_ns / timed);
+    else if (by != BY_LOCATION)
+        out_text_wide("- ", 12);
+    if (timed) {
+        out_time(r->min_ns);
+        out_time(r->max_ns);
+    } else {
+        out_text_wide("- ", 12);
+        out_text_wide("- ", 12);
+    }
+    out_char(' ');
+    row_label(file, r, by);
+    out_char('\n');
+}
+
+static void source_line(const struct fdr_file *file, bool events)
+{
+    char text[HUMAN_BYTES];
+    const struct fdr_file_info *info = fdr_file_info(file);
+    const struct fdr_reduction_info *reductions;
+    uint64_t taken = 0;
+    size_t count = fdr_reductions((struct fdr_file *)file, &reductions);
+    if (!events) {
+        out_text("# exact totals of the whole run, ");
+        out_text(human_time(text, info->last_ns > info->first_ns ? info->last_ns - info->first_ns : 0));
+        out_text(", whatever was filtered or reduced; calls still open are in no time\n");
+        return;
+    }
+    for (size_t i = 0; i < count; i++) taken += reductions[i].events;
+    out_text("# from the events that are kept only");
+    if (taken) {
+        out_text(" (reductions gave back ");
+        out_text(human_count(text, taken));
+        out_text(" others; without --events: exact totals)");
+    }
+    out_text("; exclusive = without kept children; open calls left out\n");
+}
+
+static void rows_text(const struct stats_arguments *a, const struct fdr_file *file, struct stat_rows *rows)
+{
+    uint64_t total = 0;
+    size_t shown = limited(a, rows->count);
+    for (size_t i = 0; i < rows->count; i++) total += rows->row[i].exclusive_ns;
+    if (a->by != BY_DEPTH) qsort(rows->row, rows->count, sizeof *rows->row, by_exclusive);
+    source_line(file, a->events);
+    out_text("   exclusive    share ");
+    if (a->by != BY_LOCATION) out_text("   inclusive");
+    out_text("           calls ");
+    if (a->by != BY_LOCATION) out_text("        mean");
+    out_text("         min         max  ");
+    out_text(a->by == BY_REGION ? "region\n" : a->by == BY_DEPTH ? "calling depth\n" : "location\n");
+    for (size_t i = 0; i < shown; i++) row_line(file, &rows->row[i], total, a->by);
+    if (shown < rows->count) {
+        out_text("# and ");
+        out_u64(rows->count - shown);
+        out_text(" more rows\n");
+    }
+}
+
+/* ---- events without duration: text ----------------------------------------------------------------------------------------- */
+
+static void out_value(uint32_t type, uint64_t bits)
+{
+    char text[48];
+    double real;
+    memcpy(&real, &bits, sizeof real);
+    if (type == 2)
+        snprintf(text, sizeof text, "%.6g", real);
+    else if (type == 1)
+        snprintf(text, sizeof text, "%lld", (long long)(int64_t)bits);
+    else
+        snprintf(text, sizeof text, "%llu", (unsigned long long)bits);
+    out_text_wide(text, 18);
+}
+
+bool points_text(const struct fdr_file *file, const struct fdr_select *select)
+{
+    struct point_row *rows;
+    size_t count;
+    char text[HUMAN_BYTES];
+    if (!points_from_totals(&rows, &count, file, select)) return false;
+    if (count)
+        out_text("\n         events               sum               min               max  other events "
+                 "(messages: bytes)\n");
+    for (size_t i = 0; i < count; i++) {
+        out_text_wide(human_count(text, rows[i].events), 15);
+        out_value(rows[i].value_type, rows[i].sum);
+        out_value(rows[i].value_type, rows[i].min);
+        out_value(rows[i].value_type, rows[i].max);
+        out_text("  ");
+        out_text(fdr_class_name(rows[i].class_));
+        out_char(' ');
+        out_cell(point_name(file, &rows[i]));
+        out_char('\n');
+    }
+    free(rows);
+    return true;
+}
+
+static int print_rows(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select)
+{
+    struct stat_rows rows;
+    bool good = a->events ? rows_from_events(&rows, file, select, a->by)
+                          : rows_from_totals(&rows, file, select, a->by);
+    if (!good) return out_of_memory(a);
+    if (a->json) {
+        out_char('[');
+        for (size_t i = 0; i < limited(a, rows.count); i++) {
+            out_text(i ? ",\n" : "\n");
+            row_json(file, &rows.row[i], a->by);
+        }
+        out_text("\n]\n");
+    } else {
+        rows_text(a, file, &rows);
+        if (a->by == BY_REGION && !a->events && !a->selection.region_count) good = points_text(file, select);
+    }
+    rows_free(&rows);
+    return good ? out_finish() : out_of_memory(a);
+}
+
+static int stats(const struct stats_arguments *a, struct fdr_file *file)
+{
+    struct chosen chosen;
+    int status;
+    if (!choose(&a->selection, file, a->path, &chosen)) return COULD_NOT;
+    if (a->by == BY_PATH)
+        status = print_paths(a, file, &chosen.select);
+    else if (a->by == BY_CLASS || (a->by == BY_DEPTH && !a->events))
+        status = print_accounts(a, file, &chosen.select);
+    else
+        status = print_rows(a, file, &chosen.select);
+    chosen_free(&chosen);
+    return status;
+}
+
+int verb_stats(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        options,
+        parse,
+        "FILE",
+        "Exact totals of the whole run, whatever was filtered or reduced; --by path and --events "
+        "work on the events that are kept.",
+        children,
+        NULL,
+        NULL};
+    struct stats_arguments a = {0};
+    int status = DONE;
+    parse_arguments(&argp, argc, argv, &a);
+    struct fdr_file *file = open_recording(a.path, &status);
+    if (!file) return status;
+    status = worse(status, stats(&a, file));
+    return worse(
+        status,
+        close_recording(file, a.path, a.events || a.by == BY_PATH || a.by == BY_CLASS || a.by == BY_DEPTH));
+}

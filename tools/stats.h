@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of fdr stats: rows of figures (stats.c), call paths (stats_path.c), accounts (stats_ledger.c). */
+#ifndef FDR_TOOLS_STATS_H
+#define FDR_TOOLS_STATS_H
+
+#include "tools/common.h"
+#include "tools/select.h"
+#include "tools/statrows.h"
+
+struct stats_arguments {
+    const char *path;
+    enum stat_by by;
+    bool events, json;
+    uint64_t limit; /* 0: all */
+    struct selection selection;
+};
+
+/* Each prints its table; DONE or COULD_NOT. */
+int print_paths(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
+int print_accounts(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
+
+size_t limited(const struct stats_arguments *a, size_t count);
+int out_of_memory(const struct stats_arguments *a);
+/* ", "key": value" */
+void key_u64(const char *key, uint64_t value);
+/* "  12.34 %" */
+void out_share(uint64_t part, uint64_t total);
+void histogram_json(bool has, const uint64_t *histogram);
+/* The table of events without duration. False: out of memory. */
+bool points_text(const struct fdr_file *file, const struct fdr_select *select);
+
+#endif

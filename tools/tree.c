@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr tree: the call tree of the kept events. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/calltree.h"
+#include "tools/common.h"
+#include "tools/out.h"
+#include "tools/select.h"
+
+struct arguments {
+    const char *path;
+    bool json, share_given;
+    double min_share; /* percent */
+    struct selection selection;
+};
+
+/* --depth of the common filters is the limit: --depth ..3 shows the three outermost levels. */
+static const struct argp_option options[] = {
+    {"min-share", 's', "PERCENT", 0,
+     "Leave out paths with less of the whole time (0.1 for people, 0 for --json)", 0},
+    {"json", 'j', 0, 0, "Nested objects", 0},
+    {0}};
+
+static void parse_share(struct argp_state *state, struct arguments *a, const char *text)
+{
+    char *end;
+    a->min_share = strtod(text, &end);
+    a->share_given = true;
+    if (*end == '%') end++;
+    if (end == text || *end || !(a->min_share >= 0 && a->min_share <= 100))
+        argp_error(state, "--min-share: not a percentage: '%s'", text);
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
+    case 's': parse_share(state, a, text); return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_ARG:
+        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
+        a->path = text;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->path) argp_error(state, "a FILE is needed");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- children in order of time ----------------------------------------------------------------------------------- */
+
+struct view {
+    const struct calltree *tree;
+    const struct fdr_file *file;
+    uint64_t total_ns, least_ns;
+};
+
+static int by_time(const void *a, const void *b, void *context)
+{
+    const struct calltree *t = context;
+    uint32_t ia = *(const uint32_t *)a, ib = *(const uint32_t *)b;
+    uint64_t x = t->node[ia].inclusive_ns, y = t->node[ib].inclusive_ns;
+    return x != y ? (x < y ? 1 : -1) : (ia < ib ? -1 : ia > ib);
+}
+
+/* The children of a node, longest first; *count is how many. NULL: none (or no memory, which hides them). */
+static uint32_t *sorted_children(const struct calltree *t, uint32_t parent, size_t *count)
+{
+    size_t n = 0;
+    for (uint32_t id = t->node[parent].child; id != NO_NODE; id = t->node[id].sibling) n++;
+    uint32_t *ids = n ? malloc(n * sizeof *ids) : NULL;
+    *count = ids ? n : 0;
+    n = 0;
+    for (uint32_t id = t->node[parent].child; ids && id != NO_NODE; id = t->node[id].sibling) ids[n++] = id;
+    if (ids) qsort_r(ids, n, sizeof *ids, by_time, (void *)t);
+    return ids;
+}
+
+static size_t shown_of(const struct view *v, const uint32_t *ids, size_t count)
+{
+    size_t shown = 0;
+    while (shown < count && v->tree->node[ids[shown]].inclusive_ns >= v->least_ns) shown++;
+    return shown;
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------------- */
+
+/* What stands before a line: for each level above, whether more siblings follow. */
+struct margin {
+    bool *more;
+    size_t depth, capacity;
+};
+
+static bool deeper(struct margin *m, bool more)
+{
+    if (m->depth == m->capacity) {
+        size_t bigger = m->capacity ? m->capacity * 2 : 64;
+        bool *grown = realloc(m->more, bigger * sizeof *grown);
+        if (!grown) return false;
+        m->more = grown;
+        m->capacity = bigger;
+    }
+    m->more[m->depth++] = more;
+    return true;
+}
+
+static void write_margin(const struct margin *m, bool more)
+{
+    for (size_t i = 1; i < m->depth; i++) out_text(m->more[i] ? "│  " : "   ");
+    if (m->depth > 0) out_text(more ? "├─ " : "└─ ");
+}
+
+static void share(uint64_t part, uint64_t total)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%5.1f %%  ", total ? 100.0 * (double)part / (double)total : 0.0);
+    out_text(text);
+}
+
+static void node_line(const struct view *v, const struct tree_node *n, const struct margin *m, bool more)
+{
+    char text[HUMAN_BYTES];
+    out_time(n->inclusive_ns);
+    share(n->inclusive_ns, v->total_ns);
+    out_time(n->exclusive_ns);
+    out_text_wide(human_count(text, n->calls), 14);
+    out_text("  ");
+    write_margin(m, more);
+    out_cell(calltree_name(v->file, n));
+    if (n->open) {
+        out_text("  [");
+        out_u64(n->open);
+        out_text(" open]");
+    }
+    out_char('\n');
+}
+
+static void hidden_line(const struct view *v, const uint32_t *ids, size_t count, const struct margin *m)
+{
+    uint64_t time = 0;
+    for (size_t i = 0; i < count; i++) time += v->tree->node[ids[i]].inclusive_ns;
+    out_time(time);
+    share(time, v->total_ns);
+    out_spaces(12 + 14 + 2);
+    write_margin(m, false);
+    out_char('(');
+    out_u64(count);
+    out_text(" more)\n");
+}
+
+static void subtree(const struct view *v, uint32_t parent, struct margin *m)
+{
+    size_t count;
+    uint32_t *ids = sorted_children(v->tree, parent, &count);
+    size_t shown = shown_of(v, ids, count);
+    for (size_t i = 0; i < shown && !out.failed; i++) {
+        bool more = i + 1 < shown || shown < count;
+        node_line(v, &v->tree->node[ids[i]], m, more);
+        if (!deeper(m, more)) break;
+        subtree(v, ids[i], m);
+        m->depth--;
+    }
+    if (shown < count) hidden_line(v, ids + shown, count - shown, m);
+    free(ids);
+}
+
+static int print_text(const struct view *v)
+{
+    struct margin m = {0};
+    out_text(
+        "# from the events that are kept, all locations together; open calls count up to the newest event\n"
+        "   inclusive    share    exclusive          calls  call path\n");
+    subtree(v, 0, &m);
+    free(m.more);
+    return out_finish();
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------------ */
+
+static void json_number(const char *key, uint64_t value)
+{
+    out_text(", \"");
+    out_text(key);
+    out_text("\": ");
+    out_u64(value > INT64_MAX ? INT64_MAX : value);
+}
+
+static void json_nodes(const struct view *v, uint32_t parent)
+{
+    size_t count;
+    uint32_t *ids = sorted_children(v->tree, parent, &count);
+    size_t shown = shown_of(v, ids, count);
+    out_char('[');
+    for (size_t i = 0; i < shown && !out.failed; i++) {
+        const struct tree_node *n = &v->tree->node[ids[i]];
+        out_text(i ? ",\n{\"name\": " : "\n{\"name\": ");
+        out_json(calltree_name(v->file, n));
+        json_number("id", n->reduced ? 0 : n->region);
+        json_number("calls", n->calls);
+        json_number("open", n->open);
+        json_number("inclusive_ns", n->inclusive_ns);
+        json_number("exclusive_ns", n->exclusive_ns);
+        out_text(", \"children\": ");
+        json_nodes(v, ids[i]);
+        out_char('}');
+    }
+    out_char(']');
+    free(ids);
+}
+
+static int print_nested(const struct view *v)
+{
+    json_nodes(v, 0);
+    out_char('\n');
+    return out_finish();
+}
+
+static int tree(const struct arguments *a, struct fdr_file *file)
+{
+    struct calltree t;
+    struct chosen chosen;
+    if (!choose(&a->selection, file, a->path, &chosen)) return COULD_NOT;
+    bool built = calltree_build(&t, file, &chosen.select);
+    chosen_free(&chosen);
+    if (!built) {
+        complain("%s: out of memory", a->path);
+        return COULD_NOT;
+    }
+    double percent = a->share_given ? a->min_share : a->json ? 0 : 0.1;
+    struct view v = {&t, file, calltree_total(&t), 0};
+    v.least_ns = (uint64_t)((double)v.total_ns * percent / 100);
+    int status = a->json ? print_nested(&v) : print_text(&v);
+    calltree_free(&t);
+    return status;
+}
+
+int verb_tree(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        options,
+        parse,
+        "FILE",
+        "The call tree of the events that are kept, with inclusive and exclusive time. "
+        "`--depth ..3` shows the three outermost levels.",
+        children,
+        NULL,
+        NULL};
+    struct arguments a = {0};
+    int status = DONE;
+    parse_arguments(&argp, argc, argv, &a);
+    struct fdr_file *file = open_recording(a.path, &status);
+    if (!file) return status;
+    status = worse(status, tree(&a, file));
+    return worse(status, close_recording(file, a.path, true));
+}
