@@ -171,6 +171,7 @@ uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_location *l, struct fdr_
     uint64_t head = fdr_load_relaxed(&p->list_head);
     uint32_t off = (uint32_t)head;
     if (!fdri_part_has_sealed(p)) return 0;
+    if (off == p->open_off) fdri_part_seal(a, p); /* it is full, but nobody asked for the next one yet */
     struct fdr_bin *b = fdri_bin(a, off);
     uint64_t end = oldest_end(a, p, b);
     uint32_t next = fdr_load_relaxed(&b->next);

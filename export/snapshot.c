@@ -119,6 +119,13 @@ static bool copy_slot(const uint8_t *from, uint8_t *to, uint32_t bytes, uint64_t
     for (uint32_t at_ = 0; at_ < bytes;) {
         const struct fdr_bin *b = (const void *)(from + at_);
         uint32_t log2 = b->size_log2, size = log2 >= 9 && log2 <= 16 ? 1u << log2 : FDR_BIN_MIN_BYTES;
+        const struct fdr_meta_head *m = (const void *)(from + at_);
+        if (m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES && m->bytes <= bytes - at_) {
+            memcpy(to + at_, m, m->bytes); /* a meta block that found no room at the meta end */
+            at_ += m->bytes;
+            any = true;
+            continue;
+        }
         bool good = b->magic == FDR_BIN_MAGIC && size <= bytes - at_ && !(at_ & (size - 1));
         if (!good) size = FDR_BIN_MIN_BYTES;
         if (good && copy_bin(from + at_, to + at_, size, dropped)) any = true;

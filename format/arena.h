@@ -39,6 +39,7 @@ enum fdr_meta_kind {
     FDR_META_REDUCTIONS,/* struct fdr_reductions_block of one location */
     FDR_META_POINTS,    /* struct fdr_level_points */
     FDR_META_FROZEN,    /* struct fdr_frozen of a location that stopped storing */
+    FDR_META_SLAB,      /* a piece of a bin that holds further meta blocks behind its first 64 bytes */
     FDR_META_FREE       /* given back, may be used again */
 };
 struct fdr_meta_head {
@@ -249,6 +250,9 @@ struct fdr_location {
     uint32_t gate_depth[FDR_BANDS]; /* calls of band b deeper than or at this are not stored; 0 = open */
     uint32_t class_closed;  /* bit per class: storage gate closed */
     uint32_t reserved0;
+    uint32_t meta_free[10]; /* given-back meta blocks by bytes / 64, chained through the word behind their head */
+    uint32_t meta_off;      /* rest of the newest slab */
+    uint32_t meta_end;
     uint32_t frozen_off;    /* FDR_LOCATION_STOPPED: the open calls when storing stopped (struct fdr_frozen) */
     uint32_t reserved2;
     char name[32];

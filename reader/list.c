@@ -154,8 +154,9 @@ static void set_floor(const struct fdri_reader_location *l, struct fdri_reader_p
         return;
     }
     p->given_back = oldest->first_index;
-    if (oldest->gap && raw) {
+    if (oldest->gap && raw) { /* it follows bins that are damaged: lost, not given back, as far as one can tell */
         p->floor = said;
+        if (!said) p->given_back = 0;
         return;
     }
     uint64_t end = p->bin_count > 1 ? p->bin[1].base_tick : raw ? raw->last_tick : 0;

@@ -15,8 +15,10 @@ static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64
 const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
 {
     if (depth == 0) {
-        uint64_t off = l->raw.level0_off;
-        return off < f->sb.bins_off || off % 8 ? NULL : fdri_reader_at(f, off, sizeof(struct fdr_level));
+        const uint64_t head = offsetof(struct fdr_levels_block, level), off = l->raw.level0_off;
+        if (off < head || !fdri_reader_meta_at(f, off - head, FDR_META_LEVELS, l->id, head + sizeof(struct fdr_level)))
+            return NULL;
+        return (const void *)(f->bytes + off);
     }
     uint32_t block = (depth - 1) / FDR_LEVELS_PER_BLOCK;
     if (block >= l->raw.level_blocks || !l->levels_off[block]) return NULL;
@@ -125,12 +127,14 @@ static void find_frames(struct fdr_file *f, struct fdri_reader_location *l)
 
 /* ---- the tail, and what was presented ---- */
 
-static uint64_t presented(const struct fdr_file *f, const struct fdri_reader_location *l)
+static uint64_t presented(struct fdr_file *f, const struct fdri_reader_location *l)
 {
     uint64_t sum = l->raw.presented_overflow;
     for (uint32_t d = 0; d <= l->raw.level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
         const struct fdr_level *v = fdri_reader_level(f, l, d);
         const struct fdr_level_points *p = fdri_reader_points(f, l, d);
+        if (v && v->points_off && !p && !f->has_tail)
+            fdri_reader_damage(f, "location %u: the accounts of points at depth %u are missing", l->id, d);
         if (v && d > 0) sum += v->presented;
         for (uint32_t c = 1; p && c < FDR_CLASS_COUNT; c++) sum += p->by_class[c].presented;
     }

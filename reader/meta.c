@@ -29,15 +29,28 @@ static int by_kind(const void *x, const void *y)
     return a->off < b->off ? 1 : a->off > b->off ? -1 : 0; /* blocks are handed out downwards */
 }
 
+static bool note_if_meta(struct fdr_file *f, uint64_t off)
+{
+    const struct fdr_meta_head *h = head_at(f, off);
+    if (!h || h->kind == 0 || h->kind >= FDR_META_FREE) return true;
+    if (!fdri_reader_room(&f->meta, f->meta_count, &f->meta_room, sizeof *f->meta)) return false;
+    f->meta[f->meta_count++] = (struct fdri_reader_meta){off, h->location, h->kind};
+    return true;
+}
+
 static void scan(struct fdr_file *f)
 {
+    uint64_t first = f->meta_first & ~(uint64_t)(FDR_META_ALIGN - 1);
+    bool room = true;
     f->meta_scanned = true;
-    for (uint64_t off = f->meta_first & ~(uint64_t)(FDR_META_ALIGN - 1); off < f->end; off += FDR_META_ALIGN) {
+    /* blocks that found no room at the meta end lie in pieces of bins */
+    for (uint64_t off = f->sb.bins_off; room && off < first && off < f->end; off += FDR_BIN_MIN_BYTES) {
         const struct fdr_meta_head *h = head_at(f, off);
-        if (!h || h->kind == 0 || h->kind >= FDR_META_FREE) continue;
-        if (!fdri_reader_room(&f->meta, f->meta_count, &f->meta_room, sizeof *f->meta)) break;
-        f->meta[f->meta_count++] = (struct fdri_reader_meta){off, h->location, h->kind};
+        uint64_t slab = h && h->kind == FDR_META_SLAB && h->bytes <= FDR_BIN_MAX_BYTES ? h->bytes : 0;
+        room = note_if_meta(f, off);
+        for (uint64_t in = 64; room && in < slab && off + in < f->end; in += FDR_META_ALIGN) room = note_if_meta(f, off + in);
     }
+    for (uint64_t off = first; room && off < f->end; off += FDR_META_ALIGN) room = note_if_meta(f, off);
     if (f->meta_count) qsort(f->meta, f->meta_count, sizeof *f->meta, by_kind);
 }
 

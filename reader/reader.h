@@ -7,6 +7,7 @@
  *   scan.c       all bin headers                 parts.c      partitions: lists of bins, or what a scan gives
  *   bins.c       one bin: header, decoding       list.c       the bins of one partition, in order
  *   keep.c       which records count as kept, reach
+ *   decode.c     the fast way through a bin
  *   cursor.c     records of one partition        points.c     events without duration, in order
  *   stream.c     events of one location          careful.c    the same where something may be missing
  *   merge.c      all locations by time           ledger.c, totals.c, reductions.c, info.c, definitions.c
@@ -243,6 +244,10 @@ void fdri_reader_info(struct fdr_file *f);
 void fdri_reader_definitions(struct fdr_file *f);
 /* Bytes of the good definition record that starts here and is at most `room` bytes; 0: there is none. */
 uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room);
+
+/* ---- decode.c ---- */
+/* The next call records of a bin, at most `most`: how many, fewer only at the end; -1: the bin is bad. */
+int fdri_reader_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t most);
 
 /* ---- cursor.c ---- */
 #define FDRI_READER_CHUNK 64u

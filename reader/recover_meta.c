@@ -115,6 +115,24 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
     if (!l->stopped) raw->frozen_off = 0;
 }
 
+/* Is it a points block that this recovery made? */
+static bool made_here(const struct fdri_reader_image *m, uint64_t off)
+{
+    if (off < m->high || off % FDR_META_ALIGN || off + sizeof(struct fdr_level_points) > m->arena_bytes) return false;
+    const struct fdr_meta_head *h = fdri_reader_image_at(m, off);
+    return h->magic == FDR_META_MAGIC && h->kind == FDR_META_POINTS;
+}
+
+/* No offset that leads nowhere. */
+static void clear_points(struct fdri_reader_image *m, struct fdri_reader_location *l, const struct fdr_location *raw)
+{
+    for (uint32_t d = 0; d <= raw->level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
+        const struct fdr_level *v = fdri_reader_level(m->file, l, d);
+        if (v && v->points_off && !fdri_reader_points(m->file, l, d))
+            ((struct fdr_level *)fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - m->file->bytes)))->points_off = 0;
+    }
+}
+
 /* A points block for every depth that holds points, so that they have accounts. */
 static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location *l, const struct fdr_location *raw)
 {
@@ -126,9 +144,7 @@ static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location 
         struct fdr_levels_block *levels = p->depth ? fdri_reader_image_at(m, raw->levels_off[block]) : NULL;
         struct fdr_level *v = levels ? &levels->level[(p->depth - 1) % FDR_LEVELS_PER_BLOCK]
                                      : fdri_reader_image_at(m, raw->level0_off);
-        const struct fdr_meta_head *h = v->points_off ? fdri_reader_image_at(m, v->points_off) : NULL;
-        bool made = h && v->points_off >= m->high && h->magic == FDR_META_MAGIC && h->kind == FDR_META_POINTS;
-        if (!made) v->points_off = fdri_reader_image_meta(m, FDR_META_POINTS, sizeof(struct fdr_level_points), l->id);
+        if (!made_here(m, v->points_off)) v->points_off = fdri_reader_image_meta(m, FDR_META_POINTS, sizeof(struct fdr_level_points), l->id);
     }
 }
 
@@ -157,6 +173,7 @@ static void recover_location(struct fdri_reader_image *m, struct fdri_reader_loc
     }
     raw->busy = 0;
     fix_levels(m, l, raw);
+    clear_points(m, l, raw);
     fix_points(m, l, raw);
     fix_reductions(m, raw);
     fdri_reader_recover_totals(m, raw);

@@ -164,6 +164,7 @@ int fdri_arena_make(struct fdri_recorder *r)
         munmap(m, bytes);
         return e;
     }
+    r->meta_in_bins = 0;
     r->bin_reserve = (uint32_t)fdr_min(r->arena.super->bins_total / 32, 64);
     return 0;
 }

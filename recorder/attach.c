@@ -24,16 +24,16 @@ void fdri_set_soft(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     uint32_t kept = l->level_blocks * FDR_LEVELS_PER_BLOCK;
-    bool slow = l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
+    bool slow = t->fresh || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
     t->soft = slow ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
 }
 
 bool fdri_grow_levels(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
-    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX) return false;
-    uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_LEVELS, sizeof(struct fdr_levels_block), l->id);
-    if (!off) return false;
+    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX || t->no_more_levels) return false;
+    uint32_t off = fdri_meta(t, FDR_META_LEVELS, sizeof(struct fdr_levels_block));
+    if (!off) return !(t->no_more_levels = true);
     l->levels_off[l->level_blocks] = off;
     fdr_signal_fence();
     l->level_blocks++;
@@ -72,7 +72,7 @@ static void link_location(struct fdr_superblock *s, struct fdr_location *l, uint
     } while (!fdr_cas_acq_rel_u32(&s->location_first, &first, off)); /* R:location - pairs with A:location in export/ */
 }
 
-static bool build(struct fdri_thread *t, bool ns, bool lane)
+static bool build(struct fdri_thread *t, bool lane)
 {
     struct fdri_recorder *r = &fdri_rec;
     struct fdr_superblock *s = r->arena.super;
@@ -95,22 +95,23 @@ static bool build(struct fdri_thread *t, bool ns, bool lane)
     t->depth_limit = r->set.depth;
     t->victim = NULL;
     t->mark = NULL;
-    set_clock(t, ns);
+    t->no_more_levels = false;
+    set_clock(t, false);
+    t->fresh = true;
     l->flags |= FDR_LOCATION_LIVE | (lane ? (uint32_t)FDR_LOCATION_LANE : 0u);
-    l->start_tick = ns ? 0 : fdri_tick_live(t) >> t->shift;
     if (!fdri_rows_start(t) || !fdri_grow_levels(t)) return false;
     fdri_set_soft(t);
     link_location(s, l, off);
     return true;
 }
 
-static bool attach(struct fdri_thread *t, uint32_t number, bool ns, bool lane)
+static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
     if (t->dead_for == number) return false;
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool ok = build(t, ns, lane);
+    bool ok = build(t, lane);
     if (!ok) {
         t->dead_for = number;
         static unsigned said;
@@ -163,30 +164,36 @@ static bool abandoned(struct fdri_thread *t, uint64_t here)
     return true;
 }
 
-static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here)
+static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri_domain domain)
 {
     if (t->loc->busy && !abandoned(t, here)) return NULL;
     fdr_store_relaxed(&t->loc->busy, here);
     fdr_signal_fence();
+    if (t->fresh && domain != FDRI_NO_EVENT) {
+        if (domain == FDRI_NS) set_clock(t, true);
+        else t->loc->start_tick = fdri_tick_live(t) >> t->shift;
+        t->fresh = false;
+        fdri_set_soft(t);
+    }
     return t;
 }
 
 bool fdri_attached(void)
 {
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    return on && (fdri_self.recording == on || attach(&fdri_self, on, false, false));
+    return on && (fdri_self.recording == on || attach(&fdri_self, on, false));
 }
 
-struct fdri_thread *fdri_begin(bool ns_domain)
+struct fdri_thread *fdri_begin(enum fdri_domain domain)
 {
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
     if (!on) return NULL;
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     struct fdri_thread *t = &fdri_self;
-    if (t->recording == on || attach(t, on, ns_domain, false)) {
-        if (claim(t, here)) return t;
+    if (t->recording == on || attach(t, on, false)) {
+        if (claim(t, here, domain)) return t;
         struct fdri_thread *lane = &fdri_lane;
-        if ((lane->recording == on || attach(lane, on, ns_domain, true)) && claim(lane, here)) return lane;
+        if ((lane->recording == on || attach(lane, on, true)) && claim(lane, here, domain)) return lane;
     }
     fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
     return NULL;
@@ -206,7 +213,7 @@ uint64_t fdri_tick_at(struct fdri_thread *t, uint64_t time_ns)
 
 void fdr_thread_name(const char *name)
 {
-    struct fdri_thread *t = fdri_begin(false);
+    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
     strncpy(t->loc->name, name ? name : "", sizeof t->loc->name - 1);
     fdri_end(t);
@@ -214,7 +221,7 @@ void fdr_thread_name(const char *name)
 
 static void set_pause(bool begin)
 {
-    struct fdri_thread *t = fdri_begin(false);
+    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
     if (begin) t->loc->pause++;
     else if (t->loc->pause) t->loc->pause--;

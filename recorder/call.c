@@ -144,7 +144,7 @@ static void push_untimed(struct fdri_thread *t, struct fdr_level *v, struct fdr_
 
 static FDR_NOINLINE void enter_slow(fdr_region region, uint64_t address, bool live, uint64_t time_ns)
 {
-    struct fdri_thread *t = fdri_begin(!live);
+    struct fdri_thread *t = fdri_begin(live ? FDRI_LIVE : FDRI_NS);
     if (!t) return;
     fdri_enter_tick(t, region, address, live, time_ns);
     fdri_end(t);
@@ -152,7 +152,7 @@ static FDR_NOINLINE void enter_slow(fdr_region region, uint64_t address, bool li
 
 static FDR_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool live, uint64_t time_ns)
 {
-    struct fdri_thread *t = fdri_begin(!live);
+    struct fdri_thread *t = fdri_begin(live ? FDRI_LIVE : FDRI_NS);
     if (!t) return;
     fdri_leave_tick(t, region, address, live, time_ns);
     fdri_end(t);

@@ -16,7 +16,7 @@ static struct fdr_level_points *points_of(struct fdri_thread *t)
 {
     struct fdr_level *v = t->top;
     if (!v->points_off)
-        v->points_off = fdri_meta_take(&fdri_rec.arena, FDR_META_POINTS, sizeof(struct fdr_level_points), t->loc->id);
+        v->points_off = fdri_meta(t, FDR_META_POINTS, sizeof(struct fdr_level_points));
     return v->points_off ? fdri_off(t, v->points_off) : NULL;
 }
 
@@ -64,7 +64,7 @@ static void present(const struct point *e, uint32_t key, enum fdr_value_type typ
                     uint64_t time_ns)
 {
     if (!fdr_load_relaxed(&fdr_switch_.on)) return;
-    struct fdri_thread *t = fdri_begin(!live);
+    struct fdri_thread *t = fdri_begin(live ? FDRI_LIVE : FDRI_NS);
     if (!t) return;
     struct fdr_location *l = t->loc;
     struct fdr_level_points *points = points_of(t);

@@ -64,6 +64,7 @@ struct fdri_recorder {
     int live_fd;
     char live_path[512];
     uint32_t bin_reserve;           /* bins that serve first bins only */
+    uint64_t meta_in_bins;          /* atomic: bytes of meta blocks that lie in pieces of bins */
     bool running;
     int pid;
 };
@@ -82,6 +83,8 @@ struct fdri_thread {
     uint64_t min_ticks;             /* calls shorter are not stored */
     uint64_t edge[3];               /* stored ticks */
     uint64_t to_ns;                 /* 32.32: full ticks of this location to ns */
+    bool fresh;                     /* no event yet: the first one decides the unit of time */
+    bool no_more_levels;            /* memory did not hold another block: deeper calls are only counted */
     bool ticks;                     /* the location's unit is the tick counter's; else ns */
     uint32_t dead_for;              /* recording in which this thread found no room */
     uint32_t depth_limit;           /* FDR_DEPTH */
@@ -113,8 +116,10 @@ static inline uint64_t fdri_tick_live(const struct fdri_thread *t)
 
 /* ---- attach.c ---- */
 /* The thread state an operation may use now: this thread's, its lane when one is under way, or NULL (counted).
- * On success the state's location is marked busy; end with fdri_end. `ns_domain`: the first event is an `_at` one. */
-struct fdri_thread *fdri_begin(bool ns_domain);
+ * On success the state's location is marked busy; end with fdri_end. The first event decides whether the location counts
+ * in ns (an `_at` event) or in the clock's ticks. */
+enum fdri_domain { FDRI_LIVE, FDRI_NS, FDRI_NO_EVENT };
+struct fdri_thread *fdri_begin(enum fdri_domain domain);
 static inline void fdri_end(struct fdri_thread *t)
 {
     fdr_signal_fence();
@@ -145,6 +150,10 @@ void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
  * `reduced` and `lost`. *slot is the level's word for it. */
 struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
                            uint64_t *reduced, uint64_t *lost);
+/* A zeroed meta block: from the meta end, else in a piece of a bin for which something may be given back; 0: no room.
+ * Blocks larger than a bin come from the meta end only. */
+uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
+void fdri_meta_give(struct fdri_thread *t, uint32_t off); /* not needed any more */
 void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p);
 uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p);
 static inline uint32_t fdri_bits_max(uint32_t class_)
@@ -156,6 +165,7 @@ static inline uint32_t fdri_bits_max(uint32_t class_)
 /* A bin or piece of at most 1 << size_log2 bytes for partition p by giving something else back; 0: nothing to give,
  * or p itself was closed. */
 uint32_t fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got_log2);
+void fdri_reserve_ledger(struct fdri_thread *t);      /* lines for reductions, while there is room */
 void fdri_stop(struct fdri_thread *t, uint64_t tick); /* strategy `first`: store nothing from now on */
 void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick);
 

@@ -7,11 +7,17 @@
 
 enum { EPOCHS_WANTED = 8 };
 
-static struct fdr_reduction *new_line(struct fdri_thread *t)
+void fdri_reserve_ledger(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     if (!l->reductions_off)
         l->reductions_off = fdri_meta_take(&fdri_rec.arena, FDR_META_REDUCTIONS, sizeof(struct fdr_reductions_block), l->id);
+}
+
+static struct fdr_reduction *new_line(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    fdri_reserve_ledger(t);
     if (!l->reductions_off) return NULL;
     struct fdr_reductions_block *b = fdri_off(t, l->reductions_off);
     struct fdr_reduction *line = &b->line[l->reduction_count % FDR_REDUCTION_LINES];
@@ -58,13 +64,12 @@ static void note(struct fdri_thread *t, uint8_t step, uint8_t reason, const stru
 
 /* ---- the escalation chain (strategy `whole`) ---- */
 
-static struct fdri_part_view view_of(struct fdri_thread *t, const struct fdr_part *p, const uint64_t *class_bytes)
+static struct fdri_part_view view_of(const struct fdr_part *p, const uint64_t *class_bytes)
 {
     uint32_t head = (uint32_t)p->list_head;
     return (struct fdri_part_view){
         .depth = p->depth, .class_ = p->class_, .band = p->band, .class_bytes = class_bytes[p->class_],
         .oldest = head ? fdri_bin(&fdri_rec.arena, head)->base_tick : UINT64_MAX};
-    (void)t;
 }
 
 static struct fdr_part *next_part(struct fdri_thread *t, uint32_t off) { return off ? fdri_off(t, off) : NULL; }
@@ -80,7 +85,7 @@ static struct fdr_part *least_valuable(struct fdri_thread *t, const struct fdr_p
         class_bytes[p->class_] += p->bytes;
     for (struct fdr_part *p = next_part(t, t->loc->parts_first); p; p = next_part(t, p->next)) {
         if (p->flags & 1 || (!(uint32_t)p->list_head && p != asking)) continue;
-        struct fdri_part_view v = view_of(t, p, class_bytes);
+        struct fdri_part_view v = view_of(p, class_bytes);
         enum fdri_reason why;
         if (best && !fdri_policy_before(chain, &v, &best_view, &why)) continue;
         best = p;
@@ -133,8 +138,6 @@ void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
     if (fdri_rec.set.strategy != FDR_STRATEGY_LAST) return;
-    uint32_t total = fdri_rec.arena.super->bins_total * (fdri_rec.arena.super->bin_bytes / 512);
-    (void)total;
     if (l->epoch - l->epoch_floor >= FDR_EPOCH_CUTS - 1) return;
     if (!fdri_policy_cut(l->epoch_bins, fdr_max(l->bins_held, fdri_rec.arena.super->bins_total / 16), EPOCHS_WANTED)) return;
     l->cut_tick[(l->epoch + 1) % FDR_EPOCH_CUTS] = tick;
@@ -152,6 +155,40 @@ static void drop_older(struct fdri_thread *t, struct fdr_part *p, uint64_t floor
         if (!off) return;
         fdri_piece_give(a, t->loc, off, size);
     }
+}
+
+/* The partition whose oldest bin is oldest; where none holds a full one, the one that wrote longest ago. */
+static struct fdr_part *oldest_part(struct fdri_thread *t, const struct fdr_part *asking)
+{
+    static const struct fdri_chain by_age = {{0}, {0}};
+    const uint64_t none[FDR_CLASS_COUNT] = {0};
+    struct fdr_part *best = NULL, *idle = NULL;
+    struct fdri_part_view best_view = {0};
+    for (struct fdr_part *p = next_part(t, t->loc->parts_first); p; p = next_part(t, p->next)) {
+        enum fdri_reason why;
+        if (!(uint32_t)p->list_head) continue;
+        if (p != asking && (!idle || p->last_tick < idle->last_tick)) idle = p;
+        struct fdri_part_view v = view_of(p, none);
+        if (!fdri_part_has_sealed(p) || (best && !fdri_policy_before(&by_age, &v, &best_view, &why))) continue;
+        best = p;
+        best_view = v;
+    }
+    if (!best && idle) fdri_part_seal(&fdri_rec.arena, idle);
+    return best ? best : idle;
+}
+
+/* One epoch fills everything: the oldest bin of anything goes. */
+static uint32_t pop_oldest(struct fdri_thread *t, const struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
+{
+    struct fdr_location *l = t->loc;
+    struct fdri_given given = {0, 0, UINT64_MAX, 0};
+    struct fdr_part *p = oldest_part(t, asking);
+    uint32_t have, off = p ? fdri_part_pop(&fdri_rec.arena, l, p, &have, &given) : 0;
+    if (!off) return 0;
+    note(t, FDR_STEP_EPOCH, FDRI_REASON_OLDEST, p, &given, false);
+    if (have > size_log2) fdri_piece_split(&fdri_rec.arena, l, off, have, size_log2);
+    *got = have < size_log2 ? have : size_log2;
+    return off;
 }
 
 static uint32_t reduce_last(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
@@ -172,27 +209,7 @@ static uint32_t reduce_last(struct fdri_thread *t, struct fdr_part *asking, uint
         if (!off) off = fdri_piece_any(a, l, size_log2, got);
         if (off) return off;
     }
-    /* one epoch fills everything: the oldest bin of anything goes */
-    static const struct fdri_chain oldest = {{0}, {0}};
-    struct fdr_part *best = NULL;
-    struct fdri_part_view best_view = {0};
-    const uint64_t none[FDR_CLASS_COUNT] = {0};
-    for (struct fdr_part *p = next_part(t, l->parts_first); p; p = next_part(t, p->next)) {
-        if (!fdri_part_has_sealed(p)) continue;
-        struct fdri_part_view v = view_of(t, p, none);
-        enum fdri_reason why;
-        if (best && !fdri_policy_before(&oldest, &v, &best_view, &why)) continue;
-        best = p;
-        best_view = v;
-    }
-    struct fdri_given given = {0, 0, UINT64_MAX, 0};
-    uint32_t have, off = best ? fdri_part_pop(a, l, best, &have, &given) : 0;
-    if (!off) return 0;
-    l->floor_tick = fdr_max(l->floor_tick, given.to_tick);
-    note(t, FDR_STEP_EPOCH, FDRI_REASON_OLDEST, best, &given, false);
-    if (have > size_log2) fdri_piece_split(a, l, off, have, size_log2);
-    *got = have < size_log2 ? have : size_log2;
-    return off;
+    return pop_oldest(t, asking, size_log2, got);
 }
 
 /* ---- keep the beginning (strategy `first`) ---- */
@@ -224,6 +241,7 @@ static void freeze(struct fdri_thread *t, uint64_t tick)
 void fdri_stop(struct fdri_thread *t, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
+    if (l->flags & FDR_LOCATION_STOPPED) return;
     struct fdri_given none = {0, 0, tick >> t->shift, tick >> t->shift};
     note(t, FDR_STEP_STOP, FDRI_REASON_OLDEST, NULL, &none, true);
     freeze(t, tick);
@@ -242,7 +260,7 @@ void fdri_stop(struct fdri_thread *t, uint64_t tick)
 uint32_t fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got_log2)
 {
     switch (fdri_rec.set.strategy) {
-    case FDR_STRATEGY_FIRST: fdri_stop(t, t->loc->last_tick); return 0;
+    case FDR_STRATEGY_FIRST: return 0; /* the caller stops */
     case FDR_STRATEGY_LAST: return reduce_last(t, p, size_log2, got_log2);
     default: return reduce_whole(t, p, size_log2, got_log2);
     }

@@ -18,7 +18,7 @@ static uint32_t count_parts(const struct fdri_thread *t)
 
 void fdr_rewind_mark(void)
 {
-    struct fdri_thread *t = fdri_begin(false);
+    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
     uint32_t n = count_parts(t);
     struct fdri_mark *m = t->mark;
@@ -105,7 +105,7 @@ static void account(struct fdri_thread *t, const struct fdr_part *p, uint64_t fo
 
 void fdr_rewind(void)
 {
-    struct fdri_thread *t = fdri_begin(false);
+    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
     struct fdri_mark *m = t->mark;
     uint32_t fresh = m && m->count ? m->at[0].part : 0; /* newer partitions stand in front of this one */

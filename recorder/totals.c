@@ -8,7 +8,12 @@
 
 enum { FIRST_SLAB = 1024, NEXT_SLAB = 4096, FIRST_TABLE_LOG2 = 6, HISTOGRAM_STEP = 8 };
 
-static uint64_t histogram_limit(void) { return fdri_rec.arena.meta_limit * 3 / 4; }
+/* Totals share the buffer with events: rows may use half of it for all meta, histograms three eighths. */
+static bool within(uint64_t eighths)
+{
+    uint64_t used = fdri_meta_used(&fdri_rec.arena) + fdr_load_relaxed(&fdri_rec.meta_in_bins);
+    return used < fdri_rec.arena.super->arena_bytes / 8 * eighths;
+}
 
 /* 64-byte multiples of zeroed memory, or 0. */
 static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
@@ -17,7 +22,7 @@ static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
     if (l->slab_end - l->slab_off < bytes) {
         uint32_t want = l->slab_off ? NEXT_SLAB : FIRST_SLAB;
         if (want < bytes + 64) want = bytes + 64;
-        uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_ROWS, want, l->id);
+        uint32_t off = fdri_meta(t, FDR_META_ROWS, want);
         if (!off) return 0;
         l->slab_off = off + 64;
         l->slab_end = off + want;
@@ -31,8 +36,7 @@ static struct fdr_rowtable *table_of(struct fdri_thread *t) { return fdri_off(t,
 
 static struct fdr_rowtable *new_table(struct fdri_thread *t, uint32_t log2)
 {
-    uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_ROWTABLE, (uint32_t)sizeof(struct fdr_rowtable) + (4u << log2),
-                                  t->loc->id);
+    uint32_t off = fdri_meta(t, FDR_META_ROWTABLE, (uint32_t)sizeof(struct fdr_rowtable) + (4u << log2));
     if (!off) return NULL;
     struct fdr_rowtable *table = fdri_off(t, off);
     table->log2 = log2;
@@ -67,7 +71,7 @@ static bool grow(struct fdri_thread *t)
     for (uint32_t i = 0; i < 1u << old->log2; i++)
         if (slots_of(old)[i]) insert(t, table, slots_of(old)[i]);
     use_table(t, table);
-    old->head.kind = FDR_META_FREE;
+    fdri_meta_give(t, fdri_off_of(t, old));
     return true;
 }
 
@@ -105,8 +109,8 @@ struct fdr_row *fdri_row_slow(struct fdri_thread *t, uint32_t key)
         if (r->key == key) return r;
     }
     struct fdr_row *r = NULL;
-    bool room = table->used < mask * 3 / 4 || grow(t) || table->used < mask;
-    if (room) r = new_row(t, key);
+    bool room = table->used < mask * 3 / 4 || (within(4) && grow(t)) || table->used < mask;
+    if (room && within(4)) r = new_row(t, key);
     if (r) return r;
     t->loc->rows_folded++;
     return fdri_off(t, t->loc->rest_row_off);
@@ -124,7 +128,7 @@ void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t buck
     }
     if (to_end > 64) to_end = 64;
     uint32_t bytes = (uint32_t)fdr_align_up((to_end - to) * 8, 64);
-    uint32_t off = fdri_meta_used(&fdri_rec.arena) < histogram_limit() ? cells(t, bytes) : 0;
+    uint32_t off = within(3) ? cells(t, bytes) : 0;
     if (!off) {
         r->flags |= FDR_ROW_NO_HISTOGRAM;
         r->histogram = 0;

@@ -280,7 +280,11 @@ static void P8_recovered_is_whole(void **state)
         const struct fdr_ledger_row *rows;
         size_t n = fdr_ledger(g, &rows);
         for (size_t i = 0; i < n; i++)
-            assert_int_equal(rows[i].presented, rows[i].kept + rows[i].filtered + rows[i].reduced + rows[i].lost);
+            if (rows[i].presented != rows[i].kept + rows[i].filtered + rows[i].reduced + rows[i].lost)
+                fail_msg("round %u: class %u depth %u: presented %llu kept %llu reduced %llu lost %llu", round,
+                         rows[i].class_, rows[i].depth, (unsigned long long)rows[i].presented,
+                         (unsigned long long)rows[i].kept, (unsigned long long)rows[i].reduced,
+                         (unsigned long long)rows[i].lost);
         size_t after = read_all(g, &x, NULL);
         if (after < before * 9 / 10) fail_msg("round %u: %zu of %zu events, %s", round, after, before, message);
         fdr_file_close(g);

@@ -353,6 +353,7 @@ static void set_defaults(struct fdr_config *c, const char *name)
     c->ignore_environment = 1;
     if (!c->arena) c->arena = "anonymous";
     if (!c->signal) c->signal = "none";
+    if (!c->timer) c->timer = "monotonic"; /* replayed times are ns: so is the recording's unit */
     if (!c->disk) c->disk = "1024G";
     if (!c->name) c->name = name;
     c->finalize = "none";

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The compiler's function hooks (gcc and clang: -finstrument-functions): every call of an instrumented function is a
+ * call of the region that the reader later finds at its address.
+ *
+ * The recording starts in a constructor, not at the first hook: a hook may run in a signal handler, inside an
+ * allocator or under a lock, where starting one is not safe. Every object that links this library is initialised
+ * after it; one that only happens to find the hooks may run constructors earlier, and those are not recorded. Hooks
+ * before the start, after fdr_finalize and in a forked child find the switch off and return.
+ *
+ * A hook is one load, one test and one jump: nothing is saved, nothing is on the stack, so it is as safe in signal
+ * handlers, in threads and under exceptions as the [record] function it jumps to. */
+#include <errno.h>
+#include <fdr/fdr.h>
+
+#define HOOK FDR_API __attribute__((no_instrument_function, hot))
+
+HOOK void __cyg_profile_func_enter(void *function, void *call_site);
+HOOK void __cyg_profile_func_exit(void *function, void *call_site);
+
+/* Through the address table at once, not through a stub that jumps there. */
+#if __has_attribute(noplt)
+extern __typeof__(fdr_enter_address) fdr_enter_address __attribute__((noplt));
+extern __typeof__(fdr_leave_address) fdr_leave_address __attribute__((noplt));
+#endif
+
+static inline __attribute__((no_instrument_function, always_inline)) int recording(void)
+{
+    return __builtin_expect(__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED) != 0, 1);
+}
+
+void __cyg_profile_func_enter(void *function, void *call_site)
+{
+    (void)call_site;
+    if (recording()) fdr_enter_address(function);
+}
+
+void __cyg_profile_func_exit(void *function, void *call_site)
+{
+    (void)call_site;
+    if (recording()) fdr_leave_address(function);
+}
+
+/* Linked statically, this runs before the program's own constructors; the least priority that is not reserved. A
+ * failure was told in one line; the program runs on unrecorded. */
+__attribute__((constructor(101), no_instrument_function)) static void start(void)
+{
+    int saved = errno;
+    (void)fdr_init(NULL);
+    errno = saved;
+}

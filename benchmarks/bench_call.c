@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* bench_call MODE [-n CALLS] [-b BUFFER] [-s STRATEGY] [-o DIR]: ns per call (enter + leave) of one kind of recording.
+ *   empty     the workload alone
+ *   clock     two clock reads per call
+ *   floor     two clock reads and two 8-byte stores into a ring of 32 KiB: the least an in-process recorder can do
+ *   fdr       recorded by libfdr, lossless, totals and histograms on
+ *   short     every call below FDR_MIN_DURATION
+ *   deep      every call deeper than FDR_DEPTH
+ *   off       FDR_ENABLE=0
+ * -o: writes a snapshot there at the end (untimed). Prints "MODE <tab> ns per call"; 1 when libfdr did not do what the
+ * mode asks for, so that a figure never stands for something else. */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fdr/fdr.h>
+
+#include "measure.h"
+
+enum { RING_WORDS = 32 * 1024 / 8 };
+static __thread uint64_t *ring;
+static __thread uint64_t head;
+static fdr_region region[64];
+static long counted;
+
+static inline __attribute__((always_inline)) void put(uint64_t value)
+{
+    ring[head & (RING_WORDS - 1)] = value;
+    head++;
+}
+static inline __attribute__((always_inline)) void use(uint64_t value) { __asm__ volatile("" : : "r"(value)); }
+
+#define W_PREFIX   count
+#define W_ENTER(n) (counted++)
+#define W_LEAVE(n) (void)0
+#include "workload.h"
+
+#define W_PREFIX   empty
+#define W_ENTER(n) (void)0
+#define W_LEAVE(n) (void)0
+#include "workload.h"
+
+#define W_PREFIX   clock
+#define W_ENTER(n) use(bench_ticks())
+#define W_LEAVE(n) use(bench_ticks())
+#include "workload.h"
+
+#define W_PREFIX   floor
+#define W_ENTER(n) put(bench_ticks() << 8 | (n) << 1)
+#define W_LEAVE(n) put(bench_ticks() << 8 | (n) << 1 | 1)
+#include "workload.h"
+
+#define W_PREFIX   fdr
+#define W_ENTER(n) fdr_enter(region[n])
+#define W_LEAVE(n) fdr_leave(region[n])
+#include "workload.h"
+
+enum expect { NOTHING, STORED, FILTERED, OFF };
+static const struct mode {
+    const char *name;
+    void (*pass)(void);
+    enum expect expect;
+    const char *min_duration, *depth, *enable;
+} modes[] = {
+    {"empty", empty_pass, NOTHING, NULL, NULL, NULL},    {"clock", clock_pass, NOTHING, NULL, NULL, NULL},
+    {"floor", floor_pass, NOTHING, NULL, NULL, NULL},    {"fdr", fdr_pass, STORED, NULL, NULL, NULL},
+    {"short", fdr_pass, FILTERED, "1000s", NULL, NULL},  {"deep", fdr_pass, FILTERED, NULL, "1", NULL},
+    {"off", fdr_pass, OFF, NULL, NULL, "0"},
+};
+
+static int start(const struct mode *m, const char *buffer, const char *strategy, const char *directory)
+{
+    char name[16];
+    struct fdr_config config = {.size = sizeof config,
+                                .ignore_environment = 1,
+                                .name = "bench_call",
+                                .buffer = buffer,
+                                .strategy = strategy,
+                                .dir = directory,
+                                .signal = "none",
+                                .disk = "4G",
+                                .min_duration = m->min_duration,
+                                .depth = m->depth,
+                                .enable = m->enable};
+    int error = fdr_init(&config);
+    if (error != 0) {
+        fprintf(stderr, "bench_call: the recorder does not start: %s\n", strerror(-error));
+        return 1;
+    }
+    for (int i = 0; i < W_REGIONS; i++) {
+        snprintf(name, sizeof name, "region_%d", i);
+        region[i] = fdr_region_define(name, NULL, (unsigned)i);
+    }
+    return 0;
+}
+
+/* `calls` at the least were made. */
+static int as_expected(const struct mode *m, uint64_t calls)
+{
+    struct fdr_usage u = fdr_usage();
+    int good = u.lost == 0;
+    if (m->expect == STORED) good = good && u.presented >= calls && u.stored + u.reduced >= calls - 8;
+    if (m->expect == FILTERED) good = good && u.filtered >= calls && u.stored < 8;
+    if (m->expect == OFF) good = u.presented == 0;
+    if (!good)
+        fprintf(stderr, "bench_call %s: %llu calls, but presented %llu stored %llu filtered %llu lost %llu\n", m->name,
+                (unsigned long long)calls, (unsigned long long)u.presented, (unsigned long long)u.stored,
+                (unsigned long long)u.filtered, (unsigned long long)u.lost);
+    return good;
+}
+
+static int run(const struct mode *m, long calls, const char *directory)
+{
+    ring = mmap(NULL, RING_WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (ring == MAP_FAILED) return 1;
+    count_pass();
+    pin_thread();
+    int deep = m->depth != NULL; /* with one region around it, all of the workload lies below FDR_DEPTH */
+    if (deep) fdr_enter(region[0]);
+    double ns = measure(m->pass, counted, calls);
+    if (m->expect != NOTHING && !as_expected(m, (uint64_t)calls)) return 1;
+    if (deep) fdr_leave(region[0]);
+    printf("%s\t%.4f\n", m->name, ns);
+    if (directory) {
+        int error = fdr_snapshot("bench");
+        if (error != 0) return 1;
+        printf("%s\n", fdr_last_snapshot());
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *buffer = "64M", *strategy = NULL, *directory = NULL;
+    const struct mode *m = NULL;
+    long calls = 4000000;
+    int option;
+    while ((option = getopt(argc, argv, "n:b:s:o:")) != -1) {
+        switch (option) {
+        case 'n': calls = atol(optarg); break;
+        case 'b': buffer = optarg; break;
+        case 's': strategy = optarg; break;
+        case 'o': directory = optarg; break;
+        default: return 64;
+        }
+    }
+    for (size_t i = 0; optind < argc && i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(argv[optind], modes[i].name) == 0) m = &modes[i];
+    if (!m || calls < 1000) {
+        fprintf(stderr, "usage: bench_call [-n CALLS] [-b BUFFER] [-s STRATEGY] [-o DIR] "
+                        "empty|clock|floor|fdr|short|deep|off\n");
+        return 64;
+    }
+    if (m->expect != NOTHING && start(m, buffer, strategy, directory) != 0) return 1;
+    int status = run(m, calls, directory);
+    fdr_finalize();
+    return status;
+}

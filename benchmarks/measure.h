@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Timing of a pass function on this thread's own CPU clock: slices of equal work, of which the median is the figure.
+ * The figure is ns per call (an enter and its leave). */
+#ifndef FDR_BENCH_MEASURE_H
+#define FDR_BENCH_MEASURE_H
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { SLICES = 20 };
+
+/* The cheapest clock of the processor, unfenced; where none is known, CLOCK_MONOTONIC. */
+static inline __attribute__((always_inline, unused)) uint64_t bench_ticks(void)
+{
+#if __has_builtin(__builtin_ia32_rdtsc)
+    return __builtin_ia32_rdtsc();
+#elif __has_builtin(__builtin_aarch64_get_fpcr)
+    uint64_t v;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
+    return v;
+#else
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+#endif
+}
+
+static inline __attribute__((unused)) double clock_seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* To the last processor this thread may run on; its helpers, started before, stay free. */
+static inline __attribute__((unused)) void pin_thread(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+    int last = -1;
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &set)) last = i;
+    if (last < 0) return;
+    CPU_ZERO(&set);
+    CPU_SET(last, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+static int compare_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static inline __attribute__((unused)) double measure(void (*pass)(void), long calls_per_pass, long calls)
+{
+    double slice[SLICES];
+    long passes = calls / SLICES / calls_per_pass + 1;
+    for (long i = 0; i < passes * SLICES / 4; i++) pass();
+    for (int s = 0; s < SLICES; s++) {
+        double start = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+        for (long i = 0; i < passes; i++) pass();
+        slice[s] = (clock_seconds(CLOCK_THREAD_CPUTIME_ID) - start) * 1e9 / (double)(passes * calls_per_pass);
+    }
+    qsort(slice, SLICES, sizeof *slice, compare_double);
+    return (slice[SLICES / 2 - 1] + slice[SLICES / 2]) / 2;
+}
+#endif

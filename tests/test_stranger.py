@@ -1,0 +1,616 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# The stranger: a reader of recordings written from docs/FORMAT.md alone (no header, no library of ours). It decodes
+# every record of small recordings, puts the events in order, adds up the accounts, and must arrive at what
+# `fdr dump --tsv` and `fdr stats --json` say. Section numbers are those of docs/FORMAT.md.
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+M64 = (1 << 64) - 1
+NEVER = 1 << 70  # after every tick
+OPEN = NEVER - 1  # the leave of an open call
+
+
+class Image:
+    """Little-endian integers at byte offsets."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def u8(self, at):
+        return self.data[at]
+
+    def u16(self, at):
+        return struct.unpack_from("<H", self.data, at)[0]
+
+    def u32(self, at):
+        return struct.unpack_from("<I", self.data, at)[0]
+
+    def u64(self, at):
+        return struct.unpack_from("<Q", self.data, at)[0]
+
+    def text(self, at, size):
+        return self.data[at : at + size].split(b"\0")[0].decode()
+
+
+def check32(data):  # section 2.3
+    h = 0x9E3779B97F4A7C15 ^ len(data)
+    for byte in data:
+        h = ((h ^ byte) * 0x100000001B3 + (h >> 41)) & M64
+    return (h ^ h >> 32) & 0xFFFFFFFF
+
+
+class Bits:
+    """The payload of a bin, and its running check (sections 9.2 and 9.7)."""
+
+    def __init__(self, payload, count):
+        self.value = int.from_bytes(payload, "little")
+        self.at, self.count = 0, count
+        self.hash, self.chunk, self.chunk_bits = 0x243F6A8885A308D3, 0, 0
+
+    def see(self, n):
+        return self.value >> self.at & ((1 << n) - 1)
+
+    def take(self, n):
+        assert self.at + n <= self.count, "a record runs over the committed bits"
+        v = self.see(n)
+        self.at += n
+        if self.chunk_bits + n > 56:
+            self.mix()
+        self.chunk |= v << self.chunk_bits
+        self.chunk_bits += n
+        return v
+
+    def mix(self):
+        self.hash = (self.hash ^ self.chunk) * 0x9E3779B97F4A7C15 & M64
+        self.chunk = self.chunk_bits = 0
+
+    def end_record(self):
+        if self.chunk_bits:
+            self.mix()
+
+
+def take_low(b, length):
+    if length < 2:
+        return length
+    if length - 1 > 32:
+        v = b.take(32)
+        v |= b.take(length - 33) << 32
+    else:
+        v = b.take(length - 1)
+    return v | 1 << (length - 1)
+
+
+def take_length(b, predicted):
+    w = b.see(3)
+    if w & 1 == 0:
+        b.take(1)
+        return predicted
+    if w & 2 == 0:
+        b.take(2)
+        return predicted - 1
+    if w & 4 == 0:
+        b.take(3)
+        return predicted + 1
+    return b.take(9) >> 3
+
+
+def take_gamma(b):
+    k = 0
+    while not b.see(k + 1) >> k & 1:
+        k += 1
+    b.take(k + 1)
+    return take_low(b, k + 1)
+
+
+EMPTY = ((1 << 20) - 1, 0, 0)
+
+
+class Record:
+    pass
+
+
+class Bin:
+    """One bin: header (section 8), records (section 9)."""
+
+    def __init__(self, image, at):
+        assert image.u32(at) == 0x4E424446
+        assert image.u32(at + 4) == check32(image.data[at + 8 : at + 48])
+        self.location, self.seq = image.u32(at + 8), image.u32(at + 12)
+        self.depth, self.class_, self.band = image.u16(at + 16), image.u8(at + 18), image.u8(at + 19)
+        self.size, self.base_ordinal = 1 << image.u8(at + 20), image.u32(at + 28)
+        self.base_tick, self.first_index = image.u64(at + 32), image.u64(at + 40)
+        commit, self.next = image.u64(at + 48), image.u32(at + 56)
+        self.bits, self.count, self.check = commit & 0xFFFFF, commit >> 20 & 0xFFFFF, commit >> 40
+        self.payload = image.data[at + 64 : at + self.size]
+
+    def records(self):
+        b = Bits(self.payload, self.bits)
+        contexts = min(64, self.size >> 6)
+        slots = [[EMPTY, EMPTY] for _ in range(contexts)]
+        values = [[0] * 16 for _ in range(8)]
+        context, last, newest = 0, self.base_tick, (0, 4, 4)
+        zero_tick, zero_count = self.base_tick, self.base_ordinal
+        call = self.class_ == 0
+        out = []
+        for _ in range(self.count):
+            slot = slots[context]
+            if b.see(1) == 0:
+                b.take(1)
+                entry = slot[0]
+            else:
+                if b.see(3) & 2 == 0:
+                    b.take(2)
+                    seen, slot[0:2] = slot[0], [None, slot[1]]
+                elif b.see(3) & 4 == 0:
+                    b.take(3)
+                    seen, slot[0:2] = slot[1], [None, slot[0]]
+                else:
+                    length = b.take(8) >> 3
+                    seen, slot[0:2] = (take_low(b, length), newest[1], newest[2]), [None, slot[0]]
+                gap_length = take_length(b, seen[1])
+                entry = (seen[0], gap_length, take_length(b, seen[2]) if call else 0)
+                slot[0] = entry
+            assert entry[0] != EMPTY[0]
+            r = Record()
+            r.id, r.class_, r.depth = entry[0], self.class_, self.depth
+            r.enter = last + take_low(b, entry[1])
+            r.leave = r.enter
+            r.ordinal, r.fields = 0, []
+            if call:
+                r.leave += take_low(b, entry[2])
+                if r.leave == r.enter:
+                    if zero_tick != r.enter:
+                        zero_tick, zero_count = r.enter, 0
+                    r.ordinal = zero_count
+                    zero_count += 1
+                    self.tie(b, r, self.depth > 1)
+            else:
+                r.tied = b.take(1)
+                self.tie(b, r, r.tied)
+                r.sibling = take_gamma(b) - 1 if r.tied else 0
+                r.point = take_gamma(b) - 1 if r.tied else 0
+                self.fields(b, r, values[r.id % 8])
+            b.end_record()
+            last = r.leave
+            hashed = ((entry[0] * 0x9E3779B1) ^ (newest[0] * 0x85EBCA6B)) & 0xFFFFFFFF
+            context, newest = hashed >> 13 & (contexts - 1), entry
+            out.append(r)
+        assert b.at == self.bits and (not out or b.hash >> 40 == self.check), "not what the commit word says"
+        return out
+
+    @staticmethod
+    def tie(b, r, there):
+        r.in_tick = b.take(1) if there else 0
+        r.parent = take_gamma(b) - 1 if r.in_tick else 0
+
+    def fields(self, b, r, newest):
+        if self.class_ == 1:
+            count = 4
+        elif self.class_ == 2:
+            count = 4 if r.id & 1 else 0
+        elif self.class_ in (3, 4):
+            count = 1
+        else:
+            count = b.take(5)
+        for i in range(count):
+            if b.see(1) == 0:
+                b.take(1)
+            else:
+                z = take_low(b, (b.take(7) >> 1) + 1)
+                newest[i] = newest[i] + (z >> 1 ^ -(z & 1)) & M64
+            r.fields.append(newest[i])
+
+
+class Partition:
+    """The list of bins of one class, depth and band (section 7)."""
+
+    def __init__(self, image, at, location):
+        assert image.u32(at) == 0x4D524446 and image.u16(at + 4) == 4
+        head = image.u64(at + 16)
+        self.total, self.floor_tick = image.u64(at + 32), image.u64(at + 40)
+        self.next = image.u32(at + 60)
+        self.depth, self.class_, self.band = image.u16(at + 64), image.u8(at + 66), image.u8(at + 67)
+        self.bins = []
+        seq, off = head >> 32, head & 0xFFFFFFFF
+        while off:
+            one = Bin(image, off)
+            assert (one.location, one.seq) == (location, seq)
+            assert (one.class_, one.depth, one.band) == (self.class_, self.depth, self.band)
+            if self.bins:
+                assert one.first_index == self.bins[-1].first_index + self.bins[-1].count
+            self.bins.append(one)
+            seq, off = seq + 1, one.next
+        self.reduced = self.bins[0].first_index if self.bins else self.total
+        self.floor = self.bins[0].base_tick if self.bins and self.reduced else 0 if self.bins else self.floor_tick
+        self.least = 0  # section 7.3
+        self.records = []
+
+    def decode(self):
+        for one in self.bins:
+            for r in one.records():
+                if r.leave >= self.least:
+                    self.records.append(r)
+                else:
+                    self.reduced += 1
+
+
+class Call:
+    def __init__(self, enter, leave, ident, ordinal):
+        self.enter, self.leave, self.id, self.ordinal = enter, leave, ident, ordinal
+
+
+class Location:
+    """One location (section 5): its stack, partitions and rows."""
+
+    def __init__(self, image, at, shift):
+        assert image.u32(at) == 0x4D524446 and image.u16(at + 4) == 2
+        self.id, self.next = image.u32(at + 16), image.u32(at + 20)
+        self.ns = image.u32(at + 28) & 4
+        self.image, self.at = image, at
+        self.frames = []
+        for depth in range(1, image.u32(at + 72) + 1):
+            level = self.level(depth)
+            self.frames.append((image.u64(level) >> shift, image.u32(level + 8), image.u32(level + 88)))
+        self.parts = []
+        off, floor = image.u32(at + 348), image.u64(at + 584)
+        while off:
+            self.parts.append(Partition(image, off, self.id))
+            off = self.parts[-1].next
+        for p in self.parts:  # what a call's ancestors no longer hold does not count as kept
+            others = [q.floor for q in self.parts if p.class_ == q.class_ == 0 and q is not p
+                      and q.depth <= p.depth and q.band >= p.band]
+            floor_of = max([floor] + others)
+            p.least = floor_of + 1 if floor_of else 0
+            p.decode()
+
+    def level(self, depth):
+        if depth == 0:
+            return self.image.u32(self.at + 344)
+        return self.image.u32(self.at + 88 + (depth - 1) // 16 * 4) + 64 + (depth - 1) % 16 * 128
+
+    def accounts(self):
+        """(class, depth) -> [presented, kept, filtered, reduced, lost], section 6.3."""
+        image, rows = self.image, {}
+        for depth in range(image.u32(self.at + 84) * 16 + 1):
+            level = self.level(depth)
+            if depth:
+                rows[0, depth] = [image.u64(level + 24), 0, *(image.u64(level + 32 + 8 * i) for i in range(3))]
+            points = image.u32(level + 84)
+            for c in range(1, 9 if points else 1):
+                at = points + 16 + 40 * c
+                rows[c, depth] = [image.u64(at), 0, *(image.u64(at + 8 + 8 * i) for i in range(3))]
+        for p in self.parts:
+            rows[p.class_, p.depth][1] += len(p.records)
+            rows[p.class_, p.depth][3] += p.reduced
+        for i, (_, _, flags) in enumerate(self.frames):
+            rows[0, i + 1][1] += not flags & 3
+        return rows
+
+    def totals(self):
+        """region -> (calls, inclusive ticks), section 11."""
+        image, table, rows = self.image, self.image.u32(self.at + 352), {}
+        for i in range(1 << image.u32(table + 16)):
+            row = image.u32(table + 64 + 4 * i)
+            if row and image.u32(row) >> 24 == 1 and image.u64(row + 8):
+                rows[image.u32(row) & 0xFFFFFF] = (image.u64(row + 8), image.u64(row + 16))
+        return rows
+
+    def events(self):
+        """Section 10: every event in order, as (tick, kind, depth, id, fields)."""
+        calls, points = {}, []
+        for p in self.parts:
+            if p.class_ == 0:
+                calls.setdefault(p.depth, []).extend(p.records)
+            else:
+                points.extend(p.records)
+        for depth in calls:
+            calls[depth].sort(key=lambda r: (r.enter, r.leave))  # stable: zero-length ones stay in order
+        for depth, (enter, ident, flags) in enumerate(self.frames, 1):
+            if flags & 3:
+                continue
+            r = Record()
+            r.id, r.enter, r.leave, r.in_tick, r.parent, r.ordinal = ident, enter, OPEN, 0, 0, 0
+            calls.setdefault(depth, []).append(r)
+        points.sort(key=lambda r: (r.enter, r.point))
+        newest = [r.leave for d in calls.values() for r in d if r.leave < OPEN] + [r.enter for r in points]
+        end = max(newest + [r.enter for d in calls.values() for r in d], default=0)
+        at = {d: 0 for d in calls}
+        zero = {}  # depth -> (tick, how many zero-length calls of it were entered)
+        stack, out, done = [Call(-1, NEVER, 0, 0)], [], 0
+
+        def fits(top, r, tick):
+            if top.leave < tick:
+                return False
+            return (top.enter == tick and top.ordinal == r.parent) if r.in_tick else top.enter < tick
+
+        def head():
+            depth = len(stack)
+            return calls[depth][at[depth]] if at.get(depth, 0) < len(calls.get(depth, [])) else None
+
+        def stray(p, tick, entering):  # the call around it is no longer held
+            if p.depth != len(stack):
+                return False
+            if not entering:
+                return not p.in_tick and stack[-1].enter < tick
+            zeros = zero.get(p.depth, (None,))
+            ordinal = entering.ordinal if entering.enter == entering.leave else zeros[1] if zeros[0] == tick else 0
+            return not p.in_tick or p.parent < ordinal
+
+        def due(tick, entering):
+            if done == len(points) or points[done].enter > tick:
+                return False
+            if points[done].enter < tick:
+                return True
+            for p in points[done:]:
+                if p.enter != tick:
+                    return False
+                if not p.tied or stray(p, tick, entering):
+                    return True
+                if p.depth != len(stack) - 1 or (len(stack) > 1 and not fits(stack[-1], p, tick)):
+                    continue
+                if not entering or entering.leave != entering.enter or entering.ordinal >= p.sibling:
+                    return True
+            return False
+
+        now = 0
+        while True:
+            top, r = stack[-1], head()
+            child = r is not None and r.enter >= now and r.leave <= top.leave and (
+                r.enter != r.leave or len(stack) == 1 or fits(top, r, r.enter))
+            assert child or r is None or r.enter >= top.leave, "neither inside nor after"
+            tick = r.enter if child else top.leave
+            if due(tick, r if child else None):
+                p = points[done]
+                done, now = done + 1, p.enter
+                out.append((p.enter, p.class_, p.depth, p.id, p.fields))
+            elif child:
+                depth = len(stack)
+                at[depth] += 1
+                if r.enter == r.leave:
+                    ordinal, zero[depth] = r.ordinal, (r.enter, r.ordinal + 1)
+                else:
+                    ordinal = zero[depth][1] if zero.get(depth, (None,))[0] == r.enter else 0
+                stack.append(Call(r.enter, r.leave, r.id, ordinal))
+                now = r.enter
+                out.append((now, "enter", depth, r.id, []))
+            elif len(stack) > 1:
+                stack.pop()
+                now = max(now, end) if top.leave == OPEN else top.leave
+                out.append((now, "leave", len(stack), top.id, []))
+            else:
+                return out
+
+
+class Recording:
+    """Superblock, definitions, locations (sections 3 to 5)."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            image = Image(f.read())
+        assert image.data[:8] == b"FDRAREN1" and image.u32(8) == 1
+        self.image, self.shift, self.clock_kind = image, image.u32(68), image.u32(64)
+        self.tick0, self.ns0 = image.u64(80), image.u64(88)
+        ticks, ns, rate = image.u64(112) - self.tick0, image.u64(120) - self.ns0, image.u64(72)
+        measured = ticks > 0 and ns >= 10_000_000 and 0.99 < (ns / ticks) / (1e9 / rate) < 1.01
+        self.num, self.den = (ns, ticks) if measured else (1_000_000_000, rate)
+        self.names, self.types, off = {}, {}, image.u32(152)
+        while off:
+            self.definitions(off)
+            off = image.u32(off + 20)
+        self.locations, off = [], image.u32(144)
+        while off:
+            self.locations.append(Location(image, off, self.shift))
+            off = self.locations[-1].next
+
+    def definitions(self, block):
+        image, at = self.image, block + 32
+        while at < block + 32 + image.u32(block + 16):
+            size = image.u32(at)
+            assert image.u32(at + 40) == check32(image.data[at : at + 40] + bytes(4) + image.data[at + 44 : at + size])
+            kind, ident, name = image.u16(at + 4), image.u32(at + 8), image.u16(at + 32)
+            self.names[kind, ident] = image.text(at + 48, name)
+            payload = at + 48 + (name + image.u16(at + 34) + 2 + 7) // 8 * 8
+            if kind == 2:
+                self.types[kind, ident] = [image.u64(at + 16)]
+            elif kind == 5:
+                self.types[kind, ident] = [image.u16(payload + 32 * i) for i in range(image.u32(at + 36) // 32)]
+            at += size
+
+    def ns(self, location, stored):
+        tick = stored << self.shift
+        if location.ns or self.clock_kind == 1:
+            return tick
+        mult, bits = 1 << 64, 64  # section 2.2
+        while mult >> 64:
+            bits -= 1
+            mult = (self.num << bits) // self.den
+        return self.ns0 + ((tick - self.tick0) * mult >> bits)
+
+    def lines(self):
+        """What fdr dump --tsv should say: time, kind, depth, id, name, values; per location."""
+        kinds = {2: ("coll_begin", "coll_end"), 3: "metric", 4: "marker", 8: "event"}
+        definition = {"enter": 1, "leave": 1, 3: 2, 4: 3, 8: 5}
+        for l in self.locations:
+            for tick, kind, depth, ident, fields in l.events():
+                name = self.names.get((definition.get(kind), ident))
+                types = self.types.get((definition.get(kind), ident), [])
+                fields = [value(v, t) for v, t in zip(fields, types)] if types else fields
+                if kind == 1:
+                    kind = ("send", "recv")[ident - 1]
+                elif kind == 2:
+                    kind, ident = kinds[2][ident & 1], ident >> 1
+                else:
+                    kind = kinds.get(kind, kind)
+                if kind in ("send", "recv", "coll_end"):
+                    z = fields[1]
+                    fields = [fields[0], z >> 1 ^ -(z & 1), *fields[2:]]
+                yield l.id, self.ns(l, tick), kind, depth, ident, name, fields
+
+
+def value(bits, value_type):
+    return struct.unpack("<" + "Qqd"[value_type], struct.pack("<Q", bits))[0]
+
+
+def number(text):
+    return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+def dumped(fdr, path):
+    text = subprocess.run([fdr, "dump", "--tsv", path], check=True, capture_output=True, text=True).stdout
+    for line in text.splitlines()[1:]:
+        location, time, kind, depth, ident, name, attributes = line.split("\t")
+        words = [w.split("=") for w in attributes.split()]
+        assert not any(w[0] == "reduced" for w in words), "the example must not need made-up ancestors"
+        values = [number(w[1]) for w in words if w[0] != "repaired"]
+        known = kind in ("enter", "leave", "metric", "marker", "event")
+        yield int(location), int(time), kind, int(depth), int(ident), name if known else None, values
+
+
+def compare(fdr, path, what):
+    ours = Recording(path)
+    mine = {l.id: [] for l in ours.locations}
+    theirs = {l.id: [] for l in ours.locations}
+    for line in ours.lines():
+        mine[line[0]].append(line)
+    for line in dumped(fdr, path):
+        theirs[line[0]].append(line)
+    count = 0
+    for ident, lines in mine.items():
+        for i, (a, b) in enumerate(zip(lines, theirs[ident])):
+            if a != b:
+                sys.exit(f"{what}: location {ident}, event {i}:\n  the stranger reads {a}\n  fdr dump says      {b}")
+        if len(lines) != len(theirs[ident]):
+            sys.exit(f"{what}: location {ident}: {len(lines)} events, fdr dump has {len(theirs[ident])}")
+        count += len(lines)
+    for l in ours.locations:
+        for place, (presented, *parts) in l.accounts().items():
+            if parts[3]:
+                sys.exit(f"{what}: {parts[3]} events were lost: the buffer is too small for this walk")
+            if presented != sum(parts):
+                sys.exit(f"{what}: location {l.id}, class and depth {place}: {presented} presented, {parts}")
+    rows = json.loads(subprocess.run([fdr, "stats", "--json", path], check=True, capture_output=True, text=True).stdout)
+    if any(l.ns for l in ours.locations):
+        calls, ticks = {}, {}
+        for l in ours.locations:
+            for ident, (n, sum_) in l.totals().items():
+                calls[ident], ticks[ident] = calls.get(ident, 0) + n, ticks.get(ident, 0) + sum_
+        for row in rows:
+            if (calls.get(row["id"]), ticks.get(row["id"])) != (row["calls"], row["inclusive_ns"]):
+                sys.exit(f"{what}: totals of region {row['id']} differ")
+    given_back = sum(p.reduced for l in ours.locations for p in l.parts)
+    print(f"{what}: {count} events, {given_back} records given back")
+    return count, given_back
+
+
+# A walk through calls and events of all classes: deep, with many in one tick, with zero-length calls. The last
+# calls stay open.
+PROGRAM = r"""
+#include <fdr/fdr.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct payload { double x; int32_t n; };
+static uint64_t seed = 42, now = 1000;
+static uint32_t draw(uint32_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % below;
+}
+static void point(fdr_metric_id metric, fdr_marker_id marker, fdr_event_type event, int live)
+{
+    struct payload p = {(double)draw(100) / 4, (int32_t)draw(9) - 4};
+    uint64_t t = now;
+    switch (draw(7)) {
+    case 0: live ? fdr_metric_i64(metric, -(int64_t)draw(50)) : fdr_metric_i64_at(metric, -(int64_t)draw(50), t); break;
+    case 1: live ? fdr_marker(marker, draw(3)) : fdr_marker_at(marker, draw(3), t); break;
+    case 2: live ? fdr_message_send(draw(4), -1, 0, draw(5000)) : fdr_message_send_at(draw(4), -1, 0, draw(5000), t); break;
+    case 3: live ? fdr_message_recv(draw(4), 7, 0, draw(5000)) : fdr_message_recv_at(draw(4), 7, 0, draw(5000), t); break;
+    case 4: live ? fdr_collective_begin(11) : fdr_collective_begin_at(11, t); break;
+    case 5: live ? fdr_collective_end(11, 0, -1, 8, 8) : fdr_collective_end_at(11, 0, -1, 8, 8, t); break;
+    default: live ? fdr_event(event, &p) : fdr_event_at(event, &p, t); break;
+    }
+}
+int main(int argc, char **argv)
+{
+    static const uint32_t step[] = {0, 0, 0, 1, 3, 40, 700, 9000};
+    int live = argc > 2;
+    if (argc < 2 || fdr_init(NULL)) return 1;
+    struct fdr_field field[] = {{"x", FDR_F64, offsetof(struct payload, x)}, {"n", FDR_I32, offsetof(struct payload, n)}};
+    fdr_metric_id metric = fdr_metric_define("level", "", FDR_I64, FDR_METRIC_GAUGE);
+    fdr_marker_id marker = fdr_marker_define("mark");
+    fdr_event_type event = fdr_event_define("pair", field, 2);
+    fdr_region region[40], open[64];
+    uint32_t depth = 0;
+    for (int i = 0; i < 40; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%d", i);
+        region[i] = fdr_region_define(name, "walk.c", (unsigned)i);
+    }
+    for (long n = atol(argv[1]); n; n--) {
+        now += step[draw(8)];
+        uint32_t what = draw(10);
+        if (what == 0) {
+            point(metric, marker, event, live);
+        } else if (depth && (what < 5 || depth == 12)) {
+            depth--;
+            if (live) fdr_leave(open[depth]);
+            else fdr_leave_at(open[depth], now);
+        } else {
+            open[depth] = region[(draw(4) * 7 + depth) % 40];
+            if (live) fdr_enter(open[depth]);
+            else fdr_enter_at(open[depth], now);
+            depth++;
+        }
+    }
+    return fdr_snapshot("walk") != 0;
+}
+"""
+
+
+def main():
+    build, source = os.environ.get("FDR_BUILD", ""), os.environ.get("FDR_SOURCE", "")
+    fdr, library = os.path.join(build, "bin", "fdr"), os.path.join(build, "lib")
+    if not os.path.exists(fdr) or not os.path.exists(os.path.join(library, "libfdr.so")):
+        print("fdr is not built")
+        return 77
+    if not source:
+        print("FDR_SOURCE is not set")
+        return 77
+    sanitize = os.environ.get("FDR_SANITIZE", "")
+    with tempfile.TemporaryDirectory() as work:
+        program, path = os.path.join(work, "walk"), os.path.join(work, "walk.c")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(PROGRAM)
+        command = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I", os.path.join(source, "include"), path]
+        command += ["-fsanitize=" + sanitize] if sanitize else []
+        subprocess.run(command + ["-o", program, "-L", library, "-Wl,-rpath," + library, "-lfdr"], check=True)
+        plain = {"FDR_ARENA": "anonymous", "FDR_SIGNAL": "none", "FDR_TIMER": "monotonic", "FDR_BUFFER": "4M"}
+        runs = [
+            ("lossless", ["30000"], {}),
+            ("bins of 512 bytes", ["30000"], {"FDR_BIN": "512"}),
+            ("128 ns", ["30000"], {"FDR_RESOLUTION": "128ns"}),
+            ("reduced", ["150000"], {"FDR_BUFFER": "512K", "FDR_BIN": "1K"}),
+            ("reduced, 128 ns", ["150000"], {"FDR_BUFFER": "512K", "FDR_BIN": "1K", "FDR_RESOLUTION": "128ns"}),
+            ("the newest", ["150000"], {"FDR_BUFFER": "512K", "FDR_STRATEGY": "last"}),
+            ("live clock", ["20000", "live"], {"FDR_TIMER": "tsc"}),
+        ]
+        for what, arguments, settings in runs:
+            here = os.path.join(work, what.replace(" ", "-").replace(",", ""))
+            os.mkdir(here)
+            environment = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
+            environment.update(plain, FDR_DIR=here, **settings)
+            subprocess.run([program, *arguments], check=True, env=environment, timeout=100)
+            [name] = [n for n in os.listdir(here) if n.endswith(".fdr")]
+            count, given_back = compare(fdr, os.path.join(here, name), what)
+            if count < 200 or ("FDR_STRATEGY" in settings or "reduced" in what) != (given_back > 0):
+                sys.exit(f"{what}: {count} events, {given_back} given back: not what this run is for")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
