@@ -51,7 +51,7 @@ static uint32_t stack_pop(struct fdri_arena *a)
         if (!LO(head)) return 0;
         uint32_t off = bin_off(a, LO(head) - 1);
         uint32_t next = fdr_load_relaxed(&fdri_bin(a, off)->next); /* garbage if somebody popped it: then the CAS fails */
-        if (fdr_cas_acq_rel_u64(&s->free_stack, &head, HALF(HI(head) + 1, next))) {
+        if (fdr_cas_acq_rel_u64(&s->free_stack, &head, HALF(HI(head) + 1, next))) { /* A:pop */
             fdr_sub_relaxed(&s->free_bins, 1u);
             return off;
         }

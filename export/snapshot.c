@@ -74,12 +74,12 @@ static bool same_frame(const struct fdr_level *a, const struct fdr_level *b)
 static int copy_stack(int fd, const struct fdr_location *l, uint64_t *cut)
 {
     uint32_t believed = 0;
-    *cut = fdr_load_acquire(&l->last_tick);
+    *cut = fdr_load_acquire(&l->last_tick); /* A:frame - the tick is read before the depth */
     uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame - pairs with R:frame */
     if (depth > l->level_blocks * FDR_LEVELS_PER_BLOCK || depth > STACK_MAX) depth = 0;
     for (uint32_t d = 1; d <= depth; d++) memcpy(&frames[d - 1], level_of(l, d), sizeof frames[0]);
-    fdr_fence_acquire();
-    uint32_t again = fdr_load_acquire(&l->depth);
+    fdr_fence_acquire(); /* A:frame - the first reading is over before the second begins */
+    uint32_t again = fdr_load_acquire(&l->depth); /* A:frame */
     while (believed < depth && believed < again && same_frame(&frames[believed], level_of(l, believed + 1))) believed++;
     for (uint32_t d = 1; d <= believed; d++) {
         int e = put(fd, &frames[d - 1], sizeof frames[0], (uint64_t)((uint8_t *)level_of(l, d) - fdri_view.base));
@@ -100,7 +100,7 @@ static bool copy_bin(const uint8_t *from, uint8_t *to, uint32_t bytes, uint64_t 
     uint32_t used = FDR_BIN_HEADER + (FDR_COMMIT_BITS(commit) + 7) / 8;
     if (used > bytes) used = bytes;
     memcpy(to, from, used);
-    fdr_fence_acquire();
+    fdr_fence_acquire(); /* G:check */
     if (fdr_load_relaxed(&b->generation) != generation) {   /* G:check - the copy was read before this */
         memset(to, 0, used);
         ++*dropped;

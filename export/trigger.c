@@ -105,9 +105,9 @@ static void *dump_loop(void *unused)
     (void)unused;
     for (;;) {
         while (sem_wait(&asked) && errno == EINTR) {}
-        if (fdr_load_acquire(&stopping)) return NULL;
+        if (fdr_load_acquire(&stopping)) return NULL; /* A:stop */
         while (sem_trywait(&asked) == 0) {} /* requests that came together are one */
-        if (fdr_load_acquire(&stopping)) return NULL;
+        if (fdr_load_acquire(&stopping)) return NULL; /* A:stop */
         uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
         if (last && now - last < fdri_view.holdoff_ns) continue;
         last = now;
@@ -168,7 +168,7 @@ void fdri_export_stop(void)
 {
     uninstall();
     if (have_dumper) {
-        fdr_store_release(&stopping, true);
+        fdr_store_release(&stopping, true); /* R:stop */
         sem_post(&asked);
         pthread_join(dumper, NULL);
         have_dumper = false;

@@ -144,14 +144,20 @@ static bool encode_far(struct fdr_part *p, struct fdr_table *table, uint8_t *pay
     uint32_t ng = lg - (lg != 0), nd = ld - 1;
     uint64_t low = (gap & fdr_mask(ng)) | (duration & fdr_mask(nd)) << ng;
     fdr_put(p, payload, head | low << bits, bits + ng + nd);
+    p->hash = fdr_hash_record(p->hash, entry & FDR_ENTRY_EMPTY, gap, duration);
     table->slot[p->context] = (one ? slot & 0xffffffff00000000u : slot << 32) | entry;
     advance(p, entry);
     return true;
 }
 
-void fdr_encode_call_slow(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                          uint64_t duration, const struct fdr_tie *tie)
+void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
+                     uint64_t duration, const struct fdr_tie *tie)
 {
+    struct fdr_foreseen f;
+    if (fdr_foresee_call(p, table, id, gap, duration, &f)) {
+        fdr_put_foreseen(p, table, payload, &f);
+        return;
+    }
     struct writer w = {p, payload, 0, 0};
     uint32_t lg = fdr_bitlen(gap), ld = fdr_bitlen(duration), entry = fdr_entry(id, lg, ld);
     if (duration && encode_far(p, table, payload, entry, gap, duration)) return;
@@ -164,7 +170,11 @@ void fdr_encode_call_slow(struct fdr_part *p, struct fdr_table *table, uint8_t *
     }
     add_low(&w, gap, lg);
     add_low(&w, duration, ld);
-    if (duration == 0 && p->depth > 1) add_parent(&w, tie);
+    p->hash = fdr_hash_record(p->hash, id, gap, duration);
+    if (duration == 0 && p->depth > 1) {
+        add_parent(&w, tie);
+        p->hash = fdr_hash_parent(p->hash, tie);
+    }
     flush(&w);
     advance(p, entry);
 }
@@ -200,11 +210,13 @@ void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t
         add_gamma(&w, tie->sibling + 1);
         add_gamma(&w, tie->point + 1);
     }
+    p->hash = fdr_hash_tie(fdr_hash_record(p->hash, id, gap, 0), tie);
     if (store_count) add(&w, count, 5);
     uint64_t *newest = table->value[id % FDR_VALUE_SLOTS];
     for (uint32_t i = 0; i < count; i++) {
         add_value(&w, fields[i], newest[i]);
         newest[i] = fields[i];
+        p->hash = fdr_hash_step(p->hash, fields[i]);
     }
     flush(&w);
     advance(p, entry);
@@ -226,8 +238,6 @@ bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint
     d->len_gap = d->len_duration = INITIAL_LEN;
     d->last = h->base_tick;
     d->hash = FDR_HASH_SEED;
-    d->pending = 0;
-    d->pending_bits = 0;
     d->zero_tick = h->base_tick;
     d->zero_count = h->base_ordinal;
     d->bad = false;
@@ -247,13 +257,6 @@ static inline uint64_t peek(const struct fdr_decoder *d)
     return w >> (d->bit & 7);
 }
 
-static inline void mix(struct fdr_decoder *d)
-{
-    d->hash = (d->hash ^ d->pending) * FDR_HASH_MUL;
-    d->pending = 0;
-    d->pending_bits = 0;
-}
-
 /* n <= 56. Past the end it reads zeros and marks the bin bad. */
 static inline uint64_t get(struct fdr_decoder *d, uint32_t n)
 {
@@ -263,9 +266,6 @@ static inline uint64_t get(struct fdr_decoder *d, uint32_t n)
     }
     uint64_t v = peek(d) & ((1ull << n) - 1);
     d->bit += n;
-    if (d->pending_bits + n > FDR_CHUNK_MAX) mix(d);
-    d->pending |= v << d->pending_bits;
-    d->pending_bits += n;
     return v;
 }
 
@@ -339,7 +339,6 @@ static uint32_t get_candidate(struct fdr_decoder *d)
 
 static void step(struct fdr_decoder *d, uint32_t id, uint32_t lg, uint32_t ld)
 {
-    if (d->pending_bits) mix(d);
     d->len_gap = lg;
     d->len_duration = ld;
     d->ctx1 = fdr_context(id, d->ctx2, d->contexts);
@@ -361,7 +360,9 @@ static void finish_zero(struct fdr_decoder *d, struct fdr_record *r)
     }
     r->ordinal = d->zero_count++;
     r->tie = (struct fdr_tie){0};
-    if (d->depth > 1) get_parent(d, &r->tie);
+    if (d->depth <= 1) return;
+    get_parent(d, &r->tie);
+    d->hash = fdr_hash_parent(d->hash, &r->tie);
 }
 
 static int finish_call(struct fdr_decoder *d, struct fdr_record *r, uint32_t id, uint64_t gap, uint64_t duration)
@@ -370,6 +371,7 @@ static int finish_call(struct fdr_decoder *d, struct fdr_record *r, uint32_t id,
     if (__builtin_add_overflow(d->last, gap, &r->enter) || __builtin_add_overflow(r->enter, duration, &r->leave))
         d->bad = true;
     d->last = r->leave;
+    d->hash = fdr_hash_record(d->hash, id, gap, duration);
     if (duration == 0) finish_zero(d, r);
     return d->bad ? -1 : 1;
 }
@@ -420,7 +422,8 @@ static int next_point(struct fdr_decoder *d, struct fdr_record *r)
         lg = get_length(d, d->len_gap);
         d->table.t.slot[d->ctx1] |= fdr_entry(id, lg, 0);
     }
-    if (__builtin_add_overflow(d->last, get_low(d, lg), &r->enter)) d->bad = true;
+    uint64_t gap = get_low(d, lg);
+    if (__builtin_add_overflow(d->last, gap, &r->enter)) d->bad = true;
     r->leave = d->last = r->enter;
     r->id = id;
     r->ordinal = 0;
@@ -431,6 +434,7 @@ static int next_point(struct fdr_decoder *d, struct fdr_record *r)
         r->tie.sibling = get_gamma(d) - 1;
         r->tie.point = get_gamma(d) - 1;
     }
+    d->hash = fdr_hash_tie(fdr_hash_record(d->hash, id, gap, 0), &r->tie);
     uint32_t count = fdr_point_fields(d->class_, id);
     if (count == UINT32_MAX) count = (uint32_t)get(d, 5);
     if (count > FDR_FIELDS_MAX) return -1;
@@ -444,6 +448,7 @@ static int next_point(struct fdr_decoder *d, struct fdr_record *r)
             newest[i] += fdr_unzigzag(get_low(d, len));
         }
         d->fields[i] = newest[i];
+        d->hash = fdr_hash_step(d->hash, newest[i]);
     }
     d->field_count = count;
     step(d, id, lg, 0);

@@ -12,11 +12,11 @@
  * Ideas: delta time, leading zeros dropped, ids and lengths in the token: Wagner 2015, 3.3; predicting the next
  * region from those before it: the FCM predictor of ParLoT (Taheri et al. 2018, 3.2), here reset per bin.
  *
- * Running check: the fields of a record are gathered low bit first and mixed in whenever the next one would not fit into
- * 56 bits, and at the record's end. Nearly always that is one step a record.
+ * Running check: over what the records mean (ids, gaps, durations, ties, values), not over their bits. So it is worked
+ * out beside the encoding instead of after it, and bits that decode to the same events are the same evidence.
  *
  * Invariant after every commit: bits, records and the 24-bit running check in fdr_bin.commit describe a prefix of
- * complete records. Hash and chunk limits must match between the encoder and the decoder below. */
+ * complete records.  */
 #ifndef FDR_FORMAT_RECORD_H
 #define FDR_FORMAT_RECORD_H
 
@@ -81,7 +81,23 @@ struct fdr_tie {
 /* Restarts the encoder of partition p on a new, empty bin. */
 void fdr_encode_begin(struct fdr_part *p, struct fdr_table *table, uint32_t bin_bytes, uint32_t record_bits_max);
 
-/* `bits` <= FDR_CHUNK_MAX; they are one step of the running check. */
+/* One step of the running check. */
+static inline uint64_t fdr_hash_step(uint64_t hash, uint64_t v) { return (hash ^ v) * FDR_HASH_MUL; }
+static inline uint64_t fdr_hash_record(uint64_t hash, uint32_t id, uint64_t gap, uint64_t duration)
+{
+    return fdr_hash_step(hash, (gap << 32 | gap >> 32) ^ duration ^ (uint64_t)id << 44);
+}
+static inline uint64_t fdr_hash_parent(uint64_t hash, const struct fdr_tie *tie)
+{
+    return fdr_hash_step(hash, tie->in_tick | (uint64_t)tie->parent << 1);
+}
+static inline uint64_t fdr_hash_tie(uint64_t hash, const struct fdr_tie *tie)
+{
+    hash = fdr_hash_parent(hash, tie);
+    return fdr_hash_step(hash, tie->tied | (uint64_t)tie->sibling << 1 | (uint64_t)tie->point << 33);
+}
+
+/* Appends `bits` <= FDR_CHUNK_MAX bits. */
 static inline void fdr_put(struct fdr_part *p, uint8_t *payload, uint64_t value, uint32_t bits)
 {
     uint32_t bit = (uint32_t)p->bit, end = bit + bits;
@@ -89,7 +105,6 @@ static inline void fdr_put(struct fdr_part *p, uint8_t *payload, uint64_t value,
     memcpy(payload + (bit >> 3), &word, 8);
     p->acc = word >> ((end & ~7u) - (bit & ~7u));
     p->bit = end;
-    p->hash = (p->hash ^ value) * FDR_HASH_MUL;
 }
 
 /* What the newest put wrote becomes part of the bin. The caller stores the result in fdr_bin.commit (release). */
@@ -98,19 +113,21 @@ static inline uint64_t fdr_commit_word(struct fdr_part *p)
     return FDR_COMMIT(p->bit, ++p->records, fdr_check24(p->hash));
 }
 
-void fdr_encode_call_slow(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                          uint64_t duration, const struct fdr_tie *tie);
-
 /* The head of a record: bits << 12 | value, by (second candidate, duration length, gap length), lengths as predicted - 1,
  * equal, + 1. Index: second << 4 | duration << 2 | gap. Made of the codes in docs/FORMAT.md; a test rebuilds it. */
 extern const uint16_t fdr_head_code[32];
 
-/* Appends one call. Precondition: p->bit <= p->limit, id <= FDR_ID_MAX, gap and duration < 2^63; tie may be NULL unless
- * duration == 0 at depth > 1. The slow way is for what seldom happens: a region that is no candidate, a length far from
- * the predicted one, a record over 56 bits, a zero length. Both ways write the same bits. */
-static inline __attribute__((always_inline)) void fdr_encode_call(struct fdr_part *p, struct fdr_table *table,
-                                                                  uint8_t *payload, uint32_t id, uint64_t gap,
-                                                                  uint64_t duration, const struct fdr_tie *tie)
+/* One call as foreseen: worked out before anything is written, so that the caller can still take the slow way. */
+struct fdr_foreseen {
+    uint64_t value, slot, hash;
+    uint32_t bits, entry, context;
+};
+
+/* False: a region that is no candidate, a length far from the predicted one, a record over 56 bits, a zero length.
+ * gap and duration < 2^63, id <= FDR_ID_MAX. */
+static inline __attribute__((always_inline)) bool fdr_foresee_call(const struct fdr_part *p, const struct fdr_table *table,
+                                                                   uint32_t id, uint64_t gap, uint64_t duration,
+                                                                   struct fdr_foreseen *f)
 {
     uint32_t context = p->context;
     uint64_t slot = table->slot[context];
@@ -119,20 +136,34 @@ static inline __attribute__((always_inline)) void fdr_encode_call(struct fdr_par
     uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32);
     uint32_t one = ((first ^ id) & FDR_ENTRY_EMPTY) == 0, seen = one ? first : second;
     uint32_t g = lg + 1 - (seen >> 20 & 63), d = ld + 1 - (seen >> 26);
-    if (__builtin_expect(((seen ^ id) & FDR_ENTRY_EMPTY) == 0 && (g | d) < 4 && ng + nd < FDR_CHUNK_MAX - 9 && duration, 1)) {
-        uint32_t code = fdr_head_code[(one ^ 1) << 4 | d << 2 | g];
-        if (__builtin_expect(code != 0, 1)) {
-            uint32_t head_bits = code >> 12;
-            uint64_t low = (gap & ~(~0ull << ng)) | (duration & ~(~0ull << nd)) << ng;
-            fdr_put(p, payload, (code & 0xfffu) | low << head_bits, head_bits + ng + nd);
-            table->slot[context] = (one ? slot & 0xffffffff00000000u : slot << 32) | entry;
-            p->context = fdr_context(id, p->newest & FDR_ENTRY_EMPTY, p->context_mask + 1);
-            p->newest = entry;
-            return;
-        }
-    }
-    fdr_encode_call_slow(p, table, payload, id, gap, duration, tie);
+    if (((seen ^ id) & FDR_ENTRY_EMPTY) != 0 || (g | d) > 3 || ng + nd >= FDR_CHUNK_MAX - 9 || !duration) return false;
+    uint32_t code = fdr_head_code[(one ^ 1) << 4 | d << 2 | g];
+    if (!code) return false;
+    uint32_t head_bits = code >> 12;
+    uint64_t low = (gap & ~(~0ull << ng)) | (duration & ~(~0ull << nd)) << ng;
+    f->value = (code & 0xfffu) | low << head_bits;
+    f->bits = head_bits + ng + nd;
+    f->entry = entry;
+    f->slot = (one ? slot & 0xffffffff00000000u : slot << 32) | entry;
+    f->context = context;
+    f->hash = fdr_hash_record(p->hash, id, gap, duration);
+    return true;
 }
+
+static inline __attribute__((always_inline)) void fdr_put_foreseen(struct fdr_part *p, struct fdr_table *table,
+                                                                   uint8_t *payload, const struct fdr_foreseen *f)
+{
+    fdr_put(p, payload, f->value, f->bits);
+    p->hash = f->hash;
+    table->slot[f->context] = f->slot;
+    p->context = fdr_context(f->entry & FDR_ENTRY_EMPTY, p->newest & FDR_ENTRY_EMPTY, p->context_mask + 1);
+    p->newest = f->entry;
+}
+
+/* Appends one call. Precondition: p->bit <= p->limit, id <= FDR_ID_MAX, gap and duration < 2^63; tie may be NULL unless
+ * duration == 0 at depth > 1. */
+void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
+                     uint64_t duration, const struct fdr_tie *tie);
 
 /* Appends one event without duration. fields[count], count <= FDR_FIELDS_MAX. `count` is stored only when
  * store_count is set (user events). */
@@ -168,8 +199,6 @@ struct fdr_decoder {
     /* running */
     uint32_t bit, done, ctx1, ctx2, len_gap, len_duration;
     uint64_t last, hash;
-    uint64_t pending;             /* bits read since the last step of the check */
-    uint32_t pending_bits;
     uint64_t zero_tick;
     uint32_t zero_count;
     bool bad;

@@ -28,24 +28,71 @@ bool fdri_reader_bin_begin(const struct fdr_file *f, const struct fdri_reader_bi
            d->records == 0;
 }
 
-static bool decodes(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_bin *b)
+/* Counts those of the `n` records that are below the mark. */
+static uint64_t below(const struct fdr_record *r, uint32_t n, uint64_t mark)
+{
+    uint64_t count = 0;
+    if (n == 0 || r[0].leave >= mark) return 0; /* they rise */
+    while (count < n && r[count].leave < mark) count++;
+    return count;
+}
+
+static bool all_calls(struct fdr_decoder *d, uint64_t mark, uint64_t *gone, uint64_t *newest, bool slowly)
+{
+    struct fdr_record r[FDRI_READER_CHUNK];
+    int n;
+    *gone = *newest = 0;
+    while ((n = fdri_reader_decode_calls(d, r, FDRI_READER_CHUNK, slowly)) > 0) {
+        *gone += below(r, (uint32_t)n, mark);
+        *newest = r[n - 1].leave;
+    }
+    return n == 0;
+}
+
+static bool all_points(struct fdr_decoder *d, uint64_t mark, uint64_t *gone, uint64_t *newest)
+{
+    struct fdr_record r = {0};
+    int result;
+    while ((result = fdr_decode_next(d, &r)) > 0) {
+        *gone += r.leave < mark;
+        *newest = r.leave;
+    }
+    return result == 0;
+}
+
+static enum fdri_reader_bin_state read_calls(const struct fdr_file *f, const struct fdri_reader_bin *b, uint64_t mark,
+                                             uint64_t *gone, uint64_t *newest)
 {
     struct fdr_decoder d;
-    struct fdr_record r = {0};
-    if (!fdri_reader_bin_begin(f, b, &d)) return false;
-    if (d.records == 0) return true;
-    int result;
-    while ((result = fdr_decode_next(&d, &r)) > 0)
-        continue;
-    return result == 0 && r.leave <= l->clock.stored_max;
+    if (!fdri_reader_bin_begin(f, b, &d)) return FDRI_READER_BIN_BAD;
+    if (d.records == 0 || all_calls(&d, mark, gone, newest, false)) return FDRI_READER_BIN_GOOD;
+    fdri_reader_bin_begin(f, b, &d);
+    return all_calls(&d, mark, gone, newest, true) ? FDRI_READER_BIN_SLOW : FDRI_READER_BIN_BAD;
+}
+
+static enum fdri_reader_bin_state read_points(const struct fdr_file *f, const struct fdri_reader_bin *b, uint64_t mark,
+                                              uint64_t *gone, uint64_t *newest)
+{
+    struct fdr_decoder d;
+    if (!fdri_reader_bin_begin(f, b, &d)) return FDRI_READER_BIN_BAD;
+    return d.records == 0 || all_points(&d, mark, gone, newest) ? FDRI_READER_BIN_GOOD : FDRI_READER_BIN_BAD;
+}
+
+bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b,
+                          uint64_t mark, uint64_t *gone, uint64_t *newest)
+{
+    const struct fdr_bin *h = (const void *)(f->bytes + b->off);
+    *gone = *newest = 0;
+    uint8_t state = (uint8_t)(h->class_ == FDR_CLASS_REGION ? read_calls : read_points)(f, b, mark, gone, newest);
+    if (*newest > l->clock.stored_max) state = FDRI_READER_BIN_BAD;
+    __atomic_store_n(&b->state, state, __ATOMIC_RELAXED);
+    return state != FDRI_READER_BIN_BAD;
 }
 
 bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b)
 {
+    uint64_t gone, newest;
     uint8_t state = __atomic_load_n(&b->state, __ATOMIC_RELAXED);
-    if (state == FDRI_READER_BIN_UNKNOWN) {
-        state = decodes(f, l, b) ? FDRI_READER_BIN_GOOD : FDRI_READER_BIN_BAD;
-        __atomic_store_n(&b->state, state, __ATOMIC_RELAXED);
-    }
-    return state == FDRI_READER_BIN_GOOD;
+    if (state == FDRI_READER_BIN_UNKNOWN) return fdri_reader_bin_read(f, l, b, 0, &gone, &newest);
+    return state != FDRI_READER_BIN_BAD;
 }

@@ -3,6 +3,10 @@
  * its records is shown, so a bin that turns out bad shows nothing. */
 #include "reader/reader.h"
 
+#include <stdlib.h>
+
+#define WHOLE_MOST 16384u /* records */
+
 void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, struct fdri_reader_location *l,
                              struct fdri_reader_part *p, uint64_t min_leave, uint32_t chunk)
 {
@@ -15,8 +19,17 @@ void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, s
     c->gap_to = 0;
     c->newest = 0;
     c->next_bin = 0;
-    c->decoding = c->gapped = false;
+    c->decoding = c->gapped = c->slowly = false;
     c->chunk = chunk;
+    c->may_keep_whole = false;
+    c->whole = NULL;
+    c->whole_room = 0;
+}
+
+void fdri_reader_cursor_done(struct fdri_reader_cursor *c)
+{
+    free(c->whole);
+    c->whole = NULL;
 }
 
 /* Between the newest record seen and `to` something is missing. */
@@ -25,6 +38,33 @@ static void note_gap(struct fdri_reader_cursor *c, uint64_t to)
     if (!c->gapped || c->gap_to < c->newest) c->gap_from = c->newest;
     c->gap_to = to;
     c->gapped = true;
+}
+
+/* Drops what is not to be shown; false when nothing is left. */
+static bool skip_old(struct fdri_reader_cursor *c)
+{
+    while (c->at < c->end && c->at->leave < c->min_leave) c->at++;
+    return c->at < c->end;
+}
+
+/* All calls of a bin nobody has decoded yet into c->whole. false: that was not possible, and nothing is known of it. */
+static bool keep_whole(struct fdri_reader_cursor *c, struct fdri_reader_bin *b)
+{
+    if (!c->may_keep_whole || b->records > WHOLE_MOST || __atomic_load_n(&b->state, __ATOMIC_RELAXED)) return false;
+    if (b->records > c->whole_room) {
+        struct fdr_record *wider = realloc(c->whole, b->records * sizeof *wider);
+        if (!wider) return false;
+        c->whole = wider;
+        c->whole_room = b->records;
+    }
+    if (!fdri_reader_bin_begin(c->file, b, &c->decoder) || c->decoder.records > c->whole_room) return false;
+    int n = fdri_reader_decode_calls(&c->decoder, c->whole, c->whole_room, false);
+    if (n <= 0 || fdr_decode_next(&c->decoder, c->record) != 0 || c->whole[n - 1].leave > c->location->clock.stored_max)
+        return false;
+    __atomic_store_n(&b->state, FDRI_READER_BIN_GOOD, __ATOMIC_RELAXED);
+    c->at = c->whole;
+    c->end = c->whole + n;
+    return true;
 }
 
 /* Begins to decode the next bin that has something to show. */
@@ -36,34 +76,41 @@ static bool next_bin(struct fdri_reader_cursor *c)
         bool last = c->next_bin == p->bin_count;
         if (b->gap) note_gap(c, b->base_tick);
         if (!last && !b[1].gap && b[1].base_tick < c->min_leave) continue;
+        bool whole = keep_whole(c, b);
         if (!fdri_reader_bin_good(c->file, c->location, b)) {
             if (c->newest < b->base_tick) c->newest = b->base_tick;
             note_gap(c, last ? UINT64_MAX : b[1].base_tick);
             continue;
         }
-        if (fdri_reader_bin_begin(c->file, b, &c->decoder) && c->decoder.records) return true;
+        c->slowly = __atomic_load_n(&b->state, __ATOMIC_RELAXED) == FDRI_READER_BIN_SLOW;
+        if (whole ? skip_old(c) : fdri_reader_bin_begin(c->file, b, &c->decoder) && c->decoder.records) {
+            c->decoding = !whole;
+            return true;
+        }
     }
     if (p->tail_gap) note_gap(c, UINT64_MAX);
     return false;
 }
 
+/* Decodes up to a chunk. */
+static void decode(struct fdri_reader_cursor *c)
+{
+    int n = c->part->class_ == FDR_CLASS_REGION ? fdri_reader_decode_calls(&c->decoder, c->record, c->chunk, c->slowly)
+                                                : fdr_decode_next(&c->decoder, c->record);
+    if (n < (int)c->chunk) c->decoding = false;
+    c->at = c->record;
+    c->end = c->record + (n > 0 ? n : 0);
+}
+
 bool fdri_reader_cursor_fill(struct fdri_reader_cursor *c)
 {
-    uint32_t n = 0;
-    while (n == 0) {
-        if (!c->decoding && !next_bin(c)) break;
-        c->decoding = true;
-        while (n < c->chunk) {
-            struct fdr_record *r = &c->record[n];
-            if (fdr_decode_next(&c->decoder, r) <= 0) {
-                c->decoding = false;
-                break;
-            }
-            if (__builtin_expect(r->leave >= c->min_leave, 1)) n++;
+    do {
+        if (!c->decoding && !next_bin(c)) {
+            c->at = c->end;
+            return false;
         }
-    }
-    c->at = c->record;
-    c->end = c->record + n;
-    if (n) c->newest = c->record[n - 1].leave;
-    return n != 0;
+        if (c->decoding) decode(c);
+    } while (!skip_old(c));
+    c->newest = c->end[-1].leave;
+    return true;
 }

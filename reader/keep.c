@@ -44,16 +44,12 @@ static bool oldest(struct fdr_file *f, struct fdri_reader_location *l, struct fd
 }
 
 /* The newest kept record's leave: in the newest good bin that has any record. */
-static bool newest(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, struct fdr_decoder *d)
+static bool newest(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p)
 {
-    for (uint32_t i = p->bin_count; i-- > 0;) {
-        struct fdr_record r = {0};
-        if (!fdri_reader_bin_good(f, l, &p->bin[i]) || !fdri_reader_bin_begin(f, &p->bin[i], d) || !d->records) continue;
-        while (fdr_decode_next(d, &r) > 0)
-            continue;
-        p->last_tick = r.leave;
-        return r.leave >= p->min_leave;
-    }
+    uint64_t gone;
+    for (uint32_t i = p->bin_count; i-- > 0;)
+        if (fdri_reader_bin_read(f, l, &p->bin[i], 0, &gone, &p->last_tick) && p->bin[i].records)
+            return p->last_tick >= p->min_leave;
     return false;
 }
 
@@ -95,7 +91,7 @@ void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
     uint64_t from = UINT64_MAX, to = 0;
     for (size_t i = 0; i < l->part_count; i++) {
         struct fdri_reader_part *p = &l->part[i];
-        p->any = newest(f, l, p, &c->decoder) && oldest(f, l, p, c);
+        p->any = newest(f, l, p) && oldest(f, l, p, c);
         if (!p->any) continue;
         if (p->first_tick < from) from = p->first_tick;
         if (p->last_tick > to) to = p->last_tick;

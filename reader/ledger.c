@@ -34,31 +34,17 @@ static bool accounts(const struct fdr_file *f, const struct fdri_reader_location
     return true;
 }
 
-/* Decodes a bin; *kept of its records count, *gone do not any more. */
-static bool count_bin(const struct fdr_file *f, const struct fdri_reader_part *p, const struct fdri_reader_bin *b,
-                      uint64_t stored_max, uint64_t *kept, uint64_t *gone)
-{
-    struct fdr_decoder d;
-    struct fdr_record r = {0};
-    uint64_t below = 0;
-    int result;
-    if (!fdri_reader_bin_begin(f, b, &d)) return false;
-    while ((result = fdr_decode_next(&d, &r)) > 0) below += r.leave < p->min_leave;
-    if (result < 0 || r.leave > stored_max) return false;
-    *kept += d.records - below;
-    *gone += below;
-    return true;
-}
-
 static void count_part(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
                        struct fdr_ledger_row *r)
 {
     r->reduced += p->given_back;
     for (uint32_t i = 0; i < p->bin_count; i++) {
         struct fdri_reader_bin *b = &p->bin[i];
+        uint64_t gone, newest;
         if (__atomic_load_n(&b->state, __ATOMIC_RELAXED) == FDRI_READER_BIN_BAD) continue;
-        bool good = count_bin(f, p, b, l->clock.stored_max, &r->kept, &r->reduced);
-        __atomic_store_n(&b->state, good ? FDRI_READER_BIN_GOOD : FDRI_READER_BIN_BAD, __ATOMIC_RELAXED);
+        if (!fdri_reader_bin_read(f, l, b, p->min_leave, &gone, &newest)) continue;
+        r->kept += b->records - gone;
+        r->reduced += gone;
     }
 }
 

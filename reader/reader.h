@@ -62,7 +62,11 @@ void fdri_reader_clock_ns(struct fdri_reader_clock *c, uint32_t shift);
 bool fdri_reader_clock_init(struct fdri_reader_clock *c, const struct fdr_superblock *sb);
 
 /* ---- bins and partitions ---- */
-enum fdri_reader_bin_state { FDRI_READER_BIN_UNKNOWN = 0, FDRI_READER_BIN_GOOD, FDRI_READER_BIN_BAD };
+enum fdri_reader_bin_state {
+    FDRI_READER_BIN_UNKNOWN = 0, FDRI_READER_BIN_GOOD,
+    FDRI_READER_BIN_SLOW,     /* good, but the fast way does not read it */
+    FDRI_READER_BIN_BAD
+};
 struct fdri_reader_bin {
     uint64_t base_tick, first_index;
     uint32_t off, seq, records;
@@ -210,7 +214,10 @@ const struct fdri_reader_meta *fdri_reader_meta_scan(struct fdr_file *f, uint32_
 bool fdri_reader_bin_header(const struct fdr_file *f, uint64_t off, struct fdr_bin *h);
 /* Prepares `d` for a bin; false: its commit word promises more than there is. */
 bool fdri_reader_bin_begin(const struct fdr_file *f, const struct fdri_reader_bin *b, struct fdr_decoder *d);
-/* Decodes it, once: true when all of it is right. */
+/* Decodes it: true when all of it is right. *gone: how many leaves are below `mark`; *newest: the last leave. */
+bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b,
+                          uint64_t mark, uint64_t *gone, uint64_t *newest);
+/* The same, once. */
 bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b);
 void fdri_reader_scan(struct fdr_file *f);
 uint32_t fdri_reader_scan_bin_bytes(const struct fdr_file *f);
@@ -246,8 +253,9 @@ void fdri_reader_definitions(struct fdr_file *f);
 uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room);
 
 /* ---- decode.c ---- */
-/* The next call records of a bin, at most `most`: how many, fewer only at the end; -1: the bin is bad. */
-int fdri_reader_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t most);
+/* The next call records of a bin, at most `most`: how many, fewer only at the end; -1: the bin is bad, if that was
+ * found slowly. */
+int fdri_reader_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t most, bool slowly);
 
 /* ---- cursor.c ---- */
 #define FDRI_READER_CHUNK 64u
@@ -260,8 +268,13 @@ struct fdri_reader_cursor {
     uint64_t gap_from, gap_to;  /* the newest stretch of ticks where something is missing; empty when from > to */
     uint64_t newest;            /* leave of the newest record seen */
     uint32_t next_bin;
-    bool decoding, gapped;
+    bool decoding, gapped, slowly;
     uint32_t chunk;
+    /* A bin nobody has decoded yet is decoded as a whole, once, where memory is no question; else it is decoded to its
+     * end first and then again, a chunk at a time. */
+    bool may_keep_whole;
+    struct fdr_record *whole;
+    uint32_t whole_room;
     struct fdr_decoder decoder;
     struct fdr_record record[FDRI_READER_CHUNK];
 };
@@ -269,6 +282,7 @@ struct fdri_reader_cursor {
 void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, struct fdri_reader_location *l,
                              struct fdri_reader_part *p, uint64_t min_leave, uint32_t chunk);
 bool fdri_reader_cursor_fill(struct fdri_reader_cursor *c);
+void fdri_reader_cursor_done(struct fdri_reader_cursor *c);
 
 /* ---- points.c ---- */
 #define FDRI_READER_PENDING 16u
@@ -321,7 +335,9 @@ struct fdri_reader_stream {
     uint64_t stop;              /* calls that enter later are not wanted */
     struct fdri_reader_depth *level;
     struct fdri_reader_call *stack;
-    struct fdri_reader_cursor *memory;
+    struct fdri_reader_cursor *memory, **used;
+    size_t used_count;
+    bool may_keep_whole;
     uint64_t *tree;             /* careful: least key over depths */
     uint32_t tree_size;
     struct fdri_reader_points points;
@@ -336,8 +352,6 @@ bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event
 void fdri_reader_stream_close(struct fdri_reader_stream *s);
 /* The next record of depth d becomes its head. */
 void fdri_reader_stream_advance(struct fdri_reader_stream *s, uint32_t d);
-bool fdri_reader_is_child(const struct fdri_reader_stream *s, const struct fdri_reader_call *top,
-                          const struct fdr_record *r);
 /* What comes next where anything may be missing; *d: the depth it happens at. */
 enum fdri_reader_step fdri_reader_careful_step(struct fdri_reader_stream *s, uint32_t *d);
 bool fdri_reader_careful_start(struct fdri_reader_stream *s);

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With more partitions than this open at once, whole decoded bins would take too much memory. */
+#define WHOLE_CURSORS 128u
+
 static const struct fdr_record no_more = {.enter = UINT64_MAX, .leave = UINT64_MAX};
 
 /* ---- heads ---- */
@@ -66,15 +69,15 @@ void fdri_reader_stream_advance(struct fdri_reader_stream *s, uint32_t d) { adva
 /* ---- who is whose child ---- */
 
 /* Is the zero-length call, or point, with this tie at `tick` directly inside `top`? */
-static bool tie_fits(const struct fdri_reader_call *top, const struct fdr_tie *tie, uint64_t tick)
+static inline bool tie_fits(const struct fdri_reader_call *top, const struct fdr_tie *tie, uint64_t tick)
 {
     if (top->made_up || top->leave < tick) return false;
     if (!tie->in_tick) return top->enter < tick;
     return top->enter == tick && top->ordinal_known && top->ordinal == tie->parent;
 }
 
-bool fdri_reader_is_child(const struct fdri_reader_stream *s, const struct fdri_reader_call *top,
-                          const struct fdr_record *r)
+static inline bool is_child(const struct fdri_reader_stream *s, const struct fdri_reader_call *top,
+                            const struct fdr_record *r)
 {
     if (r->enter < s->now || r->leave > top->leave) return false;
     return r->enter != r->leave || top == s->stack + s->base || tie_fits(top, &r->tie, r->enter);
@@ -300,7 +303,7 @@ bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event
     while (!s->careful) {
         const struct fdri_reader_call *top = &s->stack[s->depth];
         const struct fdr_record *r = s->level[s->depth + 1].head;
-        bool child = fdri_reader_is_child(s, top, r);
+        bool child = is_child(s, top, r);
         if (__builtin_expect(!child && r->enter < top->leave, 0)) { /* neither inside nor after: something is missing */
             s->careful = fdri_reader_careful_start(s);
             if (!s->careful) return false;
@@ -350,7 +353,9 @@ static bool make_room(struct fdri_reader_stream *s, size_t others)
     s->level = calloc(s->depth_max + 3, sizeof *s->level);
     s->stack = calloc(s->depth_max + 3, sizeof *s->stack);
     s->memory = malloc((depths + others + 1) * sizeof *s->memory);
-    return s->level && s->stack && s->memory;
+    s->used = malloc((depths + others + 1) * sizeof(struct fdri_reader_cursor *));
+    s->may_keep_whole = (depths + others) * s->file->location_count <= WHOLE_CURSORS;
+    return s->level && s->stack && s->memory && s->used;
 }
 
 static void add_cursor(struct fdri_reader_stream *s, struct fdri_reader_part *p, struct fdri_reader_cursor *c,
@@ -359,6 +364,8 @@ static void add_cursor(struct fdri_reader_stream *s, struct fdri_reader_part *p,
     struct fdri_reader_depth *v = &s->level[p->depth];
     fdri_reader_cursor_init(c, s->file, s->location, p, p->min_leave > min_leave ? p->min_leave : min_leave,
                             FDRI_READER_CHUNK);
+    s->used[s->used_count++] = c;
+    c->may_keep_whole = s->may_keep_whole;
     if (fdri_reader_cursor_fill(c)) v->cursor[v->cursors++] = c;
     if (c->gapped) s->careful = true;
 }
@@ -420,6 +427,8 @@ void fdri_reader_stream_close(struct fdri_reader_stream *s)
 {
     if (!s) return;
     fdri_reader_points_close(&s->points);
+    for (size_t i = 0; i < s->used_count; i++) fdri_reader_cursor_done(s->used[i]);
+    free(s->used);
     free(s->level);
     free(s->stack);
     free(s->memory);

@@ -145,6 +145,17 @@ void fdri_address_reset(void)
     retire(t);
 }
 
+/* Once per thread, not once per recording. In a forked child nobody registers and nobody waits for a grace period: the
+ * registry still names the parent's threads, whose memory is used again. */
+void fdri_address_thread(bool comes)
+{
+    static __thread bool registered;
+    if (forked || registered == comes) return;
+    if (comes) urcu_memb_register_thread();
+    else urcu_memb_unregister_thread();
+    registered = comes;
+}
+
 void fdri_address_fork(int phase)
 {
     if (phase == 0) pthread_mutex_lock(&lock);

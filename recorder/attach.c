@@ -9,8 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#define URCU_INLINE_SMALL_FUNCTIONS
-#include <urcu/urcu-memb.h>
 
 #include "recorder/recorder.h"
 
@@ -24,8 +22,10 @@ void fdri_set_soft(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     uint32_t kept = l->level_blocks * FDR_LEVELS_PER_BLOCK;
-    bool slow = t->fresh || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
+    t->kept_levels = kept;
+    bool slow = t->fresh || !t->ticks || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
     t->soft = slow ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
+    t->counted_from = slow ? UINT32_MAX : t->depth_limit;
 }
 
 bool fdri_grow_levels(struct fdri_thread *t)
@@ -96,6 +96,7 @@ static bool build(struct fdri_thread *t, bool lane)
     t->victim = NULL;
     t->mark = NULL;
     t->no_more_levels = false;
+    t->untimed = 0;
     set_clock(t, false);
     t->fresh = true;
     l->flags |= FDR_LOCATION_LIVE | (lane ? (uint32_t)FDR_LOCATION_LANE : 0u);
@@ -122,7 +123,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     } else if (!lane) {
         pthread_once(&once, make_key);
         if (have_key) pthread_setspecific(exit_key, t);
-        urcu_memb_register_thread();
+        fdri_address_thread(true);
     }
     fdr_signal_fence();
     if (ok) t->recording = number;
@@ -147,7 +148,7 @@ void fdri_detach(void *unused)
     }
     t->recording = fdri_lane.recording = 0;
     fdri_rewind_release(t);
-    urcu_memb_unregister_thread();
+    fdri_address_thread(false);
 }
 
 /* An operation that a handler interrupted and then left by longjmp never cleared `busy`. If this frame lies above the
@@ -161,6 +162,8 @@ static bool abandoned(struct fdri_thread *t, uint64_t here)
     for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
         fdri_part_seal(&fdri_rec.arena, fdri_off(t, off));
     t->top = fdri_level(t, l->depth);
+    t->untimed = 0;
+    for (uint32_t d = 1; d <= l->depth; d++) t->untimed += fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED;
     return true;
 }
 

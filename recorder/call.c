@@ -7,12 +7,15 @@
  * Store order, enter: frame, then depth.  A handler or a kill in between shows no region that was never entered.
  * Store order, leave: record, then depth. In between a completed record stands beside its frame; it beats it. */
 #define FDR_NO_INLINE
+#include <string.h>
+
 #include "recorder/recorder.h"
 
 __thread struct fdri_thread fdri_self;
 __thread struct fdri_thread fdri_lane;
 
-#define HERE() ((uint64_t)(uintptr_t)__builtin_frame_address(0))
+/* An address in the caller's frame. */
+#define HERE() __extension__({ char here_; char *p_ = &here_; __asm__ volatile("" : "+r"(p_)); (uint64_t)(uintptr_t)p_; })
 
 /* The hot helpers take what they need as arguments: a thread-local field would be read again after every store. */
 static inline __attribute__((always_inline)) void push(struct fdri_thread *t, struct fdr_location *l, struct fdr_level *v,
@@ -46,8 +49,8 @@ static inline __attribute__((always_inline)) struct fdr_level *parent_of(struct 
 }
 
 /* Totals are exact whatever is stored. `parent` gets the time as spent in a child. */
-static inline __attribute__((always_inline)) void add_totals(struct fdri_thread *t, uint8_t *base, struct fdr_level *v,
-                                                             struct fdr_level *parent, uint64_t duration)
+static void add_totals(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, struct fdr_level *parent,
+                       uint64_t duration)
 {
     struct fdr_row *r = (void *)(base + v->row_off);
     uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
@@ -83,8 +86,8 @@ static struct fdr_tie tie_of(struct fdri_thread *t, uint32_t depth, uint64_t tic
     return tie;
 }
 
-static inline __attribute__((always_inline)) void store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v,
-                                                        uint32_t depth, uint64_t enter, uint64_t leave)
+static void store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v,
+                  uint32_t depth, uint64_t enter, uint64_t leave)
 {
     uint64_t duration = leave - enter;
     uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]);
@@ -98,21 +101,19 @@ static inline __attribute__((always_inline)) void store(struct fdri_thread *t, u
     struct fdr_table *table = (void *)(base + p->table_off);
     uint64_t gap = enter - p->last_tick;
     p->last_tick = leave;
-    if (FDR_LIKELY(duration)) {
-        fdr_encode_call(p, table, (uint8_t *)(bin + 1), v->region, gap, duration, NULL);
-    } else {
-        struct fdr_tie tie = tie_of(t, depth, leave);
-        fdr_encode_call_slow(p, table, (uint8_t *)(bin + 1), v->region, gap, 0, &tie);
+    struct fdr_tie tie = {0};
+    if (!duration) {
+        tie = tie_of(t, depth, leave);
         note_zero(v, leave);
     }
+    fdr_encode_call(p, table, (uint8_t *)(bin + 1), v->region, gap, duration, &tie);
     fdr_signal_fence();
     /* R:commit - publishes the payload; pairs with A:commit in export/: else a torn record reads as complete */
     fdr_store_release(&bin->commit, fdr_commit_word(p));
 }
 
 /* Closes the top call at `tick`: totals, then storage, then the stack. */
-static inline __attribute__((always_inline)) void close_top(struct fdri_thread *t, struct fdr_location *l,
-                                                            struct fdr_level *v, uint32_t depth, uint64_t tick)
+static void close_top(struct fdri_thread *t, struct fdr_location *l, struct fdr_level *v, uint32_t depth, uint64_t tick)
 {
     uint8_t *base = t->base;
     uint64_t duration = tick - v->enter_tick;
@@ -132,6 +133,7 @@ static void push_untimed(struct fdri_thread *t, struct fdr_level *v, struct fdr_
     v->child_ticks = 0;
     v->flags = FDR_LEVEL_UNTIMED;
     v->skipped = 0;
+    t->untimed++;
     row->untimed++;
     fdr_signal_fence();
     fdr_bump_relaxed(&v->presented, 1);
@@ -158,127 +160,226 @@ static FDR_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool li
     fdri_end(t);
 }
 
-/* The address is 0 for regions entered by id. Returns false when the slow path must take over. */
+/* The fast path calls nothing: whatever is rare leaves it before the first store, by a tail call, so that the compiler
+ * need not save a register. The address is 0 for regions entered by id. */
 static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread *t, fdr_region region, uint64_t address)
 {
     struct fdr_location *l = t->loc;
-    uint32_t depth = l->depth;
+    uint32_t depth = l->depth, key = FDRI_KEY(FDR_DEF_REGION, region);
     if (FDR_UNLIKELY(depth >= t->soft || l->busy || region > FDR_ID_MAX)) return false;
+    /* The counter waits for what stands before it in program order: so the look-up comes behind it, and runs while the
+     * clock is read. soft is 0 where the location has another clock. */
+    uint64_t tick = fdr_ticks();
+    uint32_t row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
+    const struct fdr_row *row = (void *)(t->base + row_off);
+    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED) || depth % FDR_LEVELS_PER_BLOCK == 0)) return false;
+    struct fdr_level *v = t->top + 1;
+    if (FDR_UNLIKELY(tick < l->last_tick)) return false;
     fdr_store_relaxed(&l->busy, HERE());
     fdr_signal_fence();
-    struct fdr_row *row = fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region));
-    if (FDR_UNLIKELY(row->flags & FDR_ROW_GATED)) {
-        fdri_enter_tick(t, region, address, true, 0);
-        fdri_end(t);
-        return true;
-    }
-    struct fdr_level *v = FDR_LIKELY(depth % FDR_LEVELS_PER_BLOCK) ? t->top + 1 : fdri_level(t, depth + 1);
     v->address = address;
-    uint64_t tick = fdri_clamp(l, fdri_tick_live(t));
-    push(t, l, v, depth, fdri_off_of(t, row), region, 0, tick);
+    push(t, l, v, depth, row_off, region, 0, tick);
     l->last_tick = tick;
     fdr_signal_fence();
     fdr_store_relaxed(&l->busy, 0);
     return true;
 }
 
-static inline __attribute__((always_inline)) bool leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address)
+/* Everything leave_fast left alone, with the tick it has taken. */
+static FDR_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
-    struct fdr_level *v = t->top;
-    if (FDR_UNLIKELY(v->flags | v->skipped | l->overflow)) return false; /* before the clock: untimed calls need none */
-    uint64_t tick = fdri_tick_live(t);
-    uint32_t depth = l->depth;
-    if (FDR_UNLIKELY(l->busy || depth == 0)) return false;
-    if (FDR_UNLIKELY(address ? v->address != address : v->region != region)) return false;
     fdr_store_relaxed(&l->busy, HERE());
     fdr_signal_fence();
     tick = fdri_clamp(l, tick);
     l->last_tick = tick;
-    close_top(t, l, v, depth, tick);
-    fdr_signal_fence();
-    fdr_store_relaxed(&l->busy, 0);
-    return true;
+    close_top(t, l, t->top, l->depth, tick);
+    fdri_end(t);
 }
 
-/* Calls deeper than FDR_DEPTH: counted, no clock. False when there is more to it. */
-static FDR_NOINLINE bool enter_counted(struct fdri_thread *t, fdr_region region, uint64_t address)
+/* Both at once: they are neighbours. */
+static inline uint64_t flags_and_skipped(const struct fdr_level *v)
 {
+    uint64_t both;
+    memcpy(&both, &v->flags, sizeof both);
+    return both;
+}
+static_assert(offsetof(struct fdr_level, skipped) == offsetof(struct fdr_level, flags) + 4, "read as one word");
+
+enum leave_result { LEFT, NOT_MINE, REST };
+
+static inline __attribute__((always_inline)) enum leave_result leave_fast(struct fdri_thread *t, fdr_region region,
+                                                                          uint64_t address, uint64_t *tick_out)
+{
+    uint64_t tick = *tick_out = fdr_ticks(); /* first: all the loads below run while the clock is read */
     struct fdr_location *l = t->loc;
+    struct fdr_level *v = t->top;
     uint32_t depth = l->depth;
-    bool plain = t->soft == t->depth_limit && depth >= t->soft && depth < l->level_blocks * FDR_LEVELS_PER_BLOCK;
-    if (!plain || l->busy || region > FDR_ID_MAX) return false;
+    if (FDR_UNLIKELY(flags_and_skipped(v) | l->overflow)) return NOT_MINE;
+    if (FDR_UNLIKELY(!t->ticks || (address ? v->address != address : v->region != region))) return NOT_MINE;
+    if (FDR_UNLIKELY(l->busy || depth == 0)) return NOT_MINE;
+    if (FDR_UNLIKELY(tick < l->last_tick || (depth - 1) % FDR_LEVELS_PER_BLOCK == 0)) return REST;
+    uint8_t *base = t->base;
+    uint64_t entered = v->enter_tick, duration = tick - entered;
+    struct fdr_row *r = (void *)(base + v->row_off);
+    uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32), histogram = r->histogram;
+    uint32_t bucket = fdri_bucket(ns) - (uint32_t)(histogram >> 32 & 0xff);
+    if (FDR_UNLIKELY(bucket >= (uint32_t)(histogram >> 40))) return REST;
+    struct fdr_part *p = NULL;
+    struct fdr_bin *bin = NULL;
+    struct fdr_table *table = NULL;
+    struct fdr_foreseen f = {0};
+    uint64_t leave = tick >> t->shift;
+    bool kept = FDR_LIKELY(duration >= t->min_ticks);
+    if (kept) {
+        uint64_t enter = entered >> t->shift, stored = leave - enter;
+        uint32_t off = v->part[0]; /* by branches: the loads behind it need not wait for the duration */
+        if (stored >= t->edge[0]) off = stored < t->edge[1] ? v->part[1] : stored < t->edge[2] ? v->part[2] : v->part[3];
+        p = (void *)(base + off);
+        if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || p->bit > p->limit)) return REST;
+        bin = (void *)(base + p->open_off);
+        table = (void *)(base + p->table_off);
+        if (FDR_UNLIKELY(!fdr_foresee_call(p, table, v->region, enter - p->last_tick, stored, &f))) return REST;
+    }
     fdr_store_relaxed(&l->busy, HERE());
     fdr_signal_fence();
-    struct fdr_row *row = fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region));
-    struct fdr_level *v = FDR_LIKELY(depth % FDR_LEVELS_PER_BLOCK) ? t->top + 1 : fdri_level(t, depth + 1);
+    l->last_tick = tick;
+    fdr_bump_relaxed(&r->calls, 1);
+    fdr_bump_relaxed(&r->sum, duration);
+    fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
+    fdr_bump_relaxed(&v[-1].child_ticks, duration);
+    if (FDR_UNLIKELY(duration < r->min)) r->min = duration;
+    if (FDR_UNLIKELY(duration > r->max)) r->max = duration;
+    fdr_bump_relaxed(&((uint64_t *)(void *)(base + (uint32_t)histogram))[bucket], 1);
+    if (kept) {
+        p->last_tick = leave;
+        fdr_put_foreseen(p, table, (uint8_t *)(bin + 1), &f);
+        fdr_signal_fence();
+        fdr_store_release(&bin->commit, fdr_commit_word(p)); /* R:commit */
+    } else {
+        fdr_bump_relaxed(&v->filtered, 1);
+    }
+    pop(t, l, depth, v - 1);
+    fdr_signal_fence();
+    fdr_store_relaxed(&l->busy, 0);
+    return LEFT;
+}
+
+/* Calls deeper than FDR_DEPTH: counted, no clock. A handler in between may use the same level and gives it back with its
+ * own region in it, so the region is written again once the depth says that the level is ours. An operation that this
+ * one may have interrupted works on levels above the limit. So no busy mark is needed. False: there is more to it. */
+static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thread *t, fdr_region region, uint64_t address)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t depth = l->depth, key = FDRI_KEY(FDR_DEF_REGION, region);
+    if (depth < t->counted_from || depth >= t->kept_levels || region > FDR_ID_MAX) return false;
+    uint32_t row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
+    struct fdr_row *row = (void *)(t->base + row_off);
+    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED) || depth % FDR_LEVELS_PER_BLOCK == 0)) return false;
+    struct fdr_level *v = t->top + 1;
+    v->enter_tick = l->last_tick;
+    v->region = region;
+    v->row_off = row_off;
     v->address = address;
-    if (FDR_UNLIKELY(row->flags & FDR_ROW_GATED)) fdri_enter_tick(t, region, address, true, 0);
-    else push_untimed(t, v, row, region);
-    fdri_end(t);
+    v->flags = FDR_LEVEL_UNTIMED;
+    v->skipped = 0;
+    fdr_bump_relaxed(&row->untimed, 1);
+    fdr_bump_relaxed(&v->presented, 1);
+    fdr_bump_relaxed(&v->filtered, 1);
+    fdr_signal_fence();
+    t->top = v;
+    fdr_store_release(&l->depth, depth + 1); /* R:frame */
+    fdr_signal_fence();
+    v->region = region;
+    v->address = address;
+    t->untimed++;
     return true;
 }
 
-static FDR_NOINLINE bool leave_counted(struct fdri_thread *t, fdr_region region, uint64_t address)
+static inline __attribute__((always_inline)) bool leave_counted(struct fdri_thread *t, fdr_region region, uint64_t address)
 {
     struct fdr_location *l = t->loc;
     struct fdr_level *v = t->top;
+    uint32_t depth = l->depth;
     bool mine = address ? v->address == address : v->region == region;
-    if (v->flags != FDR_LEVEL_UNTIMED || v->skipped || l->overflow || l->busy || !l->depth || !mine) return false;
-    fdr_store_relaxed(&l->busy, HERE());
-    fdr_signal_fence();
-    pop(t, l, l->depth, parent_of(t, v, l->depth));
-    fdri_end(t);
+    if (flags_and_skipped(v) != FDR_LEVEL_UNTIMED || l->overflow || !mine) return false;
+    if (depth == 0 || (depth - 1) % FDR_LEVELS_PER_BLOCK == 0) return false;
+    t->untimed--;
+    pop(t, l, depth, v - 1);
     return true;
 }
 
-static inline bool ready(const struct fdri_thread *t)
-{
-    return FDR_LIKELY(t->recording == fdr_load_relaxed(&fdr_switch_.on));
-}
-
-void fdr_enter_(fdr_region region)
+void fdr_enter_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_self;
-    if (FDR_LIKELY(ready(t) && (enter_fast(t, region, 0) || enter_counted(t, region, 0)))) return;
+    if (FDR_LIKELY(t->recording == on)) {
+        if (FDR_LIKELY(enter_fast(t, region, 0)) || enter_counted(t, region, 0)) return;
+    }
     enter_slow(region, 0, true, 0);
 }
 
-void fdr_leave_(fdr_region region)
+void fdr_leave_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_self;
-    if (FDR_LIKELY(ready(t) && (leave_fast(t, region, 0) || leave_counted(t, region, 0)))) return;
+    if (FDR_LIKELY(t->recording == on)) {
+        uint64_t tick;
+        if (FDR_UNLIKELY(t->untimed) && leave_counted(t, region, 0)) return;
+        enum leave_result result = leave_fast(t, region, 0, &tick);
+        if (FDR_LIKELY(result == LEFT)) return;
+        if (result == REST) {
+            leave_rest(t, tick);
+            return;
+        }
+    }
     leave_slow(region, 0, true, 0);
 }
 
 void fdr_enter_address(const void *function)
 {
     struct fdri_thread *t = &fdri_self;
-    if (!fdr_load_relaxed(&fdr_switch_.on)) return;
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
     /* attaches first: looking an address up needs a thread that liburcu knows */
-    if (!ready(t) && !fdri_attached()) return;
-    fdr_region region = fdri_address_region((uint64_t)(uintptr_t)function);
+    if (!on || (FDR_UNLIKELY(t->recording != on) && !fdri_attached())) return;
     uint64_t address = (uint64_t)(uintptr_t)function;
-    if (!enter_fast(t, region, address) && !enter_counted(t, region, address)) enter_slow(region, address, true, 0);
+    fdr_region region = fdri_address_region(address);
+    if (FDR_LIKELY(enter_fast(t, region, address)) || enter_counted(t, region, address)) return;
+    enter_slow(region, address, true, 0);
+}
+
+static FDR_NOINLINE void leave_address_slow(struct fdri_thread *t, uint64_t address, uint32_t on)
+{
+    if (t->recording != on && !fdri_attached()) return;
+    leave_slow(fdri_address_region(address), address, true, 0);
 }
 
 void fdr_leave_address(const void *function)
 {
     struct fdri_thread *t = &fdri_self;
-    if (!fdr_load_relaxed(&fdr_switch_.on)) return;
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
     uint64_t address = (uint64_t)(uintptr_t)function;
-    if (FDR_LIKELY(ready(t) && (leave_fast(t, 0, address) || leave_counted(t, 0, address)))) return;
-    if (!ready(t) && !fdri_attached()) return;
-    leave_slow(fdri_address_region(address), address, true, 0);
+    if (!on) return;
+    if (FDR_LIKELY(t->recording == on)) {
+        uint64_t tick;
+        if (FDR_UNLIKELY(t->untimed) && leave_counted(t, 0, address)) return;
+        enum leave_result result = leave_fast(t, 0, address, &tick);
+        if (FDR_LIKELY(result == LEFT)) return;
+        if (result == REST) {
+            leave_rest(t, tick);
+            return;
+        }
+    }
+    leave_address_slow(t, address, on);
 }
 
 void fdr_enter(fdr_region region)
 {
-    if (fdr_load_relaxed(&fdr_switch_.on)) fdr_enter_(region);
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    if (on) fdr_enter_(region, on);
 }
 void fdr_leave(fdr_region region)
 {
-    if (fdr_load_relaxed(&fdr_switch_.on)) fdr_leave_(region);
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    if (on) fdr_leave_(region, on);
 }
 void fdr_enter_at(fdr_region region, uint64_t time_ns)
 {
@@ -364,6 +465,7 @@ static void close_any(struct fdri_thread *t, uint64_t tick)
     uint32_t depth = l->depth;
     struct fdr_level *parent = parent_of(t, v, depth);
     if (v->flags & FDR_LEVEL_UNTIMED) {
+        t->untimed--;
         pop(t, l, depth, parent);
         return;
     }

@@ -105,8 +105,8 @@ static struct fdr_def *append(uint32_t bytes, struct fdr_defs_block **block)
         uint32_t want = bytes + (uint32_t)sizeof *b > BLOCK_BYTES ? bytes + (uint32_t)sizeof *b : BLOCK_BYTES;
         uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_DEFS, want, UINT32_MAX);
         if (!off) return NULL;
-        if (b) fdr_store_release(&b->next, off);
-        else fdr_store_release(&s->defs_first, off);
+        if (b) fdr_store_release(&b->next, off);        /* R:defs */
+        else fdr_store_release(&s->defs_first, off);    /* R:defs */
         s->defs_last = off;
         b = fdri_at(&fdri_rec.arena, off);
     }
@@ -131,7 +131,7 @@ static uint32_t write_def(const struct wanted *w, uint64_t value2, const void *p
     if (payload_bytes) memcpy(p + text, payload, payload_bytes);
     d->check = fdr_check32(d, bytes);
     s->def_count[w->kind]++;
-    fdr_store_release(&block->used, block->used + bytes); /* R:defs - pairs with A:defs in export/ */
+    fdr_store_release(&block->used, block->used + bytes); /* R:defs - a copier reads `used` first */
     return (uint32_t)((uint8_t *)d - fdri_rec.arena.base);
 }
 

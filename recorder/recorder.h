@@ -88,6 +88,9 @@ struct fdri_thread {
     bool ticks;                     /* the location's unit is the tick counter's; else ns */
     uint32_t dead_for;              /* recording in which this thread found no room */
     uint32_t depth_limit;           /* FDR_DEPTH */
+    uint32_t untimed;               /* open calls that are only counted */
+    uint32_t counted_from;          /* an enter at this depth or deeper is only counted; UINT32_MAX: look closer */
+    uint32_t kept_levels;           /* level_blocks * FDR_LEVELS_PER_BLOCK */
     uint64_t overflow_sp;           /* stack address at the first call deeper than the stack that is kept */
     struct fdr_part *victim;        /* what reductions are eating */
     uint8_t victim_step, victim_reason;
@@ -211,6 +214,7 @@ uint32_t fdri_metric_type(uint32_t metric);
 /* Region of a code address, defined on first sight. The thread must be attached. */
 fdr_region fdri_address_region(uint64_t address);
 void fdri_address_reset(void);
+void fdri_address_thread(bool comes);      /* this thread begins or ends to look addresses up */
 void fdri_address_fork(int phase);         /* as fdri_define_fork */
 
 /* ---- rules.c ---- */

@@ -84,7 +84,7 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
     struct fdr_bin *b = fdri_bin(&fdri_rec.arena, bin);
     uint32_t behind = b->next;
     uint64_t forgotten = FDR_COMMIT_RECORDS(b->commit) - FDR_COMMIT_RECORDS(commit);
-    fdr_store_release(&b->commit, commit);
+    fdr_store_release(&b->commit, commit); /* R:commit */
     fdr_store_release(&b->next, 0);  /* R:link */
     p->open_off = bin;
     p->open_seq = b->seq;

@@ -177,7 +177,7 @@ static void quiesce(const struct fdri_arena *a)
     uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 10000000;
     for (uint32_t off = fdr_load_acquire(&a->super->location_first); off;) { /* A:location */
         const struct fdr_location *l = fdri_at(a, off);
-        while (fdr_load_acquire(&l->busy) && fdr_clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
+        while (fdr_load_acquire(&l->busy) && fdr_clock_ns(CLOCK_MONOTONIC) < until) sched_yield(); /* A:busy */
         off = l->next;
     }
 }

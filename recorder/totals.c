@@ -51,7 +51,7 @@ static void insert(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t o
     uint32_t i = key * 0x9E3779B1u >> (32 - table->log2);
     uint32_t *slot = slots_of(table);
     while (slot[i]) i = (i + 1) & mask; /* ends: the table is never full */
-    fdr_store_release(&slot[i], off);
+    fdr_store_release(&slot[i], off); /* R:rows */
     table->used++;
 }
 
@@ -60,7 +60,7 @@ static void use_table(struct fdri_thread *t, struct fdr_rowtable *table)
     t->row_slot = slots_of(table);
     t->row_shift = 32 - table->log2;
     fdr_signal_fence();
-    fdr_store_release(&t->loc->rows_table_off, fdri_off_of(t, table));
+    fdr_store_release(&t->loc->rows_table_off, fdri_off_of(t, table)); /* R:rows */
 }
 
 /* Twice the slots; false: no room, then the table may fill up to one free slot. */
@@ -139,6 +139,7 @@ void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t buck
     if (count) memcpy(counts + (first - to), fdri_off(t, (uint32_t)word), count * 8);
     counts[bucket - to]++;
     fdr_signal_fence();
+    /* R:rows - the counters are there before their place is named */
     fdr_store_release(&r->histogram, off | (uint64_t)to << 32 | (uint64_t)(to_end - to) << 40);
 }
 
@@ -165,8 +166,9 @@ void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type t
     if (type == FDR_VALUE_F64) {
         double v = as_double(value);
         r->sum = as_bits((first ? 0.0 : as_double(r->sum)) + v);
-        if (first || v < as_double(r->min)) r->min = value;
-        if (first || v > as_double(r->max)) r->max = value;
+        double low = as_double(r->min), high = as_double(r->max);
+        if (first || v < low || low != low) r->min = value; /* a NaN is no extreme once there is a number */
+        if (first || v > high || high != high) r->max = value;
         magnitude = v >= 1 && v < 9e18 ? (uint64_t)v : 0;
     } else if (type == FDR_VALUE_I64) {
         r->sum += value;

@@ -17,12 +17,13 @@ seconds=${FDR_DEMO_SECONDS:-12}
 
 die() { echo "demo: $*" >&2; exit 1; }
 title() { printf '\n== %s\n' "$*"; }
-# show COMMAND...: the fdr command as one would type it, then what it says. 0 and 1 are answers (1: with damage, which
+exec 3>&1
+# [pipe=TEXT] show COMMAND...: the fdr command as one would type it, then what it says. 0 and 1 are answers (1: with damage, which
 # step 7 is about), anything else is the end.
 show()
 {
     local status=0
-    printf '\n$ fdr %s\n' "$*"
+    printf '\n$ fdr %s%s\n' "$*" "${pipe:+ | $pipe}" >&3
     (cd "$demo/out" && "$fdr" "$@") || status=$?
     [ "$status" -le 1 ] || die "fdr $1 ended with status $status"
 }
@@ -96,15 +97,14 @@ json=$("$fdr" info --json "$demo/out/$last" 2>/dev/null || true)
 number() { grep -m1 -oE "\"$1\": *[0-9]+" <<<"$json" | grep -m1 -oE '[0-9]+$' || true; }
 first_ns=$(number first_ns)
 last_ns=$(number last_ns)
-[ -n "$first_ns" ] && [ -n "$last_ns" ] || die "fdr info --json says nothing of $last"
+if [ -z "$first_ns" ] || [ -z "$last_ns" ]; then die "fdr info --json says nothing of $last"; fi
 
 title "3. What the second snapshot holds, and what it had to give up: every call is in the ledger"
 show info "$last" | first 34
 
-title "4. Its last moments: every call, to the nanosecond, up to the snapshot"
-from=@$((last_ns - 1000000))ns
-printf '\n$ fdr dump --from %s %s | tail -30\n' "$from" "$last"
-{ cd "$demo/out" && "$fdr" dump --from "$from" "$last" || true; } | tail -30
+title "4. Its last moments before the snapshot (what was short and deep was given up, to reach back to the start)"
+from=@$((last_ns - 100000000))ns
+pipe="grep -v 'still open' | tail -24" show dump --from "$from" "$last" | grep -v 'still open' | tail -24
 
 title "5. Its whole run, from the events that were kept: all levels, back to the start"
 show tree --depth ..24 --min-share 1 "$last" | first 34

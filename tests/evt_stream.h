@@ -23,7 +23,7 @@ struct evt_header {
 struct evt_param { int32_t peer, tag; uint32_t comm, req; uint64_t bytes, bytes2; };
 struct evt_region { uint32_t name, file, line, reserved; };
 
-static const char *evt_folder(void)
+__attribute__((unused)) static const char *evt_folder(void)
 {
     static char path[512];
     const char *said = getenv("FDR_CORPUS"), *source = getenv("FDR_SOURCE");
@@ -33,7 +33,7 @@ static const char *evt_folder(void)
 }
 
 /* The whole stream in memory (free it), or NULL where there is none. */
-static struct evt_header *evt_load(const char *name)
+__attribute__((unused)) static struct evt_header *evt_load(const char *name)
 {
     char path[640];
     snprintf(path, sizeof path, "%s/%s.evt.zst", evt_folder(), name);
@@ -55,7 +55,7 @@ static struct evt_header *evt_load(const char *name)
     return plain;
 }
 
-static const char *const evt_names[] = {"npb-cg.r0.t0", "npb-is.r0.t0", "npb-bt.r0.t0", "npb-lu.r0.t0", "lulesh.r0.t0",
+__attribute__((unused)) static const char *const evt_names[] = {"npb-cg.r0.t0", "npb-is.r0.t0", "npb-bt.r0.t0", "npb-lu.r0.t0", "lulesh.r0.t0",
                                         "comd.r0.t0", "lua-json.r0.t0", "sqlite.r0.t0"};
 #define EVT_NAMES (sizeof evt_names / sizeof *evt_names)
 

@@ -479,8 +479,12 @@ static inline const char *oracle_check_totals(const struct oracle *o, const stru
             rest = &rows[i];
             continue;
         }
+        if (rows[i].class_ >= 9 || rows[i].id >= ORACLE_IDS) {
+            wrong = oracle_wrong("P5: class %u id %u", rows[i].class_, rows[i].id);
+            break;
+        }
         struct oracle_total *mine = &t[(size_t)rows[i].class_ * ORACLE_IDS + rows[i].id];
-        wrong = rows[i].id < ORACLE_IDS ? oracle_compare_total(&rows[i], mine) : oracle_wrong("P5: id %u", rows[i].id);
+        wrong = oracle_compare_total(&rows[i], mine);
         without += !rows[i].has_histogram && rows[i].calls;
         memset(mine, 0, sizeof *mine);
     }

@@ -23,7 +23,7 @@ struct truth {
     uint32_t stored[64][TRUTH_DEPTHS][FDR_BANDS];
 };
 
-static struct truth_event *truth_add(struct truth *t)
+__attribute__((unused)) static struct truth_event *truth_add(struct truth *t)
 {
     if (t->count == t->room) {
         t->room = t->room ? t->room * 2 : 1024;
@@ -33,14 +33,14 @@ static struct truth_event *truth_add(struct truth *t)
     memset(e, 0, sizeof *e);
     return e;
 }
-static void truth_enter(struct truth *t, uint32_t location, uint32_t region, uint32_t depth, uint64_t tick, uint32_t shift)
+__attribute__((unused)) static void truth_enter(struct truth *t, uint32_t location, uint32_t region, uint32_t depth, uint64_t tick, uint32_t shift)
 {
     struct truth_event *e = truth_add(t);
     *e = (struct truth_event){.tick = tick >> shift, .location = location, .id = region, .depth = depth, .kind = FDR_ENTER,
                               .pair = (uint32_t)t->count - 1};
     t->open[location][depth] = (uint32_t)t->count - 1;
 }
-static void truth_leave_stored(struct truth *t, uint32_t location, uint32_t depth, uint64_t tick, uint32_t shift, bool stored)
+__attribute__((unused)) static void truth_leave_stored(struct truth *t, uint32_t location, uint32_t depth, uint64_t tick, uint32_t shift, bool stored)
 {
     struct truth_event *e = truth_add(t), *enter = &t->event[t->open[location][depth]];
     uint64_t duration = (tick >> shift) - enter->tick;
@@ -56,11 +56,11 @@ static void truth_leave_stored(struct truth *t, uint32_t location, uint32_t dept
     enter->index = e->index;
     enter->gone = e->gone;
 }
-static void truth_leave(struct truth *t, uint32_t location, uint32_t depth, uint64_t tick, uint32_t shift)
+__attribute__((unused)) static void truth_leave(struct truth *t, uint32_t location, uint32_t depth, uint64_t tick, uint32_t shift)
 {
     truth_leave_stored(t, location, depth, tick, shift, true);
 }
-static void truth_point(struct truth *t, uint32_t location, uint32_t class_, uint32_t id, uint32_t depth, uint64_t tick,
+__attribute__((unused)) static void truth_point(struct truth *t, uint32_t location, uint32_t class_, uint32_t id, uint32_t depth, uint64_t tick,
                         const uint64_t *fields, uint32_t count, uint32_t shift)
 {
     struct truth_event *e = truth_add(t);
@@ -75,10 +75,10 @@ static void truth_point(struct truth *t, uint32_t location, uint32_t class_, uin
     else e->kind = FDR_EVENT;
     if (class_ == FDR_CLASS_COLLECTIVE && count == 4) e->field[1] = fdr_unzigzag(fields[1]);
 }
-static void truth_free(struct truth *t) { free(t->event); }
+__attribute__((unused)) static void truth_free(struct truth *t) { free(t->event); }
 
 /* Marks what the closure rule says is not kept. */
-static void truth_reduce(struct truth *t, struct builder *b, uint32_t location)
+__attribute__((unused)) static void truth_reduce(struct truth *t, struct builder *b, uint32_t location)
 {
     static uint64_t floor[TRUTH_DEPTHS][FDR_BANDS], head[TRUTH_DEPTHS][FDR_BANDS];
     memset(floor, 0, sizeof floor);
@@ -103,7 +103,7 @@ static void truth_reduce(struct truth *t, struct builder *b, uint32_t location)
     }
 }
 
-static bool truth_same(const struct truth_event *t, const struct fdr_read_event *e, uint32_t shift)
+__attribute__((unused)) static bool truth_same(const struct truth_event *t, const struct fdr_read_event *e, uint32_t shift)
 {
     if (t->kind != e->kind || t->id != e->id || t->depth != e->depth || t->tick << shift != e->time_ns ||
         t->class_ != e->class_ || t->count != e->field_count || e->repaired || e->reduced)
@@ -113,11 +113,11 @@ static bool truth_same(const struct truth_event *t, const struct fdr_read_event 
     return true;
 }
 
-static bool truth_is_call(uint8_t kind) { return kind == FDR_ENTER || kind == FDR_LEAVE; }
+__attribute__((unused)) static bool truth_is_call(uint8_t kind) { return kind == FDR_ENTER || kind == FDR_LEAVE; }
 
 /* Opens the image and compares the events of every location with what is not gone. ns clocks only. `apart`: calls and
  * points each in their own order (a point whose call was given back has lost its place among the calls of its tick). */
-static void truth_compare_how(struct truth *t, struct builder *b, const struct fdr_select *select, bool apart)
+__attribute__((unused)) static void truth_compare_how(struct truth *t, struct builder *b, const struct fdr_select *select, bool apart)
 {
     char message[256];
     struct fdr_file *f;
@@ -162,12 +162,12 @@ static void truth_compare_how(struct truth *t, struct builder *b, const struct f
     assert_int_equal(seen, want);
 }
 
-static void truth_compare(struct truth *t, struct builder *b, const struct fdr_select *select)
+__attribute__((unused)) static void truth_compare(struct truth *t, struct builder *b, const struct fdr_select *select)
 {
     truth_compare_how(t, b, select, false);
 }
 
-static void truth_ledger(struct builder *b)
+__attribute__((unused)) static void truth_ledger(struct builder *b)
 {
     char message[256];
     struct fdr_file *f;

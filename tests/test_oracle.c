@@ -155,7 +155,7 @@ static void P4_lossless_in_64M_is_what_was_presented(void **state)
     finish("64M lossless");
 }
 
-static void P3_P4_P5_P9_every_stream_in_1M(void **state)
+static void P3_P4_P5_P9_every_stream(void **state)
 {
     static const char *const strategies[] = {"whole", "last", "first"};
     (void)state;
@@ -164,8 +164,12 @@ static void P3_P4_P5_P9_every_stream_in_1M(void **state)
         start(all_streams[i], &s);
         struct setting w = {.buffer = "1M", .strategy = "whole", .resolution = i & 1 ? NULL : "128ns"};
         start(all_streams[i], &w);
+        struct setting small = {.buffer = "256K", .strategy = strategies[(i + 1) % 3], .resolution = i & 2 ? "128ns" : NULL};
+        start(all_streams[i], &small);
+        struct setting fine = {.buffer = "8M", .strategy = strategies[(i + 2) % 3], .min_duration = "1us", .resolution = i & 1 ? "128ns" : NULL};
+        start(all_streams[i], &fine);
     }
-    finish("1M");
+    finish("every stream");
 }
 
 static void P3_P4_P5_P9_every_strategy_and_buffer(void **state)
@@ -229,7 +233,7 @@ int main(int argc, char **argv)
     free(any);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P4_lossless_in_64M_is_what_was_presented),
-        cmocka_unit_test(P3_P4_P5_P9_every_stream_in_1M),
+        cmocka_unit_test(P3_P4_P5_P9_every_stream),
         cmocka_unit_test(P3_P4_P5_P9_every_strategy_and_buffer),
         cmocka_unit_test(P3_P9_depth_filter_chains_and_classes),
     };

@@ -118,8 +118,8 @@ FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field
 struct fdr_switch_page_ { uint32_t on; uint32_t pad[1023]; };
 extern FDR_API struct fdr_switch_page_ fdr_switch_;
 
-FDR_API void fdr_enter_(fdr_region region);      /* [record] fdr_enter behind the gate */
-FDR_API void fdr_leave_(fdr_region region);
+FDR_API void fdr_enter_(fdr_region region, uint32_t on); /* [record] fdr_enter behind the gate; `on` = its word */
+FDR_API void fdr_leave_(fdr_region region, uint32_t on);
 
 /* [record] Enters / leaves a region. A leave that skips open regions closes them (longjmp, exceptions) and
  * counts it; a leave of a region that is not open is counted and ignored. One record per call is stored, at
@@ -128,11 +128,13 @@ FDR_API void fdr_leave_(fdr_region region);
 #ifndef FDR_NO_INLINE
 extern __inline__ __attribute__((gnu_inline, always_inline)) void fdr_enter(fdr_region region)
 {
-    if (__builtin_expect(__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED) != 0, 1)) fdr_enter_(region);
+    uint32_t on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
+    if (__builtin_expect(on != 0, 1)) fdr_enter_(region, on);
 }
 extern __inline__ __attribute__((gnu_inline, always_inline)) void fdr_leave(fdr_region region)
 {
-    if (__builtin_expect(__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED) != 0, 1)) fdr_leave_(region);
+    uint32_t on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
+    if (__builtin_expect(on != 0, 1)) fdr_leave_(region, on);
 }
 #else
 FDR_API void fdr_enter(fdr_region region);

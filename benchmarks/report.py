@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""report.py table RAW: the one table of ./dev bench.  report.py details RAW: the tables behind it.
+
+RAW is what run.sh gathers: tab-separated rows, the first column says what a row is."""
+import json
+import sys
+from statistics import median
+
+CALL_NAMES = [
+    ("empty", "the workload alone"), ("clock", "two clock reads"), ("floor", "floor: two clock reads, two stores"),
+    ("fdr", "fdr, 64 MiB, nothing reduced"), ("full", "fdr, 4 MiB, `whole`, reducing"),
+    ("last", "fdr, 4 MiB, `last`, reducing"), ("short", "fdr, below the minimum duration"),
+    ("deep", "fdr, below `FDR_DEPTH`"), ("off", "fdr, `FDR_ENABLE=0`"), ("otf2", "OTF2, whole run in memory"),
+]
+# step of bench_encoding (or of a replay): what it is, its step in the dissertation's table 5.2
+STEPS = [
+    ("fixed", "fixed records"), ("split", "time split from data"), ("zeros", "leading zeros left out"),
+    ("delta", "delta time"), ("lengths", "lengths in the token"), ("ids", "small ids in the token, leave id implied"),
+    ("calls", "one record a call"), ("region", "region foreseen"), ("bits", "to the bit, not the byte"),
+    ("stored", "lengths foreseen, bands, bins, headers: as stored"), ("stored128", "timer at 128 ns: as stored"),
+]
+# Wagner 2015, table 5.2: minimum, average, maximum reduction in percent against the step before
+PUBLISHED = [
+    ("time split from data (no metrics)", "fixed", "split", (-7.6, -7.4, -6.0)),
+    ("leading zeros left out", "split", "zeros", (14.3, 41.5, 52.3)),
+    ("delta time", "zeros", "delta", (22.2, 34.9, 50.0)),
+    ("within the token (lengths, ids)", "delta", "ids", (17.2, 30.2, 39.9)),
+    ("one record a call", "ids", "calls", None),
+    ("region foreseen", "calls", "region", None),
+    ("to the bit, not the byte", "region", "bits", None),
+    ("lengths foreseen; bands, bins, headers", "bits", "stored", None),
+    ("timer resolution (published: 10 us; here 128 ns)", "stored", "stored128", (14.4, 23.7, 39.9)),
+    ("all lossless steps", "fixed", "stored", None),
+    ("all steps", "fixed", "stored128", None),
+]
+# Wagner 2015, table 5.4: trace sizes with a minimum duration of 1 us against complete ones, percent
+PUBLISHED_FILTER = {"npb-bt": 0.1, "npb-cg": 2.9, "npb-is": 0.2, "npb-lu": 18.3}
+
+
+class Raw:
+    def __init__(self, path):
+        self.machine, self.calls, self.replay, self.info = {}, {}, {}, {}
+        self.otf2, self.steps, self.filter, self.expected = {}, {}, {}, {}
+        self.read, self.stats, self.whole, self.skipped, self.failed, self.full = {}, {}, [], {}, [], None
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                f = line.rstrip("\n").split("\t")
+                getattr(self, "take_" + f[0])(*f[1:])
+
+    def take_machine(self, key, value=""):
+        self.machine[key] = value
+
+    def take_call(self, rnd, mode, ns):
+        self.calls.setdefault(mode, {})[int(rnd)] = float(ns)
+
+    def take_replay(self, stream, variant, text):
+        self.replay.setdefault(variant, {})[stream] = json.loads(text)
+
+    def take_info(self, stream, text):
+        self.info[stream] = json.loads(text)
+
+    def take_full(self, text):
+        self.full = json.loads(text)
+
+    def take_otf2(self, stream, events, size):
+        self.otf2[stream] = int(size) / int(events)
+
+    def take_steps(self, stream, step, value):
+        self.steps.setdefault(stream, {})[step] = float(value)
+
+    def take_filter(self, stream, *numbers):
+        self.filter[stream] = [int(n) for n in numbers]
+
+    def take_expected(self, stream, events, kept):
+        self.expected[stream] = int(events), int(kept)
+
+    def take_read(self, rnd, name, events, seconds, opening):
+        self.read.setdefault(name, []).append((int(events), float(seconds), float(opening)))
+
+    def take_stats(self, rnd, name, ns):
+        self.stats.setdefault(name, []).append(int(ns) / 1e9)
+
+    def take_whole(self, text):
+        self.whole = json.loads(text)["whole"]
+
+    def take_skip(self, part, why):
+        self.skipped[part] = why
+
+    def take_failed(self, part, what):
+        self.failed.append((part, what))
+
+    def net(self, mode):
+        """(x - empty) / (floor - empty), round by round."""
+        c = self.calls
+        return [(x - c["empty"][r]) / (c["floor"][r] - c["empty"][r]) for r, x in c.get(mode, {}).items()
+                if r in c.get("empty", {}) and r in c.get("floor", {}) and c["floor"][r] > c["empty"][r]]
+
+    def plain(self, mode):
+        return [x / self.calls["floor"][r] for r, x in self.calls.get(mode, {}).items()
+                if r in self.calls.get("floor", {})]
+
+    def per_event(self, variant):
+        return {s: j["bytes_per_event"] for s, j in self.replay.get(variant, {}).items() if j["kept_events"]}
+
+
+def spread(values, form="{:.2f}"):
+    low, mid, high = (form.format(v) for v in (min(values), median(values), max(values)))
+    return f"{mid} ({low} .. {high})"
+
+
+def verdict(value, least, aim, more=False):
+    good = (lambda v, bound: v >= bound) if more else (lambda v, bound: v <= bound)
+    return "meets aim" if good(value, aim) else "meets at least" if good(value, least) else "misses"
+
+
+def row(*cells):
+    print("| " + " | ".join(str(c) for c in cells) + " |")
+
+
+def head(*cells):
+    row(*cells)
+    print("|" + "---|" * len(cells))
+
+
+def why(raw, *parts):
+    for part in parts:
+        if part in raw.skipped:
+            return "skipped: " + raw.skipped[part]
+        if any(p == part for p, _ in raw.failed):
+            return "failed"
+    return "not run"
+
+
+# ---- the one table -------------------------------------------------------------------------------------------------
+
+def call_rows(raw):
+    for letter, what, mode, least, aim in (
+            ("a", "call, lossless, totals on / floor", "fdr", 1.9, 1.5),
+            ("b", "call dropped by minimum duration / floor", "short", 1.45, 1.2),
+            ("c", "call deeper than `FDR_DEPTH` / floor", "deep", 0.35, 0.2),
+            ("c", "call with recording disabled / floor", "off", 0.1, 0.05)):
+        net = raw.net(mode)
+        if not net:
+            row(letter, what, why(raw, "call"), f"<= {least}", f"<= {aim}", "-")
+            continue
+        row(letter, f"{what}, net of the empty call [plain quotient {median(raw.plain(mode)):.2f}]", spread(net),
+            f"<= {least}", f"<= {aim}", verdict(median(net), least, aim))
+
+
+def size_rows(raw):
+    for letter, variant, what, top, mean_least, mean_aim in (
+            ("d", "64M", "lossless, 64 MiB", 2.1, 1.7, 1.4), ("d", "1M", "lossless, 1 MiB after reductions", 2.1, 1.7, 1.4),
+            ("e", "64M/128", "128 ns, 64 MiB", 1.05, 0.8, 0.5), ("e", "1M/128", "128 ns, 1 MiB after reductions", 1.05, 0.8, 0.5)):
+        sizes = raw.per_event(variant)
+        least, aim = f"each <= {top}, mean <= {mean_least}", f"mean <= {mean_aim}"
+        if not sizes:
+            row(letter, f"bytes per event, {what}", why(raw, "size"), least, aim, "-")
+            continue
+        worst = max(sizes, key=sizes.get)
+        mean = sum(sizes.values()) / len(sizes)
+        said = verdict(mean, mean_least, mean_aim) if sizes[worst] <= top else "misses"
+        row(letter, f"bytes per event, {what}",
+            f"mean {mean:.2f}, {min(sizes.values()):.2f} .. {sizes[worst]:.2f} ({worst})", least, aim, said)
+
+
+def otf2_rows(raw):
+    ours = raw.per_event("64M")
+    ratio = [raw.otf2[s] / ours[s] for s in raw.otf2 if s in ours]
+    if ratio:
+        row("f", "bytes per event, OTF2 / ours, same streams, 64 MiB lossless", spread(ratio), ">= 7", ">= 9",
+            verdict(median(ratio), 7, 9, True))
+    else:
+        row("f", "bytes per event, OTF2 / ours", why(raw, "size", "otf2"), ">= 7", ">= 9", "-")
+    c = raw.calls
+    cost = [(x - c["clock"][r]) / (c["fdr"][r] - c["clock"][r]) for r, x in c.get("otf2", {}).items()
+            if r in c.get("clock", {}) and r in c.get("fdr", {}) and c["fdr"][r] > c["clock"][r]]
+    if cost:
+        row("f", "cost above the clock reads, OTF2 / ours", spread(cost), ">= 1.1", ">= 1.8",
+            verdict(median(cost), 1.1, 1.8, True))
+    else:
+        row("f", "cost above the clock reads, OTF2 / ours", why(raw, "call", "otf2"), ">= 1.1", ">= 1.8", "-")
+
+
+def rates(raw, name):
+    return [events / seconds / 1e6 for events, seconds, _ in raw.read.get(name, []) if seconds > 0]
+
+
+def reader_rows(raw):
+    if not raw.read:
+        row("g", "events decoded in time order", why(raw, "reader"), ">= 20 M/s", ">= 60 M/s", "-")
+        return
+    full = rates(raw, "full")
+    if full:
+        row("g", "events/s in time order, full 64 MiB snapshot", spread(full, "{:.1f}") + " M/s", ">= 20 M/s", ">= 60 M/s",
+            verdict(median(full), 20, 60, True))
+    slow = {n: median(rates(raw, n)) for n in raw.read if n != "full" and rates(raw, n)}
+    if slow:
+        name = min(slow, key=slow.get)
+        row("g", "events/s in time order, snapshots of single streams",
+            f"slowest {slow[name]:.1f} M/s ({name}), median {median(slow.values()):.1f} M/s", ">= 20 M/s", ">= 60 M/s",
+            verdict(slow[name], 20, 60, True))
+    if raw.stats.get("full"):
+        row("g", "`fdr stats`, full 64 MiB snapshot", spread(raw.stats["full"], "{:.3f}") + " s", "<= 2 s", "<= 0.3 s",
+            verdict(median(raw.stats["full"]), 2, 0.3))
+
+
+def whole_rows(raw):
+    if not raw.whole:
+        row("h", "whole program: time added by fdr / by hooks that only read the clock", why(raw, "whole"), "<= 2.0",
+            "<= 1.5", "-")
+    for p in raw.whole:
+        row("h", f"{p['program']}: time added by fdr / by hooks that only read the clock",
+            f"{p['ratio']:.2f} ({p['ratio_min']:.2f} .. {p['ratio_max']:.2f})", "<= 2.0", "<= 1.5",
+            verdict(p["ratio"], 2.0, 1.5))
+
+
+def machine_line(raw):
+    m = raw.machine
+    print(f"Machine: {m.get('cpu', '?')}, {m.get('cores', '?')} cores; {m.get('system', '?')}, {m.get('kernel', '?')}; "
+          f"clock source {m.get('clock', '?')}; compiler {m.get('compiler', '?')}; load at the start {m.get('load', '?')}; "
+          f"rounds {m.get('rounds', '?')}.\n")
+
+
+def table(raw):
+    machine_line(raw)
+    head("", "measure", "value: median (min .. max)", "at least", "aim", "verdict")
+    call_rows(raw)
+    size_rows(raw)
+    otf2_rows(raw)
+    reader_rows(raw)
+    whole_rows(raw)
+
+
+# ---- the tables behind it ------------------------------------------------------------------------------------------
+
+def call_details(raw):
+    print("### Calls: ns per call (enter + leave), thread CPU time\n")
+    head("kind", "median (min .. max)", "net / floor, median", "plain / floor, median")
+    for mode, what in CALL_NAMES:
+        if raw.calls.get(mode):
+            net, plain = raw.net(mode), raw.plain(mode)
+            row(what, spread(list(raw.calls[mode].values()), "{:.1f}"), f"{median(net):.2f}" if net else "-",
+                f"{median(plain):.2f}" if plain else "-")
+    print()
+
+
+def size_details(raw):
+    print("### Bytes per event: whole bins and headers in use / events kept\n")
+    variants = [v for v in ("64M", "4M", "1M", "256K", "64M/128", "4M/128", "1M/128", "256K/128") if raw.replay.get(v)]
+    head("stream", "events", *variants, "64M with definitions, totals, ledger", "OTF2", "OTF2 / 64M")
+    for s in raw.replay.get("64M", {}):
+        j = raw.replay["64M"][s]
+        sizes = [raw.per_event(v).get(s) for v in variants]
+        meta = (j["bytes_stored"] + j.get("meta_bytes", 0)) / max(j["kept_events"], 1)
+        o = raw.otf2.get(s)
+        row(s, f"{j['events']:,}", *(f"{x:.2f}" if x else "-" for x in sizes), f"{meta:.2f}", f"{o:.2f}" if o else "-",
+            f"{o / sizes[0]:.1f}" if o and sizes[0] else "-")
+    mean = [raw.per_event(v).values() for v in variants]
+    row("mean", "", *(f"{sum(m) / len(m):.2f}" if m else "-" for m in mean), "", "", "")
+    row("max", "", *(f"{max(m):.2f}" if m else "-" for m in mean), "", "", "")
+    print("\n64M, 4M, ... is the buffer; /128 at 128 ns, the others lossless. OTF2: its event file, Debian's library.\n")
+
+
+def stored_steps(raw):
+    """The models, and what is stored as the last two steps."""
+    lossless, coarse = raw.per_event("64M"), raw.per_event("64M/128")
+    result = {}
+    for s, steps in raw.steps.items():
+        result[s] = dict(steps)
+        if s in lossless:
+            result[s]["stored"] = lossless[s]
+        if s in coarse:
+            result[s]["stored128"] = coarse[s]
+    return result
+
+
+def step_details(raw):
+    streams = stored_steps(raw)
+    print("### Encoding steps: bytes per event, each step on top of those before\n")
+    head("stream", *(what for _, what in STEPS))
+    for s, steps in streams.items():
+        row(s, *(f"{steps[k]:.2f}" if k in steps else "-" for k, _ in STEPS))
+    print("\n### Reduction by each step, against the one before: minimum / average / maximum over the streams\n")
+    head("step", "here", "published (Wagner 2015, table 5.2)")
+    for what, before, after, published in PUBLISHED:
+        r = [100 * (1 - v[after] / v[before]) for v in streams.values() if before in v and after in v]
+        if r:
+            row(what, f"{min(r):.1f} / {sum(r) / len(r):.1f} / {max(r):.1f} %",
+                "{:.1f} / {:.1f} / {:.1f} %".format(*published) if published else "-")
+    print()
+
+
+def filter_details(raw):
+    print("### Minimum duration of 1 us: events kept\n")
+    head("stream", "events", "expected by the corpus", "plain count", "fdr", "ratio", "bytes/event kept", "agrees",
+         "published, size (Wagner 2015, table 5.4)")
+    wrong = 0
+    for s, (events, kept, opened, bookkeeping) in raw.filter.items():
+        j = raw.replay.get("filter", {}).get(s)
+        corpus = raw.expected.get(s)
+        rest = opened + bookkeeping
+        ours = j["kept_events"] if j else None
+        # What the corpus counts has the enters of calls that never end, and requests, which are no events here.
+        same = ours == kept and (corpus is None or corpus[1] == kept + rest)
+        wrong += not same
+        published = PUBLISHED_FILTER.get(s.split()[0])
+        row(s, f"{events:,}", f"{corpus[1]:,} = {corpus[1] - rest:,} + {rest}" if corpus else "-", f"{kept:,}",
+            f"{ours:,}" if j else "-", f"{100 * (ours + rest) / (events + bookkeeping):.3f} %" if j else "-",
+            f"{j['bytes_per_event']:.2f}" if j and ours else "-", "yes" if same else "**no**",
+            f"{published} %" if published is not None else "-")
+    print(f"\nA call of exactly 1000 ns is kept, one of 999 ns is not. {len(raw.filter) - wrong} of {len(raw.filter)} agree.\n")
+
+
+def reader_details(raw):
+    print("### Reader: one core, CPU time, median over the rounds\n")
+    head("snapshot", "events", "M events/s", "ns per event", "opening, ms")
+    for name, runs in raw.read.items():
+        r = rates(raw, name)
+        if r:
+            row(name, f"{runs[0][0]:,}", spread(r, "{:.1f}"), f"{1000 / median(r):.1f}",
+                f"{1000 * median(o for _, _, o in runs):.2f}")
+    if raw.full:
+        f = raw.full
+        print(f"\nfull: {f['buffer_bytes'] >> 20} MiB, {f['bins'] - f['bins_free']:,} of {f['bins']:,} bins in use, "
+              f"{len(f['locations'])} locations.")
+    print()
+
+
+def whole_details(raw):
+    print("### Whole programs: user CPU time, medians\n")
+    head("program", "calls", "plain", "empty hooks", "hooks that read the clock", "fdr", "ns per call, clock",
+         "ns per call, fdr", "added by fdr / by the clock")
+    for p in raw.whole:
+        row(p["program"], f"{p['calls']:,}", *(f"{p[k]:.2f} s" for k in ("plain_s", "empty_s", "clock_s", "fdr_s")),
+            f"{p['clock_ns_per_call']:.1f}", f"{p['fdr_ns_per_call']:.1f}",
+            f"{p['ratio']:.2f} ({p['ratio_min']:.2f} .. {p['ratio_max']:.2f})")
+    print("\nns per call: above the program with empty hooks.\n")
+
+
+def details(raw):
+    machine_line(raw)
+    if raw.calls:
+        call_details(raw)
+    if raw.replay.get("64M"):
+        size_details(raw)
+    if raw.steps:
+        step_details(raw)
+    if raw.filter:
+        filter_details(raw)
+    if raw.read:
+        reader_details(raw)
+    if raw.whole:
+        whole_details(raw)
+    for part, reason in raw.skipped.items():
+        print(f"Skipped: {part}: {reason}")
+    for part, what in raw.failed:
+        print(f"FAILED: {part}: {what}")
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in ("table", "details"):
+        sys.exit("usage: report.py table|details RAW")
+    raw = Raw(sys.argv[2])
+    (table if sys.argv[1] == "table" else details)(raw)
+
+
+main()

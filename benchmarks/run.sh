@@ -1,0 +1,277 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The benchmarks: `./dev bench [PART...]`. Prints one table, writes the tables behind it beside the raw figures.
+# Parts (default: all but peers): call size steps filter reader whole; peers joins a comparison harness (FDR_PEERS).
+# Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
+# FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source=${FDR_SOURCE:-$(dirname "$here")}
+build=${FDR_BUILD:-$source/build/release}
+corpus=${FDR_CORPUS:-$source/../shared/corpus}
+harness=${FDR_PEERS:-$source/../shared/peers}
+out=${FDR_BENCH_OUT:-$build/bench}
+rounds=${ROUNDS:-5}
+calls=${CALLS:-4000000}
+tab=$'\t'
+
+say() { printf '== %s\n' "$*" >&2; }
+die() { printf 'bench: %s\n' "$*" >&2; exit 1; }
+# note ROW...: one line of raw figures, tab separated. skip PART WHY: a part, or a piece of it, that cannot run here.
+note() { local IFS=$tab; printf '%s\n' "$*" >>"$raw"; }
+skip() { say "$1: skipped, $2"; note skip "$1" "$2"; }
+
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || die "ROUNDS: not a count: '$rounds'"
+[[ $calls =~ ^[1-9][0-9]{3,}$ ]] || die "CALLS: at least 1000: '$calls'"
+if [ ! -x "$build/bin/fdr" ] || [ ! -x "$build/benchmarks/bench_call" ]; then
+    die "nothing built in $build; run ./dev bench, or cmake --preset release && cmake --build --preset release"
+fi
+command -v python3 >/dev/null || die "python3 is needed"
+
+for part in "$@"; do
+    case $part in
+        call | size | steps | filter | reader | whole | peers) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole peers" ;;
+    esac
+done
+parts=" ${*:-call size steps filter reader whole} "
+wanted() { [[ $parts == *" $1 "* ]]; }
+
+mkdir -p "$out"
+work=$(mktemp -d "${TMPDIR:-/tmp}/fdr-bench.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+raw=$out/raw.tsv
+: >"$raw"
+
+# ---- what is measured: the installed library -------------------------------------------------------------------------
+
+cmake --install "$build" --prefix "$work/prefix" >"$work/install.log" 2>&1 || { cat "$work/install.log"; die "install failed"; }
+library=$(dirname "$(find "$work/prefix" -name 'libfdr.so' | head -1)")
+export LD_LIBRARY_PATH=$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fdr=$work/prefix/bin/fdr
+bench=$build/benchmarks
+ldd "$bench/bench_call" | grep -qF "$library/libfdr.so" || die "bench_call does not use the installed libfdr"
+
+have_corpus() { compgen -G "$corpus/*.evt.zst" >/dev/null && command -v zstd >/dev/null; }
+no_corpus="no event streams in \$FDR_CORPUS ($corpus), or no zstd"
+# npb-cg.r0.t0.evt.zst is "npb-cg 0.0"
+stream_name() { basename "$1" .evt.zst | sed -E 's/\.r([0-9]+)\.t([0-9]+)$/ \1.\2/'; }
+
+# OTF2, where its library is; prints nothing and fails where it is not.
+build_otf2()
+{
+    local flags compiler=${CC:-gcc}
+    [ -x "$work/peer_otf2" ] && return 0
+    flags=$(pkg-config --cflags --libs otf2 2>/dev/null) || flags=-lopen-trace-format2
+    # The flags are words. The libraries come after the source.
+    # shellcheck disable=SC2086
+    "$compiler" -O2 -D_GNU_SOURCE "$here/peer_otf2.c" -o "$work/peer_otf2" $flags >"$work/otf2.log" 2>&1
+}
+no_otf2="OTF2 with its headers is not installed (Debian: libopen-trace-format2-dev)"
+
+# ---- a, b, c, f: calls -----------------------------------------------------------------------------------------------
+
+call_once() # ROUND NAME COMMAND...
+{
+    local round=$1 name=$2 line
+    shift 2
+    if line=$("$@" 2>>"$out/stderr.txt"); then
+        note call "$round" "$name" "${line##*"$tab"}"
+    else
+        say "call $name: failed (see $out/stderr.txt)"
+        note failed call "$name"
+    fi
+}
+
+part_call()
+{
+    local round mode c="$bench/bench_call"
+    for ((round = 1; round <= rounds; round++)); do
+        say "calls, round $round of $rounds"
+        for mode in empty floor fdr clock short deep off; do
+            call_once "$round" $mode "$c" -n "$calls" $mode
+        done
+        call_once "$round" full "$c" -n "$calls" -b 4M fdr
+        call_once "$round" last "$c" -n "$calls" -b 4M -s last fdr
+        if build_otf2; then call_once "$round" otf2 "$work/peer_otf2" call "$calls"; fi
+    done
+    build_otf2 || skip otf2 "$no_otf2"
+}
+
+# ---- d, e, f: sizes --------------------------------------------------------------------------------------------------
+
+# replay NAME VARIANT STREAM OPTIONS...
+replay()
+{
+    local name=$1 variant=$2 json
+    shift 2
+    if json=$("$fdr" replay "$@" --json 2>>"$out/stderr.txt"); then
+        note replay "$name" "$variant" "$(tr -d '\n' <<<"$json")"
+    else
+        say "replay of $name ($variant): failed (see $out/stderr.txt)"
+        note failed size "$name $variant"
+    fi
+}
+
+part_size()
+{
+    local stream name size
+    have_corpus || { skip size "$no_corpus"; return 0; }
+    build_otf2 || skip otf2 "$no_otf2"
+    for stream in "$corpus"/*.evt.zst; do
+        name=$(stream_name "$stream")
+        say "sizes, $name"
+        replay "$name" 64M "$stream" --buffer 64M --output "$work/one.fdr"
+        if [ -f "$work/one.fdr" ]; then
+            note info "$name" "$("$fdr" info --json "$work/one.fdr" | tr -d '\n')"
+            rm -f "$work/one.fdr"
+        fi
+        replay "$name" 64M/128 "$stream" --buffer 64M --resolution 128ns
+        for size in 1M 256K 4M; do
+            replay "$name" "$size" "$stream" --buffer "$size"
+            replay "$name" "$size/128" "$stream" --buffer "$size" --resolution 128ns
+        done
+    done
+}
+
+# ---- models of each step, the 1 us filter, OTF2's sizes: streams without their compression ---------------------------
+
+part_streams()
+{
+    local stream name plain
+    if ! have_corpus; then
+        wanted steps && skip steps "$no_corpus"
+        wanted filter && skip filter "$no_corpus"
+        return 0
+    fi
+    for stream in "$corpus"/*.evt.zst; do
+        name=$(stream_name "$stream")
+        plain=$work/stream.evt
+        say "steps and filter, $name"
+        zstd -dqf "$stream" -o "$plain"
+        if wanted steps || wanted filter; then
+            "$bench/bench_encoding" "$plain" | awk -F'\t' -v OFS='\t' -v n="$name" '{$2 = n; print}' >>"$raw"
+        fi
+        if wanted filter; then replay "$name" filter "$stream" --buffer 64M --min-duration 1us; fi
+        if wanted size && build_otf2; then
+            mkdir "$work/otf2"
+            "$work/peer_otf2" stream "$work/otf2" "$plain" 2>>"$out/stderr.txt" |
+                awk -F'\t' -v OFS='\t' -v n="$name" '{print "otf2", n, $2, $3}' >>"$raw" || note failed otf2 "$name"
+            rm -rf "$work/otf2"
+        fi
+        rm -f "$plain"
+    done
+    if wanted filter && [ -f "$corpus/README.md" ]; then # | npb-cg 0.0 | events | kept | x.y % | z % |
+        sed -nE 's/^\| ([a-z0-9-]+ [0-9]+\.[0-9]+) \| ([0-9,]+) \| ([0-9,]+) \| [0-9.]+ % \| [0-9.]+ % \|$/expected\t\1\t\2\t\3/p' \
+            "$corpus/README.md" | tr -d , >>"$raw"
+    fi
+}
+
+# ---- g: the reader ---------------------------------------------------------------------------------------------------
+
+# time_stats ROUND NAME FILE: wall time of `fdr stats`.
+time_stats()
+{
+    local start end
+    start=$(date +%s%N)
+    "$fdr" stats "$3" >/dev/null
+    end=$(date +%s%N)
+    note stats "$1" "$2" "$((end - start))"
+}
+
+part_reader()
+{
+    local stream full=$work/full.fdr round files=() name
+    if have_corpus; then
+        say "reader: a full snapshot of 64 MiB of all streams, three times over"
+        "$fdr" replay "$corpus"/*.evt.zst --repeat 3 --buffer 64M --output "$full" --json >"$work/full.json"
+        for stream in "$corpus"/*.evt.zst; do
+            name=$work/$(basename "$stream" .evt.zst).fdr
+            "$fdr" replay "$stream" --buffer 64M --output "$name" --json >/dev/null
+            "$fdr" check "$name" >/dev/null || note failed reader "$(basename "$name")"
+            files+=("$name")
+        done
+    else
+        skip "reader/corpus" "$no_corpus; instead a full snapshot of the call benchmark"
+        mkdir -p "$work/snapshot"
+        "$bench/bench_call" -n 80000000 -b 64M -o "$work/snapshot" fdr >/dev/null
+        mv "$work/snapshot"/*.fdr "$full"
+    fi
+    "$fdr" check "$full" >/dev/null || note failed reader full
+    note full "$("$fdr" info --json "$full" | tr -d '\n')"
+    for ((round = 1; round <= rounds; round++)); do
+        say "reader, round $round of $rounds"
+        time_stats "$round" full "$full"
+        for name in "$full" "${files[@]}"; do
+            "$bench/bench_read" -r 1 "$name" | awk -F'\t' -v OFS='\t' -v r="$round" \
+                '{sub(/.*\//, "", $1); sub(/\.fdr$/, "", $1); print "read", r, $1, $2, $3, $4}' >>"$raw" ||
+                note failed reader "$(basename "$name")"
+        done
+    done
+}
+
+# ---- h: whole programs -----------------------------------------------------------------------------------------------
+
+part_whole()
+{
+    if [ ! -f "$here/whole.sh" ]; then
+        skip whole "no benchmarks/whole.sh"
+        return 0
+    fi
+    say "whole programs"
+    rm -f "$out/whole.json"
+    if ! FDR_BUILD=$build FDR_SOURCE=$source bash "$here/whole.sh" --rounds "$rounds" --json "$out/whole.json" \
+        >"$out/whole.md" 2>>"$out/stderr.txt"; then
+        say "whole programs: failed, or some left out (see $out/stderr.txt)"
+        note failed whole whole.sh
+    fi
+    if [ -s "$out/whole.json" ]; then note whole "$(tr -d '\n' <"$out/whole.json")"; fi
+}
+
+# ---- the comparison harness ------------------------------------------------------------------------------------------
+
+part_peers()
+{
+    [ -f "$harness/harness.h" ] || { skip peers "no harness.h in \$FDR_PEERS ($harness)"; return 0; }
+    local compiler=${CC:-gcc} e
+    # shellcheck disable=SC2046
+    "$compiler" -O2 -D_GNU_SOURCE -I"$harness" "$here/peer_fdr.c" -o "$work/peer_fdr" \
+        $(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --cflags --libs fdr) -pthread
+    e="env FDR_SIGNAL=none FDR_DIR=$work"
+    {
+        echo "fdr, 64 MiB, lossless, whole$tab$e FDR_BUFFER=64M $work/peer_fdr"
+        echo "fdr, 64 MiB, lossless, last$tab$e FDR_BUFFER=64M FDR_STRATEGY=last $work/peer_fdr"
+        echo "fdr, calls < 1000 s dropped$tab$e FDR_MIN_DURATION=1000s $work/peer_fdr"
+        echo "fdr, FDR_DEPTH=1$tab$e FDR_DEPTH=1 $work/peer_fdr"
+        echo "fdr, FDR_ENABLE=0$tab$e FDR_ENABLE=0 $work/peer_fdr"
+    } >"$work/peers.tsv"
+    ROUNDS=$rounds PEERS_EXTRA=$work/peers.tsv PEERS_OUT=$out/peers bash "$harness/run.sh" time | tee "$out/peers.md"
+}
+
+# ---- all ---------------------------------------------------------------------------------------------------------------
+
+: >"$out/stderr.txt"
+note machine cpu "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -1)"
+note machine cores "$(nproc)"
+note machine kernel "$(uname -sr)"
+compiler=$(sed -n 's/^CMAKE_C_COMPILER:[^=]*=//p' "$build/CMakeCache.txt" | head -1)
+note machine compiler "$("${compiler:-cc}" --version 2>/dev/null | head -1), $(sed -n 's/^CMAKE_C_FLAGS_RELWITHDEBINFO:[^=]*=//p' "$build/CMakeCache.txt")"
+note machine system "$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)"
+note machine clock "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>/dev/null || echo unknown)"
+note machine load "$(cut -d' ' -f1-3 /proc/loadavg)"
+note machine rounds "$rounds"
+
+if wanted call; then part_call; fi
+if wanted size; then part_size; fi
+if wanted steps || wanted filter || wanted size; then part_streams; fi
+if wanted reader; then part_reader; fi
+if wanted whole; then part_whole; fi
+
+if [ "$parts" != " peers " ]; then
+    python3 "$here/report.py" table "$raw"
+    python3 "$here/report.py" details "$raw" >"$out/details.md"
+    say "the tables behind it: $out/details.md; raw figures: $raw"
+fi
+if wanted peers; then part_peers; fi
+if grep -q "^failed" "$raw"; then die "$(grep -c '^failed' "$raw") measurements failed, see $out/stderr.txt"; fi

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The smallest use: name what matters, run, take a snapshot, read it with `fdr info hello.*.fdr`. */
+#include <fdr/fdr.h>
+#include <stdio.h>
+
+static double solve(int n)
+{
+    FDR_FUNCTION(); /* the rest of this function is the region "solve" */
+    double sum = 0;
+    for (int i = 1; i <= n; i++) sum += 1.0 / i;
+    return sum;
+}
+
+int main(void)
+{
+    double sum = 0;
+    fdr_init(NULL); /* FDR_... of the environment, then defaults */
+    for (int step = 0; step < 1000; step++) {
+        FDR_REGION("step") {
+            sum += solve(step);
+        }
+    }
+    if (fdr_snapshot("after the last step") == 0)
+        printf("%.1f; %s holds every call: try `fdr tree` on it\n", sum, fdr_last_snapshot());
+    fdr_finalize();
+    return 0;
+}

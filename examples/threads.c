@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads need nothing: each becomes a location with its first event. Two that pass work on leave a trail of who
+ * waited for whom: `fdr dump threads.*.fdr`, `fdr stats --by location threads.*.fdr`. */
+#include <fdr/fdr.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { ITEMS = 200, WORKERS = 3 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int next_item;
+
+static int take(void)
+{
+    FDR_FUNCTION();
+    pthread_mutex_lock(&lock);
+    int item = next_item++;
+    pthread_mutex_unlock(&lock);
+    return item;
+}
+
+static void *worker(void *number)
+{
+    char name[32];
+    snprintf(name, sizeof name, "worker %d", (int)(intptr_t)number);
+    fdr_thread_name(name);
+    for (int item; (item = take()) < ITEMS;) {
+        FDR_REGION("item") {
+            volatile double x = item;
+            for (int i = 0; i < 1000; i++) x = x * 0.5 + 1;
+        }
+    }
+    return NULL;
+}
+
+int main(void)
+{
+    pthread_t thread[WORKERS];
+    fdr_init(NULL);
+    fdr_thread_name("main");
+    FDR_REGION("workers") {
+        for (intptr_t i = 0; i < WORKERS; i++) pthread_create(&thread[i], NULL, worker, (void *)i);
+        for (int i = 0; i < WORKERS; i++) pthread_join(thread[i], NULL);
+    }
+    if (fdr_snapshot("all items done") == 0) printf("%s\n", fdr_last_snapshot());
+    fdr_finalize();
+    return 0;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=stress timeout=300
+ * The allocator under load: no bin has two holders, nothing is lost, meta and bins never meet. Pieces and lists. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bins/bins.h"
+#include "format/record.h"
+
+enum { THREADS = 4 };
+
+static uint32_t rnd(uint64_t *seed, uint32_t below)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return (uint32_t)(*seed >> 33) % below;
+}
+
+static void *format(struct fdri_arena *a, uint64_t bytes, uint32_t bin_bytes)
+{
+    void *m = aligned_alloc(65536, bytes);
+    memset(m, 0, bytes);
+    assert_int_equal(fdri_arena_format(a, m, bytes, bin_bytes), 0);
+    return m;
+}
+
+static void sound(const struct fdri_arena *a)
+{
+    char text[128];
+    const char *wrong = fdri_bins_check(a, text, sizeof text);
+    if (wrong) print_message("%s\n", wrong);
+    assert_null(wrong);
+}
+
+/* ---- bins ---- */
+
+struct worker {
+    pthread_t thread;
+    struct fdri_arena *arena;
+    uint32_t *holder;         /* per bin: who has it, 0 = nobody */
+    uint64_t seed, takes, meta_blocks, failures;
+    uint32_t number, held[64], count;
+    bool meta, twice;
+};
+
+static uint32_t index_of(const struct fdri_arena *a, uint32_t off) { return (uint32_t)((off - a->super->bins_off) / a->super->bin_bytes); }
+
+static void take(struct worker *w)
+{
+    uint32_t off = w->count < 64 ? fdri_bin_take(w->arena) : 0;
+    if (!off) {
+        w->failures++;
+        return;
+    }
+    uint32_t *holder = &w->holder[index_of(w->arena, off)];
+    if (__atomic_exchange_n(holder, w->number, __ATOMIC_ACQ_REL)) w->twice = true;
+    if (!(fdri_bin(w->arena, off)->generation & 1)) w->twice = true;
+    fdri_bin(w->arena, off)->location = w->number; /* not atomic: ThreadSanitizer sees a second holder */
+    w->held[w->count++] = off;
+    w->takes++;
+}
+
+static void give(struct worker *w)
+{
+    if (!w->count) return;
+    uint32_t i = rnd(&w->seed, w->count), off = w->held[i];
+    w->held[i] = w->held[--w->count];
+    if (fdri_bin(w->arena, off)->location != w->number) w->twice = true;
+    __atomic_store_n(&w->holder[index_of(w->arena, off)], 0, __ATOMIC_RELEASE);
+    fdri_bin_give(w->arena, off);
+}
+
+static void *work(void *argument)
+{
+    struct worker *w = argument;
+    for (int i = 0; i < 200000; i++) {
+        if (w->meta && rnd(&w->seed, 2000) == 0) w->meta_blocks += fdri_meta_take(w->arena, FDR_META_FREE, 64 + rnd(&w->seed, 300), 0) != 0;
+        else if (rnd(&w->seed, 100) < 52) take(w);
+        else give(w);
+    }
+    while (w->count) give(w);
+    return NULL;
+}
+
+static void P3_no_bin_is_handed_out_twice(void **state)
+{
+    (void)state;
+    for (uint32_t bin_bytes = 512; bin_bytes <= 4096; bin_bytes *= 8) {
+        struct fdri_arena a;
+        void *memory = format(&a, 256 * 1024, bin_bytes);
+        uint32_t *holder = calloc(a.super->bins_total + 1, sizeof *holder);
+        struct worker w[THREADS];
+        memset(w, 0, sizeof w);
+        uint64_t takes = 0, failures = 0, meta = 0;
+        for (uint32_t i = 0; i < THREADS; i++) {
+            w[i] = (struct worker){.arena = &a, .holder = holder, .seed = 88172645463325252u + i * 7919u, .number = i + 1, .meta = true};
+            assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+        }
+        for (uint32_t i = 0; i < THREADS; i++) {
+            pthread_join(w[i].thread, NULL);
+            assert_false(w[i].twice);
+            takes += w[i].takes;
+            failures += w[i].failures;
+            meta += w[i].meta_blocks;
+        }
+        for (uint32_t i = 0; i < a.super->bins_total; i++) assert_int_equal(holder[i], 0);
+        sound(&a);
+        /* all that was handed out is on the free stack, and can be taken once more */
+        uint32_t handed_out = (uint32_t)a.super->virgin, n = 0;
+        assert_int_equal(a.super->free_bins, handed_out);
+        for (uint32_t i = 0; i < handed_out; i++) n += fdri_bin_take(&a) != 0;
+        assert_int_equal(n, handed_out);
+        assert_true(takes > 1000 && failures > 0 && meta > 0);
+        print_message("bins of %u: %llu taken, %llu times none, %llu meta blocks\n", bin_bytes, (unsigned long long)takes,
+                      (unsigned long long)failures, (unsigned long long)meta);
+        free(holder);
+        free(memory);
+    }
+}
+
+static void P1_bins_and_meta_never_meet(void **state)
+{
+    (void)state;
+    struct fdri_arena a;
+    void *memory = format(&a, 256 * 1024, 4096);
+    uint32_t low = 0, high = UINT32_MAX, off;
+    for (int i = 0; i < 10000; i++) {
+        if (i % 3 && (off = fdri_bin_take(&a))) {
+            if (off + 4096 > low) low = off + 4096;
+        } else if ((off = fdri_meta_take(&a, FDR_META_FREE, 640, 0))) {
+            assert_true(off < high);
+            high = off;
+            for (uint32_t k = 16; k < 640; k++) assert_int_equal(a.base[off + k], 0);
+            memset(a.base + off + 16, 0xff, 624);
+        }
+    }
+    assert_true(low <= high && low > 0 && high < 256 * 1024);
+    assert_int_equal(fdri_bin_take(&a), 0);
+    assert_int_equal(fdri_meta_take(&a, FDR_META_FREE, 640, 0), 0);
+    assert_true(fdri_meta_used(&a) <= a.meta_limit);
+    free(memory);
+}
+
+static void P10_too_small_an_arena_is_refused(void **state)
+{
+    struct fdri_arena a;
+    (void)state;
+    char *m = calloc(1, 1 << 20);
+    assert_int_not_equal(fdri_arena_format(&a, m, 8192, 4096), 0);
+    assert_int_not_equal(fdri_arena_format(&a, m, 65536, 65536), 0);
+    assert_int_equal(fdri_arena_format(&a, m, 1 << 20, 65536), 0);
+    free(m);
+}
+
+/* ---- pieces ---- */
+
+static void P3_pieces_split_and_merge(void **state)
+{
+    (void)state;
+    uint64_t seed = 2463534242u;
+    struct fdri_arena a;
+    void *memory = format(&a, 512 * 1024, 4096);
+    struct fdr_location *l = fdri_at(&a, fdri_meta_take(&a, FDR_META_LOCATION, sizeof *l, UINT32_MAX));
+    a.super->location_first = (uint32_t)((uint8_t *)l - a.base);
+    a.super->location_count = 1;
+    enum { MOST = 300 };
+    struct { uint32_t off, log2; } held[MOST];
+    uint32_t n = 0;
+    uint8_t *used = calloc(1, 512 * 1024 / 512);
+    for (int round = 0; round < 100000; round++) {
+        if (rnd(&seed, 100) < 50 && n < MOST) {
+            uint32_t log2 = 9 + rnd(&seed, 4), off = fdri_piece_take(&a, l, log2);
+            if (!off) continue;
+            assert_int_equal((off - a.super->bins_off) % (1u << log2), 0);
+            for (uint32_t u = off / 512; u < (off + (1u << log2)) / 512; u++) assert_int_equal(used[u]++, 0);
+            assert_int_equal(fdri_bin(&a, off)->generation & 1, 1);
+            held[n].off = off;
+            held[n++].log2 = log2;
+        } else if (n) {
+            uint32_t i = rnd(&seed, n);
+            for (uint32_t u = held[i].off / 512; u < (held[i].off + (1u << held[i].log2)) / 512; u++) used[u]--;
+            fdri_piece_give(&a, l, held[i].off, held[i].log2);
+            held[i] = held[--n];
+        }
+        if (round % 1000 == 0) sound(&a);
+    }
+    while (n) n--, fdri_piece_give(&a, l, held[n].off, held[n].log2);
+    sound(&a);
+    assert_int_equal(l->bins_held, 0); /* all halves found each other again */
+    for (int i = 0; i < 8; i++) assert_int_equal(l->piece_free[i], 0);
+    free(used);
+    free(memory);
+}
+
+/* ---- partitions ---- */
+
+static void P3_lists_of_bins_keep_their_sums(void **state)
+{
+    (void)state;
+    uint64_t seed = 521288629u;
+    struct fdri_arena a;
+    void *memory = format(&a, 512 * 1024, 4096);
+    struct fdr_location *l = fdri_at(&a, fdri_meta_take(&a, FDR_META_LOCATION, sizeof *l, UINT32_MAX));
+    struct fdr_part *p = fdri_at(&a, fdri_meta_take(&a, FDR_META_PART, sizeof *p, 0));
+    const uint32_t head = sizeof(struct fdr_meta_head);
+    a.super->location_first = (uint32_t)((uint8_t *)l - a.base);
+    a.super->location_count = 1;
+    l->parts_first = (uint32_t)((uint8_t *)p - a.base);
+    p->table_off = fdri_meta_take(&a, FDR_META_TABLE, head + fdr_contexts(4096) * 8, 0) + head;
+    p->list_head = 1ull << 32;
+    p->bit = 1;
+    p->depth = 1;
+    uint64_t presented = 0, given_back = 0, tick = 1000;
+    for (int round = 0; round < 400000; round++) {
+        if (p->bit > p->limit) {
+            fdri_part_seal(&a, p);
+            uint32_t off = fdri_piece_take(&a, l, 9), size;
+            struct fdri_given given = {0, 0, UINT64_MAX, 0};
+            if (!off) {
+                assert_true(fdri_part_has_sealed(p));
+                off = fdri_part_pop(&a, l, p, &size, &given);
+                assert_int_not_equal(off, 0);
+                assert_true(given.events > 0 && given.bytes == 512 && size == 9);
+                assert_true(given.from_tick <= given.to_tick && p->floor_tick == given.to_tick);
+                given_back += given.events;
+            }
+            fdri_part_open(&a, l, p, off, 9, 0, FDR_CALL_BITS_MAX);
+            assert_int_equal(fdri_bin(&a, off)->first_index, presented);
+            assert_false(fdri_part_has_sealed(p) && (uint32_t)p->list_head == p->open_off);
+        }
+        uint32_t gap = rnd(&seed, 500), duration = 1 + rnd(&seed, 200);
+        struct fdr_bin *b = fdri_bin(&a, p->open_off);
+        fdr_encode_call(p, fdri_at(&a, p->table_off), (uint8_t *)(b + 1), 1 + rnd(&seed, 20), gap, duration, NULL);
+        tick += gap + duration;
+        p->last_tick = tick;
+        b->commit = fdr_commit_word(p);
+        presented++;
+        if (round % 5000 == 0) sound(&a);
+    }
+    uint64_t kept = 0;
+    for (uint32_t off = (uint32_t)p->list_head; off; off = fdri_bin(&a, off)->next) kept += FDR_COMMIT_RECORDS(fdri_bin(&a, off)->commit);
+    assert_true(given_back > 0);
+    assert_int_equal(presented, kept + given_back);
+    assert_int_equal(fdri_bin(&a, (uint32_t)p->list_head)->first_index, given_back);
+    assert_false(fdri_part_older(&a, p, 0));
+    /* to the last bin: the open one only once it is sealed */
+    uint32_t size, off;
+    struct fdri_given rest = {0, 0, UINT64_MAX, 0};
+    while ((off = fdri_part_pop(&a, l, p, &size, &rest))) fdri_piece_give(&a, l, off, size);
+    assert_int_equal(p->bins, 1);
+    fdri_part_seal(&a, p);
+    assert_int_not_equal(off = fdri_part_pop(&a, l, p, &size, &rest), 0);
+    fdri_piece_give(&a, l, off, size);
+    assert_int_equal((uint32_t)p->list_head, 0);
+    assert_int_equal(rest.events + given_back, presented);
+    assert_int_equal(p->total, presented);
+    assert_int_equal(l->bins_held, 0);
+    sound(&a);
+    free(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P3_no_bin_is_handed_out_twice), cmocka_unit_test(P1_bins_and_meta_never_meet),
+        cmocka_unit_test(P10_too_small_an_arena_is_refused), cmocka_unit_test(P3_pieces_split_and_merge),
+        cmocka_unit_test(P3_lists_of_bins_keep_their_sums),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# ctest: label=demo timeout=300 serial
+# The demo, shortened: it must end well, resolve names, leave nothing behind and be quick the second time; without
+# sources to be had it must say so in one line. Skipped where there is no network.
+set -euo pipefail
+: "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
+if [ -n "${FDR_SANITIZE:-}" ] || [ "${FDR_COVERAGE:-OFF}" = ON ]; then echo "not with sanitizers"; exit 77; fi
+if [ ! -x "$FDR_BUILD/bin/fdr" ]; then echo "no fdr command (jansson or zstd missing)"; exit 77; fi
+if ! "$FDR_BUILD/bin/fdr" version --build | grep -q '^with:.*\bdw\b'; then echo "no symbols without libdw"; exit 77; fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export FDR_DEMO_SECONDS=6
+# Sources that ./dev demo has fetched before need no network.
+FDR_DEMO_DIR=$work/demo
+mkdir -p "$FDR_DEMO_DIR/apt/download"
+if [ -d "$FDR_SOURCE/build/demo/apt/download/lua5.4" ]; then
+    cp -r "$FDR_SOURCE/build/demo/apt/download/lua5.4" "$FDR_DEMO_DIR/apt/download/"
+fi
+export FDR_DEMO_DIR
+bad=0
+fail() { echo "FAIL: $*"; bad=$((bad + 1)); }
+
+status=0
+bash "$FDR_SOURCE/scripts/demo.sh" >"$work/first" 2>&1 || status=$?
+if [ "$status" != 0 ]; then
+    if grep -q 'no network' "$work/first"; then echo "no source package to be had"; exit 77; fi
+    tail -40 "$work/first"
+    echo "test_demo: the demo ends with status $status"
+    exit 1
+fi
+if tail -1 "$work/first" | grep -q '^demo: ok: '; then tail -1 "$work/first"; else fail "no clear last line"; fi
+for name in luaV_execute luaH_resize luaD_precall main; do
+    grep -qw "$name" "$work/first" || fail "the name $name does not appear"
+done
+if grep -E '\[unknown\]|lua\+0x|^ *0x' "$work/first"; then fail "calls without a name"; fi
+if grep -E '^(damage|fdr): ' "$work/first"; then fail "damage or complaints"; fi
+# what it prints tells nobody where packages come from
+hosts=$(sed -nE 's@^[^#]*https?://([^/ ]+).*@\1@p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | sort -u || true)
+for host in $hosts; do
+    if grep -qF "$host" "$work/first"; then fail "the host of a package source is printed"; fi
+done
+for file in "$FDR_DEMO_DIR"/out/*.fdr; do
+    size=$(stat -c %s "$file")
+    if [ "$size" -gt $((64 * 1048576 + 65536)) ]; then fail "$file: $size bytes, more than the buffer and 64 KiB"; fi
+done
+
+begin=$SECONDS
+bash "$FDR_SOURCE/scripts/demo.sh" >"$work/second" 2>&1 || fail "the second run: $(tail -1 "$work/second")"
+grep -q 'built before' "$work/second" || fail "the second run builds again"
+if [ $((SECONDS - begin)) -gt 60 ]; then fail "the second run takes $((SECONDS - begin)) s"; fi
+
+# no sources: an apt that finds none
+mkdir -p "$work/bin"
+printf '#!/bin/sh\nexit 100\n' >"$work/bin/apt-get"
+chmod +x "$work/bin/apt-get"
+status=0
+PATH=$work/bin:$PATH FDR_DEMO_DIR=$work/none bash "$FDR_SOURCE/scripts/demo.sh" >"$work/none.out" 2>"$work/none.err" || status=$?
+if [ "$status" != 1 ] || ! grep -q 'cannot get the source package lua5.4' "$work/none.err"; then
+    fail "without sources: status $status, $(cat "$work/none.err")"
+fi
+if [ "$bad" != 0 ]; then cat "$work/first"; echo "test_demo: $bad failed"; exit 1; fi
+echo "test_demo: all good"

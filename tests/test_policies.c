@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* The reduction chain as pure predicates: an order that can be trusted, and what is kept stays closed upward. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "policies/policies.h"
+
+static uint64_t seed = 88172645463325252u;
+static uint32_t rnd(uint32_t below)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (uint32_t)(seed >> 33) % below;
+}
+
+/* Every order of every subset of the steps. */
+static int chain_number(int n, struct fdri_chain *c)
+{
+    memset(c, 0, sizeof *c);
+    int used = 0;
+    for (int i = 0; i < FDRI_STEPS; i++) {
+        int digit = n % 5;
+        n /= 5;
+        if (!digit) return n == 0 ? 1 : 0;   /* the chain ends here: nothing may follow */
+        if (used >> digit & 1) return 0;
+        used |= 1 << digit;
+        c->step[i] = (uint8_t)digit;
+    }
+    return 1;
+}
+enum { CHAINS = 5 * 5 * 5 * 5 };
+
+static void random_ranks(struct fdri_chain *c)
+{
+    uint8_t rank = 1;
+    for (int i = 0; i < FDRI_CLASSES; i++) c->class_rank[i] = 0;
+    if (rnd(2)) return;
+    for (uint32_t k = rnd(FDRI_CLASSES + 1); k; k--) {
+        uint32_t class_ = rnd(FDRI_CLASSES);
+        if (!c->class_rank[class_]) c->class_rank[class_] = rank++;
+    }
+}
+
+/* All partitions of one location: one per class, depth and band; a class holds what it holds. */
+static int random_views(struct fdri_part_view *v, int most)
+{
+    uint64_t bytes[FDRI_CLASSES];
+    for (int i = 0; i < FDRI_CLASSES; i++) bytes[i] = 1 + rnd(4);
+    int n = 0;
+    for (int tries = 0; n < most && tries < 10 * most; tries++) {
+        struct fdri_part_view p = {.class_ = rnd(3) ? 0 : (uint8_t)(1 + rnd(8)), .depth = rnd(6), .oldest = rnd(5)};
+        if (!p.class_) p.band = (uint8_t)rnd(4), p.depth++;
+        p.class_bytes = bytes[p.class_];
+        int twin = 0;
+        for (int i = 0; i < n; i++) twin |= v[i].class_ == p.class_ && v[i].depth == p.depth && v[i].band == p.band;
+        if (!twin) v[n++] = p;
+    }
+    return n;
+}
+
+static bool before(const struct fdri_chain *c, const struct fdri_part_view *a, const struct fdri_part_view *b)
+{
+    enum fdri_reason why;
+    return fdri_policy_before(c, a, b, &why);
+}
+
+static void P10_the_order_is_strict_and_weak(void **state)
+{
+    (void)state;
+    int chains = 0;
+    for (int n = 0; n < CHAINS; n++) {
+        struct fdri_chain c;
+        struct fdri_part_view v[24];
+        if (!chain_number(n, &c)) continue;
+        chains++;
+        for (int round = 0; round < 20; round++) {
+            random_ranks(&c);
+            int m = random_views(v, 24);
+            for (int i = 0; i < m; i++) {
+                assert_false(before(&c, &v[i], &v[i]));
+                for (int j = 0; j < m; j++) {
+                    if (before(&c, &v[i], &v[j])) assert_false(before(&c, &v[j], &v[i]));
+                    for (int k = 0; k < m; k++) {
+                        if (before(&c, &v[i], &v[j]) && before(&c, &v[j], &v[k])) assert_true(before(&c, &v[i], &v[k]));
+                        /* being tied is transitive too: else "the least valuable" depends on where one starts */
+                        bool ij = !before(&c, &v[i], &v[j]) && !before(&c, &v[j], &v[i]);
+                        bool jk = !before(&c, &v[j], &v[k]) && !before(&c, &v[k], &v[j]);
+                        if (ij && jk) assert_false(before(&c, &v[i], &v[k]) || before(&c, &v[k], &v[i]));
+                    }
+                }
+            }
+        }
+    }
+    assert_int_equal(chains, 1 + 4 + 12 + 24 + 24);
+}
+
+/* Whole partitions are taken one after the other; whatever is left holds every parent of what it holds. The oldest
+ * epoch is a matter of time, not of partitions: there the reader's closure rule speaks. */
+static void P9_what_is_kept_is_closed_upward(void **state)
+{
+    (void)state;
+    int closed = 0;
+    for (int n = 0; n < CHAINS; n++) {
+        struct fdri_chain c;
+        if (!chain_number(n, &c)) continue;
+        for (int round = 0; round < 40; round++) {
+            struct fdri_part_view v[40];
+            random_ranks(&c);
+            int m = random_views(v, 40);
+            bool gone[40] = {false};
+            for (int step = 0; step < m; step++) {
+                int best = -1;
+                for (int i = 0; i < m; i++)
+                    if (!gone[i] && (best < 0 || before(&c, &v[i], &v[best]))) best = i;
+                uint32_t index;
+                struct fdri_verdict what = fdri_policy_step(&c, &v[best], &index);
+                if (!fdri_policy_closes(what.step)) break;
+                gone[best] = true;
+                if (v[best].class_) continue;
+                for (int i = 0; i < m; i++) {
+                    if (gone[i] || v[i].class_) continue;
+                    /* `best` could hold the parent of a call in v[i] */
+                    bool parent = v[best].depth < v[i].depth && v[best].band >= v[i].band;
+                    if (parent)
+                        print_message("chain %d%d%d%d: (depth %u, band %u) went before (depth %u, band %u)\n", c.step[0], c.step[1],
+                                      c.step[2], c.step[3], v[best].depth, v[best].band, v[i].depth, v[i].band);
+                    assert_false(parent);
+                    closed++;
+                }
+            }
+        }
+    }
+    assert_true(closed > 1000);
+}
+
+static void P10_each_step_takes_what_it_says(void **state)
+{
+    (void)state;
+    struct fdri_chain c = {{FDRI_BY_DURATION, FDRI_BY_DEPTH, FDRI_BY_CLASS, FDRI_BY_EPOCH}, {0}};
+    struct fdri_part_view brief = {.depth = 2, .band = 0}, deep = {.depth = 9, .band = 3}, outer = {.depth = 1, .band = 3},
+                          message = {.depth = 4, .class_ = 1, .class_bytes = 10}, marker = {.depth = 4, .class_ = 4, .class_bytes = 20};
+    enum fdri_reason why;
+    uint32_t index;
+    assert_true(fdri_policy_before(&c, &brief, &deep, &why));
+    assert_int_equal(why, FDRI_REASON_SHORTEST);
+    assert_true(fdri_policy_before(&c, &deep, &message, &why));
+    assert_int_equal(why, FDRI_REASON_DEEPEST);
+    assert_true(fdri_policy_before(&c, &marker, &message, &why));
+    assert_int_equal(why, FDRI_REASON_LARGEST_CLASS);
+    assert_true(fdri_policy_before(&c, &message, &outer, &why));
+    assert_int_equal(fdri_policy_step(&c, &outer, &index).step, FDRI_BY_EPOCH);
+    assert_int_equal(fdri_policy_step(&c, &outer, &index).reason, FDRI_REASON_OLDEST);
+    assert_int_equal(index, 3);
+    struct fdri_part_view deeper = brief;
+    deeper.depth = 7;
+    assert_true(fdri_policy_before(&c, &deeper, &brief, &why)); /* of the shortest band the deepest goes first */
+    assert_int_equal(why, FDRI_REASON_DEEPEST);
+    struct fdri_chain turned = {{FDRI_BY_DEPTH, FDRI_BY_DURATION, 0, 0}, {0}};
+    assert_true(fdri_policy_before(&turned, &deep, &brief, &why));
+    assert_int_equal(why, FDRI_REASON_DEEPEST);
+}
+
+static void P10_classes_go_in_the_users_order(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 1000; round++) {
+        struct fdri_chain c = {{FDRI_BY_CLASS, FDRI_BY_DURATION, FDRI_BY_DEPTH, FDRI_BY_EPOCH}, {0}};
+        random_ranks(&c);
+        for (uint8_t x = 1; x < FDRI_CLASSES; x++)
+            for (uint8_t y = 1; y < FDRI_CLASSES; y++) {
+                struct fdri_part_view a = {.depth = rnd(9), .class_ = x, .class_bytes = 100 + 10 * x};
+                struct fdri_part_view b = {.depth = rnd(9), .class_ = y, .class_bytes = 100 + 10 * y};
+                enum fdri_reason why;
+                bool first = fdri_policy_before(&c, &a, &b, &why);
+                uint8_t ra = c.class_rank[x], rb = c.class_rank[y];
+                if (x == y) assert_int_equal(first, a.depth > b.depth);
+                else if (ra && rb) assert_int_equal(first, ra < rb);
+                else if (ra || rb) assert_int_equal(first, ra != 0);
+                else assert_int_equal(first, x > y); /* more bytes */
+                if (first && ra) assert_int_equal(why, FDRI_REASON_LEAST_IMPORTANT);
+                if (first && !ra) assert_int_equal(why, FDRI_REASON_LARGEST_CLASS);
+            }
+    }
+}
+
+static void P10_epochs_are_cut_by_share(void **state)
+{
+    (void)state;
+    assert_false(fdri_policy_cut(1, 0, 8));
+    assert_false(fdri_policy_cut(9, 80, 8));
+    assert_true(fdri_policy_cut(10, 80, 8));
+    assert_true(fdri_policy_closes(FDRI_BY_DURATION) && fdri_policy_closes(FDRI_BY_DEPTH) && fdri_policy_closes(FDRI_BY_CLASS));
+    assert_false(fdri_policy_closes(FDRI_BY_EPOCH));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P10_the_order_is_strict_and_weak),
+        cmocka_unit_test(P9_what_is_kept_is_closed_upward),
+        cmocka_unit_test(P10_each_step_takes_what_it_says),
+        cmocka_unit_test(P10_classes_go_in_the_users_order),
+        cmocka_unit_test(P10_epochs_are_cut_by_share),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
