@@ -2,10 +2,8 @@
 /* What recording a program is measured against (whole.sh): hooks that read the clock and keep the value, nothing else.
  * With HOOKS_EMPTY: hooks that return at once. */
 #include <stdint.h>
-#include <time.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
+
+#include "measure.h"
 
 #define HOOK __attribute__((no_instrument_function, visibility("default")))
 HOOK void __cyg_profile_func_enter(void *function, void *call_site);
@@ -19,24 +17,9 @@ static __thread struct {
     uint64_t next, slot[SLOTS];
 } ring __attribute__((tls_model("initial-exec")));
 
-static inline __attribute__((always_inline, no_instrument_function)) uint64_t now(void)
-{
-#if defined(__x86_64__)
-    return __rdtsc();
-#elif defined(__aarch64__)
-    uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-#else
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-#endif
-}
-
 static inline __attribute__((always_inline, no_instrument_function)) void keep(void)
 {
-    ring.slot[ring.next++ % SLOTS] = now();
+    ring.slot[ring.next++ % SLOTS] = bench_ticks();
 }
 #endif
 

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """report.py table RAW: the one table of ./dev bench.  report.py details RAW: the tables behind it.
+report.py write RAW FILE: both, into FILE between its lines "<!-- begin X -->" and "<!-- end X -->" (X: table, details).
 
 RAW is what run.sh gathers: tab-separated rows, the first column says what a row is."""
+import contextlib
+import io
 import json
+import re
 import sys
 from statistics import median
 
@@ -358,11 +362,33 @@ def details(raw):
         print(f"FAILED: {part}: {what}")
 
 
+def text_of(what, raw):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        what(raw)
+    return out.getvalue().strip("\n")
+
+
+def write(raw, path):
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    for name, what in (("table", table), ("details", details)):
+        block = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.S)
+        if not block.search(text):
+            sys.exit(f"report.py: {path} has no lines for {name}")
+        text = block.sub(lambda m: m.group(1) + text_of(what, raw) + "\n" + m.group(2), text)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in ("table", "details"):
-        sys.exit("usage: report.py table|details RAW")
-    raw = Raw(sys.argv[2])
-    (table if sys.argv[1] == "table" else details)(raw)
+    arguments = sys.argv[1:]
+    if len(arguments) == 3 and arguments[0] == "write":
+        write(Raw(arguments[1]), arguments[2])
+    elif len(arguments) == 2 and arguments[0] in ("table", "details"):
+        (table if arguments[0] == "table" else details)(Raw(arguments[1]))
+    else:
+        sys.exit("usage: report.py table|details RAW, or report.py write RAW FILE")
 
 
 main()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The benchmarks: `./dev bench [PART...]`. Prints one table, writes the tables behind it beside the raw figures.
+# The benchmarks: `./dev bench [--write] [PART...]`. Prints one table, writes the tables behind it beside the raw figures;
+# --write also puts them into docs/BENCHMARKS.md.
 # Parts (default: all but peers): call size steps filter reader whole; peers joins a comparison harness (FDR_PEERS).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
@@ -29,6 +30,12 @@ if [ ! -x "$build/bin/fdr" ] || [ ! -x "$build/benchmarks/bench_call" ]; then
 fi
 command -v python3 >/dev/null || die "python3 is needed"
 
+write=
+if [ "${1:-}" = --write ]; then
+    write=$source/docs/BENCHMARKS.md
+    shift
+    [ -f "$write" ] || die "no $write to write into"
+fi
 for part in "$@"; do
     case $part in
         call | size | steps | filter | reader | whole | peers) ;;
@@ -54,7 +61,7 @@ bench=$build/benchmarks
 ldd "$bench/bench_call" | grep -qF "$library/libfdr.so" || die "bench_call does not use the installed libfdr"
 
 have_corpus() { compgen -G "$corpus/*.evt.zst" >/dev/null && command -v zstd >/dev/null; }
-no_corpus="no event streams in \$FDR_CORPUS ($corpus), or no zstd"
+no_corpus="no event streams in FDR_CORPUS, or no zstd"
 # npb-cg.r0.t0.evt.zst is "npb-cg 0.0"
 stream_name() { basename "$1" .evt.zst | sed -E 's/\.r([0-9]+)\.t([0-9]+)$/ \1.\2/'; }
 
@@ -233,7 +240,7 @@ part_whole()
 
 part_peers()
 {
-    [ -f "$harness/harness.h" ] || { skip peers "no harness.h in \$FDR_PEERS ($harness)"; return 0; }
+    [ -f "$harness/harness.h" ] || { skip peers "no harness.h in FDR_PEERS"; return 0; }
     local compiler=${CC:-gcc} e
     # shellcheck disable=SC2046
     "$compiler" -O2 -D_GNU_SOURCE -I"$harness" "$here/peer_fdr.c" -o "$work/peer_fdr" \
@@ -271,6 +278,7 @@ if wanted whole; then part_whole; fi
 if [ "$parts" != " peers " ]; then
     python3 "$here/report.py" table "$raw"
     python3 "$here/report.py" details "$raw" >"$out/details.md"
+    if [ -n "$write" ]; then python3 "$here/report.py" write "$raw" "$write"; fi
     say "the tables behind it: $out/details.md; raw figures: $raw"
 fi
 if wanted peers; then part_peers; fi

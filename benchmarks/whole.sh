@@ -40,8 +40,8 @@ hooks=-finstrument-functions
 lib=$build/lib
 [ -e "$lib/libfdr-instrument.so" ] || { echo "whole: $lib/libfdr-instrument.so is not built" >&2; exit 2; }
 mkdir -p "$out"
-cc -O2 -shared -fPIC -DHOOKS_EMPTY "$here/hooks_clock.c" -o "$out/libhooks-empty.so"
-cc -O2 -shared -fPIC "$here/hooks_clock.c" -o "$out/libhooks-clock.so"
+cc -O2 -std=gnu11 -D_GNU_SOURCE= -shared -fPIC -DHOOKS_EMPTY "$here/hooks_clock.c" -o "$out/libhooks-empty.so"
+cc -O2 -std=gnu11 -D_GNU_SOURCE= -shared -fPIC "$here/hooks_clock.c" -o "$out/libhooks-clock.so"
 
 # ---- the programs: objects_NAME DIR FLAG..., then run_NAME PROGRAM -----------------------------------------------------
 

@@ -4,13 +4,14 @@
  * is then one round through the tree. Every kind runs the same functions, each compiled for itself. */
 #ifndef FDR_BENCH_WORKLOAD_H
 #define FDR_BENCH_WORKLOAD_H
-#define W_REGIONS   40
+#define W_REGIONS     40
 #define W_JOIN2(a, b) a##_##b
 #define W_JOIN(a, b)  W_JOIN2(a, b)
 #define W_NAME(n)     W_JOIN(W_PREFIX, n)
 #define W_FENCE()     __asm__ volatile("" ::: "memory")
 #define W_GO(n)       W_NAME(n)()
 #define W_TIMES(k)    for (int times_ = 0; times_ < (k); times_++)
+#define W_BOTH(a, b)  (W_GO(a), W_GO(b))
 #define W_REGION(n, ...)                                                                                     \
     static __attribute__((noinline)) void W_NAME(n)(void)                                                    \
     {                                                                                                        \
@@ -60,14 +61,14 @@ W_REGION(13, W_GO(21))
 W_REGION(14, W_GO(23); W_GO(18))
 W_LEAF(15)
 /* depth 2 */
-W_REGION(2, W_TIMES(2) { W_GO(8); W_GO(10); })
+W_REGION(2, W_TIMES(2) W_BOTH(8, 10))
 W_REGION(3, W_GO(9); W_GO(11))
 W_LEAF(4)
 W_REGION(5, W_GO(12); W_GO(13))
 W_REGION(6, W_TIMES(4) W_GO(15))
 W_REGION(7, W_GO(14))
 /* depth 1 */
-W_REGION(0, W_TIMES(2) { W_GO(2); W_GO(3); } W_GO(4); W_GO(5))
+W_REGION(0, W_TIMES(2) W_BOTH(2, 3); W_GO(4); W_GO(5))
 W_REGION(1, W_GO(6); W_GO(7); W_GO(4))
 
 static void W_NAME(pass)(void)

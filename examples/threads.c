@@ -27,7 +27,7 @@ static void *worker(void *number)
     for (int item; (item = take()) < ITEMS;) {
         FDR_REGION("item") {
             volatile double x = item;
-            for (int i = 0; i < 1000; i++) x = x * 0.5 + 1;
+            for (int i = 0; i < 20000; i++) x = x * 0.5 + 1;
         }
     }
     return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies a live arena without stopping a writer. The order makes the copy consistent:
  *
+ *   0 bounds      how many events each location had completed
  *   1 meta        accounts "before", definitions, totals, stacks
  *   2 stacks      each open stack once more, twice; the longest prefix equal in both is what stands in the file
  *   3 bins        payload up to the commit word read first; a bin whose generation moved meanwhile is dropped
@@ -42,7 +43,27 @@ static int put(int fd, const void *bytes, uint64_t count, uint64_t off)
     return 0;
 }
 
-/* ---- 1: meta, until no block was added meanwhile ---- */
+/* ---- 1: meta, until no block was added meanwhile, and the blocks that lie in pieces of bins ---- */
+
+static const struct fdr_meta_head *meta_piece(const uint8_t *from, uint32_t room)
+{
+    const struct fdr_meta_head *m = (const void *)from;
+    bool good = m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES && m->bytes <= room;
+    return good ? m : NULL;
+}
+
+static int copy_meta_pieces(int fd, uint64_t virgin)
+{
+    uint32_t bin_bytes = super()->bin_bytes;
+    uint64_t end = super()->bins_off + (uint64_t)(uint32_t)virgin * bin_bytes;
+    for (uint64_t off = super()->bins_off; off < end; off += FDR_BIN_MIN_BYTES) {
+        uint32_t room = bin_bytes - (uint32_t)((off - super()->bins_off) % bin_bytes);
+        const struct fdr_meta_head *m = meta_piece(fdri_view.base + off, room);
+        int e = m ? put(fd, m, m->bytes, off) : 0;
+        if (e) return e;
+    }
+    return 0;
+}
 
 static int copy_meta(int fd, uint64_t *virgin)
 {
@@ -50,12 +71,12 @@ static int copy_meta(int fd, uint64_t *virgin)
     for (int i = 0; i < 4; i++) {
         *virgin = fdr_load_acquire(&super()->virgin); /* A:virgin - pairs with L:virgin */
         uint64_t low = (*virgin >> 32) * FDR_META_ALIGN;
-        if (low >= end) return 0;
+        if (low >= end) break;
         int e = put(fd, fdri_view.base + low, end - low, low);
         if (e) return e;
         end = low;
     }
-    return 0;
+    return copy_meta_pieces(fd, *virgin);
 }
 
 /* ---- 2: stacks ---- */
@@ -112,59 +133,66 @@ static bool copy_bin(const uint8_t *from, uint8_t *to, uint32_t bytes, uint64_t 
     return true;
 }
 
-/* One slot of bin_bytes, whole or in pieces. Returns whether anything was copied. */
-static bool copy_slot(const uint8_t *from, uint8_t *to, uint32_t bytes, uint64_t *dropped)
+/* What stands in `batch` from `*from` up to `to` goes to its place; meta pieces between are not touched. */
+static int put_batch(int fd, uint64_t off, uint64_t *from, uint64_t to, bool any)
+{
+    int e = any && to > *from ? put(fd, batch + *from, to - *from, off + *from) : 0;
+    *from = to;
+    return e;
+}
+
+/* The slots of bin_bytes in [off, off + bytes), each whole or in pieces. Empty stretches stay holes. */
+static int copy_slots(int fd, uint64_t off, uint64_t bytes, uint32_t bin_bytes, uint64_t *dropped)
 {
     bool any = false;
-    for (uint32_t at_ = 0; at_ < bytes;) {
-        const struct fdr_bin *b = (const void *)(from + at_);
-        uint32_t log2 = b->size_log2, size = log2 >= 9 && log2 <= 16 ? 1u << log2 : FDR_BIN_MIN_BYTES;
-        const struct fdr_meta_head *m = (const void *)(from + at_);
-        if (m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES && m->bytes <= bytes - at_) {
-            memcpy(to + at_, m, m->bytes); /* a meta block that found no room at the meta end */
-            at_ += m->bytes;
-            any = true;
+    uint64_t from = 0;
+    memset(batch, 0, bytes);
+    for (uint64_t i = 0; i < bytes;) {
+        const uint8_t *at_ = fdri_view.base + off + i;
+        uint32_t room = bin_bytes - (uint32_t)(i % bin_bytes);
+        const struct fdr_meta_head *m = meta_piece(at_, room);
+        if (m) {
+            uint32_t skip = m->bytes;
+            int e = put_batch(fd, off, &from, i, any);
+            if (e || skip > room) return e ? e : -EIO;
+            from = i += skip;
             continue;
         }
-        bool good = b->magic == FDR_BIN_MAGIC && size <= bytes - at_ && !(at_ & (size - 1));
+        const struct fdr_bin *b = (const void *)at_;
+        uint32_t log2 = b->size_log2, size = log2 >= 9 && log2 <= 16 ? 1u << log2 : FDR_BIN_MIN_BYTES;
+        bool good = b->magic == FDR_BIN_MAGIC && size <= room && !((off + i - super()->bins_off) & (size - 1));
         if (!good) size = FDR_BIN_MIN_BYTES;
-        if (good && copy_bin(from + at_, to + at_, size, dropped)) any = true;
-        at_ += size;
+        if (good && copy_bin(at_, batch + i, size, dropped)) any = true;
+        i += size;
     }
-    return any;
+    return put_batch(fd, off, &from, bytes, any);
 }
 
 static int copy_bins(int fd, uint64_t virgin, uint64_t *dropped)
 {
-    uint32_t bin_bytes = super()->bin_bytes, count = (uint32_t)virgin;
-    uint64_t off = super()->bins_off, end = off + (uint64_t)count * bin_bytes;
-    while (off < end) {
-        uint64_t n = fdr_min(end - off, BATCH_BYTES);
-        bool any = false;
-        memset(batch, 0, n);
-        for (uint64_t i = 0; i < n; i += bin_bytes)
-            if (copy_slot(fdri_view.base + off + i, batch + i, bin_bytes, dropped)) any = true;
-        int e = any ? put(fd, batch, n, off) : 0;
-        if (e) return e;
-        off += n;
-    }
-    return 0;
+    uint32_t bin_bytes = super()->bin_bytes;
+    uint64_t off = super()->bins_off, end = off + (uint64_t)(uint32_t)virgin * bin_bytes;
+    int e = 0;
+    for (; !e && off < end; off += BATCH_BYTES)
+        e = copy_slots(fd, off, fdr_min(end - off, BATCH_BYTES), bin_bytes, dropped);
+    return e;
 }
 
 /* ---- 4: partitions and floors ---- */
 
-static int copy_parts(int fd, const struct fdr_location *l)
+/* From `first` on, the newest partition when meta was copied: the file's list starts there, too. */
+static int copy_parts(int fd, const struct fdr_location *l, uint32_t first)
 {
-    for (uint32_t off = fdr_load_acquire(&l->parts_first); off;) { /* A:part - pairs with R:part */
+    int e = put(fd, &first, sizeof first, (uint64_t)((const uint8_t *)&l->parts_first - fdri_view.base));
+    for (uint32_t off = first; off && !e;) {
         struct fdr_part copy;
         memcpy(&copy, at(off), sizeof copy);
         copy.list_head = fdr_load_acquire(&((struct fdr_part *)at(off))->list_head); /* A:list - pairs with R:link */
-        int e = put(fd, &copy, sizeof copy, off);
-        if (e) return e;
+        e = put(fd, &copy, sizeof copy, off);
         off = copy.next;
     }
-    uint64_t floor[1] = {l->floor_tick};
-    return put(fd, floor, sizeof floor, (uint64_t)((const uint8_t *)&l->floor_tick - fdri_view.base));
+    uint64_t floor = l->floor_tick;
+    return e ? e : put(fd, &floor, sizeof floor, (uint64_t)((const uint8_t *)&l->floor_tick - fdri_view.base));
 }
 
 /* ---- 5: tail ---- */
@@ -185,63 +213,80 @@ static uint64_t presented_of(const struct fdr_location *l)
     return n;
 }
 
+static uint64_t completed_of(const struct fdr_location *l)
+{
+    uint64_t presented = presented_of(l);
+    uint64_t open = (uint64_t)fdr_load_acquire(&l->depth) + l->overflow; /* A:frame - read after: never too few */
+    return presented > open + 1 ? presented - open - 1 : 0;              /* one may be on its way */
+}
+
 /* ---- all of it ---- */
 
 enum { TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry) };
 static struct { struct fdr_tail head; struct fdr_tail_entry entry[TAIL_ENTRIES]; } tail;
+static uint32_t parts_first[TAIL_ENTRIES];
 
-static int copy_locations(int fd, uint32_t first, uint64_t low)
+static const struct fdr_location *next_location(const struct fdr_location *l) { return l->next ? at(l->next) : NULL; }
+
+static void note_bounds(const struct fdr_location *first)
 {
     tail.head = (struct fdr_tail){.magic = FDR_TAIL_MAGIC};
-    for (uint32_t off = first; off >= low && tail.head.count < TAIL_ENTRIES;) {
-        const struct fdr_location *l = at(off);
-        struct fdr_tail_entry *e = &tail.entry[tail.head.count++];
-        e->location = l->id;
-        int error = copy_stack(fd, l, &e->cut_tick);
-        if (error) return error;
-        off = l->next;
+    for (const struct fdr_location *l = first; l && tail.head.count < TAIL_ENTRIES; l = next_location(l)) {
+        uint32_t i = tail.head.count++;
+        tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .completed = completed_of(l)};
+        parts_first[i] = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
     }
-    return 0;
 }
 
-static int finish_locations(int fd, uint32_t first, uint64_t low)
+static int copy_stacks(int fd, const struct fdr_location *first)
 {
+    int e = 0;
     uint32_t i = 0;
-    for (uint32_t off = first; off >= low; i++) {
-        const struct fdr_location *l = at(off);
-        int e = copy_parts(fd, l);
-        if (e) return e;
-        if (i < tail.head.count) tail.entry[i].presented = presented_of(l);
-        off = l->next;
-    }
-    return put(fd, &tail, sizeof tail.head + tail.head.count * sizeof tail.entry[0], fdri_view.bytes);
+    for (const struct fdr_location *l = first; l && i < tail.head.count && !e; l = next_location(l))
+        e = copy_stack(fd, l, &tail.entry[i++].cut_tick);
+    return e;
 }
 
-static int copy_superblock(int fd, const char *reason, uint64_t number, uint64_t virgin, uint32_t first, uint64_t dropped)
+static int finish_locations(int fd, const struct fdr_location *first)
+{
+    int e = 0;
+    uint32_t i = 0;
+    for (const struct fdr_location *l = first; l && i < tail.head.count && !e; l = next_location(l), i++) {
+        e = copy_parts(fd, l, parts_first[i]);
+        tail.entry[i].presented = presented_of(l);
+        tail.entry[i].end_tick = fdr_load_acquire(&l->last_tick);
+    }
+    return e ? e : put(fd, &tail, sizeof tail.head + tail.head.count * sizeof tail.entry[0], fdri_view.bytes);
+}
+
+/* `s` was read before anything was copied: what it counts is there. */
+static int put_superblock(int fd, struct fdr_superblock *s, const char *reason, uint64_t number, uint64_t virgin,
+                          uint64_t dropped)
 {
     memset(batch, 0, FDR_SUPERBLOCK_BYTES);
-    struct fdr_superblock *s = (void *)batch;
-    memcpy(s, super(), sizeof *s);
     s->virgin = virgin;
-    s->location_first = first;
     s->snapshot_number = number;
     s->dropped_bins = dropped;
     memset(s->reason, 0, sizeof s->reason);
     strncpy(s->reason, reason ? reason : "", sizeof s->reason - 1);
+    memcpy(batch, s, sizeof *s);
     return put(fd, batch, FDR_SUPERBLOCK_BYTES, 0);
 }
 
 int fdri_copy_arena(int fd, const char *reason, uint64_t number)
 {
-    uint64_t virgin, dropped = 0;
+    static struct fdr_superblock before; /* one snapshot at a time */
+    uint64_t virgin = 0, dropped = 0;
     struct fdr_clock_reading now = fdr_clock_read(fdri_view.ticks);
     super()->clock_last = (struct fdr_clock_pair){now.tick, now.monotonic_ns, now.realtime_ns, 0};
-    uint32_t first = fdr_load_acquire(&super()->location_first); /* A:location - pairs with R:location */
+    before = *super();
+    before.location_first = fdr_load_acquire(&super()->location_first); /* A:location - pairs with R:location */
+    const struct fdr_location *first = before.location_first ? at(before.location_first) : NULL;
+    note_bounds(first);
     int e = copy_meta(fd, &virgin);
-    uint64_t low = (virgin >> 32) * FDR_META_ALIGN;
-    if (!e) e = copy_locations(fd, first, low);
+    if (!e) e = copy_stacks(fd, first);
     if (!e) e = copy_bins(fd, virgin, &dropped);
-    if (!e) e = finish_locations(fd, first, low);
-    if (!e) e = copy_superblock(fd, reason, number, virgin, first, dropped);
+    if (!e) e = finish_locations(fd, first);
+    if (!e) e = put_superblock(fd, &before, reason, number, virgin, dropped);
     return e;
 }

@@ -81,7 +81,11 @@ static int take(const char *reason, bool limited)
     return result;
 }
 
-int fdr_snapshot(const char *reason) { return take(reason ? reason : "api", true); }
+int fdr_snapshot(const char *reason)
+{
+    if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
+    return take(reason ? reason : "api", true);
+}
 int fdri_export_final(const char *reason) { return take(reason, false); }
 const char *fdr_last_snapshot(void) { return last_path; }
 
@@ -181,6 +185,10 @@ void fdri_export_stop(void)
 
 void fdri_export_fork(int phase)
 {
+    if (phase == 3) {
+        pthread_mutex_init(&lock, NULL);
+        return;
+    }
     if (phase == 0) {
         pthread_mutex_lock(&lock);
         return;

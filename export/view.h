@@ -24,7 +24,7 @@ struct fdri_export_view {
 int fdri_export_start(const struct fdri_export_view *view);
 /* Stops both; waits for a snapshot under way. The previous handler is put back if ours is still installed. */
 void fdri_export_stop(void);
-void fdri_export_fork(int phase);  /* 0 prepare, 1 parent, 2 child: the child has neither */
+void fdri_export_fork(int phase);  /* as fdri_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
 /* One snapshot in the caller's thread, not limited by FDR_KEEP and hold-off: the final one. */
 int fdri_export_final(const char *reason);
 

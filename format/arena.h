@@ -426,8 +426,10 @@ struct fdr_tail_entry {
     uint32_t reserved;
     uint64_t presented;     /* all classes and depths, after */
     uint64_t cut_tick;      /* full ticks: newest event when the open stack was copied */
+    uint64_t completed;     /* events of all classes and depths that were over before anything was copied */
+    uint64_t end_tick;      /* full ticks: newest event after; equal to cut_tick when the location did not move */
 };
-static_assert(sizeof(struct fdr_tail_entry) == 24, "tail entry");
+static_assert(sizeof(struct fdr_tail_entry) == 40, "tail entry");
 
 enum fdr_strategy { FDR_STRATEGY_WHOLE = 0, FDR_STRATEGY_LAST = 1, FDR_STRATEGY_FIRST = 2, FDR_STRATEGY_TELESCOPE = 3 };
 enum fdr_step { FDR_STEP_DURATION = 1, FDR_STEP_DEPTH, FDR_STEP_CLASS, FDR_STEP_EPOCH, FDR_STEP_STOP };

@@ -92,7 +92,7 @@ static bool beyond_cut(const struct fdri_reader_stream *s, uint32_t k, uint32_t 
 {
     const struct fdri_reader_location *l = s->location;
     const struct fdr_record *r = s->level[d].head;
-    return l->has_cut && d > k + 1 && r->leave > l->cut && r->leave < FDRI_READER_OPEN;
+    return l->moving && d > k + 1 && r->leave > l->cut && r->leave < FDRI_READER_OPEN;
 }
 
 enum fdri_reader_step fdri_reader_careful_step(struct fdri_reader_stream *s, uint32_t *d)

@@ -15,6 +15,7 @@ void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, s
     c->location = l;
     c->part = p;
     c->min_leave = min_leave;
+    c->max_enter = l->moving ? l->cut : UINT64_MAX;
     c->gap_from = 1;
     c->gap_to = 0;
     c->newest = 0;
@@ -40,9 +41,21 @@ static void note_gap(struct fdri_reader_cursor *c, uint64_t to)
     c->gapped = true;
 }
 
+/* What began after the stack of a moving location was copied may lack its parent: the location ends there. */
+static void stop_at_cut(struct fdri_reader_cursor *c)
+{
+    const struct fdr_record *r = c->at;
+    while (r < c->end && r->enter <= c->max_enter) r++;
+    if (r == c->end) return;
+    c->end = r;
+    c->next_bin = c->part->bin_count;
+    c->decoding = false;
+}
+
 /* Drops what is not to be shown; false when nothing is left. */
 static bool skip_old(struct fdri_reader_cursor *c)
 {
+    if (c->max_enter != UINT64_MAX) stop_at_cut(c);
     while (c->at < c->end && c->at->leave < c->min_leave) c->at++;
     return c->at < c->end;
 }

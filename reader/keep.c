@@ -53,20 +53,21 @@ static bool newest(struct fdr_file *f, struct fdri_reader_location *l, struct fd
     return false;
 }
 
-/* A completed record beats its frame: a frame is believed only if everything completed at its depth ended before
- * it began, and those around it are believed. */
+/* A completed record beats its frame: a frame is believed only if everything completed at its depth, kept or given
+ * back since, ended before it began, and those around it are believed. */
 static void believe_frames(struct fdri_reader_location *l)
 {
     for (size_t i = 0; i < l->part_count; i++) {
         const struct fdri_reader_part *p = &l->part[i];
-        if (p->class_ != FDR_CLASS_REGION || !p->any || p->depth > l->frame_count) continue;
-        if (p->last_tick > l->frame[p->depth - 1].enter) l->frame_count = p->depth - 1u;
+        if (p->class_ != FDR_CLASS_REGION || p->depth > l->frame_count) continue;
+        uint64_t newest_leave = p->any && p->last_tick > p->floor ? p->last_tick : p->floor;
+        if (newest_leave > l->frame[p->depth - 1].enter) l->frame_count = p->depth - 1u;
     }
 }
 
 static bool needs_care(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
-    if (!l->off || l->parts_lost || l->levels_lost || l->has_cut || l->raw.presented_overflow || l->raw.pause) return true;
+    if (!l->off || l->parts_lost || l->levels_lost || l->moving || l->raw.presented_overflow || l->raw.pause) return true;
     uint32_t deepest = 0;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
         const struct fdri_reader_part *p = &l->part[i];

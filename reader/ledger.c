@@ -96,8 +96,10 @@ void fdr_ledger_bounds(const struct fdr_file *f, uint32_t location, uint64_t *be
     *before = *after = 0;
     for (size_t i = 0; i < f->location_count; i++) {
         if (f->location[i].id != location) continue;
-        *before = f->location[i].presented_before;
-        *after = f->location[i].presented_after;
+        const struct fdri_reader_location *l = &f->location[i];
+        /* An operation under way may have counted its event and not yet put it anywhere, or the other way round. */
+        *before = l->presented_before - (l->under_way && l->presented_before ? 1 : 0);
+        *after = l->presented_after + l->under_way;
     }
 }
 

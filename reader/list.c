@@ -2,8 +2,9 @@
 /* The bins of one partition, in order. The list is followed link by link; where a link does not hold, the bins the
  * scan found are put in order of their seq.
  *
- * Not damage: the newest bin not linked yet (killed while opening it); bins given back or opened while a snapshot
- * was copying. */
+ * Not damage: the newest bin not linked yet (killed while opening it). In a snapshot of a location that went on the
+ * list heads are newer than the bins, which are newer than the cut: bins that begin after the cut may be missing, and
+ * the list ends before the first of those; at its head, when its place was copied too early for the oldest. */
 #include "reader/reader.h"
 
 #include <stdlib.h>
@@ -85,29 +86,26 @@ static void complain(struct fdr_file *f, const struct fdri_reader_location *l, c
                        what);
 }
 
-/* Did bins move while this was copied? */
-static bool moving(const struct fdr_file *f, const struct fdri_reader_location *l)
+/* Did all records of this bin come after the cut? Then the bins before it may have been opened after their place was
+ * copied. */
+static bool after_cut(const struct fdri_reader_location *l, const struct fdri_reader_bin *b)
 {
-    return l->has_cut || f->sb.dropped_bins || (f->has_tail && f->sb.state == FDR_STATE_RECORDING);
+    return l->moving && b->base_tick >= l->cut;
 }
 
 /* The list broke where seq `expect` should be. */
-static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
-                 const struct fdr_part *raw, uint32_t expect)
+static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t expect)
 {
-    bool at_head = p->bin_count == 0, allowed = moving(f, l);
-    if (allowed && !at_head && expect > raw->open_seq) return; /* opened after the directory was copied */
-    uint32_t from = p->bin_count;
+    uint32_t from = p->bin_count, holes = 0;
     if (!gather(f, l, p, &expect)) {
-        if (allowed && at_head) return; /* all of it was given back meanwhile */
+        if (l->moving) return; /* the rest was opened after its place was copied */
         p->tail_gap = true;
         complain(f, l, p, "the newest bins are missing");
         return;
     }
-    if (allowed && at_head) p->bin[0].gap = false;
-    for (uint32_t i = from; i < p->bin_count; i++)
-        if (p->bin[i].gap) complain(f, l, p, "bins are missing");
-    if (!(allowed && at_head)) complain(f, l, p, "the list of bins is broken, rebuilt from the bins");
+    for (uint32_t i = from; i < p->bin_count; i++) holes += p->bin[i].gap && !after_cut(l, &p->bin[i]);
+    if (holes) complain(f, l, p, "bins are missing");
+    if (!l->moving || holes) complain(f, l, p, "the list of bins is broken, rebuilt from the bins");
 }
 
 /* A list that ended as lists do may still miss its newest bin, or have been cut by a damaged link. */
@@ -122,23 +120,30 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
         expect = h.seq + 1;
         if (h.seq >= raw->open_seq) return;
     }
-    if (moving(f, l)) return;
+    if (l->moving) return;
     if (gather(f, l, p, &expect)) complain(f, l, p, "the list of bins is cut, rebuilt from the bins");
-    else if (p->bin_count && raw->open_seq - expect > 0 && raw->open_seq >= expect) p->tail_gap = true;
+    else if (p->bin_count && raw->open_seq > expect) p->tail_gap = true;
     if (p->tail_gap) complain(f, l, p, "the newest bins are missing");
 }
 
-/* first_index of each bin follows from the bin before; where it does not, records are missing in between. */
+/* first_index of each bin follows from the bin before; where it does not, records are missing in between. In a moving
+ * snapshot the list ends there: they came after the cut. */
 static void check_indices(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
 {
+    if (p->bin_count && l->moving) p->bin[0].gap = false; /* given back, or not there yet, when its place was copied */
     for (uint32_t i = 1; i < p->bin_count; i++) {
         struct fdri_reader_bin *b = &p->bin[i];
         const struct fdri_reader_bin *a = b - 1;
-        if (b->gap || (b->first_index == a->first_index + a->records && b->base_tick >= a->base_tick)) continue;
+        bool follows = b->first_index == a->first_index + a->records && b->base_tick >= a->base_tick;
+        if (follows && !b->gap) continue;
+        if (after_cut(l, b)) {
+            p->bin_count = i;
+            return;
+        }
+        if (!b->gap)
+            fdri_reader_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u): records before it are missing",
+                               b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq);
         b->gap = true;
-        if (moving(f, l)) continue;
-        fdri_reader_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u): records before it are missing",
-                           b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq);
     }
 }
 
@@ -150,7 +155,7 @@ static void set_floor(const struct fdri_reader_location *l, struct fdri_reader_p
     uint64_t said = raw && raw->floor_tick <= l->clock.stored_max ? raw->floor_tick : 0;
     if (!oldest) {
         p->floor = said;
-        p->given_back = raw && !(uint32_t)raw->list_head ? raw->total : 0;
+        p->given_back = raw && (l->moving || !(uint32_t)raw->list_head) ? raw->total : 0;
         return;
     }
     p->given_back = oldest->first_index;
@@ -173,7 +178,7 @@ void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct
     } else {
         expect = (uint32_t)(raw->list_head >> 32);
         if (follow(f, l, p, (uint32_t)raw->list_head, &expect)) finish(f, l, p, raw, expect);
-        else mend(f, l, p, raw, expect);
+        else mend(f, l, p, expect);
     }
     check_indices(f, l, p);
     set_floor(l, p, raw);

@@ -79,7 +79,8 @@ static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l, 
 {
     uint64_t enter = enter_tick >> l->clock.shift, before = *count ? frame[*count - 1].enter : 0;
     if (enter < before || enter > l->clock.stored_max) {
-        fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id, *count + 1);
+        if (!l->moving)
+            fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id, *count + 1);
         return false;
     }
     frame[(*count)++] = (struct fdri_reader_frame){enter, region, flags};
@@ -90,13 +91,16 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
 {
     uint32_t depth = l->raw.depth, most = l->raw.level_blocks * FDR_LEVELS_PER_BLOCK;
     if (depth > most) {
-        fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
+        if (!l->moving) fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
         depth = 0;
     }
     if (!depth || !(l->live = calloc(depth, sizeof *l->live))) return;
     for (uint32_t d = 1; d <= depth; d++) {
         const struct fdr_level *v = fdri_reader_level(f, l, d);
-        if (!v || !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, v->flags)) return;
+        uint32_t flags = v ? v->flags : 0;
+        /* It stopped storing while it was copied: what was open is nowhere else. */
+        if (l->moving && !(l->raw.flags & FDR_LOCATION_STOPPED)) flags &= ~(uint32_t)FDR_LEVEL_SETTLED;
+        if (!v || !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, flags)) return;
     }
 }
 
@@ -155,9 +159,29 @@ static void read_tail(struct fdr_file *f)
         if (e.presented < l->presented_before)
             fdri_reader_damage(f, "location %u: the tail says fewer events than the levels", l->id);
         else l->presented_after = e.presented;
-        l->has_cut = l->presented_after != l->presented_before;
+        l->in_tail = true;
+        l->under_way |= e.reserved != 0;
+        l->cut_full = e.cut_tick;
         l->cut = e.cut_tick >> l->clock.shift;
+        l->completed = e.completed;
+        l->went_on = e.end_tick != e.cut_tick;
     }
+}
+
+/* Did this location go on while it was copied? Its accounts were taken first, then its stack (the cut), last its
+ * partitions. */
+static bool went_on(const struct fdr_file *f, const struct fdri_reader_location *l)
+{
+    if (!f->has_tail || !(l->raw.flags & FDR_LOCATION_LIVE)) return false;
+    if (!l->in_tail || l->went_on || l->presented_after != l->presented_before || l->raw.last_tick != l->cut_full) return true;
+    uint64_t most = f->end / sizeof(struct fdr_part);
+    for (uint64_t off = l->raw.parts_first, n = 0; off && n < most; n++) {
+        const struct fdr_part *p = (const void *)fdri_reader_meta_at(f, off, FDR_META_PART, l->id, sizeof *p);
+        if (!p) return false;
+        if (p->last_tick > l->cut && p->last_tick <= l->clock.stored_max) return true;
+        off = p->next;
+    }
+    return false;
 }
 
 /* ---- where they are ---- */
@@ -228,22 +252,44 @@ static void put_in_order(struct fdr_file *f)
     f->location_count = kept;
 }
 
+/* Do bins belong to locations that are not on the chain? */
+static bool any_left(struct fdr_file *f)
+{
+    struct fdri_reader_found **b = fdri_reader_by_identity(f);
+    for (size_t i = 0; b && i < f->found_count; i++)
+        if ((i == 0 || b[i]->location != b[i - 1]->location) && !fdri_reader_location(f, b[i]->location)) return true;
+    return false;
+}
+
+/* Blocks that are not on the chain; but one of a thread that was just attaching is not ready to be read. */
+static void by_scan(struct fdr_file *f)
+{
+    size_t count, known = f->location_count;
+    uint64_t next;
+    const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_LOCATION, UINT32_MAX, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct fdr_location *raw = fdri_reader_at(f, m[i].off, sizeof *raw);
+        if (raw && raw->id == raw->head.location && raw->parts_first && !find(f, known, raw->id)) take(f, m[i].off, &next);
+    }
+    put_in_order(f);
+}
+
 static void find_all(struct fdr_file *f)
 {
     uint64_t off = f->sb.location_first;
-    size_t most = f->end / sizeof(struct fdr_location) + 1, count;
+    size_t most = f->end / sizeof(struct fdr_location) + 1;
     while (off && f->location_count < most && take(f, off, &off))
         continue;
-    bool broken = off != 0;
-    if (broken) {
+    put_in_order(f);
+    if (off) {
         fdri_reader_damage(f, "the chain of locations is broken");
         f->locations_lost = true;
+        by_scan(f);
+    } else if (f->location_count < f->sb.location_count && !f->has_tail && any_left(f)) {
+        size_t known = f->location_count;
+        by_scan(f);
+        if (f->location_count > known) fdri_reader_damage(f, "locations were off their chain");
     }
-    if (broken || f->location_count != f->sb.location_count) {
-        const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_LOCATION, UINT32_MAX, &count);
-        for (size_t i = 0; i < count; i++) take(f, m[i].off, &off);
-    }
-    put_in_order(f);
 }
 
 /* Locations that nobody describes any more but whose bins are there. */
@@ -267,15 +313,16 @@ void fdri_reader_locations(struct fdr_file *f)
         struct fdri_reader_location *l = &f->location[i];
         if (l->raw.flags & FDR_LOCATION_NS) fdri_reader_clock_ns(&l->clock, f->sb.shift);
         else l->clock = f->clock;
-        if (l->off) {
-            find_levels(f, l);
-            find_frames(f, l);
-        }
+        if (l->off) find_levels(f, l);
         l->presented_before = l->presented_after = presented(f, l);
+        l->under_way = l->raw.busy != 0;
     }
     read_tail(f);
     for (size_t i = 0; i < f->location_count; i++) {
         struct fdri_reader_location *l = &f->location[i];
+        l->moving = went_on(f, l);
+        if (l->moving && l->in_tail && l->completed < l->presented_before) l->presented_before = l->completed;
+        if (l->off) find_frames(f, l);
         fdri_reader_parts(f, l);
         fdri_reader_keep_rule(l);
         fdri_reader_reach(f, l);

@@ -104,9 +104,14 @@ struct fdri_reader_location {
     struct fdri_reader_frame *live, *frozen, *frame;
     uint32_t live_count, frozen_count, frame_count; /* frame_count: believed */
     bool stopped;
-    bool has_cut;             /* a snapshot taken while this location went on */
-    uint64_t cut;             /* stored tick */
+    /* A snapshot taken while this location went on: what is newer than the cut may lack ancestors, and bins opened
+     * since may be missing. */
+    bool moving, in_tail;
+    uint64_t cut, cut_full;   /* stored and full ticks */
+    uint64_t completed;           /* in_tail: events that were over before anything was copied */
+    bool went_on;                 /* in_tail: it had events while it was copied */
     uint64_t presented_before, presented_after;
+    bool under_way;           /* an operation, when it was copied or killed */
     bool careful;             /* a call's ancestor may be missing */
     uint64_t end_tick;        /* stored: newest kept event or open call */
     struct fdr_location_info info;
@@ -264,7 +269,7 @@ struct fdri_reader_cursor {
     struct fdr_file *file;
     struct fdri_reader_location *location;
     struct fdri_reader_part *part;
-    uint64_t min_leave;
+    uint64_t min_leave, max_enter;
     uint64_t gap_from, gap_to;  /* the newest stretch of ticks where something is missing; empty when from > to */
     uint64_t newest;            /* leave of the newest record seen */
     uint32_t next_bin;

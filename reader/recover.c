@@ -75,7 +75,7 @@ static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const 
     uint64_t sum = r->kept + r->filtered + r->reduced + r->lost;
     const struct fdri_reader_location *l = fdri_reader_location((struct fdr_file *)(uintptr_t)g, r->location);
     uint64_t *presented, *lost;
-    if (sum == r->presented || (l->has_cut && sum > r->presented)) return;
+    if (sum == r->presented || (l->moving && sum > r->presented)) return;
     if (r->class_ == FDR_CLASS_REGION) {
         const struct fdr_level *v = fdri_reader_level(g, l, r->depth);
         if (!v) { /* deeper than the stack: all of it is lost */
@@ -117,8 +117,9 @@ static void write_tail(struct fdri_reader_image *m)
     uint8_t *to = m->bytes + m->arena_bytes;
     for (size_t i = 0; i < f->location_count; i++) {
         const struct fdri_reader_location *l = &f->location[i];
-        struct fdr_tail_entry e = {.location = l->id, .presented = l->presented_after, .cut_tick = l->cut << l->clock.shift};
-        if (!l->has_cut) continue;
+        struct fdr_tail_entry e = {.location = l->id, .presented = l->presented_after, .cut_tick = l->cut_full,
+                                   .completed = l->completed, .end_tick = l->went_on ? l->cut_full + 1 : l->cut_full};
+        if (!l->in_tail) continue;
         memcpy(to + sizeof tail + tail.count++ * sizeof e, &e, sizeof e);
     }
     memcpy(to, &tail, sizeof tail);

@@ -110,7 +110,7 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
     for (uint32_t i = first; i < count; i++) {
         const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
         if (step_name(r->step) && r->class_ < FDR_CLASS_COUNT && r->band < FDR_BANDS) add_line(f, l, r);
-        else if (!l->has_cut && i + 1 < count) fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);
+        else if (!l->moving && i + 1 < count) fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);
     }
 }
 

@@ -97,7 +97,7 @@ static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_r
     if (__builtin_expect(!s->careful, 1)) return;
     const struct fdri_reader_cursor *c = &s->memory[call - s->stack - s->base - 1]; /* band 0 of this depth */
     if (c->gapped && c->gap_from <= r->enter && r->enter <= c->gap_to) call->ordinal_known = false;
-    if (s->location->has_cut && r->enter >= s->location->cut) call->ordinal_known = false;
+    if (s->location->moving && r->enter >= s->location->cut) call->ordinal_known = false;
 }
 
 /* ---- what is shown ---- */
@@ -250,6 +250,10 @@ static bool show_point(struct fdri_reader_stream *s, struct fdr_read_event *e)
     const struct fdr_select *w = s->select;
     uint64_t ns = fdri_reader_ns(&s->clock, p->record.enter);
     bool shown = (!w->from_ns || ns >= w->from_ns) && (!w->to_ns || ns <= w->to_ns);
+    if (p->depth < s->depth) { /* calls that were over by then: their records are not here yet, or damaged */
+        shown = false;
+        s->dropped++;
+    }
     s->now = p->record.enter;
     s->now_ns = ns;
     if (shown) {
@@ -288,7 +292,8 @@ static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s,
             return false;
         }
         if (tick >= s->points.tick && point_is_due(s, tick, step == FDRI_READER_CALL ? r : NULL)) {
-            if (show_point(s, e)) return true;
+            bool outside = top->made_up && s->points.pending[s->points.first].depth < s->depth;
+            if (outside ? leave_top(s, e) : show_point(s, e)) return true;
         } else if (step == FDRI_READER_END) {
             return false;
         } else if (step == FDRI_READER_CALL ? enter_call(s, e)

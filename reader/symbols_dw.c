@@ -89,6 +89,6 @@ void fdr_file_symbolise(struct fdr_file *f)
     struct fdri_reader_definitions *modules = &f->definitions[FDR_DEF_MODULE];
     if (fdri_reader_symbols_allowed())
         for (size_t i = 0; i < modules->count; i++)
-            if (modules->row[i].d.name[0] == '/' && modules->row[i].d.file[0]) name_module(f, &modules->row[i]);
+            if (modules->row[i].d.name[0] && modules->row[i].d.file[0]) name_module(f, &modules->row[i]);
     fdri_reader_symbols_fallback(f);
 }

@@ -96,7 +96,7 @@ static bool from_table(struct fdr_file *f, const struct fdri_reader_location *l)
     for (uint32_t i = 0; i < 1u << t->log2; i++) {
         if (!slot[i]) continue;
         const struct fdr_row *r = slot[i] % 64 || slot[i] < f->sb.bins_off ? NULL : fdri_reader_at(f, slot[i], sizeof *r);
-        if (!r || (class_of(r->key) == NO_CLASS && !l->has_cut)) return false;
+        if (!r || (class_of(r->key) == NO_CLASS && !l->moving)) return false;
         add_row(f, l, r);
     }
     return true;

@@ -158,7 +158,8 @@ void fdri_address_thread(bool comes)
 
 void fdri_address_fork(int phase)
 {
-    if (phase == 0) pthread_mutex_lock(&lock);
+    if (phase == 3) pthread_mutex_init(&lock, NULL);
+    else if (phase == 0) pthread_mutex_lock(&lock);
     else pthread_mutex_unlock(&lock);
     if (phase == 2) forked = true;
 }

@@ -2,7 +2,6 @@
 /* Threads come and go. Attaching happens once per thread and recording, on its first event; it is the only moment
  * that may take a lock (liburcu's registry). All signals are blocked meanwhile, so a handler never sees half of it. */
 #define _GNU_SOURCE
-#include <numa.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -86,8 +85,8 @@ static bool build(struct fdri_thread *t, bool lane)
     l->level0_off = zero + 64;
     l->tid = (uint32_t)syscall(SYS_gettid);
     l->parent = lane ? fdri_self.loc->id : UINT32_MAX;
-    int node = numa_available() >= 0 ? numa_node_of_cpu(sched_getcpu()) : 0;
-    l->numa_node = node > 0 ? (uint32_t)node : 0;
+    unsigned cpu, node; /* the kernel's word: libnuma allocates, and this may be a signal handler */
+    l->numa_node = getcpu(&cpu, &node) == 0 ? node : 0;
     name_location(l, lane);
     t->loc = l;
     t->base = r->arena.base;
@@ -100,7 +99,11 @@ static bool build(struct fdri_thread *t, bool lane)
     set_clock(t, false);
     t->fresh = true;
     l->flags |= FDR_LOCATION_LIVE | (lane ? (uint32_t)FDR_LOCATION_LANE : 0u);
-    if (!fdri_rows_start(t) || !fdri_grow_levels(t)) return false;
+    l->pause = !lane && fdri_rules_phases(); /* until a phase begins */
+    if (!fdri_rows_start(t) || !fdri_grow_levels(t)) {
+        l->head.kind = FDR_META_FREE; /* never attached: no reader may find it */
+        return false;
+    }
     fdri_set_soft(t);
     link_location(s, l, off);
     return true;
@@ -152,12 +155,13 @@ void fdri_detach(void *unused)
 }
 
 /* An operation that a handler interrupted and then left by longjmp never cleared `busy`. If this frame lies above the
- * interrupted one and not on an alternate stack, that operation is gone. What it left half-done is sealed away. */
+ * interrupted one, or beside it as when a loop calls again, and not on an alternate stack, that operation is gone: what
+ * a handler does lies below by at least the frame the kernel pushed for it, which is over a kilobyte. What it left half-done is sealed away. */
 static bool abandoned(struct fdri_thread *t, uint64_t here)
 {
     struct fdr_location *l = t->loc;
     stack_t alternate;
-    if (here <= l->busy || (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK))) return false;
+    if (here + 768 <= l->busy || (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK))) return false;
     l->abandoned++;
     for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
         fdri_part_seal(&fdri_rec.arena, fdri_off(t, off));

@@ -41,7 +41,7 @@ static bool parse_scaled(const char *text, const char *const *units, const doubl
     char *end;
     errno = 0;
     double v = strtod(text, &end);
-    if (end == text || errno || v < 0) return false;
+    if (end == text || errno || !(v >= 0)) return false; /* nor nan */
     for (int i = 0; units[i]; i++) {
         if (strcmp(end, units[i])) continue;
         v *= scale[i];

@@ -181,12 +181,13 @@ void fdri_define_save(void)
     saved_bytes = 0;
     for (uint32_t off = s->defs_first; off;) {
         const struct fdr_defs_block *b = fdri_at(&fdri_rec.arena, off);
-        uint8_t *wider = realloc(saved, saved_bytes + b->used);
+        uint32_t used = fdr_load_acquire(&b->used); /* A:defs - in a forked child the parent may be adding more */
+        uint8_t *wider = realloc(saved, saved_bytes + used);
         if (!wider) return;
         saved = wider;
-        memcpy(saved + saved_bytes, b + 1, b->used);
-        saved_bytes += b->used;
-        off = b->next;
+        memcpy(saved + saved_bytes, b + 1, used);
+        saved_bytes += used;
+        off = fdr_load_acquire(&b->next); /* A:defs */
     }
 }
 
@@ -207,7 +208,8 @@ void fdri_define_reset(void)
 
 void fdri_define_fork(int phase)
 {
-    if (phase == 0) pthread_mutex_lock(&lock);
+    if (phase == 3) pthread_mutex_init(&lock, NULL);
+    else if (phase == 0) pthread_mutex_lock(&lock);
     else pthread_mutex_unlock(&lock);
 }
 

@@ -203,7 +203,7 @@ uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file,
                      uint64_t value2, const void *payload, uint32_t payload_bytes);
 void fdri_define_reset(void);              /* a new arena: definitions made before come along with their ids */
 void fdri_define_save(void);               /* before the arena goes */
-void fdri_define_fork(int phase);          /* 0 prepare, 1 parent, 2 child */
+void fdri_define_fork(int phase);          /* 0 prepare, 1 parent, 2 child; 3 before 0 in a child that no handler saw */
 void fdri_define_modules(void);
 uint32_t fdri_module_of(uint64_t address); /* module definition id + 1, or 0 */
 struct fdri_event_shape { uint8_t count; uint8_t type[FDR_FIELDS_MAX]; uint16_t offset[FDR_FIELDS_MAX]; };

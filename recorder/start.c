@@ -58,6 +58,17 @@ static void fork_child(void)
     fork_done(2);
 }
 
+/* A child made by _Fork or clone came here without the handlers, and any lock may be held by a thread it does not have. */
+static void bare_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    fdri_export_fork(3);
+    fdri_address_fork(3);
+    fdri_define_fork(3);
+    fork_prepare();
+    fork_child();
+}
+
 static void once(void)
 {
     /* children made without atfork handlers (_Fork, clone) find the switch off; where the kernel refuses, the
@@ -163,6 +174,7 @@ int fdr_init(const struct fdr_config *config)
 {
     static pthread_once_t control = PTHREAD_ONCE_INIT;
     pthread_once(&control, once);
+    if (fdri_rec.running && fdri_rec.pid != getpid()) bare_child();
     pthread_mutex_lock(&lock);
     int result = fdr_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
     pthread_mutex_unlock(&lock);

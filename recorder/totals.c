@@ -71,7 +71,7 @@ static bool grow(struct fdri_thread *t)
     for (uint32_t i = 0; i < 1u << old->log2; i++)
         if (slots_of(old)[i]) insert(t, table, slots_of(old)[i]);
     use_table(t, table);
-    fdri_meta_give(t, fdri_off_of(t, old));
+    /* the old one stays as it is: a snapshot may be reading it */
     return true;
 }
 

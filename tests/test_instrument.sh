@@ -347,7 +347,7 @@ for cc in "${compilers[@]}"; do
         calls "nested_exit-$cc" main=0 one=0 two=0 three=0 handler=1 last=1
         opened "nested_exit-$cc" main one two three
     fi
-    "$cc" -O2 "${hooks[@]}" allocator.c -o allocator "${link[@]}" -pthread
+    "$cc" -O2 -fno-builtin "${hooks[@]}" allocator.c -o allocator "${link[@]}" -pthread
     if record "allocator-$cc" ../allocator; then calls "allocator-$cc" work=300 thread=3; fi
 done
 read -ra needs <<<"$(pkg-config --libs liburcu-memb numa)"

@@ -45,12 +45,12 @@ def check32(data):  # section 2.3
 
 
 class Bits:
-    """The payload of a bin, and its running check (sections 9.2 and 9.7)."""
+    """The payload of a bin, and its running check (sections 9.1 and 9.6)."""
 
     def __init__(self, payload, count):
         self.value = int.from_bytes(payload, "little")
         self.at, self.count = 0, count
-        self.hash, self.chunk, self.chunk_bits = 0x243F6A8885A308D3, 0, 0
+        self.hash = 0x243F6A8885A308D3
 
     def see(self, n):
         return self.value >> self.at & ((1 << n) - 1)
@@ -59,30 +59,16 @@ class Bits:
         assert self.at + n <= self.count, "a record runs over the committed bits"
         v = self.see(n)
         self.at += n
-        if self.chunk_bits + n > 56:
-            self.mix()
-        self.chunk |= v << self.chunk_bits
-        self.chunk_bits += n
         return v
 
-    def mix(self):
-        self.hash = (self.hash ^ self.chunk) * 0x9E3779B97F4A7C15 & M64
-        self.chunk = self.chunk_bits = 0
-
-    def end_record(self):
-        if self.chunk_bits:
-            self.mix()
+    def mix(self, v):
+        self.hash = (self.hash ^ v & M64) * 0x9E3779B97F4A7C15 & M64
 
 
 def take_low(b, length):
     if length < 2:
         return length
-    if length - 1 > 32:
-        v = b.take(32)
-        v |= b.take(length - 33) << 32
-    else:
-        v = b.take(length - 1)
-    return v | 1 << (length - 1)
+    return b.take(length - 1) | 1 << (length - 1)
 
 
 def take_length(b, predicted):
@@ -158,24 +144,32 @@ class Bin:
             assert entry[0] != EMPTY[0]
             r = Record()
             r.id, r.class_, r.depth = entry[0], self.class_, self.depth
-            r.enter = last + take_low(b, entry[1])
+            gap = take_low(b, entry[1])
+            r.enter = last + gap
             r.leave = r.enter
             r.ordinal, r.fields = 0, []
             if call:
                 r.leave += take_low(b, entry[2])
+                b.mix((gap << 32 | gap >> 32) ^ (r.leave - r.enter) ^ r.id << 44)
                 if r.leave == r.enter:
                     if zero_tick != r.enter:
                         zero_tick, zero_count = r.enter, 0
                     r.ordinal = zero_count
                     zero_count += 1
                     self.tie(b, r, self.depth > 1)
+                    if self.depth > 1:
+                        b.mix(r.in_tick | r.parent << 1)
             else:
                 r.tied = b.take(1)
                 self.tie(b, r, r.tied)
                 r.sibling = take_gamma(b) - 1 if r.tied else 0
                 r.point = take_gamma(b) - 1 if r.tied else 0
+                b.mix((gap << 32 | gap >> 32) ^ r.id << 44)
+                b.mix(r.in_tick | r.parent << 1)
+                b.mix(r.tied | r.sibling << 1 | r.point << 33)
                 self.fields(b, r, values[r.id % 8])
-            b.end_record()
+                for v in r.fields:
+                    b.mix(v)
             last = r.leave
             hashed = ((entry[0] * 0x9E3779B1) ^ (newest[0] * 0x85EBCA6B)) & 0xFFFFFFFF
             context, newest = hashed >> 13 & (contexts - 1), entry

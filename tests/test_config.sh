@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# ctest: label=unit timeout=300
+# P10: every wrong value of the environment costs exactly one clear line on stderr that names variable, value and what
+# is used instead, and the program goes on. Directories that cannot be used, likewise.
+set -u
+: "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
+work=$(mktemp -d)
+live=/dev/shm/fdr-test-config-$$
+mounted=
+cleanup()
+{
+    [ -n "$mounted" ] && umount "$mounted" 2>/dev/null
+    chmod -R u+w "$work" "$live" 2>/dev/null
+    rm -rf "$work" "$live" "$live-link"
+}
+trap cleanup EXIT
+mkdir -m 700 "$live"
+bad=0
+fail() { echo "FAIL: $*"; bad=$((bad + 1)); }
+ok() { echo "ok: $*"; }
+
+cat >"$work/program.c" <<'C'
+#include <errno.h>
+#include <fdr/fdr.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+    int e = fdr_init(NULL);
+    fdr_region r = fdr_region_define("r", NULL, 0);
+    for (int i = 0; i < 100000; i++) fdr_enter(r), fdr_leave(r);
+    struct fdr_usage u = fdr_usage();
+    int s = 0;
+    for (int i = 1; i < argc; i++) s = fdr_snapshot(argv[i]);
+    printf("init %d presented %llu buffer %llu bin %llu snapshot %s path %s\n", e, (unsigned long long)u.presented,
+           (unsigned long long)u.buffer_bytes, (unsigned long long)u.bin_bytes, s ? strerror(-s) : "ok", fdr_last_snapshot());
+    fdr_finalize();
+    return 0;
+}
+C
+flags=
+case ${FDR_SANITIZE:-} in *?*) flags="-fsanitize=$FDR_SANITIZE" ;; esac
+[ "${FDR_COVERAGE:-OFF}" = ON ] && flags="$flags --coverage"
+library=$(find "$FDR_BUILD" -maxdepth 2 -name 'libfdr.so' | head -1)
+[ -n "$library" ] || { echo "test_config: no libfdr.so in FDR_BUILD"; exit 1; }
+# shellcheck disable=SC2086
+${CC:-cc} $flags -g -I"$FDR_SOURCE/include" "$work/program.c" "$library" -Wl,-rpath,"$(dirname "$library")" -o "$work/program" || exit 1
+cd "$work" || exit 1
+mkdir snapshots
+
+# run ENVIRONMENT... -- ARGUMENTS...: the program in a clean environment; stdout in out.txt, stderr in err.txt
+run()
+{
+    local settings=()
+    while [ "$1" != -- ]; do settings+=("$1"); shift; done
+    shift
+    env -i PATH="$PATH" HOME="$work" FDR_LIVE_DIR="$live" FDR_DIR="$work/snapshots" FDR_BUFFER=1M "${settings[@]}" \
+        ./program "$@" >out.txt 2>err.txt
+    code=$?
+}
+# lines COUNT WHAT WORD...: the last run ended well, presented everything, and said COUNT lines with these words
+lines()
+{
+    local count=$1 what=$2 good=1 word
+    shift 2
+    [ "$code" = 0 ] || good=0
+    [ "$(grep -c . err.txt)" = "$count" ] || good=0
+    [ "$count" = 0 ] || grep -q '^fdr: ' err.txt || good=0
+    for word in "$@"; do grep -qF -- "$word" err.txt || good=0; done
+    if [ $good = 1 ]; then ok "$what: $(head -1 err.txt)"; else
+        fail "$what: exit $code, expected $count line(s) with: $*"
+        sed 's/^/    /' err.txt out.txt
+    fi
+}
+# wrong NAME VALUE INSTEAD: one line with all three
+wrong()
+{
+    run "$1=$2" -- one
+    lines 1 "$1=$2" "$1" "$2" "using $3"
+    grep -q 'init 0 presented 100000 .*snapshot ok' out.txt || { fail "$1=$2: the program did not record"; cat out.txt; }
+    rm -f snapshots/*
+}
+
+run -- one
+lines 0 "nothing wrong: nothing said"
+grep -q 'presented 100000 buffer 1048576 bin 4096 snapshot ok' out.txt || fail "a plain run: $(cat out.txt)"
+[ -z "$(ls "$live")" ] || fail "clean exit leaves $(ls "$live")"
+
+# ---- values ----
+wrong FDR_ENABLE maybe 1
+for v in lots -1 1T 12Q 1e99 nan inf 5M5 '1 M'; do wrong FDR_BUFFER "$v" "the default"; done
+for v in big -4K nan; do wrong FDR_BIN "$v" 4K; done
+wrong FDR_BIN 1000 512
+wrong FDR_BIN 1 512
+run FDR_BIN=1M FDR_BUFFER=8M -- one
+lines 1 "FDR_BIN=1M" FDR_BIN 1048576 "using 65536"
+wrong FDR_ARENA heap mapped
+for v in telescop newest LAST; do wrong FDR_STRATEGY "$v" whole; done
+for v in duration,width depth,depth duration,depth,class,epoch,depth; do wrong FDR_REDUCE "$v" duration,depth,class,epoch; done
+for v in 5 1h -1us us nan 1usx; do wrong FDR_MIN_DURATION "$v" 0; done
+for v in fine 100 -1ns; do wrong FDR_RESOLUTION "$v" 0; done
+for v in 0 -3 deep 12x 99999999999999999999; do wrong FDR_DEPTH "$v" "no limit"; done
+wrong FDR_TIMER sundial tsc
+for v in KILL 9 11 99 USR USR1x -1; do wrong FDR_SIGNAL "$v" USR1; done
+for v in 0 all 3,best -1,oldest 3oldest; do wrong FDR_KEEP "$v" 8,oldest; done
+wrong FDR_HOLDOFF soon 1s
+wrong FDR_DISK plenty 512M
+wrong FDR_FINALIZE yes none
+wrong FDR_LIVE_FORCE perhaps 0
+run FDR_CLASSES=metric,nonsense -- one
+lines 1 "FDR_CLASSES with a class that is none" FDR_CLASSES metric,nonsense "'nonsense'"
+run FDR_FILTER="$work/missing" -- one
+lines 1 "FDR_FILTER that is not there" FDR_FILTER "$work/missing" "recording everything"
+printf 'exclude name a\nfrobnicate name b\ninclude name c\n' >rules
+run FDR_FILTER="$work/rules" -- one
+lines 1 "a rule that is none" FDR_FILTER "line 2"
+grep -q 'presented 100000' out.txt || fail "a rule that is none: not recorded"
+run FDR_BUFFER=1K -- one
+lines 1 "a buffer too small for one bin per location" FDR_BUFFER 1024 "using"
+grep -q 'presented 100000' out.txt || fail "a small buffer: not recorded"
+run FDR_BUFFER=100G -- one
+lines 1 "a buffer beyond what offsets reach" FDR_BUFFER "using"
+run FDR_BUFFER=128K FDR_BIN=64K -- one
+lines 1 "a buffer too small for its bins" FDR_BUFFER 131072 "using"
+run FDR_ENABLE=0 -- one
+[ "$code" = 0 ] && [ ! -s err.txt ] && grep -q 'init 0 presented 0 buffer 0' out.txt && ok "FDR_ENABLE=0 says and does nothing" || fail "FDR_ENABLE=0: $(cat out.txt err.txt)"
+rm -f snapshots/*
+
+# ---- FDR_DIR: snapshots ----
+run FDR_DIR="$work/nowhere" -- one
+lines 1 "FDR_DIR that is not there" FDR_DIR "$work/nowhere"
+grep -q 'presented 100000 .*snapshot No such file' out.txt || fail "FDR_DIR missing: $(cat out.txt)"
+echo file >plain
+run FDR_DIR="$work/plain" -- one
+lines 1 "FDR_DIR that is a file" FDR_DIR "$work/plain"
+long=$(printf 'x%.0s' $(seq 600))
+run FDR_DIR="/tmp/$long" -- one
+lines 1 "FDR_DIR too long" FDR_DIR "too long" "using"
+rm -f ./*.fdr
+if [ "$(id -u)" != 0 ]; then
+    mkdir -m 500 readonly
+    run FDR_DIR="$work/readonly" -- one
+    lines 1 "FDR_DIR that is read-only" FDR_DIR "$work/readonly"
+else
+    echo "skipped: a read-only FDR_DIR (root may write anywhere)"
+fi
+mkdir tiny
+if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k tmpfs tiny 2>/dev/null; then
+    mounted=$work/tiny
+    run FDR_DIR="$work/tiny" -- one
+    lines 1 "FDR_DIR that is full" "$work/tiny" "No space left"
+    grep -q 'presented 100000 .*snapshot No space left' out.txt || fail "FDR_DIR full: $(cat out.txt)"
+    [ -z "$(ls -A tiny)" ] || fail "FDR_DIR full: left behind $(ls -A tiny)"
+    # a live directory that is full: an error at start, never SIGBUS later
+    mkdir -m 700 tiny/live
+    run FDR_LIVE_DIR="$work/tiny/live" -- one
+    lines 1 "FDR_LIVE_DIR that is full" FDR_LIVE_DIR "$work/tiny/live" "No space left" "anonymous memory"
+    grep -q 'presented 100000 .*snapshot ok' out.txt || fail "FDR_LIVE_DIR full: $(cat out.txt)"
+    [ -z "$(ls -A tiny/live)" ] || fail "FDR_LIVE_DIR full: left behind $(ls -A tiny/live)"
+    umount tiny && mounted=
+else
+    echo "skipped: full directories (needs root and a mount)"
+fi
+
+# ---- FDR_LIVE_DIR ----
+unusable()
+{
+    run FDR_LIVE_DIR="$1" -- one
+    lines 1 "$2" FDR_LIVE_DIR "$1" "anonymous memory"
+    grep -q 'presented 100000 .*snapshot ok' out.txt || fail "$2: $(cat out.txt)"
+    rm -f snapshots/*
+}
+ln -s "$live" "$live-link"
+unusable "$live-link" "a live directory that is a symbolic link"
+unusable /proc/nowhere/live "a live directory that cannot be made"
+unusable "$work/plain" "a live directory that is a file"
+chmod 777 "$live"
+unusable "$live" "a live directory that others may write"
+chmod 700 "$live"
+if [ "$(id -u)" != 0 ]; then
+    chmod 500 "$live"
+    unusable "$live" "a live directory that is read-only"
+    chmod 700 "$live"
+else
+    chown 12345 "$live"
+    unusable "$live" "a live directory of another user"
+    chown 0 "$live"
+fi
+mkdir -m 700 disk
+case $(stat -f -c %T disk) in
+    tmpfs | ramfs) echo "skipped: a live directory on a disk (TMPDIR is in RAM)" ;;
+    *)
+        unusable "$work/disk" "a live directory that is not RAM-backed"
+        run FDR_LIVE_DIR="$work/disk" FDR_LIVE_FORCE=1 -- one
+        lines 0 "FDR_LIVE_FORCE=1 uses it"
+        [ -z "$(ls disk)" ] || fail "a forced live directory keeps $(ls disk)"
+        ;;
+esac
+run FDR_LIVE_DIR="$live/made/here" -- one
+lines 1 "a live directory whose parent is missing" FDR_LIVE_DIR "anonymous memory"
+run FDR_LIVE_DIR="$live/made" -- one
+lines 0 "a live directory is made"
+[ "$(stat -c %a "$live/made")" = 700 ] || fail "a live directory is made with mode $(stat -c %a "$live/made")"
+
+# ---- many wrong at once: one line each ----
+run FDR_BUFFER=x FDR_BIN=x FDR_STRATEGY=x FDR_TIMER=x -- one
+lines 4 "four wrong values"
+
+# ---- what has no room is said once ----
+run FDR_KEEP=2,oldest -- 1 2 3 4 5 6
+lines 1 "more snapshots than FDR_KEEP" FDR_KEEP
+[ "$(find snapshots -name '*.fdr' | wc -l)" -ge 2 ] || fail "FDR_KEEP: $(ls snapshots)"
+find snapshots -name '*.part' | grep . && fail "temporary files are left"
+
+if [ $bad = 0 ]; then echo "test_config: all good"; else echo "test_config: $bad wrong"; exit 1; fi
