@@ -9,6 +9,8 @@
  *
  * A hook is one load, one test and one jump: nothing is saved, nothing is on the stack, so it is as safe in signal
  * handlers, in threads and under exceptions as the [record] function it jumps to. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fdr/fdr.h>
 
@@ -38,6 +40,21 @@ void __cyg_profile_func_exit(void *function, void *call_site)
 {
     (void)call_site;
     if (recording()) fdr_leave_address(function);
+}
+
+/* What is loaded next may lie where this was: its functions are not the ones known there. */
+HOOK int dlclose(void *handle)
+{
+    static int (*real)(void *);
+    int (*close)(void *) = __atomic_load_n(&real, __ATOMIC_RELAXED);
+    if (!close) {
+        *(void **)&close = dlsym(RTLD_NEXT, "dlclose");
+        if (!close) return -1;
+        __atomic_store_n(&real, close, __ATOMIC_RELAXED);
+    }
+    int status = close(handle);
+    if (status == 0 && recording()) fdr_modules_changed();
+    return status;
 }
 
 /* Linked statically, this runs before the program's own constructors; the least priority that is not reserved. A

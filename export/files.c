@@ -29,11 +29,19 @@ static void remove_oldest(void)
     bytes_on_disk -= ring[i].bytes;
 }
 
+/* About what a snapshot would take now. */
+static uint64_t size_now(void)
+{
+    const struct fdr_superblock *s = (const void *)fdri_view.base;
+    uint64_t virgin = s->virgin;
+    return (uint64_t)(uint32_t)virgin * s->bin_bytes + fdri_view.bytes - (virgin >> 32) * FDR_META_ALIGN;
+}
+
 int fdri_files_admit(void)
 {
     static unsigned said;
     uint64_t kept = written - removed;
-    uint64_t guess = written ? ring[(written - 1) % REMEMBERED].bytes : 0;
+    uint64_t guess = written ? ring[(written - 1) % REMEMBERED].bytes : size_now();
     bool many = kept >= fdri_view.keep || kept >= REMEMBERED, large = bytes_on_disk + guess > fdri_view.disk_bytes;
     if (!many && !large) return 0;
     if (fdri_view.keep_newest && kept) {

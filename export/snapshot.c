@@ -19,6 +19,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/racy.h"
 #include "export/export.h"
 
 enum { BATCH_BYTES = 256 * 1024, STACK_MAX = FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX };
@@ -43,23 +44,35 @@ static int put(int fd, const void *bytes, uint64_t count, uint64_t off)
     return 0;
 }
 
+/* The same from memory that is being written, through the batch. */
+static int put_live(int fd, const uint8_t *from, uint64_t count, uint64_t off)
+{
+    int e = 0;
+    for (uint64_t n; count && !e; from += n, off += n, count -= n) {
+        n = fdr_min(count, BATCH_BYTES);
+        fdr_copy_racy(batch, from, n);
+        e = put(fd, batch, n, off);
+    }
+    return e;
+}
+
 /* ---- 1: meta, until no block was added meanwhile, and the blocks that lie in pieces of bins ---- */
 
-static const struct fdr_meta_head *meta_piece(const uint8_t *from, uint32_t room)
+FDR_RACY static const struct fdr_meta_head *meta_piece(const uint8_t *from, uint32_t room)
 {
     const struct fdr_meta_head *m = (const void *)from;
     bool good = m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES && m->bytes <= room;
     return good ? m : NULL;
 }
 
-static int copy_meta_pieces(int fd, uint64_t virgin)
+FDR_RACY static int copy_meta_pieces(int fd, uint64_t virgin)
 {
     uint32_t bin_bytes = super()->bin_bytes;
     uint64_t end = super()->bins_off + (uint64_t)(uint32_t)virgin * bin_bytes;
     for (uint64_t off = super()->bins_off; off < end; off += FDR_BIN_MIN_BYTES) {
         uint32_t room = bin_bytes - (uint32_t)((off - super()->bins_off) % bin_bytes);
         const struct fdr_meta_head *m = meta_piece(fdri_view.base + off, room);
-        int e = m ? put(fd, m, m->bytes, off) : 0;
+        int e = m ? put_live(fd, (const uint8_t *)m, m->bytes, off) : 0;
         if (e) return e;
     }
     return 0;
@@ -72,7 +85,7 @@ static int copy_meta(int fd, uint64_t *virgin)
         *virgin = fdr_load_acquire(&super()->virgin); /* A:virgin - pairs with L:virgin */
         uint64_t low = (*virgin >> 32) * FDR_META_ALIGN;
         if (low >= end) break;
-        int e = put(fd, fdri_view.base + low, end - low, low);
+        int e = put_live(fd, fdri_view.base + low, end - low, low);
         if (e) return e;
         end = low;
     }
@@ -81,24 +94,24 @@ static int copy_meta(int fd, uint64_t *virgin)
 
 /* ---- 2: stacks ---- */
 
-static struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
+FDR_RACY static struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
 {
     struct fdr_levels_block *b = at(l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK]);
     return &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK];
 }
 
-static bool same_frame(const struct fdr_level *a, const struct fdr_level *b)
+FDR_RACY static bool same_frame(const struct fdr_level *a, const struct fdr_level *b)
 {
     return a->enter_tick == b->enter_tick && a->region == b->region && a->flags == b->flags && a->address == b->address;
 }
 
-static int copy_stack(int fd, const struct fdr_location *l, uint64_t *cut)
+FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint64_t *cut)
 {
     uint32_t believed = 0;
     *cut = fdr_load_acquire(&l->last_tick); /* A:frame - the tick is read before the depth */
     uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame - pairs with R:frame */
     if (depth > l->level_blocks * FDR_LEVELS_PER_BLOCK || depth > STACK_MAX) depth = 0;
-    for (uint32_t d = 1; d <= depth; d++) memcpy(&frames[d - 1], level_of(l, d), sizeof frames[0]);
+    for (uint32_t d = 1; d <= depth; d++) fdr_copy_racy(&frames[d - 1], level_of(l, d), sizeof frames[0]);
     fdr_fence_acquire(); /* A:frame - the first reading is over before the second begins */
     uint32_t again = fdr_load_acquire(&l->depth); /* A:frame */
     while (believed < depth && believed < again && same_frame(&frames[believed], level_of(l, believed + 1))) believed++;
@@ -112,7 +125,7 @@ static int copy_stack(int fd, const struct fdr_location *l, uint64_t *cut)
 /* ---- 3: bins ---- */
 
 /* Copies one bin or piece into `to`; false when it is nobody's or was taken away meanwhile. */
-static bool copy_bin(const uint8_t *from, uint8_t *to, uint32_t bytes, uint64_t *dropped)
+FDR_RACY static bool copy_bin(const uint8_t *from, uint8_t *to, uint32_t bytes, uint64_t *dropped)
 {
     const struct fdr_bin *b = (const void *)from;
     uint32_t generation = fdr_load_acquire(&b->generation); /* G:check - pairs with G:take and G:give */
@@ -120,7 +133,7 @@ static bool copy_bin(const uint8_t *from, uint8_t *to, uint32_t bytes, uint64_t 
     uint64_t commit = fdr_load_acquire(&b->commit);         /* A:commit - pairs with R:commit */
     uint32_t used = FDR_BIN_HEADER + (FDR_COMMIT_BITS(commit) + 7) / 8;
     if (used > bytes) used = bytes;
-    memcpy(to, from, used);
+    fdr_copy_racy(to, from, fdr_align_up(used, 8));
     fdr_fence_acquire(); /* G:check */
     if (fdr_load_relaxed(&b->generation) != generation) {   /* G:check - the copy was read before this */
         memset(to, 0, used);
@@ -142,7 +155,7 @@ static int put_batch(int fd, uint64_t off, uint64_t *from, uint64_t to, bool any
 }
 
 /* The slots of bin_bytes in [off, off + bytes), each whole or in pieces. Empty stretches stay holes. */
-static int copy_slots(int fd, uint64_t off, uint64_t bytes, uint32_t bin_bytes, uint64_t *dropped)
+FDR_RACY static int copy_slots(int fd, uint64_t off, uint64_t bytes, uint32_t bin_bytes, uint64_t *dropped)
 {
     bool any = false;
     uint64_t from = 0;
@@ -168,7 +181,7 @@ static int copy_slots(int fd, uint64_t off, uint64_t bytes, uint32_t bin_bytes, 
     return put_batch(fd, off, &from, bytes, any);
 }
 
-static int copy_bins(int fd, uint64_t virgin, uint64_t *dropped)
+FDR_RACY static int copy_bins(int fd, uint64_t virgin, uint64_t *dropped)
 {
     uint32_t bin_bytes = super()->bin_bytes;
     uint64_t off = super()->bins_off, end = off + (uint64_t)(uint32_t)virgin * bin_bytes;
@@ -181,12 +194,12 @@ static int copy_bins(int fd, uint64_t virgin, uint64_t *dropped)
 /* ---- 4: partitions and floors ---- */
 
 /* From `first` on, the newest partition when meta was copied: the file's list starts there, too. */
-static int copy_parts(int fd, const struct fdr_location *l, uint32_t first)
+FDR_RACY static int copy_parts(int fd, const struct fdr_location *l, uint32_t first)
 {
     int e = put(fd, &first, sizeof first, (uint64_t)((const uint8_t *)&l->parts_first - fdri_view.base));
     for (uint32_t off = first; off && !e;) {
         struct fdr_part copy;
-        memcpy(&copy, at(off), sizeof copy);
+        fdr_copy_racy(&copy, at(off), sizeof copy);
         copy.list_head = fdr_load_acquire(&((struct fdr_part *)at(off))->list_head); /* A:list - pairs with R:link */
         e = put(fd, &copy, sizeof copy, off);
         off = copy.next;
@@ -197,7 +210,7 @@ static int copy_parts(int fd, const struct fdr_location *l, uint32_t first)
 
 /* ---- 5: tail ---- */
 
-static uint64_t presented_of_level(const struct fdr_level *v)
+FDR_RACY static uint64_t presented_of_level(const struct fdr_level *v)
 {
     uint64_t n = fdr_load_relaxed(&v->presented);
     if (!v->points_off) return n;
@@ -206,14 +219,14 @@ static uint64_t presented_of_level(const struct fdr_level *v)
     return n;
 }
 
-static uint64_t presented_of(const struct fdr_location *l)
+FDR_RACY static uint64_t presented_of(const struct fdr_location *l)
 {
     uint64_t n = l->presented_overflow + presented_of_level(at(l->level0_off));
     for (uint32_t d = 1; d <= l->level_blocks * FDR_LEVELS_PER_BLOCK; d++) n += presented_of_level(level_of(l, d));
     return n;
 }
 
-static uint64_t completed_of(const struct fdr_location *l)
+FDR_RACY static uint64_t completed_of(const struct fdr_location *l)
 {
     uint64_t presented = presented_of(l);
     uint64_t open = (uint64_t)fdr_load_acquire(&l->depth) + l->overflow; /* A:frame - read after: never too few */
@@ -226,9 +239,9 @@ enum { TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - sizeof(struct fdr_tail)) / sizeof(st
 static struct { struct fdr_tail head; struct fdr_tail_entry entry[TAIL_ENTRIES]; } tail;
 static uint32_t parts_first[TAIL_ENTRIES];
 
-static const struct fdr_location *next_location(const struct fdr_location *l) { return l->next ? at(l->next) : NULL; }
+FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l) { return l->next ? at(l->next) : NULL; }
 
-static void note_bounds(const struct fdr_location *first)
+FDR_RACY static void note_bounds(const struct fdr_location *first)
 {
     tail.head = (struct fdr_tail){.magic = FDR_TAIL_MAGIC};
     for (const struct fdr_location *l = first; l && tail.head.count < TAIL_ENTRIES; l = next_location(l)) {
@@ -238,7 +251,7 @@ static void note_bounds(const struct fdr_location *first)
     }
 }
 
-static int copy_stacks(int fd, const struct fdr_location *first)
+FDR_RACY static int copy_stacks(int fd, const struct fdr_location *first)
 {
     int e = 0;
     uint32_t i = 0;
@@ -247,14 +260,15 @@ static int copy_stacks(int fd, const struct fdr_location *first)
     return e;
 }
 
-static int finish_locations(int fd, const struct fdr_location *first)
+FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
 {
     int e = 0;
     uint32_t i = 0;
     for (const struct fdr_location *l = first; l && i < tail.head.count && !e; l = next_location(l), i++) {
         e = copy_parts(fd, l, parts_first[i]);
         tail.entry[i].presented = presented_of(l);
-        tail.entry[i].end_tick = fdr_load_acquire(&l->last_tick);
+        tail.entry[i].under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
+        tail.entry[i].end_tick = fdr_load_relaxed(&l->last_tick); /* a hint: it moved, or not */
     }
     return e ? e : put(fd, &tail, sizeof tail.head + tail.head.count * sizeof tail.entry[0], fdri_view.bytes);
 }
@@ -273,13 +287,13 @@ static int put_superblock(int fd, struct fdr_superblock *s, const char *reason, 
     return put(fd, batch, FDR_SUPERBLOCK_BYTES, 0);
 }
 
-int fdri_copy_arena(int fd, const char *reason, uint64_t number)
+FDR_RACY int fdri_copy_arena(int fd, const char *reason, uint64_t number)
 {
     static struct fdr_superblock before; /* one snapshot at a time */
     uint64_t virgin = 0, dropped = 0;
     struct fdr_clock_reading now = fdr_clock_read(fdri_view.ticks);
     super()->clock_last = (struct fdr_clock_pair){now.tick, now.monotonic_ns, now.realtime_ns, 0};
-    before = *super();
+    fdr_copy_racy(&before, super(), sizeof before);
     before.location_first = fdr_load_acquire(&super()->location_first); /* A:location - pairs with R:location */
     const struct fdr_location *first = before.location_first ? at(before.location_first) : NULL;
     note_bounds(first);

@@ -141,7 +141,7 @@ struct fdr_def {
     uint32_t id;
     uint32_t line;
     uint64_t value;         /* region: code address or 0; module: load bias; metric: enum fdr_value_type */
-    uint64_t value2;        /* region: module id + 1 (with an address); module: size in memory */
+    uint64_t value2;        /* region: id of its module definition, 0 = unknown; module: size in memory */
     uint16_t name_bytes;    /* without NUL */
     uint16_t file_bytes;
     uint32_t payload_bytes;
@@ -423,7 +423,7 @@ struct fdr_tail {
 };
 struct fdr_tail_entry {
     uint32_t location;
-    uint32_t reserved;
+    uint32_t under_way;     /* 1: the owner was in the middle of an operation at the end */
     uint64_t presented;     /* all classes and depths, after */
     uint64_t cut_tick;      /* full ticks: newest event when the open stack was copied */
     uint64_t completed;     /* events of all classes and depths that were over before anything was copied */

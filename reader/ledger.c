@@ -98,8 +98,11 @@ void fdr_ledger_bounds(const struct fdr_file *f, uint32_t location, uint64_t *be
         if (f->location[i].id != location) continue;
         const struct fdri_reader_location *l = &f->location[i];
         /* An operation under way may have counted its event and not yet put it anywhere, or the other way round. */
-        *before = l->presented_before - (l->under_way && l->presented_before ? 1 : 0);
-        *after = l->presented_after + l->under_way;
+        uint64_t slack = l->raw.busy != 0 || (l->in_tail && l->tail.under_way);
+        bool moved = l->moving && l->in_tail;
+        *before = moved ? l->tail.completed : l->presented_before;
+        *after = (moved ? l->tail.presented : l->presented_before) + slack;
+        if (!moved && *before) *before -= slack;
     }
 }
 

@@ -158,30 +158,18 @@ static void read_tail(struct fdr_file *f)
         if (!l) continue;
         if (e.presented < l->presented_before)
             fdri_reader_damage(f, "location %u: the tail says fewer events than the levels", l->id);
-        else l->presented_after = e.presented;
         l->in_tail = true;
-        l->under_way |= e.reserved != 0;
-        l->cut_full = e.cut_tick;
+        l->tail = e;
         l->cut = e.cut_tick >> l->clock.shift;
-        l->completed = e.completed;
-        l->went_on = e.end_tick != e.cut_tick;
     }
 }
 
-/* Did this location go on while it was copied? Its accounts were taken first, then its stack (the cut), last its
- * partitions. */
+/* Did this location go on while it was copied? */
 static bool went_on(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
     if (!f->has_tail || !(l->raw.flags & FDR_LOCATION_LIVE)) return false;
-    if (!l->in_tail || l->went_on || l->presented_after != l->presented_before || l->raw.last_tick != l->cut_full) return true;
-    uint64_t most = f->end / sizeof(struct fdr_part);
-    for (uint64_t off = l->raw.parts_first, n = 0; off && n < most; n++) {
-        const struct fdr_part *p = (const void *)fdri_reader_meta_at(f, off, FDR_META_PART, l->id, sizeof *p);
-        if (!p) return false;
-        if (p->last_tick > l->cut && p->last_tick <= l->clock.stored_max) return true;
-        off = p->next;
-    }
-    return false;
+    return !l->in_tail || l->tail.presented != l->presented_before || l->raw.last_tick != l->tail.cut_tick ||
+           l->tail.end_tick != l->tail.cut_tick;
 }
 
 /* ---- where they are ---- */
@@ -314,14 +302,12 @@ void fdri_reader_locations(struct fdr_file *f)
         if (l->raw.flags & FDR_LOCATION_NS) fdri_reader_clock_ns(&l->clock, f->sb.shift);
         else l->clock = f->clock;
         if (l->off) find_levels(f, l);
-        l->presented_before = l->presented_after = presented(f, l);
-        l->under_way = l->raw.busy != 0;
+        l->presented_before = presented(f, l);
     }
     read_tail(f);
     for (size_t i = 0; i < f->location_count; i++) {
         struct fdri_reader_location *l = &f->location[i];
         l->moving = went_on(f, l);
-        if (l->moving && l->in_tail && l->completed < l->presented_before) l->presented_before = l->completed;
         if (l->off) find_frames(f, l);
         fdri_reader_parts(f, l);
         fdri_reader_keep_rule(l);

@@ -125,10 +125,8 @@ void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
         if (l->off) fdri_reader_damage(f, "location %u: the chain of partitions is broken", l->id);
         by_scan(f, l, s);
         from_bins(f, l, s);
-    } else if (any_left(f, l, s)) {
-        size_t more = by_scan(f, l, s);
-        if (l->moving) from_bins(f, l, s); /* made after the location was copied */
-        else if (more) fdri_reader_damage(f, "location %u: partitions were off their chain", l->id);
+    } else if (!l->moving && any_left(f, l, s) && by_scan(f, l, s)) {
+        fdri_reader_damage(f, "location %u: partitions were off their chain", l->id);
     }
     free(s);
     if (l->part_count) qsort(l->part, l->part_count, sizeof *l->part, by_place);

@@ -107,11 +107,9 @@ struct fdri_reader_location {
     /* A snapshot taken while this location went on: what is newer than the cut may lack ancestors, and bins opened
      * since may be missing. */
     bool moving, in_tail;
-    uint64_t cut, cut_full;   /* stored and full ticks */
-    uint64_t completed;           /* in_tail: events that were over before anything was copied */
-    bool went_on;                 /* in_tail: it had events while it was copied */
-    uint64_t presented_before, presented_after;
-    bool under_way;           /* an operation, when it was copied or killed */
+    uint64_t cut;             /* stored tick */
+    struct fdr_tail_entry tail;
+    uint64_t presented_before;
     bool careful;             /* a call's ancestor may be missing */
     uint64_t end_tick;        /* stored: newest kept event or open call */
     struct fdr_location_info info;
@@ -347,6 +345,7 @@ struct fdri_reader_stream {
     uint32_t tree_size;
     struct fdri_reader_points points;
     uint64_t dropped;           /* records that contradicted what was shown */
+    bool point_next;          /* the next point comes before anything else */
 };
 enum fdri_reader_step { FDRI_READER_CALL, FDRI_READER_MAKE_UP, FDRI_READER_LEAVE, FDRI_READER_END };
 

@@ -47,11 +47,13 @@ static void lay_out(struct fdri_reader_image *m)
     sb->header_bytes = FDR_SUPERBLOCK_BYTES;
     if (f->bins_end > end && f->bins_end <= f->meta_first) end = f->bins_end;
     m->meta_first = first_meta(f, end);
-    /* Where a file was cut off is room; else the gap between bins and meta blocks. */
-    bool cut = f->end < m->arena_bytes;
-    m->low = cut ? (f->end + FDR_META_ALIGN - 1) & ~(uint64_t)(FDR_META_ALIGN - 1) : end;
-    m->high = cut ? m->arena_bytes : m->meta_first;
-    if (m->low < end) m->low = end;
+    /* Where the file was cut off is room, and the gap between bins and meta blocks. */
+    uint64_t cut = (f->end + FDR_META_ALIGN - 1) & ~(uint64_t)(FDR_META_ALIGN - 1);
+    m->room[0].low = cut > end ? cut : end;
+    m->room[0].high = f->end < m->arena_bytes ? m->arena_bytes : 0;
+    m->room[1].low = end;
+    m->room[1].high = m->meta_first < cut ? m->meta_first : cut;
+    for (int i = 0; i < 2; i++) m->room_end[i] = m->room[i].high;
     sb->virgin = end;
 }
 
@@ -117,8 +119,7 @@ static void write_tail(struct fdri_reader_image *m)
     uint8_t *to = m->bytes + m->arena_bytes;
     for (size_t i = 0; i < f->location_count; i++) {
         const struct fdri_reader_location *l = &f->location[i];
-        struct fdr_tail_entry e = {.location = l->id, .presented = l->presented_after, .cut_tick = l->cut_full,
-                                   .completed = l->completed, .end_tick = l->went_on ? l->cut_full + 1 : l->cut_full};
+        struct fdr_tail_entry e = l->tail;
         if (!l->in_tail) continue;
         memcpy(to + sizeof tail + tail.count++ * sizeof e, &e, sizeof e);
     }

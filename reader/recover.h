@@ -9,7 +9,8 @@ struct fdri_reader_image {
     struct fdr_file *file;     /* what is read */
     uint8_t *bytes;            /* what is written: arena_bytes, then the tail */
     uint64_t arena_bytes, bytes_all;
-    uint64_t low, high;        /* new meta blocks come from here, downwards from high */
+    struct { uint64_t low, high; } room[2]; /* new meta blocks come from here, downwards from high */
+    uint64_t room_end[2];      /* where the rooms ended at first */
     uint64_t meta_first;
 };
 

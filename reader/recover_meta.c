@@ -7,13 +7,16 @@
 uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes, uint32_t location)
 {
     bytes = (bytes + FDR_META_ALIGN - 1) & ~(uint64_t)(FDR_META_ALIGN - 1);
-    if (m->high - m->low < bytes || m->high < m->low) return 0;
-    m->high -= bytes;
-    if (m->high < m->meta_first) m->meta_first = m->high;
-    struct fdr_meta_head *h = fdri_reader_image_at(m, m->high);
-    memset(h, 0, bytes);
-    *h = (struct fdr_meta_head){FDR_META_MAGIC, (uint16_t)kind, 0, (uint32_t)bytes, location};
-    return (uint32_t)m->high;
+    for (int i = 0; i < 2; i++) {
+        if (m->room[i].high < m->room[i].low || m->room[i].high - m->room[i].low < bytes) continue;
+        uint64_t off = m->room[i].high -= bytes;
+        if (off < m->meta_first) m->meta_first = off;
+        struct fdr_meta_head *h = fdri_reader_image_at(m, off);
+        memset(h, 0, bytes);
+        *h = (struct fdr_meta_head){FDR_META_MAGIC, (uint16_t)kind, 0, (uint32_t)bytes, location};
+        return (uint32_t)off;
+    }
+    return 0;
 }
 
 /* ---- definitions ---- */
@@ -118,7 +121,8 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
 /* Is it a points block that this recovery made? */
 static bool made_here(const struct fdri_reader_image *m, uint64_t off)
 {
-    if (off < m->high || off % FDR_META_ALIGN || off + sizeof(struct fdr_level_points) > m->arena_bytes) return false;
+    if (off % FDR_META_ALIGN || off + sizeof(struct fdr_level_points) > m->arena_bytes) return false;
+    if (!(off >= m->room[0].high && off < m->room_end[0]) && !(off >= m->room[1].high && off < m->room_end[1])) return false;
     const struct fdr_meta_head *h = fdri_reader_image_at(m, off);
     return h->magic == FDR_META_MAGIC && h->kind == FDR_META_POINTS;
 }

@@ -44,8 +44,7 @@ static void duration_text(const struct fdr_file *f, const struct fdri_reader_clo
     else text[0] = 0;
 }
 
-static void say_what(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_reduction *r,
-                     struct fdr_reduction_info *out)
+static void say_what(const struct fdr_file *f, const struct fdr_reduction *r, struct fdr_reduction_info *out)
 {
     char duration[60] = "";
     if (r->step == FDR_STEP_STOP) {
@@ -53,7 +52,7 @@ static void say_what(const struct fdr_file *f, const struct fdri_reader_location
     } else if (r->step == FDR_STEP_EPOCH) {
         snprintf(out->what, sizeof out->what, "everything of the oldest epoch");
     } else if (r->class_ == FDR_CLASS_REGION) {
-        duration_text(f, &l->clock, r->band, duration, sizeof duration);
+        duration_text(f, &f->clock, r->band, duration, sizeof duration);
         snprintf(out->what, sizeof out->what, "region calls%s at depth %u", duration, r->depth);
     } else {
         snprintf(out->what, sizeof out->what, "%s events at depth %u", fdr_class_name(r->class_), r->depth);
@@ -75,7 +74,7 @@ static void add_line(struct fdr_file *f, const struct fdri_reader_location *l, c
     out->to_ns = fdri_reader_ns(&l->clock, r->to_tick < most ? r->to_tick : most);
     out->steps = r->steps;
     out->gone = r->closed != 0;
-    say_what(f, l, r, out);
+    say_what(f, r, out);
 }
 
 /* One line for what the block had no room for. */

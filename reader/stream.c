@@ -187,19 +187,21 @@ static inline bool leave_top(struct fdri_reader_stream *s, struct fdr_read_event
 
 /* ---- points ---- */
 
-/* The call around the point is not held any more. Can its place still be told from what comes next? It is before
- * `enters`, of its own depth, if the call around it began earlier; and inside the top call if both began before this
- * tick. */
+/* The call around the point is not held any more. Can its place still be told from what comes next? It is inside the
+ * top call, before that leaves, if both began before this tick. It is before `enters`
+ *   if that lasts longer than the tick and is deeper than the point: it could not be over by then;
+ *   if the call around the point, at the depth of `enters` or deeper, began before this tick, or earlier in it. */
 static bool is_stray_due(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint64_t tick,
                          const struct fdr_record *enters)
 {
     const struct fdr_tie *tie = &p->record.tie;
-    if (p->depth != s->depth + 1) return false;
+    uint32_t depth = s->depth + 1;
+    if (p->depth < depth) return enters && enters->enter != enters->leave;
     if (!enters) return !tie->in_tick && s->stack[s->depth].enter < tick;
     if (!tie->in_tick) return true;
-    const struct fdri_reader_depth *v = &s->level[p->depth];
+    const struct fdri_reader_depth *v = &s->level[depth];
     uint32_t ordinal = enters->enter == enters->leave ? enters->ordinal : v->zero_tick == tick ? v->zero_next : 0;
-    return tie->parent < ordinal;
+    return p->depth == depth && tie->parent < ordinal;
 }
 
 /* Must the first pending point come before the step at `tick`? Any pending one that must takes those before it
@@ -250,7 +252,7 @@ static bool show_point(struct fdri_reader_stream *s, struct fdr_read_event *e)
     const struct fdr_select *w = s->select;
     uint64_t ns = fdri_reader_ns(&s->clock, p->record.enter);
     bool shown = (!w->from_ns || ns >= w->from_ns) && (!w->to_ns || ns <= w->to_ns);
-    if (p->depth < s->depth) { /* calls that were over by then: their records are not here yet, or damaged */
+    if (s->location->moving && p->depth < s->depth) { /* calls that were over by then; their records are not here yet */
         shown = false;
         s->dropped++;
     }
@@ -282,6 +284,11 @@ static bool stop_entering(struct fdri_reader_stream *s)
 static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s, struct fdr_read_event *e)
 {
     for (;;) {
+        if (s->point_next) { /* what was made up around it has just been closed */
+            s->point_next = false;
+            if (show_point(s, e)) return true;
+            continue;
+        }
         uint32_t d = 0;
         enum fdri_reader_step step = fdri_reader_careful_step(s, &d);
         const struct fdri_reader_call *top = &s->stack[s->depth];
@@ -292,7 +299,8 @@ static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s,
             return false;
         }
         if (tick >= s->points.tick && point_is_due(s, tick, step == FDRI_READER_CALL ? r : NULL)) {
-            bool outside = top->made_up && s->points.pending[s->points.first].depth < s->depth;
+            bool outside = s->location->moving && top->made_up && s->points.pending[s->points.first].depth < s->depth;
+            s->point_next = outside; /* so that each round either shows a point or ends with this one shown next */
             if (outside ? leave_top(s, e) : show_point(s, e)) return true;
         } else if (step == FDRI_READER_END) {
             return false;

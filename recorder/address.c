@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Code address to region, for compiler instrumentation: a hash table that every call reads and a new function changes.
- * Readers hold liburcu's read lock for the length of one probe; inserting is one store of a complete entry; when the
- * table must grow a larger one is published and the old one freed after a grace period, by a helper thread only. */
+ * Readers hold liburcu's read lock for the length of one probe; inserting is one store of a complete entry. When the
+ * table must grow a larger one is published; old ones (together no larger than the newest) wait until the recording
+ * ends, when a helper thread frees them after a grace period. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 
 struct entry { uint64_t address; uint64_t region; };
 struct table {
+    struct table *older;
     uint32_t log2, used;
     struct entry entry[];
 };
@@ -55,31 +57,33 @@ static inline fdr_region probe(struct table *t, uint64_t address)
 static void put(struct table *t, uint64_t address, fdr_region region)
 {
     uint32_t mask = (1u << t->log2) - 1, i = slot_of(address, t->log2);
-    while (t->entry[i].address) i = (i + 1) & mask; /* at most three quarters are used */
+    while (t->entry[i].address && t->entry[i].address != address) i = (i + 1) & mask; /* at most 3/4 are used */
+    t->used += !t->entry[i].address;
     fdr_store_relaxed(&t->entry[i].region, region);
     fdr_store_release(&t->entry[i].address, address); /* R:address - the region is there before its address */
-    t->used++;
 }
 
-static void *reclaim(void *old)
+static void *reclaim(void *newest)
 {
-    struct table *t = old;
     urcu_memb_register_thread();
     urcu_memb_synchronize_rcu();
-    munmap(t, table_bytes(t->log2));
+    for (struct table *t = newest, *older; t; t = older) {
+        older = t->older;
+        munmap(t, table_bytes(t->log2));
+    }
     urcu_memb_unregister_thread();
     return NULL;
 }
 
 /* In a thread of its own: waiting for a grace period is nothing an application thread may do. */
-static void retire(struct table *old)
+static void retire(struct table *newest)
 {
     pthread_t helper;
     pthread_attr_t detached;
-    if (!old || forked) return; /* leaked: at most as much again as the table in use */
+    if (!newest || forked) return; /* a child leaves them where they are */
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    if (pthread_create(&helper, &detached, reclaim, old) == 0) pthread_setname_np(helper, "fdr-reclaim");
+    if (pthread_create(&helper, &detached, reclaim, newest) == 0) pthread_setname_np(helper, "fdr-reclaim");
     pthread_attr_destroy(&detached);
 }
 
@@ -91,33 +95,34 @@ static struct table *writable(void)
     if (!wider) return t && t->used < (1u << t->log2) - 1 ? t : NULL;
     for (uint32_t i = 0; t && i < 1u << t->log2; i++)
         if (t->entry[i].address) put(wider, t->entry[i].address, (fdr_region)t->entry[i].region);
+    wider->older = t;
     rcu_set_pointer(&current, wider);
-    retire(t);
     return wider;
 }
 
-static fdr_region define(uint64_t address)
+/* What the loader knows is asked before our lock is taken: another thread may hold the loader's and wait for ours. */
+static FDR_NOINLINE fdr_region insert(uint64_t address)
 {
     const char *name = "";
     Dl_info info;
+    sigset_t all, old;
+    if (fdri_inside) return 0; /* an instrumented allocator, called by what follows */
+    fdri_inside++;
+    uint32_t module = fdri_module_of(address);
     /* names are found offline; only rules need one now, and they get what the dynamic symbol table has */
     if (fdri_rules_any() && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname) name = info.dli_sname;
-    fdr_region region = fdri_define(FDR_DEF_REGION, "", "", 0, address, fdri_module_of(address), NULL, 0);
-    if (region) fdri_rules_define(region, name, "");
-    return region;
-}
-
-static FDR_NOINLINE fdr_region insert(uint64_t address)
-{
-    sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&lock);
     struct table *t = writable();
     fdr_region region = t ? probe(t, address) : 0;
-    if (t && !region && (region = define(address))) put(t, address, region);
+    if (t && !region && (region = fdri_define(FDR_DEF_REGION, "", "", 0, address, module, NULL, 0))) {
+        fdri_rules_define(region, name, "");
+        put(t, address, region);
+    }
     pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdri_inside--;
     return region;
 }
 
@@ -134,6 +139,29 @@ fdr_region fdri_address_region(uint64_t address)
 fdr_region fdr_region_define_address(const void *function)
 {
     return fdri_attached() ? fdri_address_region((uint64_t)(uintptr_t)function) : 0;
+}
+
+/* In place: an address without a region is looked up, and then defined, anew. */
+static void forget(uint64_t from, uint64_t to)
+{
+    struct table *t = current;
+    for (uint32_t i = 0; t && i < 1u << t->log2; i++)
+        if (t->entry[i].address >= from && t->entry[i].address < to) fdr_store_relaxed(&t->entry[i].region, (uint64_t)0);
+}
+
+void fdr_modules_changed(void)
+{
+    sigset_t all, old;
+    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_inside) return;
+    fdri_inside++;
+    fdri_modules_look(); /* takes the loader's lock: before ours */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_mutex_lock(&lock);
+    fdri_modules_forget(forget);
+    pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdri_inside--;
 }
 
 void fdri_address_reset(void)

@@ -11,6 +11,7 @@
 
 #include "recorder/recorder.h"
 
+__thread uint32_t fdri_inside;
 static pthread_key_t exit_key;
 static bool have_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -111,7 +112,9 @@ static bool build(struct fdri_thread *t, bool lane)
 
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
-    if (t->dead_for == number) return false;
+    if (t->dead_for == number || fdri_inside) return false;
+    if (fdr_load_acquire(&fdr_switch_.on) != number) return false; /* A:on - pairs with R:on in start.c */
+    fdri_inside++;
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -131,6 +134,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     fdr_signal_fence();
     if (ok) t->recording = number;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdri_inside--;
     return ok;
 }
 
@@ -188,7 +192,9 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
 bool fdri_attached(void)
 {
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    return on && (fdri_self.recording == on || attach(&fdri_self, on, false));
+    if (on && (fdri_self.recording == on || attach(&fdri_self, on, false))) return true;
+    if (on) fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
+    return false;
 }
 
 struct fdri_thread *fdri_begin(enum fdri_domain domain)

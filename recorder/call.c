@@ -180,8 +180,7 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
     v->address = address;
     push(t, l, v, depth, row_off, region, 0, tick);
     l->last_tick = tick;
-    fdr_signal_fence();
-    fdr_store_relaxed(&l->busy, 0);
+    fdr_store_release(&l->busy, 0); /* R:busy */
     return true;
 }
 
@@ -260,8 +259,7 @@ static inline __attribute__((always_inline)) enum leave_result leave_fast(struct
         fdr_bump_relaxed(&v->filtered, 1);
     }
     pop(t, l, depth, v - 1);
-    fdr_signal_fence();
-    fdr_store_relaxed(&l->busy, 0);
+    fdr_store_release(&l->busy, 0); /* R:busy */
     return LEFT;
 }
 

@@ -2,6 +2,7 @@
 /* Definitions: append-only records in meta memory, found again through a private index. One lock, held with signals
  * blocked so that a handler of the same thread cannot wait for its own thread. */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ static uint32_t *index_off;      /* open addressing over offs of records; privat
 static uint32_t index_log2, index_used;
 static uint8_t metric_type[METRICS_MAX];
 static struct fdri_event_shape shapes[EVENTS_MAX];
-static struct { uint64_t from, to; } modules[MODULES_MAX];
+static struct { uint64_t from, to; bool here; } modules[MODULES_MAX];
 static uint32_t module_count;
 
 static void enter_lock(sigset_t *old)
@@ -26,11 +27,13 @@ static void enter_lock(sigset_t *old)
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, old);
+    fdri_inside++;
     pthread_mutex_lock(&lock);
 }
 static void leave_lock(const sigset_t *old)
 {
     pthread_mutex_unlock(&lock);
+    fdri_inside--;
     pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
@@ -45,7 +48,7 @@ struct wanted {
     const char *name, *file;
     size_t name_bytes, file_bytes;
     uint32_t line;
-    uint64_t value;
+    uint64_t value, value2;
 };
 
 static uint64_t hash_of(const struct wanted *w)
@@ -60,14 +63,16 @@ static const char *text_of(const struct fdr_def *d) { return (const char *)(d + 
 
 static bool same(const struct fdr_def *d, const struct wanted *w)
 {
-    return d->kind == w->kind && d->line == w->line && d->value == w->value && d->name_bytes == w->name_bytes &&
+    return d->kind == w->kind && d->line == w->line && d->value == w->value &&
+           (d->kind != FDR_DEF_REGION || d->value2 == w->value2) && /* its module: addresses are used again */
+           d->name_bytes == w->name_bytes &&
            d->file_bytes == w->file_bytes && !memcmp(text_of(d), w->name, w->name_bytes) &&
            !memcmp(text_of(d) + w->name_bytes + 1, w->file, w->file_bytes);
 }
 
 static uint64_t hash_def(const struct fdr_def *d)
 {
-    struct wanted w = {d->kind, text_of(d), text_of(d) + d->name_bytes + 1, d->name_bytes, d->file_bytes, d->line, d->value};
+    struct wanted w = {d->kind, text_of(d), text_of(d) + d->name_bytes + 1, d->name_bytes, d->file_bytes, d->line, d->value, d->value2};
     return hash_of(&w);
 }
 
@@ -137,7 +142,7 @@ static uint32_t write_def(const struct wanted *w, uint64_t value2, const void *p
 
 static uint32_t define_locked(const struct wanted *w, uint64_t value2, const void *payload, uint32_t payload_bytes)
 {
-    if (!fdr_load_relaxed(&fdr_switch_.on)) return 0;
+    if (!fdri_rec.running) return 0;
     if ((!index_off || index_used >= (1u << index_log2) * 3 / 4) && !grow_index()) return 0;
     uint32_t *slot = find(w);
     if (!*slot) {
@@ -158,7 +163,7 @@ static uint32_t define_locked(const struct wanted *w, uint64_t value2, const voi
 uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file, uint32_t line, uint64_t value,
                      uint64_t value2, const void *payload, uint32_t payload_bytes)
 {
-    struct wanted w = {(uint16_t)kind, name ? name : "", file ? file : "", 0, 0, line, value};
+    struct wanted w = {(uint16_t)kind, name ? name : "", file ? file : "", 0, 0, line, value, value2};
     w.name_bytes = strnlen(w.name, NAME_MAX_BYTES);
     w.file_bytes = strnlen(w.file, NAME_MAX_BYTES);
     sigset_t old;
@@ -300,7 +305,7 @@ static void hex_build_id(const struct dl_phdr_info *info, char *text, size_t byt
 static int add_module(struct dl_phdr_info *info, size_t size, void *first)
 {
     (void)size;
-    char id[80] = "", path[512];
+    char id[80] = "", path[512], real[PATH_MAX];
     uint64_t from = UINT64_MAX, to = 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
@@ -324,10 +329,13 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
             fdri_rec.arena.super->build_id_bytes = k + 1;
         }
     }
+    /* opened by a relative name: the reader is elsewhere */
+    if (*name != '/' && strchr(name, '/') && realpath(name, real)) name = real;
     uint32_t def = fdri_define(FDR_DEF_MODULE, name, id, 0, info->dlpi_addr, to - from, NULL, 0);
     if (def && def - 1 < MODULES_MAX) {
         modules[def - 1].from = from;
         modules[def - 1].to = to;
+        modules[def - 1].here = true;
         if (def > module_count) module_count = def;
     }
     return 0;
@@ -337,6 +345,21 @@ void fdri_define_modules(void)
 {
     bool first = true;
     dl_iterate_phdr(add_module, &first);
+}
+
+void fdri_modules_look(void)
+{
+    for (uint32_t i = 0; i < module_count; i++) modules[i].here = false;
+    fdri_define_modules();
+}
+
+void fdri_modules_forget(void (*forget)(uint64_t from, uint64_t to))
+{
+    for (uint32_t i = 0; i < module_count; i++) {
+        if (modules[i].here || !modules[i].to) continue;
+        forget(modules[i].from, modules[i].to);
+        modules[i].from = modules[i].to = 0;
+    }
 }
 
 uint32_t fdri_module_of(uint64_t address)

@@ -117,6 +117,10 @@ static inline uint64_t fdri_tick_live(const struct fdri_thread *t)
     return FDR_LIKELY(t->ticks) ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC);
 }
 
+/* This thread is where locks are held or memory is asked for. An instrumented allocator that comes back from there is
+ * not recorded unless that needs neither. */
+extern __thread uint32_t fdri_inside __attribute__((visibility("hidden")));
+
 /* ---- attach.c ---- */
 /* The thread state an operation may use now: this thread's, its lane when one is under way, or NULL (counted).
  * On success the state's location is marked busy; end with fdri_end. The first event decides whether the location counts
@@ -125,8 +129,7 @@ enum fdri_domain { FDRI_LIVE, FDRI_NS, FDRI_NO_EVENT };
 struct fdri_thread *fdri_begin(enum fdri_domain domain);
 static inline void fdri_end(struct fdri_thread *t)
 {
-    fdr_signal_fence();
-    fdr_store_relaxed(&t->loc->busy, 0);
+    fdr_store_release(&t->loc->busy, 0); /* R:busy - pairs with A:busy in start.c: finalize sees the record whole */
 }
 bool fdri_attached(void); /* attaches this thread if need be */
 void fdri_detach(void *unused);
@@ -205,6 +208,8 @@ void fdri_define_reset(void);              /* a new arena: definitions made befo
 void fdri_define_save(void);               /* before the arena goes */
 void fdri_define_fork(int phase);          /* 0 prepare, 1 parent, 2 child; 3 before 0 in a child that no handler saw */
 void fdri_define_modules(void);
+void fdri_modules_look(void);               /* which modules are loaded now; asks the loader */
+void fdri_modules_forget(void (*forget)(uint64_t from, uint64_t to)); /* those that are no longer loaded */
 uint32_t fdri_module_of(uint64_t address); /* module definition id + 1, or 0 */
 struct fdri_event_shape { uint8_t count; uint8_t type[FDR_FIELDS_MAX]; uint16_t offset[FDR_FIELDS_MAX]; };
 const struct fdri_event_shape *fdri_event_shape(uint32_t type);

@@ -122,6 +122,7 @@ static const char *add_line(char *line)
 void fdri_rules_load(const char *path)
 {
     pattern_count = phase_count = 0;
+    if (decision) memset(decision, 0, FDR_ID_MAX + 1); /* of an earlier recording of this process */
     if (!*path) return;
     FILE *f = fopen(path, "re");
     if (!f) {

@@ -161,11 +161,10 @@ static int start(const struct fdr_config *config)
     r->pid = getpid();
     r->running = true;
     fdri_address_reset();
-    /* R:on - everything above is in place; a thread that reads the number finds it (x86: program order suffices,
-     * elsewhere attaching takes the acquire side through `recording`) */
-    fdr_store_release(&fdr_switch_.on, r->number);
     fdri_define_reset();
     fdri_define_modules();
+    /* R:on - everything above is in place; pairs with A:on in attach.c: a thread that attaches finds it */
+    fdr_store_release(&fdr_switch_.on, r->number);
     start_export(r);
     return 0;
 }
@@ -176,7 +175,9 @@ int fdr_init(const struct fdr_config *config)
     pthread_once(&control, once);
     if (fdri_rec.running && fdri_rec.pid != getpid()) bare_child();
     pthread_mutex_lock(&lock);
+    fdri_inside++; /* an instrumented allocator waits until everything is in place */
     int result = fdr_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
+    fdri_inside--;
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -212,7 +213,8 @@ void fdr_finalize(void)
     pthread_mutex_unlock(&lock);
 }
 
-__attribute__((destructor)) static void at_exit(void) { fdr_finalize(); }
+/* Linked statically: after the destructors of the program. */
+__attribute__((destructor(101))) static void at_exit(void) { fdr_finalize(); }
 
 const char *fdr_version(void) { return FDR_VERSION_STRING; }
 const char *fdr_build(void) { return FDR_BUILD_TEXT; }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/racy.h"
 #include "recorder/recorder.h"
 
-static void add_part(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_part *p)
+FDR_RACY static void add_part(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_part *p)
 {
     uint64_t head = fdr_load_relaxed(&p->list_head), first = p->total;
     uint32_t open = fdr_load_relaxed(&p->open_off);
@@ -13,7 +14,7 @@ static void add_part(struct fdr_usage *u, const struct fdri_arena *a, const stru
     u->bytes_stored += (uint64_t)p->bytes << 9;
 }
 
-static void add_level(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_level *v)
+FDR_RACY static void add_level(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_level *v)
 {
     u->presented += fdr_load_relaxed(&v->presented);
     u->filtered += fdr_load_relaxed(&v->filtered);
@@ -29,7 +30,7 @@ static void add_level(struct fdr_usage *u, const struct fdri_arena *a, const str
     }
 }
 
-static void add_location(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_location *l)
+FDR_RACY static void add_location(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_location *l)
 {
     add_level(u, a, fdri_at(a, l->level0_off));
     for (uint32_t i = 0; i < l->level_blocks; i++) {
@@ -47,7 +48,7 @@ static void add_location(struct fdr_usage *u, const struct fdri_arena *a, const 
     u->reductions += lines;
 }
 
-struct fdr_usage fdr_usage(void)
+FDR_RACY struct fdr_usage fdr_usage(void)
 {
     struct fdr_usage u = {0};
     const struct fdri_arena *a = &fdri_rec.arena;

@@ -124,7 +124,11 @@ lines 1 "a buffer beyond what offsets reach" FDR_BUFFER "using"
 run FDR_BUFFER=128K FDR_BIN=64K -- one
 lines 1 "a buffer too small for its bins" FDR_BUFFER 131072 "using"
 run FDR_ENABLE=0 -- one
-[ "$code" = 0 ] && [ ! -s err.txt ] && grep -q 'init 0 presented 0 buffer 0' out.txt && ok "FDR_ENABLE=0 says and does nothing" || fail "FDR_ENABLE=0: $(cat out.txt err.txt)"
+if [ "$code" = 0 ] && [ ! -s err.txt ] && grep -q 'init 0 presented 0 buffer 0' out.txt; then
+    ok "FDR_ENABLE=0 says and does nothing"
+else
+    fail "FDR_ENABLE=0: $(cat out.txt err.txt)"
+fi
 rm -f snapshots/*
 
 # ---- FDR_DIR: snapshots ----

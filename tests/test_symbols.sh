@@ -45,6 +45,6 @@ check()
 check fdr fdr.h 'none'
 check fdr-reader reader.h 'none'
 if [ -e "$lib/libfdr-instrument.so" ]; then
-    check fdr-instrument '' '__cyg_profile_func_(enter|exit)'
+    check fdr-instrument '' '__cyg_profile_func_(enter|exit)|dlclose'
 fi
 if [ "$bad" != 0 ]; then echo "$bad complaints"; exit 1; fi

@@ -95,6 +95,10 @@ FDR_API fdr_region fdr_region_define_address(const void *function);
 FDR_API void fdr_enter_address(const void *function);
 FDR_API void fdr_leave_address(const void *function);
 
+/* Code was unloaded (dlclose): other code may lie at its addresses from now on. fdr::instrument calls this by itself.
+ * May lock; not for signal handlers. */
+FDR_API void fdr_modules_changed(void);
+
 enum fdr_metric_kind { FDR_METRIC_GAUGE = 0, FDR_METRIC_COUNTER = 1 };
 enum fdr_type { FDR_U64 = 0, FDR_I64 = 1, FDR_F64 = 2, FDR_U32 = 3, FDR_I32 = 4, FDR_F32 = 5 };
 FDR_API fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type,

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading memory that its owner goes on writing. What is read may be torn; the callers check what they read against a
+ * generation, a second reading or a checksum, which is nothing ThreadSanitizer can know: so it is kept out, by name. */
+#ifndef FDR_BASE_RACY_H
+#define FDR_BASE_RACY_H
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/atomic.h"
+
+#define FDR_RACY __attribute__((no_sanitize("thread")))
+
+/* `count` is a multiple of 8, both sides are aligned to 8. */
+FDR_RACY static inline void fdr_copy_racy(void *to, const void *from, size_t count)
+{
+#if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)
+    for (size_t i = 0; i < count / 8; i++) ((volatile uint64_t *)to)[i] = ((const volatile uint64_t *)from)[i];
+#else
+    memcpy(to, from, count);
+#endif
+}
+#endif
