@@ -269,7 +269,7 @@ static bool show_point(struct fdri_reader_stream *s, struct fdr_read_event *e)
 
 /* ---- the next event ---- */
 
-/* Nothing that begins from here on is wanted. */
+/* Nothing that begins from here on is wanted; points before that still are. */
 static bool stop_entering(struct fdri_reader_stream *s)
 {
     for (uint32_t d = s->base; d <= s->depth_max; d++) {
@@ -294,7 +294,7 @@ static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s,
         const struct fdri_reader_call *top = &s->stack[s->depth];
         const struct fdr_record *r = step == FDRI_READER_CALL || step == FDRI_READER_MAKE_UP ? s->level[d].head : NULL;
         uint64_t tick = r ? r->enter : step == FDRI_READER_END ? UINT64_MAX - 1 : top->made_up ? s->now : top->leave;
-        if (r && r->enter > s->stop) {
+        if (r && r->enter > s->stop && s->points.tick > s->stop) {
             if (stop_entering(s)) continue;
             return false;
         }
@@ -322,7 +322,7 @@ bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event
             if (!s->careful) return false;
             break;
         }
-        if (__builtin_expect(child && r->enter > s->stop, 0) && stop_entering(s)) continue;
+        if (__builtin_expect(child && r->enter > s->stop, 0) && s->points.tick > s->stop && stop_entering(s)) continue;
         uint64_t tick = child ? r->enter : top->leave;
         if (__builtin_expect(tick >= s->points.tick, 0) && point_is_due(s, tick, child ? r : NULL)) {
             if (show_point(s, e)) return true;

@@ -327,13 +327,15 @@ class Location:
             return calls[depth][at[depth]] if at.get(depth, 0) < len(calls.get(depth, [])) else None
 
         def stray(p, tick, entering):  # the call around it is no longer held
-            if p.depth != len(stack):
-                return False
+            if p.depth < len(stack):
+                return entering is not None and entering.enter != entering.leave
             if not entering:
                 return not p.in_tick and stack[-1].enter < tick
+            if not p.in_tick:
+                return True
             zeros = zero.get(p.depth, (None,))
             ordinal = entering.ordinal if entering.enter == entering.leave else zeros[1] if zeros[0] == tick else 0
-            return not p.in_tick or p.parent < ordinal
+            return p.depth == len(stack) and p.parent < ordinal
 
         def due(tick, entering):
             if done == len(points) or points[done].enter > tick:
