@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/say.h"
 #include "export/export.h"
 
@@ -33,7 +34,7 @@ static void remove_oldest(void)
 static uint64_t size_now(void)
 {
     const struct fdr_superblock *s = (const void *)fdri_view.base;
-    uint64_t virgin = s->virgin;
+    uint64_t virgin = fdr_load_relaxed(&s->virgin);
     return (uint64_t)(uint32_t)virgin * s->bin_bytes + fdri_view.bytes - (virgin >> 32) * FDR_META_ALIGN;
 }
 

@@ -8,13 +8,13 @@
 #include <string.h>
 
 #define LEAST_AHEAD 64u                 /* bits: more than one record of this kind needs */
-#define LAST_MOST ((uint64_t)1 << 61)   /* from here on sums could wrap: not worth being fast */
-#define LOW_MOST 32u                    /* bits below the leading one */
+#define LAST_MOST   ((uint64_t)1 << 61) /* from here on sums could wrap: not worth being fast */
+#define LOW_MOST    32u                 /* bits below the leading one */
 
 struct running {
     uint64_t hash, last, zero_tick;
     uint32_t bit, ctx1, ctx2, entry, zero_count;
-    bool nested;                        /* depth > 1: zero-length calls say who their parent is */
+    bool nested; /* depth > 1: zero-length calls say who their parent is */
 };
 
 static inline uint64_t load(const struct fdr_decoder *d, uint32_t bit)
@@ -36,7 +36,7 @@ static inline uint32_t read_length(uint64_t x, uint32_t predicted, uint32_t *bit
 /* What the head of a record says. */
 struct head {
     uint32_t id, bits, gap_length, duration_length;
-    uint64_t other;                     /* the slot's other candidate; unused when predicted */
+    uint64_t other; /* the slot's other candidate; unused when predicted */
 };
 
 /* Bits w begin with a one: candidate and lengths. false: the region is no candidate. */
@@ -73,16 +73,20 @@ static inline void read_zero(struct running *s, struct fdr_record *r)
 }
 
 /* One record; false: it is of another kind, and nothing but *r was changed. */
-static inline __attribute__((always_inline)) bool one(struct fdr_decoder *d, struct running *s, struct fdr_record *r)
+static inline __attribute__((always_inline)) bool one(struct fdr_decoder *d, struct running *s,
+                                                      struct fdr_record *r)
 {
     uint64_t w = load(d, s->bit), slot = d->table.t.slot[s->ctx1];
     uint32_t first = (uint32_t)slot;
     struct head h = {first & FDR_ENTRY_EMPTY, 1, first >> 20 & 63, first >> 26, 0};
     bool predicted = !(w & 1);
     if (!predicted && !read_head(slot, w, &h)) return false;
-    uint32_t gap_bits = h.gap_length - (h.gap_length != 0), duration_bits = h.duration_length - (h.duration_length != 0);
+    uint32_t gap_bits = h.gap_length - (h.gap_length != 0),
+             duration_bits = h.duration_length - (h.duration_length != 0);
     uint32_t bits = h.bits + gap_bits + duration_bits;
-    if ((gap_bits > LOW_MOST) | (duration_bits > LOW_MOST) | (bits > FDR_CHUNK_MAX) | (h.id == FDR_ENTRY_EMPTY)) return false;
+    if ((gap_bits > LOW_MOST) | (duration_bits > LOW_MOST) | (bits > FDR_CHUNK_MAX) |
+        (h.id == FDR_ENTRY_EMPTY))
+        return false;
     bool zero = h.duration_length == 0;
     if (zero) {
         r->tie = (struct fdr_tie){0};
@@ -111,8 +115,14 @@ static inline __attribute__((always_inline)) bool one(struct fdr_decoder *d, str
 /* As many as there are before one of another kind. */
 static uint32_t run(struct fdr_decoder *d, struct fdr_record *out, uint32_t most)
 {
-    struct running s = {.hash = d->hash, .last = d->last, .bit = d->bit, .ctx1 = d->ctx1, .ctx2 = d->ctx2,
-                        .zero_tick = d->zero_tick, .zero_count = d->zero_count, .nested = d->depth > 1};
+    struct running s = {.hash = d->hash,
+                        .last = d->last,
+                        .bit = d->bit,
+                        .ctx1 = d->ctx1,
+                        .ctx2 = d->ctx2,
+                        .zero_tick = d->zero_tick,
+                        .zero_count = d->zero_count,
+                        .nested = d->depth > 1};
     uint32_t n = 0;
     if (d->bad) return 0;
     while (n < most && s.bit + LEAST_AHEAD <= d->bits && s.last < LAST_MOST && one(d, &s, &out[n])) n++;

@@ -62,7 +62,8 @@ static void describe(struct fdri_reader_location *l)
     i->rows_folded = l->raw.rows_folded;
     for (size_t p = 0; p < l->part_count; p++) {
         i->bins += l->part[p].bin_count;
-        for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
+        for (uint32_t b = 0; b < l->part[p].bin_count; b++)
+            i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
     }
     open_calls(l);
 }
@@ -104,7 +105,9 @@ static void memory(struct fdr_file *f)
     i->bins = sb->bins_total;
     i->bins_free = unused + sb->free_bins;
     if (i->bins_free > i->bins) i->bins_free = i->bins;
-    i->meta_bytes = f->meta_first > f->bins_end || f->meta_first == f->bins_end ? sb->arena_bytes - f->meta_first : 0;
+    i->meta_bytes = f->meta_first > f->bins_end || f->meta_first == f->bins_end
+                        ? sb->arena_bytes - f->meta_first
+                        : 0;
     for (size_t n = 0; n < f->location_count; n++) i->bytes_stored += f->location[n].info.bytes_stored;
     for (size_t n = 0; n < f->found_count; n++) i->unlisted_bins += !f->found[n].listed;
 }

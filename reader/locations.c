@@ -9,14 +9,17 @@
 
 static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location)
 {
-    return (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location, sizeof(struct fdr_levels_block));
+    return (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location,
+                                             sizeof(struct fdr_levels_block));
 }
 
-const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l,
+                                          uint32_t depth)
 {
     if (depth == 0) {
         const uint64_t head = offsetof(struct fdr_levels_block, level), off = l->raw.level0_off;
-        if (off < head || !fdri_reader_meta_at(f, off - head, FDR_META_LEVELS, l->id, head + sizeof(struct fdr_level)))
+        if (off < head ||
+            !fdri_reader_meta_at(f, off - head, FDR_META_LEVELS, l->id, head + sizeof(struct fdr_level)))
             return NULL;
         return (const void *)(f->bytes + off);
     }
@@ -26,12 +29,13 @@ const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct
     return b ? &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK] : NULL;
 }
 
-const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f, const struct fdri_reader_location *l,
-                                                  uint32_t depth)
+const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f,
+                                                  const struct fdri_reader_location *l, uint32_t depth)
 {
     const struct fdr_level *v = fdri_reader_level(f, l, depth);
     if (!v || !v->points_off) return NULL;
-    return (const void *)fdri_reader_meta_at(f, v->points_off, FDR_META_POINTS, l->id, sizeof(struct fdr_level_points));
+    return (const void *)fdri_reader_meta_at(f, v->points_off, FDR_META_POINTS, l->id,
+                                             sizeof(struct fdr_level_points));
 }
 
 /* A levels block does not say which one it is. When just one is missing and just one is unclaimed, they are the
@@ -42,14 +46,17 @@ static void claim_levels(struct fdr_file *f, struct fdri_reader_location *l, uin
     uint64_t at = 0;
     const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_LEVELS, l->id, &count);
     for (size_t i = 0; i < count; i++) {
-        bool used = l->raw.level0_off >= m[i].off && l->raw.level0_off < m[i].off + sizeof(struct fdr_levels_block);
+        bool used = l->raw.level0_off >= m[i].off &&
+                    l->raw.level0_off < m[i].off + sizeof(struct fdr_levels_block);
         for (uint32_t b = 0; b < l->raw.level_blocks && !used; b++) used = l->levels_off[b] == m[i].off;
         if (used || !levels_at(f, m[i].off, l->id)) continue;
         unclaimed++;
         at = m[i].off;
     }
-    if (unclaimed == 1) l->levels_off[missing] = at;
-    else l->levels_lost = true;
+    if (unclaimed == 1)
+        l->levels_off[missing] = at;
+    else
+        l->levels_lost = true;
 }
 
 static void find_levels(struct fdr_file *f, struct fdri_reader_location *l)
@@ -67,20 +74,24 @@ static void find_levels(struct fdr_file *f, struct fdri_reader_location *l)
         which = i;
     }
     if (missing) fdri_reader_damage(f, "location %u: levels are missing", l->id);
-    if (missing == 1) claim_levels(f, l, which);
-    else if (missing) l->levels_lost = true;
+    if (missing == 1)
+        claim_levels(f, l, which);
+    else if (missing)
+        l->levels_lost = true;
     if (!fdri_reader_level(f, l, 0)) fdri_reader_damage(f, "location %u: level 0 is missing", l->id);
 }
 
 /* ---- open calls ---- */
 
-static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_frame *frame,
-                      uint32_t *count, uint64_t enter_tick, uint32_t region, uint32_t flags)
+static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l,
+                      struct fdri_reader_frame *frame, uint32_t *count, uint64_t enter_tick, uint32_t region,
+                      uint32_t flags)
 {
     uint64_t enter = enter_tick >> l->clock.shift, before = *count ? frame[*count - 1].enter : 0;
     if (enter < before || enter > l->clock.stored_max) {
         if (!l->moving)
-            fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id, *count + 1);
+            fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id,
+                               *count + 1);
         return false;
     }
     frame[(*count)++] = (struct fdri_reader_frame){enter, region, flags};
@@ -91,7 +102,8 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
 {
     uint32_t depth = l->raw.depth, most = l->raw.level_blocks * FDR_LEVELS_PER_BLOCK;
     if (depth > most) {
-        if (!l->moving) fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
+        if (!l->moving)
+            fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
         depth = 0;
     }
     if (!depth || !(l->live = calloc(depth, sizeof *l->live))) return;
@@ -111,14 +123,16 @@ static void find_frozen(struct fdr_file *f, struct fdri_reader_location *l)
     if (!off) return;
     const struct fdr_frozen *z = (const void *)fdri_reader_meta_at(f, off, FDR_META_FROZEN, l->id, sizeof *z);
     uint32_t count = z ? z->count : 0;
-    if (!z || count > FDRI_READER_DEPTH_MAX || !fdri_reader_at(f, off, sizeof *z + count * sizeof z->frame[0])) {
+    if (!z || count > FDRI_READER_DEPTH_MAX ||
+        !fdri_reader_at(f, off, sizeof *z + count * sizeof z->frame[0])) {
         fdri_reader_damage(f, "location %u: what was open when it stopped is damaged", l->id);
         return;
     }
     l->stopped = true;
     if (!count || !(l->frozen = calloc(count, sizeof *l->frozen))) return;
     for (uint32_t i = 0; i < count; i++)
-        if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region, 0)) return;
+        if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region, 0))
+            return;
 }
 
 static void find_frames(struct fdr_file *f, struct fdri_reader_location *l)
@@ -180,8 +194,10 @@ static struct fdri_reader_location *find(struct fdr_file *f, size_t count, uint3
     size_t low = 0, high = count;
     while (low < high) {
         size_t i = low + (high - low) / 2;
-        if (f->location[i].id < id) low = i + 1;
-        else high = i;
+        if (f->location[i].id < id)
+            low = i + 1;
+        else
+            high = i;
     }
     return low < count && f->location[low].id == id ? &f->location[low] : NULL;
 }
@@ -193,7 +209,8 @@ struct fdri_reader_location *fdri_reader_location(struct fdr_file *f, uint32_t i
 
 static struct fdri_reader_location *add(struct fdr_file *f, uint32_t id)
 {
-    if (!fdri_reader_room(&f->location, f->location_count, &f->location_room, sizeof *f->location)) return NULL;
+    if (!fdri_reader_room(&f->location, f->location_count, &f->location_room, sizeof *f->location))
+        return NULL;
     struct fdri_reader_location *l = &f->location[f->location_count++];
     memset(l, 0, sizeof *l);
     l->id = id;
@@ -245,7 +262,8 @@ static bool any_left(struct fdr_file *f)
 {
     struct fdri_reader_found **b = fdri_reader_by_identity(f);
     for (size_t i = 0; b && i < f->found_count; i++)
-        if ((i == 0 || b[i]->location != b[i - 1]->location) && !fdri_reader_location(f, b[i]->location)) return true;
+        if ((i == 0 || b[i]->location != b[i - 1]->location) && !fdri_reader_location(f, b[i]->location))
+            return true;
     return false;
 }
 
@@ -257,7 +275,8 @@ static void by_scan(struct fdr_file *f)
     const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_LOCATION, UINT32_MAX, &count);
     for (size_t i = 0; i < count; i++) {
         const struct fdr_location *raw = fdri_reader_at(f, m[i].off, sizeof *raw);
-        if (raw && raw->id == raw->head.location && raw->parts_first && !find(f, known, raw->id)) take(f, m[i].off, &next);
+        if (raw && raw->id == raw->head.location && raw->parts_first && !find(f, known, raw->id))
+            take(f, m[i].off, &next);
     }
     put_in_order(f);
 }
@@ -266,8 +285,7 @@ static void find_all(struct fdr_file *f)
 {
     uint64_t off = f->sb.location_first;
     size_t most = f->end / sizeof(struct fdr_location) + 1;
-    while (off && f->location_count < most && take(f, off, &off))
-        continue;
+    while (off && f->location_count < most && take(f, off, &off)) continue;
     put_in_order(f);
     if (off) {
         fdri_reader_damage(f, "the chain of locations is broken");
@@ -299,8 +317,10 @@ void fdri_reader_locations(struct fdr_file *f)
     if (f->locations_lost) from_bins(f);
     for (size_t i = 0; i < f->location_count; i++) {
         struct fdri_reader_location *l = &f->location[i];
-        if (l->raw.flags & FDR_LOCATION_NS) fdri_reader_clock_ns(&l->clock, f->sb.shift);
-        else l->clock = f->clock;
+        if (l->raw.flags & FDR_LOCATION_NS)
+            fdri_reader_clock_ns(&l->clock, f->sb.shift);
+        else
+            l->clock = f->clock;
         if (l->off) find_levels(f, l);
         l->presented_before = presented(f, l);
     }

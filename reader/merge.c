@@ -13,8 +13,8 @@ struct source {
 struct fdr_iter {
     struct fdr_file *file;
     struct fdr_select select;
-    bool in_turn;              /* one location after another */
-    size_t turn;               /* in turn: the next location to open */
+    bool in_turn; /* one location after another */
+    size_t turn;  /* in turn: the next location to open */
     struct fdri_reader_stream *current;
     struct source *source;
     struct source **heap;
@@ -99,7 +99,8 @@ static bool next_in_turn(struct fdr_iter *it, struct fdr_read_event *e)
         it->current = NULL;
         if (it->turn >= it->file->location_count) return false;
         struct fdri_reader_location *l = &it->file->location[it->turn++];
-        if (fdri_reader_selected(&it->select, l->id)) it->current = fdri_reader_stream_open(it->file, l, &it->select);
+        if (fdri_reader_selected(&it->select, l->id))
+            it->current = fdri_reader_stream_open(it->file, l, &it->select);
     }
 }
 

@@ -48,7 +48,8 @@ static void scan(struct fdr_file *f)
         const struct fdr_meta_head *h = head_at(f, off);
         uint64_t slab = h && h->kind == FDR_META_SLAB && h->bytes <= FDR_BIN_MAX_BYTES ? h->bytes : 0;
         room = note_if_meta(f, off);
-        for (uint64_t in = 64; room && in < slab && off + in < f->end; in += FDR_META_ALIGN) room = note_if_meta(f, off + in);
+        for (uint64_t in = 64; room && in < slab && off + in < f->end; in += FDR_META_ALIGN)
+            room = note_if_meta(f, off + in);
     }
     for (uint64_t off = first; room && off < f->end; off += FDR_META_ALIGN) room = note_if_meta(f, off);
     if (f->meta_count) qsort(f->meta, f->meta_count, sizeof *f->meta, by_kind);
@@ -61,13 +62,16 @@ static size_t first_of(const struct fdr_file *f, uint32_t kind, uint64_t locatio
     while (low < high) {
         size_t i = low + (high - low) / 2;
         const struct fdri_reader_meta *m = &f->meta[i];
-        if (m->kind < kind || (m->kind == kind && m->location < location)) low = i + 1;
-        else high = i;
+        if (m->kind < kind || (m->kind == kind && m->location < location))
+            low = i + 1;
+        else
+            high = i;
     }
     return low;
 }
 
-const struct fdri_reader_meta *fdri_reader_meta_scan(struct fdr_file *f, uint32_t kind, uint32_t location, size_t *count)
+const struct fdri_reader_meta *fdri_reader_meta_scan(struct fdr_file *f, uint32_t kind, uint32_t location,
+                                                     size_t *count)
 {
     if (!f->meta_scanned) scan(f);
     size_t from = first_of(f, kind, location == UINT32_MAX ? 0 : location);

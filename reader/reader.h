@@ -28,7 +28,7 @@
 #include "format/record.h"
 
 /* The stack that is kept is at most this deep; a partition that claims more is damaged. */
-#define FDRI_READER_DEPTH_MAX (FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX)
+#define FDRI_READER_DEPTH_MAX  (FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX)
 #define FDRI_READER_DAMAGE_MAX 1000u
 
 /* ---- clock.c ---- */
@@ -36,7 +36,7 @@
 struct fdri_reader_clock {
     uint64_t tick0, ns0, mult;
     uint64_t num, den;
-    uint64_t stored_max;      /* no believable stored tick is greater; up to here nothing overflows */
+    uint64_t stored_max; /* no believable stored tick is greater; up to here nothing overflows */
     uint8_t shift, shift_right;
 };
 static inline uint64_t fdri_reader_ns(const struct fdri_reader_clock *c, uint64_t stored)
@@ -63,41 +63,45 @@ bool fdri_reader_clock_init(struct fdri_reader_clock *c, const struct fdr_superb
 
 /* ---- bins and partitions ---- */
 enum fdri_reader_bin_state {
-    FDRI_READER_BIN_UNKNOWN = 0, FDRI_READER_BIN_GOOD,
-    FDRI_READER_BIN_SLOW,     /* good, but the fast way does not read it */
+    FDRI_READER_BIN_UNKNOWN = 0,
+    FDRI_READER_BIN_GOOD,
+    FDRI_READER_BIN_SLOW, /* good, but the fast way does not read it */
     FDRI_READER_BIN_BAD
 };
 struct fdri_reader_bin {
     uint64_t base_tick, first_index;
     uint32_t off, seq, records;
     uint8_t size_log2;
-    uint8_t state;            /* enum fdri_reader_bin_state; relaxed atomic: any thread may find out */
-    bool gap;                 /* bins or records before it are missing */
+    uint8_t state; /* enum fdri_reader_bin_state; relaxed atomic: any thread may find out */
+    bool gap;      /* bins or records before it are missing */
 };
 struct fdri_reader_part {
-    uint64_t off;             /* of struct fdr_part; 0: only its bins say that it is there */
+    uint64_t off; /* of struct fdr_part; 0: only its bins say that it is there */
     uint16_t depth;
     uint8_t class_, band;
-    bool tail_gap;            /* something is missing after the newest bin */
+    bool tail_gap; /* something is missing after the newest bin */
     uint32_t bin_count, bin_room;
     struct fdri_reader_bin *bin;
-    uint64_t given_back;      /* records stored once and no longer held */
-    uint64_t floor;           /* newest leave that was given back; 0: nothing was */
-    uint64_t min_leave;       /* a record is kept when its leave is not below this */
+    uint64_t given_back;            /* records stored once and no longer held */
+    uint64_t floor;                 /* newest leave that was given back; 0: nothing was */
+    uint64_t min_leave;             /* a record is kept when its leave is not below this */
     uint64_t first_tick, last_tick; /* of what is kept, when `any` */
     bool any;
 };
 
 /* ---- locations ---- */
-struct fdri_reader_frame { uint64_t enter; uint32_t region, flags; };
+struct fdri_reader_frame {
+    uint64_t enter;
+    uint32_t region, flags;
+};
 struct fdri_reader_location {
     uint32_t id;
-    uint64_t off;             /* of struct fdr_location; 0: known from its bins only */
-    struct fdr_location raw;  /* a copy; zero when off is 0 */
+    uint64_t off;                              /* of struct fdr_location; 0: known from its bins only */
+    struct fdr_location raw;                   /* a copy; zero when off is 0 */
     uint64_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* 0: missing */
     bool levels_lost, parts_lost;
     struct fdri_reader_clock clock;
-    struct fdri_reader_part *part;  /* sorted by class, depth, band */
+    struct fdri_reader_part *part; /* sorted by class, depth, band */
     size_t part_count, part_room;
     /* The stack of open calls, outermost first, in stored ticks. `frame` is what counts as kept and is shown: the
      * live stack, or what was open when the location stopped storing. */
@@ -107,27 +111,31 @@ struct fdri_reader_location {
     /* A snapshot taken while this location went on: what is newer than the cut may lack ancestors, and bins opened
      * since may be missing. */
     bool moving, in_tail;
-    uint64_t cut;             /* stored tick */
+    uint64_t cut; /* stored tick */
     struct fdr_tail_entry tail;
     uint64_t presented_before;
-    bool careful;             /* a call's ancestor may be missing */
-    uint64_t end_tick;        /* stored: newest kept event or open call */
+    bool careful;      /* a call's ancestor may be missing */
+    uint64_t end_tick; /* stored: newest kept event or open call */
     struct fdr_location_info info;
     struct fdr_open_call *open;
 };
 
-struct fdri_reader_found {    /* a valid bin header somewhere */
+struct fdri_reader_found { /* a valid bin header somewhere */
     uint32_t off, location, seq;
     uint16_t depth;
     uint8_t class_, band;
     bool listed;
 };
-struct fdri_reader_meta { uint64_t off; uint32_t location; uint16_t kind; };
+struct fdri_reader_meta {
+    uint64_t off;
+    uint32_t location;
+    uint16_t kind;
+};
 
 struct fdri_reader_definition {
     struct fdr_definition d;
-    uint32_t module;          /* region known by address: id of its module, 0: unknown */
-    uint64_t bytes;           /* module: size in memory */
+    uint32_t module; /* region known by address: id of its module, 0: unknown */
+    uint64_t bytes;  /* module: size in memory */
 };
 struct fdri_reader_definitions {
     struct fdri_reader_definition *row; /* sorted by id */
@@ -135,12 +143,15 @@ struct fdri_reader_definitions {
     uint32_t id_max;
 };
 #define FDRI_READER_KINDS 8
-struct fdri_reader_defs { uint64_t off; uint32_t used; }; /* a block of definitions */
+struct fdri_reader_defs {
+    uint64_t off;
+    uint32_t used;
+}; /* a block of definitions */
 
 struct fdr_file {
     const uint8_t *bytes;
     uint64_t size;
-    void *owned;              /* to unmap or free */
+    void *owned; /* to unmap or free */
     bool mapped;
     struct fdr_superblock sb; /* as repaired */
     uint64_t end;             /* arena bytes that are there */
@@ -158,7 +169,7 @@ struct fdr_file {
 
     struct fdri_reader_location *location; /* sorted by id */
     size_t location_count, location_room;
-    bool locations_lost;      /* the chain was broken: bins may belong to locations nobody describes */
+    bool locations_lost; /* the chain was broken: bins may belong to locations nobody describes */
     struct fdri_reader_clock clock;
 
     struct fdri_reader_definitions definitions[FDRI_READER_KINDS];
@@ -167,7 +178,7 @@ struct fdr_file {
     uint64_t defs_bytes;
     struct fdr_definition **unknown; /* hash table of made-up ones */
     size_t unknown_count, unknown_slots;
-    void **kept_memory;       /* strings and arrays of definitions */
+    void **kept_memory; /* strings and arrays of definitions */
     size_t kept_count, kept_room;
 
     struct fdr_file_info info;
@@ -177,13 +188,13 @@ struct fdr_file {
     char **damage;
     size_t damage_count, damage_room;
 
-    pthread_mutex_t lock;     /* what is computed on first use */
+    pthread_mutex_t lock; /* what is computed on first use */
     bool verified, has_ledger, has_totals, has_reductions;
     struct fdr_ledger_row *ledger;
     size_t ledger_count, ledger_room;
     struct fdr_total *total;
     size_t total_count, total_room;
-    uint64_t total_slots;     /* looked at so far */
+    uint64_t total_slots; /* looked at so far */
     struct fdr_reduction_info *reduction;
     size_t reduction_count, reduction_room;
 };
@@ -218,10 +229,11 @@ bool fdri_reader_bin_header(const struct fdr_file *f, uint64_t off, struct fdr_b
 /* Prepares `d` for a bin; false: its commit word promises more than there is. */
 bool fdri_reader_bin_begin(const struct fdr_file *f, const struct fdri_reader_bin *b, struct fdr_decoder *d);
 /* Decodes it: true when all of it is right. *gone: how many leaves are below `mark`; *newest: the last leave. */
-bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b,
-                          uint64_t mark, uint64_t *gone, uint64_t *newest);
+bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_location *l,
+                          struct fdri_reader_bin *b, uint64_t mark, uint64_t *gone, uint64_t *newest);
 /* The same, once. */
-bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b);
+bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l,
+                          struct fdri_reader_bin *b);
 void fdri_reader_scan(struct fdr_file *f);
 uint32_t fdri_reader_scan_bin_bytes(const struct fdr_file *f);
 /* Marks a header as listed. */
@@ -233,16 +245,17 @@ struct fdri_reader_found **fdri_reader_by_identity(struct fdr_file *f);
 void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
                       const struct fdr_part *raw);
 /* Finds a class x depth x band of a location. */
-const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
-                                                uint32_t band);
+const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_,
+                                                uint32_t depth, uint32_t band);
 
 /* ---- locations.c ---- */
 void fdri_reader_locations(struct fdr_file *f);
 struct fdri_reader_location *fdri_reader_location(struct fdr_file *f, uint32_t id);
 /* Level d, or NULL. Level 0: events outside any region. */
-const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth);
-const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f, const struct fdri_reader_location *l,
-                                                  uint32_t depth);
+const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l,
+                                          uint32_t depth);
+const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f,
+                                                  const struct fdri_reader_location *l, uint32_t depth);
 void fdri_reader_tail(struct fdr_file *f);
 
 /* ---- keep.c ---- */
@@ -268,8 +281,9 @@ struct fdri_reader_cursor {
     struct fdri_reader_location *location;
     struct fdri_reader_part *part;
     uint64_t min_leave, max_enter;
-    uint64_t gap_from, gap_to;  /* the newest stretch of ticks where something is missing; empty when from > to */
-    uint64_t newest;            /* leave of the newest record seen */
+    uint64_t gap_from,
+        gap_to;      /* the newest stretch of ticks where something is missing; empty when from > to */
+    uint64_t newest; /* leave of the newest record seen */
     uint32_t next_bin;
     bool decoding, gapped, slowly;
     uint32_t chunk;
@@ -303,7 +317,7 @@ struct fdri_reader_points {
     size_t memory_count;
     struct fdri_reader_point pending[FDRI_READER_PENDING]; /* of one tick, in order */
     uint32_t first, count;
-    uint64_t tick;              /* of the pending ones; UINT64_MAX: none */
+    uint64_t tick; /* of the pending ones; UINT64_MAX: none */
 };
 bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, struct fdri_reader_location *l,
                              const struct fdr_select *s, uint64_t min_tick);
@@ -312,16 +326,16 @@ void fdri_reader_points_close(struct fdri_reader_points *q);
 
 /* ---- stream.c, careful.c ---- */
 #define FDRI_READER_OPEN (UINT64_MAX - 1) /* leave of an open call */
-struct fdri_reader_depth {      /* the calls of one depth */
+struct fdri_reader_depth {                /* the calls of one depth */
     const struct fdr_record *head;
     struct fdri_reader_cursor *cursor[FDR_BANDS];
-    uint32_t cursors, from;     /* how many; which one head is of */
-    uint64_t zero_tick;         /* the newest zero-length calls seen */
+    uint32_t cursors, from; /* how many; which one head is of */
+    uint64_t zero_tick;     /* the newest zero-length calls seen */
     uint32_t zero_next;
     bool has_frame;
-    struct fdr_record frame;    /* the open call of this depth comes last */
+    struct fdr_record frame; /* the open call of this depth comes last */
 };
-struct fdri_reader_call {       /* on the reader's own stack */
+struct fdri_reader_call { /* on the reader's own stack */
     uint64_t enter, leave, leave_ns, duration_ns;
     uint32_t id, ordinal;
     bool shown, open, made_up, ordinal_known;
@@ -331,21 +345,21 @@ struct fdri_reader_stream {
     struct fdri_reader_location *location;
     struct fdri_reader_clock clock;
     const struct fdr_select *select;
-    bool plain;                 /* nothing to filter */
+    bool plain; /* nothing to filter */
     bool careful, done;
     uint32_t base, depth, depth_max; /* depth: index of the top call; base: of the root */
     uint64_t now, now_ns;
-    uint64_t stop;              /* calls that enter later are not wanted */
+    uint64_t stop; /* calls that enter later are not wanted */
     struct fdri_reader_depth *level;
     struct fdri_reader_call *stack;
     struct fdri_reader_cursor *memory, **used;
     size_t used_count;
     bool may_keep_whole;
-    uint64_t *tree;             /* careful: least key over depths */
+    uint64_t *tree; /* careful: least key over depths */
     uint32_t tree_size;
     struct fdri_reader_points points;
-    uint64_t dropped;           /* records that contradicted what was shown */
-    bool point_next;          /* the next point comes before anything else */
+    uint64_t dropped; /* records that contradicted what was shown */
+    bool point_next;  /* the next point comes before anything else */
 };
 enum fdri_reader_step { FDRI_READER_CALL, FDRI_READER_MAKE_UP, FDRI_READER_LEAVE, FDRI_READER_END };
 

@@ -95,8 +95,10 @@ static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const 
         presented = &w->by_class[r->class_].presented;
         lost = &w->by_class[r->class_].lost;
     }
-    if (sum < r->presented) *lost += r->presented - sum;
-    else *presented += sum - r->presented;
+    if (sum < r->presented)
+        *lost += r->presented - sum;
+    else
+        *presented += sum - r->presented;
 }
 
 static bool settle_all(struct fdri_reader_image *m)
@@ -186,7 +188,8 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     if (!message || !message_bytes) message = none, message_bytes = sizeof none;
     fdr_file_verify(f);
     struct fdri_reader_image m = {.file = f, .arena_bytes = f->sb.arena_bytes};
-    uint64_t room = m.arena_bytes + sizeof(struct fdr_tail) + f->location_count * sizeof(struct fdr_tail_entry);
+    uint64_t room = m.arena_bytes + sizeof(struct fdr_tail) +
+                    f->location_count * sizeof(struct fdr_tail_entry);
     m.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m.bytes == MAP_FAILED) {
         snprintf(message, message_bytes, "out of memory");
@@ -202,7 +205,9 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     if (f->has_tail || f->sb.snapshot_number) write_tail(&m);
     int result = settle_all(&m) ? write_file(&m, out_path) : -EBADMSG;
     munmap(m.bytes, room);
-    if (result) snprintf(message, message_bytes, "cannot write %s: %s", out_path, strerror(-result));
-    else summary(f, message, message_bytes);
+    if (result)
+        snprintf(message, message_bytes, "cannot write %s: %s", out_path, strerror(-result));
+    else
+        summary(f, message, message_bytes);
     return result;
 }

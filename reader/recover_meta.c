@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes, uint32_t location)
+uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes,
+                                uint32_t location)
 {
     bytes = (bytes + FDR_META_ALIGN - 1) & ~(uint64_t)(FDR_META_ALIGN - 1);
     for (int i = 0; i < 2; i++) {
@@ -52,7 +53,8 @@ void fdri_reader_recover_definitions(struct fdri_reader_image *m)
         link = &((struct fdr_defs_block *)fdri_reader_image_at(m, f->defs[i].off))->next;
     }
     *link = 0;
-    for (uint32_t kind = 1; kind < FDRI_READER_KINDS; kind++) sb->def_count[kind] = (uint32_t)f->definitions[kind].count;
+    for (uint32_t kind = 1; kind < FDRI_READER_KINDS; kind++)
+        sb->def_count[kind] = (uint32_t)f->definitions[kind].count;
 }
 
 /* ---- totals ---- */
@@ -66,7 +68,8 @@ static void clean_row(struct fdri_reader_image *m, struct fdr_row *r)
 {
     uint64_t off = r->histogram & UINT32_MAX;
     uint32_t first = r->histogram >> 32 & 0xff, n = r->histogram >> 40 & 0xff;
-    if (!r->histogram || (off % 8 == 0 && off >= m->file->sb.bins_off && row_inside(m, off, n * 8ull) && first + n <= 64))
+    if (!r->histogram ||
+        (off % 8 == 0 && off >= m->file->sb.bins_off && row_inside(m, off, n * 8ull) && first + n <= 64))
         return;
     r->histogram = 0;
     r->flags |= FDR_ROW_NO_HISTOGRAM;
@@ -75,7 +78,8 @@ static void clean_row(struct fdri_reader_image *m, struct fdr_row *r)
 void fdri_reader_recover_totals(struct fdri_reader_image *m, struct fdr_location *raw)
 {
     uint64_t off = raw->rows_table_off;
-    const struct fdr_rowtable *t = (const void *)fdri_reader_meta_at(m->file, off, FDR_META_ROWTABLE, raw->id, sizeof *t);
+    const struct fdr_rowtable *t = (const void *)fdri_reader_meta_at(m->file, off, FDR_META_ROWTABLE, raw->id,
+                                                                     sizeof *t);
     if (!t || t->log2 > 24 || !fdri_reader_at(m->file, off + sizeof *t, sizeof(uint32_t) << t->log2)) {
         raw->rows_table_off = 0;
         return;
@@ -83,20 +87,25 @@ void fdri_reader_recover_totals(struct fdri_reader_image *m, struct fdr_location
     uint32_t *slot = fdri_reader_image_at(m, off + sizeof *t);
     for (uint32_t i = 0; i < 1u << t->log2; i++) {
         if (!slot[i]) continue;
-        bool there = slot[i] % 64 == 0 && slot[i] >= m->file->sb.bins_off && row_inside(m, slot[i], sizeof(struct fdr_row));
+        bool there = slot[i] % 64 == 0 && slot[i] >= m->file->sb.bins_off &&
+                     row_inside(m, slot[i], sizeof(struct fdr_row));
         struct fdr_row *r = there ? fdri_reader_image_at(m, slot[i]) : NULL;
-        if (r && (r->key == FDR_ROW_KEY_REST || r->key >> 24 <= FDR_DEF_COLLECTIVE)) clean_row(m, r);
-        else slot[i] = 0;
+        if (r && (r->key == FDR_ROW_KEY_REST || r->key >> 24 <= FDR_DEF_COLLECTIVE))
+            clean_row(m, r);
+        else
+            slot[i] = 0;
     }
 }
 
 /* ---- locations ---- */
 
-static void fix_level(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw, uint32_t block)
+static void fix_level(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw,
+                      uint32_t block)
 {
     raw->levels_off[block] = (uint32_t)l->levels_off[block];
     if (!raw->levels_off[block])
-        raw->levels_off[block] = fdri_reader_image_meta(m, FDR_META_LEVELS, sizeof(struct fdr_levels_block), l->id);
+        raw->levels_off[block] = fdri_reader_image_meta(m, FDR_META_LEVELS, sizeof(struct fdr_levels_block),
+                                                        l->id);
 }
 
 static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw)
@@ -122,23 +131,28 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
 static bool made_here(const struct fdri_reader_image *m, uint64_t off)
 {
     if (off % FDR_META_ALIGN || off + sizeof(struct fdr_level_points) > m->arena_bytes) return false;
-    if (!(off >= m->room[0].high && off < m->room_end[0]) && !(off >= m->room[1].high && off < m->room_end[1])) return false;
+    if (!(off >= m->room[0].high && off < m->room_end[0]) &&
+        !(off >= m->room[1].high && off < m->room_end[1]))
+        return false;
     const struct fdr_meta_head *h = fdri_reader_image_at(m, off);
     return h->magic == FDR_META_MAGIC && h->kind == FDR_META_POINTS;
 }
 
 /* No offset that leads nowhere. */
-static void clear_points(struct fdri_reader_image *m, struct fdri_reader_location *l, const struct fdr_location *raw)
+static void clear_points(struct fdri_reader_image *m, struct fdri_reader_location *l,
+                         const struct fdr_location *raw)
 {
     for (uint32_t d = 0; d <= raw->level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
         const struct fdr_level *v = fdri_reader_level(m->file, l, d);
         if (v && v->points_off && !fdri_reader_points(m->file, l, d))
-            ((struct fdr_level *)fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - m->file->bytes)))->points_off = 0;
+            ((struct fdr_level *)fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - m->file->bytes)))
+                ->points_off = 0;
     }
 }
 
 /* A points block for every depth that holds points, so that they have accounts. */
-static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location *l, const struct fdr_location *raw)
+static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location *l,
+                       const struct fdr_location *raw)
 {
     for (size_t i = 0; i < l->part_count; i++) {
         const struct fdri_reader_part *p = &l->part[i];
@@ -148,14 +162,16 @@ static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location 
         struct fdr_levels_block *levels = p->depth ? fdri_reader_image_at(m, raw->levels_off[block]) : NULL;
         struct fdr_level *v = levels ? &levels->level[(p->depth - 1) % FDR_LEVELS_PER_BLOCK]
                                      : fdri_reader_image_at(m, raw->level0_off);
-        if (!made_here(m, v->points_off)) v->points_off = fdri_reader_image_meta(m, FDR_META_POINTS, sizeof(struct fdr_level_points), l->id);
+        if (!made_here(m, v->points_off))
+            v->points_off = fdri_reader_image_meta(m, FDR_META_POINTS, sizeof(struct fdr_level_points),
+                                                   l->id);
     }
 }
 
 static void fix_reductions(struct fdri_reader_image *m, struct fdr_location *raw)
 {
-    const struct fdr_meta_head *h = fdri_reader_meta_at(m->file, raw->reductions_off, FDR_META_REDUCTIONS, raw->id,
-                                                        sizeof(struct fdr_reductions_block));
+    const struct fdr_meta_head *h = fdri_reader_meta_at(m->file, raw->reductions_off, FDR_META_REDUCTIONS,
+                                                        raw->id, sizeof(struct fdr_reductions_block));
     const struct fdr_reduction_info *rows;
     size_t have = 0, n = fdr_reductions(m->file, &rows);
     for (size_t i = 0; i < n; i++) have += rows[i].location == raw->id;

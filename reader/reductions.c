@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const class_names[FDR_CLASS_COUNT] = {"region", "message", "collective", "metric", "marker",
-                                                         "sample", "io",      "task",       "user"};
+static const char *const class_names[FDR_CLASS_COUNT] = {
+    "region", "message", "collective", "metric", "marker", "sample", "io", "task", "user"};
 
-const char *fdr_class_name(uint32_t class_) { return class_ < FDR_CLASS_COUNT ? class_names[class_] : "unknown"; }
+const char *fdr_class_name(uint32_t class_)
+{
+    return class_ < FDR_CLASS_COUNT ? class_names[class_] : "unknown";
+}
 
 static const char *step_name(uint32_t step)
 {
@@ -24,7 +27,8 @@ static const char *step_name(uint32_t step)
 }
 
 /* "< 256 ns", "256 ns .. 4.096 us", ">= 65.536 us" */
-static void duration_text(const struct fdr_file *f, const struct fdri_reader_clock *c, uint32_t band, char *text, size_t bytes)
+static void duration_text(const struct fdr_file *f, const struct fdri_reader_clock *c, uint32_t band,
+                          char *text, size_t bytes)
 {
     char edge[2][24];
     uint32_t edges = f->sb.band_edge_count;
@@ -34,14 +38,21 @@ static void duration_text(const struct fdr_file *f, const struct fdri_reader_clo
         if (which == 0 || which > edges) continue;
         uint64_t stored = f->sb.band_edge[which - 1];
         double ns = (double)(stored << c->shift) * (double)c->num / (double)c->den;
-        if (ns < 1e3) snprintf(edge[i], sizeof edge[i], "%.4g ns", ns);
-        else if (ns < 1e6) snprintf(edge[i], sizeof edge[i], "%.4g us", ns / 1e3);
-        else snprintf(edge[i], sizeof edge[i], "%.4g ms", ns / 1e6);
+        if (ns < 1e3)
+            snprintf(edge[i], sizeof edge[i], "%.4g ns", ns);
+        else if (ns < 1e6)
+            snprintf(edge[i], sizeof edge[i], "%.4g us", ns / 1e3);
+        else
+            snprintf(edge[i], sizeof edge[i], "%.4g ms", ns / 1e6);
     }
-    if (edge[0][0] && edge[1][0]) snprintf(text, bytes, " of %s .. %s", edge[0], edge[1]);
-    else if (edge[1][0]) snprintf(text, bytes, " < %s", edge[1]);
-    else if (edge[0][0]) snprintf(text, bytes, " >= %s", edge[0]);
-    else text[0] = 0;
+    if (edge[0][0] && edge[1][0])
+        snprintf(text, bytes, " of %s .. %s", edge[0], edge[1]);
+    else if (edge[1][0])
+        snprintf(text, bytes, " < %s", edge[1]);
+    else if (edge[0][0])
+        snprintf(text, bytes, " >= %s", edge[0]);
+    else
+        text[0] = 0;
 }
 
 static void say_what(const struct fdr_file *f, const struct fdr_reduction *r, struct fdr_reduction_info *out)
@@ -61,7 +72,8 @@ static void say_what(const struct fdr_file *f, const struct fdr_reduction *r, st
 
 static void add_line(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_reduction *r)
 {
-    if (!fdri_reader_room(&f->reduction, f->reduction_count, &f->reduction_room, sizeof *f->reduction)) return;
+    if (!fdri_reader_room(&f->reduction, f->reduction_count, &f->reduction_room, sizeof *f->reduction))
+        return;
     struct fdr_reduction_info *out = &f->reduction[f->reduction_count++];
     uint64_t most = l->clock.stored_max, from = r->from_tick > r->to_tick ? r->to_tick : r->from_tick;
     memset(out, 0, sizeof *out);
@@ -81,8 +93,11 @@ static void add_line(struct fdr_file *f, const struct fdri_reader_location *l, c
 static void add_dropped(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t oldest_tick)
 {
     if (!l->raw.reductions_dropped_events && !l->raw.reductions_dropped_bytes) return;
-    struct fdr_reduction none = {.tick = oldest_tick, .step = FDR_STEP_EPOCH, .events = l->raw.reductions_dropped_events,
-                                 .bytes = l->raw.reductions_dropped_bytes, .to_tick = oldest_tick};
+    struct fdr_reduction none = {.tick = oldest_tick,
+                                 .step = FDR_STEP_EPOCH,
+                                 .events = l->raw.reductions_dropped_events,
+                                 .bytes = l->raw.reductions_dropped_bytes,
+                                 .to_tick = oldest_tick};
     size_t before = f->reduction_count;
     add_line(f, l, &none);
     if (f->reduction_count == before) return;
@@ -99,7 +114,8 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
         add_dropped(f, l, l->raw.start_tick);
         return;
     }
-    const struct fdr_reductions_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_REDUCTIONS, l->id, sizeof *b);
+    const struct fdr_reductions_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_REDUCTIONS,
+                                                                             l->id, sizeof *b);
     if (!b) {
         fdri_reader_damage(f, "location %u: the lines of its reductions are missing", l->id);
         return;
@@ -108,8 +124,10 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
     add_dropped(f, l, b->line[first % FDR_REDUCTION_LINES].tick);
     for (uint32_t i = first; i < count; i++) {
         const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
-        if (step_name(r->step) && r->class_ < FDR_CLASS_COUNT && r->band < FDR_BANDS) add_line(f, l, r);
-        else if (!l->moving && i + 1 < count) fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);
+        if (step_name(r->step) && r->class_ < FDR_CLASS_COUNT && r->band < FDR_BANDS)
+            add_line(f, l, r);
+        else if (!l->moving && i + 1 < count)
+            fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);
     }
 }
 

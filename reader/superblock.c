@@ -14,7 +14,8 @@ static bool pow2_between(uint64_t v, uint64_t low, uint64_t high)
 
 static bool sane_sizes(const struct fdr_superblock *sb)
 {
-    return sb->header_bytes == FDR_SUPERBLOCK_BYTES && pow2_between(sb->bin_bytes, FDR_BIN_MIN_BYTES, FDR_BIN_MAX_BYTES) &&
+    return sb->header_bytes == FDR_SUPERBLOCK_BYTES &&
+           pow2_between(sb->bin_bytes, FDR_BIN_MIN_BYTES, FDR_BIN_MAX_BYTES) &&
            sb->bins_off >= FDR_SUPERBLOCK_BYTES && sb->bins_off < sb->arena_bytes;
 }
 
@@ -28,8 +29,8 @@ static bool ours(const struct fdr_file *f, char *message, size_t message_bytes)
         return false;
     }
     if (sb->format_version == FDR_FORMAT_VERSION) return true;
-    snprintf(message, message_bytes, "format version %u, but this reader knows version %u only", sb->format_version,
-             FDR_FORMAT_VERSION);
+    snprintf(message, message_bytes, "format version %u, but this reader knows version %u only",
+             sb->format_version, FDR_FORMAT_VERSION);
     return false;
 }
 
@@ -51,8 +52,8 @@ static void find_end(struct fdr_file *f)
     if (said == f->size || f->has_tail) {
         f->end = said;
     } else if (said < FDR_SUPERBLOCK_BYTES || said % FDR_META_ALIGN || said < f->size || said > ARENA_MOST) {
-        fdri_reader_damage(f, "superblock: arena of %llu bytes in a file of %llu bytes", (unsigned long long)said,
-                           (unsigned long long)f->size);
+        fdri_reader_damage(f, "superblock: arena of %llu bytes in a file of %llu bytes",
+                           (unsigned long long)said, (unsigned long long)f->size);
         f->end = sb->arena_bytes = f->size & ~(uint64_t)(FDR_META_ALIGN - 1);
     } else {
         fdri_reader_damage(f, "cut off: %llu of %llu bytes are there", (unsigned long long)f->size,
@@ -69,8 +70,10 @@ static void repair_sizes(struct fdr_file *f)
 {
     struct fdr_superblock *sb = &f->sb;
     if (memcmp(sb->magic, FDR_ARENA_MAGIC, 8)) fdri_reader_damage(f, "superblock: the magic is damaged");
-    if (sb->header_bytes != FDR_SUPERBLOCK_BYTES) fdri_reader_damage(f, "superblock: header of %u bytes", sb->header_bytes);
-    if (sb->bins_off < FDR_SUPERBLOCK_BYTES || sb->bins_off % FDR_BIN_MIN_BYTES || sb->bins_off > sb->arena_bytes) {
+    if (sb->header_bytes != FDR_SUPERBLOCK_BYTES)
+        fdri_reader_damage(f, "superblock: header of %u bytes", sb->header_bytes);
+    if (sb->bins_off < FDR_SUPERBLOCK_BYTES || sb->bins_off % FDR_BIN_MIN_BYTES ||
+        sb->bins_off > sb->arena_bytes) {
         fdri_reader_damage(f, "superblock: bins at offset %llu", (unsigned long long)sb->bins_off);
         sb->bins_off = FDR_SUPERBLOCK_BYTES;
     }
@@ -125,7 +128,8 @@ bool fdri_reader_superblock(struct fdr_file *f, char *message, size_t message_by
     memcpy(&f->sb, f->bytes, f->size < sizeof f->sb ? f->size : sizeof f->sb);
     if (!ours(f, message, message_bytes)) return false;
     if (f->size < FDR_SUPERBLOCK_BYTES) {
-        snprintf(message, message_bytes, "cut off inside the superblock: %llu bytes", (unsigned long long)f->size);
+        snprintf(message, message_bytes, "cut off inside the superblock: %llu bytes",
+                 (unsigned long long)f->size);
         return false;
     }
     end_texts(&f->sb);

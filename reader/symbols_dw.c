@@ -44,7 +44,8 @@ static const char *keep_copy(struct fdr_file *f, const char *text)
     return copy ? strcpy(copy, text) : NULL;
 }
 
-static void name_region(struct fdr_file *f, struct fdri_reader_definition *region, Dwfl_Module *m, GElf_Addr address)
+static void name_region(struct fdr_file *f, struct fdri_reader_definition *region, Dwfl_Module *m,
+                        GElf_Addr address)
 {
     GElf_Off offset;
     GElf_Sym symbol;

@@ -15,18 +15,19 @@
 struct builder;
 
 struct builder_options {
-    uint64_t arena_bytes;     /* 0: 16 MiB */
-    uint32_t bin_bytes;       /* 0: 4096 */
+    uint64_t arena_bytes; /* 0: 16 MiB */
+    uint32_t bin_bytes;   /* 0: 4096 */
     uint32_t shift;
-    uint64_t edge[3];         /* durations in stored ticks; 0: 64, 1024, 16384 */
-    bool tsc;                 /* ticks of a clock of `ticks_per_second`; else ns */
+    uint64_t edge[3]; /* durations in stored ticks; 0: 64, 1024, 16384 */
+    bool tsc;         /* ticks of a clock of `ticks_per_second`; else ns */
     uint64_t ticks_per_second;
 };
 
 struct builder *builder_new(const struct builder_options *options);
 void builder_free(struct builder *b);
 
-uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file, uint32_t line);
+uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file,
+                        uint32_t line);
 uint32_t builder_location(struct builder *b, const char *name);
 
 void builder_enter(struct builder *b, uint32_t location, uint32_t region, uint64_t tick);
@@ -45,7 +46,8 @@ uint32_t builder_reduce(struct builder *b, uint32_t location, uint32_t count);
 
 /* The image as it is now; stays the builder's. */
 uint8_t *builder_image(struct builder *b, size_t *bytes);
-struct fdr_part *builder_part(struct builder *b, uint32_t location, uint32_t class_, uint32_t depth, uint32_t band);
+struct fdr_part *builder_part(struct builder *b, uint32_t location, uint32_t class_, uint32_t depth,
+                              uint32_t band);
 struct fdr_location *builder_raw(struct builder *b, uint32_t location);
 
 #endif

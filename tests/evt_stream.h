@@ -9,8 +9,19 @@
 #include <string.h>
 #include <zstd.h>
 
-enum { EV_TICK = 0, EV_ENTER, EV_LEAVE, EV_SEND, EV_RECV, EV_ISEND, EV_ISEND_DONE, EV_IRECV_REQ, EV_IRECV,
-       EV_COLL_BEGIN, EV_COLL_END };
+enum {
+    EV_TICK = 0,
+    EV_ENTER,
+    EV_LEAVE,
+    EV_SEND,
+    EV_RECV,
+    EV_ISEND,
+    EV_ISEND_DONE,
+    EV_IRECV_REQ,
+    EV_IRECV,
+    EV_COLL_BEGIN,
+    EV_COLL_END
+};
 struct evt_header {
     char magic[8];
     uint32_t version, header_bytes;
@@ -20,8 +31,14 @@ struct evt_header {
     uint32_t n_repaired, reserved0;
     uint64_t off_regions, off_strings, off_comms, off_params, off_dt, off_word;
 };
-struct evt_param { int32_t peer, tag; uint32_t comm, req; uint64_t bytes, bytes2; };
-struct evt_region { uint32_t name, file, line, reserved; };
+struct evt_param {
+    int32_t peer, tag;
+    uint32_t comm, req;
+    uint64_t bytes, bytes2;
+};
+struct evt_region {
+    uint32_t name, file, line, reserved;
+};
 
 __attribute__((unused)) static const char *evt_folder(void)
 {
@@ -55,8 +72,9 @@ __attribute__((unused)) static struct evt_header *evt_load(const char *name)
     return plain;
 }
 
-__attribute__((unused)) static const char *const evt_names[] = {"npb-cg.r0.t0", "npb-is.r0.t0", "npb-bt.r0.t0", "npb-lu.r0.t0", "lulesh.r0.t0",
-                                        "comd.r0.t0", "lua-json.r0.t0", "sqlite.r0.t0"};
+__attribute__((unused)) static const char *const evt_names[] = {
+    "npb-cg.r0.t0", "npb-is.r0.t0", "npb-bt.r0.t0",   "npb-lu.r0.t0",
+    "lulesh.r0.t0", "comd.r0.t0",   "lua-json.r0.t0", "sqlite.r0.t0"};
 #define EVT_NAMES (sizeof evt_names / sizeof *evt_names)
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=300
+/* ctest: label=stress timeout=300 serial
  * Signals: handlers that record, handlers that leave by longjmp, snapshots by signal, and respect for those of others. */
 #include <setjmp.h>
 #include <stdarg.h>

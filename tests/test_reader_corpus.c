@@ -12,14 +12,17 @@
 #include "tests/evt_stream.h"
 #include "tests/reader_truth.h"
 
-static void message(struct builder *b, struct truth *t, uint32_t kind, const struct evt_param *p, uint64_t tick, uint32_t shift)
+static void message(struct builder *b, struct truth *t, uint32_t kind, const struct evt_param *p,
+                    uint64_t tick, uint32_t shift)
 {
     uint64_t value[4] = {(uint32_t)p->peer, fdr_zigzag((uint64_t)(int64_t)p->tag), p->comm, p->bytes};
-    uint32_t class_ = FDR_CLASS_MESSAGE, id = kind == EV_SEND || kind == EV_ISEND ? 1 : 2, depth = builder_depth(b, 0);
+    uint32_t class_ = FDR_CLASS_MESSAGE, id = kind == EV_SEND || kind == EV_ISEND ? 1 : 2,
+             depth = builder_depth(b, 0);
     if (kind == EV_COLL_END) {
         class_ = FDR_CLASS_COLLECTIVE;
         id = (uint32_t)p->tag << 1 | 1;
-        value[0] = p->comm, value[1] = fdr_zigzag((uint64_t)(int64_t)p->peer), value[2] = p->bytes, value[3] = p->bytes2;
+        value[0] = p->comm, value[1] = fdr_zigzag((uint64_t)(int64_t)p->peer), value[2] = p->bytes,
+        value[3] = p->bytes2;
     }
     builder_point(b, 0, class_, id, tick, value, 4);
     truth_point(t, 0, class_, id, depth, tick, value, 4, shift);
@@ -43,7 +46,8 @@ static void feed(struct builder *b, struct truth *t, const struct evt_header *h,
         } else if (kind == EV_COLL_BEGIN) {
             builder_point(b, 0, FDR_CLASS_COLLECTIVE, value << 1, tick, &none, 0);
             truth_point(t, 0, FDR_CLASS_COLLECTIVE, value << 1, depth, tick, &none, 0, shift);
-        } else if (kind == EV_SEND || kind == EV_RECV || kind == EV_ISEND || kind == EV_IRECV || kind == EV_COLL_END) {
+        } else if (kind == EV_SEND || kind == EV_RECV || kind == EV_ISEND || kind == EV_IRECV ||
+                   kind == EV_COLL_END) {
             message(b, t, kind, &param[value], tick, shift);
         }
     }
@@ -53,7 +57,8 @@ static void stream(const char *name, uint32_t shift)
 {
     struct evt_header *h = evt_load(name);
     if (!h) return;
-    struct builder_options o = {.arena_bytes = 256u << 20, .shift = shift,
+    struct builder_options o = {.arena_bytes = 256u << 20,
+                                .shift = shift,
                                 .edge = {(1024 >> shift) + 1, (16384 >> shift) + 2, (1u << 18 >> shift) + 3}};
     struct builder *b = builder_new(&o);
     struct truth t = {.edge = {o.edge[0], o.edge[1], o.edge[2]}};

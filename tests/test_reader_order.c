@@ -24,8 +24,8 @@ static uint32_t rnd(uint32_t below)
 }
 
 /* A random program: calls and points, times that mostly do not move on. */
-static void random_program(struct builder *b, struct truth *t, uint32_t location, uint32_t events, uint32_t depth_max,
-                           uint32_t most_step, uint32_t shift)
+static void random_program(struct builder *b, struct truth *t, uint32_t location, uint32_t events,
+                           uint32_t depth_max, uint32_t most_step, uint32_t shift)
 {
     uint64_t tick = 1000000 + rnd(1000);
     for (uint32_t i = 0; i < events; i++) {
@@ -51,7 +51,8 @@ static void P4_order_of_random_programs(void **state)
 {
     (void)state;
     for (uint32_t round = 0; round < 300; round++) {
-        struct builder_options o = {.shift = (uint32_t[]){0, 0, 3, 7, 7, 9}[rnd(6)], .bin_bytes = 512u << rnd(4),
+        struct builder_options o = {.shift = (uint32_t[]){0, 0, 3, 7, 7, 9}[rnd(6)],
+                                    .bin_bytes = 512u << rnd(4),
                                     .edge = {1 + rnd(8), 20, 200}};
         struct builder *b = builder_new(&o);
         struct truth t = {.edge = {0}};
