@@ -73,7 +73,7 @@ static const struct mode {
 
 static int start(const struct mode *m, const char *buffer, const char *strategy, const char *directory)
 {
-    char name[16];
+    char name[32];
     struct fdr_config config = {.size = sizeof config,
                                 .ignore_environment = 1,
                                 .name = "bench_call",

@@ -129,10 +129,12 @@ void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_par
     fdr_encode_begin(p, fdri_at(a, p->table_off), bytes, record_bits_max);
     uint64_t head = fdr_load_relaxed(&p->list_head);
     uint32_t newest = p->open_off;
-    p->open_seq = seq;
-    p->open_off = off;
+    /* linked before it is the open one: an operation abandoned in between leaves an empty bin that the next one replaces */
     if (!(uint32_t)head) fdr_store_release(&p->list_head, LIST(seq, off)); /* R:link - pairs with A:list in export/ */
     else fdr_store_release(&fdri_bin(a, newest)->next, off);               /* R:link */
+    fdr_signal_fence();
+    p->open_off = off;
+    p->open_seq = seq;
 }
 
 void fdri_part_seal(struct fdri_arena *a, struct fdr_part *p)

@@ -193,9 +193,10 @@ FDR_RACY static int copy_bins(int fd, uint64_t virgin, uint64_t *dropped)
 
 /* ---- 4: partitions and floors ---- */
 
-/* From `first` on, the newest partition when meta was copied: the file's list starts there, too. */
-FDR_RACY static int copy_parts(int fd, const struct fdr_location *l, uint32_t first)
+/* The whole list as it stands now, also partitions made since meta was copied. */
+FDR_RACY static int copy_parts(int fd, const struct fdr_location *l)
 {
+    uint32_t first = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
     int e = put(fd, &first, sizeof first, (uint64_t)((const uint8_t *)&l->parts_first - fdri_view.base));
     for (uint32_t off = first; off && !e;) {
         struct fdr_part copy;
@@ -237,7 +238,6 @@ FDR_RACY static uint64_t completed_of(const struct fdr_location *l)
 
 enum { TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry) };
 static struct { struct fdr_tail head; struct fdr_tail_entry entry[TAIL_ENTRIES]; } tail;
-static uint32_t parts_first[TAIL_ENTRIES];
 
 FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l) { return l->next ? at(l->next) : NULL; }
 
@@ -247,7 +247,6 @@ FDR_RACY static void note_bounds(const struct fdr_location *first)
     for (const struct fdr_location *l = first; l && tail.head.count < TAIL_ENTRIES; l = next_location(l)) {
         uint32_t i = tail.head.count++;
         tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .completed = completed_of(l)};
-        parts_first[i] = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
     }
 }
 
@@ -265,7 +264,7 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
     int e = 0;
     uint32_t i = 0;
     for (const struct fdr_location *l = first; l && i < tail.head.count && !e; l = next_location(l), i++) {
-        e = copy_parts(fd, l, parts_first[i]);
+        e = copy_parts(fd, l);
         tail.entry[i].presented = presented_of(l);
         tail.entry[i].under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
         tail.entry[i].end_tick = fdr_load_relaxed(&l->last_tick); /* a hint: it moved, or not */

@@ -92,19 +92,21 @@ size_t fdr_ledger(struct fdr_file *f, const struct fdr_ledger_row **rows)
     return f->ledger_count;
 }
 
+/* An operation that is under way, all through the copy or when the process was killed, may have counted its event and
+ * not put it anywhere yet, or the other way round. */
+static void bounds(const struct fdri_reader_location *l, uint64_t *before, uint64_t *after)
+{
+    bool moving = l->moving && l->in_tail, under_way = l->raw.busy != 0;
+    uint64_t least = moving && l->tail.completed < l->presented_before ? l->tail.completed : l->presented_before;
+    *before = least - (under_way && least > 0);
+    *after = (moving ? l->tail.presented : l->presented_before) + under_way;
+}
+
 void fdr_ledger_bounds(const struct fdr_file *f, uint32_t location, uint64_t *before, uint64_t *after)
 {
     *before = *after = 0;
-    for (size_t i = 0; i < f->location_count; i++) {
-        if (f->location[i].id != location) continue;
-        const struct fdri_reader_location *l = &f->location[i];
-        /* An operation under way may have counted its event and not yet put it anywhere, or the other way round. */
-        uint64_t slack = l->raw.busy != 0 || (l->in_tail && l->tail.under_way);
-        bool moved = l->moving && l->in_tail;
-        *before = moved ? l->tail.completed : l->presented_before;
-        *after = (moved ? l->tail.presented : l->presented_before) + slack;
-        if (!moved && *before) *before -= slack;
-    }
+    for (size_t i = 0; i < f->location_count; i++)
+        if (f->location[i].id == location) bounds(&f->location[i], before, after);
 }
 
 /* ---- every bin once ---- */

@@ -178,11 +178,12 @@ static void read_tail(struct fdr_file *f)
     }
 }
 
-/* Did this location go on while it was copied? */
+/* Did this location go on while it was copied? It may have ended meanwhile. */
 static bool went_on(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
-    if (!f->has_tail || !(l->raw.flags & FDR_LOCATION_LIVE)) return false;
-    return !l->in_tail || l->tail.presented != l->presented_before || l->raw.last_tick != l->tail.cut_tick ||
+    if (!f->has_tail) return false;
+    if (!l->in_tail) return l->raw.flags & FDR_LOCATION_LIVE;
+    return l->tail.presented != l->presented_before || l->raw.last_tick != l->tail.cut_tick ||
            l->tail.end_tick != l->tail.cut_tick;
 }
 

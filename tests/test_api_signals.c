@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=300 serial
+/* ctest: label=signals timeout=300 serial
+ * Not under sanitizers: they deliver signals when it suits them, not in the middle of a record.
  * Signals: handlers that record, handlers that leave by longjmp, snapshots by signal, and respect for those of others. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -75,15 +75,26 @@ static void end(struct fixture *x)
     builder_free(x->b);
 }
 
-/* A call or point that was presented? Made-up ones do not count. */
-static bool was_presented(const struct truth *t, const struct fdr_read_event *e, uint64_t shift)
+/* The first event of this location at this tick or later. Locations were presented one after the other. */
+static size_t first_at(const struct truth *t, uint32_t location, uint64_t tick)
 {
-    if (e->repaired) return true;
-    for (size_t i = 0; i < t->count; i++) {
+    size_t low = 0, high = t->count;
+    while (low < high) {
+        size_t i = low + (high - low) / 2;
         const struct truth_event *w = &t->event[i];
-        if (w->tick << shift == e->time_ns && w->location == e->location && truth_same(w, e, (uint32_t)shift))
-            return true;
+        if (w->location < location || (w->location == location && w->tick < tick)) low = i + 1;
+        else high = i;
     }
+    return low;
+}
+
+/* A call or point that was presented? Made-up ones do not count. */
+static bool was_presented(const struct truth *t, const struct fdr_read_event *e, uint32_t shift)
+{
+    uint64_t tick = e->time_ns >> shift;
+    if (e->repaired) return true;
+    for (size_t i = first_at(t, e->location, tick); i < t->count && t->event[i].tick == tick; i++)
+        if (t->event[i].location == e->location && truth_same(&t->event[i], e, shift)) return true;
     return false;
 }
 
