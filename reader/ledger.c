@@ -96,9 +96,8 @@ size_t fdr_ledger(struct fdr_file *f, const struct fdr_ledger_row **rows)
  * not put it anywhere yet, or the other way round. */
 static void bounds(const struct fdri_reader_location *l, uint64_t *before, uint64_t *after)
 {
-    bool moving = l->moving && l->in_tail, under_way = l->raw.busy != 0;
-    uint64_t least = moving && l->tail.completed < l->presented_before ? l->tail.completed : l->presented_before;
-    *before = least - (under_way && least > 0);
+    bool moving = l->moving && l->in_tail, under_way = l->raw.busy != 0 || (l->in_tail && l->tail.under_way);
+    *before = moving ? l->tail.completed : l->presented_before - (under_way && l->presented_before > 0);
     *after = (moving ? l->tail.presented : l->presented_before) + under_way;
 }
 
