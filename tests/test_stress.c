@@ -126,6 +126,8 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
         if (f) fdr_file_close(f);
         whole += !wrong;
     }
+    /* a slow machine takes its snapshots before the buffer is full: the storm lasts until something was given back */
+    for (int i = 0; i < 6000 && !wrong && !fdr_usage().reductions; i++) usleep(10000);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i <= STEADY; i++) pthread_join(thread[i], NULL);
     if (wrong) print_message("%s %s after %llu good ones: %s\n", strategy, buffer, (unsigned long long)whole, wrong);
@@ -159,7 +161,7 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     /* an unattached thread counts an enter and its leave, so at least what is missing */
     assert_true(sum <= presented && sum + unattached >= presented);
     if (!unattached) assert_int_equal(sum, presented);
-    assert_true(events > 0); /* how many reductions a slow machine gets to is printed above */
+    assert_true(u.reductions > 0 && events > 0);
 }
 
 static void P3_P9_snapshots_under_load_whole(void **state)
