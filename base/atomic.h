@@ -24,6 +24,11 @@
 #define fdr_add_relaxed(p, v) __atomic_fetch_add(p, v, __ATOMIC_RELAXED)
 #define fdr_sub_relaxed(p, v) __atomic_fetch_sub(p, v, __ATOMIC_RELAXED)
 #define fdr_or_relaxed(p, v) __atomic_fetch_or(p, v, __ATOMIC_RELAXED)
+#define fdr_add_acq_rel(p, v) __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL)
+#define fdr_sub_acq_rel(p, v) __atomic_fetch_sub(p, v, __ATOMIC_ACQ_REL)
+#define fdr_or_acq_rel(p, v) __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL)
+#define fdr_and_acq_rel(p, v) __atomic_fetch_and(p, v, __ATOMIC_ACQ_REL)
+#define fdr_swap_acq_rel(p, v) __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL)
 
 static inline bool fdr_cas_acq_rel_u64(uint64_t *p, uint64_t *expected, uint64_t desired)
 {

@@ -56,7 +56,7 @@ struct fdr_config {
     const char *live_dir;        /* FDR_LIVE_DIR */
     const char *dir;             /* FDR_DIR */
     const char *arena;           /* FDR_ARENA: "mapped" | "anonymous" */
-    const char *strategy;        /* FDR_STRATEGY: "whole" | "last" | "first" */
+    const char *strategy;        /* FDR_STRATEGY: "telescope" | "whole" | "last" | "first" */
     const char *reduce;          /* FDR_REDUCE: "duration,depth,class,epoch" in any order */
     const char *classes;         /* FDR_CLASSES: least important first, e.g. "metric,marker,user,message" */
     const char *min_duration;    /* FDR_MIN_DURATION, "1us" */
@@ -69,6 +69,17 @@ struct fdr_config {
     const char *holdoff;         /* FDR_HOLDOFF, "1s": least time between two snapshots by signal */
     const char *keep;            /* FDR_KEEP: "8,oldest" | "8,newest" */
     const char *disk;            /* FDR_DISK, "512M": most bytes of snapshots of this process */
+    const char *counters;        /* FDR_COUNTERS: what a thread of fdr's own samples: "default", "all", names */
+    const char *counter_interval; /* FDR_COUNTER_INTERVAL, "1ms" */
+    const char *crash;           /* FDR_CRASH: "1" | "all" | "0", see docs/CRASH.md */
+    const char *crash_deadline;  /* FDR_CRASH_DEADLINE, "800ms": longest time a crash takes to be written */
+    const char *telescope;       /* FDR_TELESCOPE: "equal", or relative shares of the age tiers, newest first: "4,2,1" */
+    const char *edge_counters;   /* FDR_EDGE_COUNTERS: counters read at the edges of chosen calls */
+    const char *edge_regions;    /* FDR_EDGE_REGIONS: which calls: patterns of names, "step,solve*" */
+    const char *papi;            /* FDR_PAPI: PAPI events read at the edges of chosen calls */
+    const char *sample;          /* FDR_SAMPLE: "1kHz": samples of every thread; also "wall", "unwind", "nostack" */
+    const char *triggers;        /* FDR_TRIGGERS: a file, or lines separated by ';' (docs/TRIGGERS.md) */
+    const char *watchdog;        /* FDR_WATCHDOG: "off", or how long a thread may stand still in a region, "30s" */
 };
 
 /* Starts the recording of this process. Idempotent while one is running (0).
@@ -208,10 +219,47 @@ FDR_API void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t
 FDR_API void fdr_event(fdr_event_type type, const void *payload);
 FDR_API void fdr_event_at(fdr_event_type type, const void *payload, uint64_t time_ns);
 
+/* ---- samples ------------------------------------------------------------------------------------------- */
+
+/* A stream of samples of one thread, written from outside its stream of events: by a signal handler on that thread,
+ * or by a thread that looks at it. FDR_SAMPLE makes one for every thread by itself; these are for other sources (counter
+ * overflows, simulators, replays).
+ * Memory that runs out is regained by thinning: what is kept stays evenly spread over the run (with
+ * FDR_STRATEGY=telescope: the older the sparser), and each kept sample stands for all periods since the one before. */
+struct fdr_sampled;
+enum fdr_sampled_by { FDR_BY_CPU_TIME = 0, FDR_BY_WALL_TIME = 1, FDR_BY_EVENTS = 2 };
+
+/* tid: the thread looked at. period: what a weight of 1 stands for, in ns or events. Not for signal handlers.
+ * NULL: nothing records, or no room; NULL may be given to the functions below. Lives until the recording ends. */
+FDR_API struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period);
+/* The thread is gone. Not while a sample of the stream may be under way. */
+FDR_API void fdr_sampled_close(struct fdr_sampled *stream);
+
+enum { FDR_LOOK_CUT = 2 };       /* flag: the stack does not reach the thread's start */
+struct fdr_look {
+    uint64_t weight;             /* periods since the sample before, at least 1 */
+    uint64_t pc;
+    const uint64_t *stack;       /* return addresses, innermost first; at most 256 with the regions */
+    uint32_t stack_count;
+    uint32_t flags;
+    const fdr_region *path;      /* open regions, outermost first; NULL: those of the calling thread if it is the one */
+    uint32_t path_count;
+};
+/* [record] One sample, now or at time_ns. One at a time per stream; async-signal-safe; does not attach the thread.
+ * Returns every how many periods a sample is still worth taking (a power of two; it rises as samples are thinned),
+ * 0: this one was not taken, and its weight is to be added to the next one's. */
+FDR_API uint64_t fdr_sample(struct fdr_sampled *stream, const struct fdr_look *look);
+FDR_API uint64_t fdr_sample_at(struct fdr_sampled *stream, const struct fdr_look *look, uint64_t time_ns);
+
 /* ---- this thread --------------------------------------------------------------------------------------- */
 
 /* Cut at 31 bytes. */
 FDR_API void fdr_thread_name(const char *name);
+
+/* A fact about this run for whoever reads the recording: "input", "case-17.h5"; "step", "1200". The newest value of
+ * each key is in every snapshot and bundle and in what a kill leaves. Keys are cut at 39 bytes, values at 103.
+ * May lock; not for signal handlers. */
+FDR_API void fdr_note(const char *key, const char *value);
 
 /* [record] Between pause and resume calls are counted (`untimed`), not timed nor stored. Nests. */
 FDR_API void fdr_pause(void);
@@ -235,12 +283,30 @@ FDR_API int fdr_snapshot(const char *reason);
 /* Path of the newest complete snapshot of this process, "" if none. Static storage, replaced by the next. */
 FDR_API const char *fdr_last_snapshot(void);
 
+/* ---- triggers ------------------------------------------------------------------------------------------ */
+
+/* A trigger watches for something and then has a snapshot taken by a thread of fdr's own. `line` as in a file of
+ * FDR_TRIGGERS (docs/TRIGGERS.md), for example "slow: region solve over 10ms window 100ms", or "mine: api" for one that only
+ * fdr_trigger_fire sets off. Returns an id > 0; -EINVAL with a line on standard error that says why, -ENOSPC where there are 64,
+ * -ESRCH where nothing records. May lock; not for signal handlers. Recording threads are not stopped. */
+FDR_API int fdr_trigger_add(const char *line);
+/* Nothing it sees from now on counts. 0, or -ENOENT. */
+FDR_API int fdr_trigger_remove(int trigger);
+/* As if the trigger had seen `value`; the snapshot is taken by fdr's thread, this one goes on. For signal handlers, too. */
+FDR_API void fdr_trigger_fire(int trigger, double value);
+/* How often it has seen what it watches for, also where no snapshot came of it (hold-off, cap). 0 for unknown ids. */
+FDR_API uint64_t fdr_trigger_count(int trigger);
+
 /* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut. */
 struct fdr_usage {
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;
     uint64_t bytes_stored;       /* whole bins and headers in use */
     uint64_t snapshots;
+    uint64_t reduction_ns;       /* time threads have spent giving memory back, wall time */
+    uint64_t reduction_worst_ns; /* the longest of these steps, and of those that cut and merge epochs */
+    uint64_t bins_used;          /* bins that somebody holds */
+    uint64_t locations_sure;     /* threads at once that find room whatever others hold */
 };
 FDR_API struct fdr_usage fdr_usage(void);
 

@@ -5,7 +5,37 @@
 
 #include <fdr/fdr.h>
 
+#include <exception>
+
 namespace fdr {
+
+#ifdef __cpp_exceptions
+// An exception that nobody catches: what it says becomes the note "what", which is in the bundle that abort() leaves. Then the
+// terminate handler that was there before does its work. Including this header is enough.
+namespace detail {
+inline std::terminate_handler &terminate_before()
+{
+    static std::terminate_handler before = nullptr;
+    return before;
+}
+inline void on_terminate()
+{
+    try {
+        if (std::current_exception()) throw;
+    } catch (const std::exception &e) {
+        fdr_note("what", e.what());
+    } catch (...) {
+    }
+    if (terminate_before()) terminate_before()();
+}
+inline bool note_terminate()
+{
+    static const bool once = (terminate_before() = std::set_terminate(on_terminate), true);
+    return once;
+}
+static const bool terminate_noted __attribute__((unused)) = note_terminate();
+} // namespace detail
+#endif
 
 // A region that is left when the object goes: `static const fdr::region solve("solve"); fdr::scope in(solve);`
 // Copying a scope would leave twice, so it cannot be copied. Threads and signals: as fdr_enter and fdr_leave.

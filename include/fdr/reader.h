@@ -33,6 +33,16 @@ FDR_API enum fdr_verdict fdr_file_open_memory(const void *bytes, size_t count, s
                                               size_t message_bytes);
 FDR_API void fdr_file_close(struct fdr_file *file);
 
+/* The recording of a running process, also one that is hung or stopped: it is copied from outside, without its help and
+ * without writing to it, and then is as a snapshot with the reason "live" is. Needs the right to read the live file, or the process's memory where that is
+ * anonymous (same user and dumpable, or root). `events` false: only headers of bins are copied, which is quick: locations,
+ * open calls, definitions, totals and ledger are there (a few reduced events may count as kept), events are not. */
+FDR_API enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_file **out, char *message,
+                                          size_t message_bytes);
+/* The same into a file: mode 0600, first under a temporary name beside it, never over an existing one. `reason` NULL:
+ * "outside". 0 or -errno with `message`. */
+FDR_API int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, char *message, size_t message_bytes);
+
 /* Decodes every bin once. FDR_WHOLE or FDR_DAMAGED; findings are added to the damage list. */
 FDR_API enum fdr_verdict fdr_file_verify(struct fdr_file *file);
 FDR_API size_t fdr_file_damage_count(const struct fdr_file *file);
@@ -59,6 +69,26 @@ struct fdr_file_info {
     uint64_t lost_locations, lost_unattached, lost_definitions, dropped_bins;
     uint64_t unlisted_bins;          /* bins found that no list holds (given back, or in flight) */
     int64_t realtime_offset_ns;      /* add to a time_ns for ns since 1970 */
+    uint64_t taken_ns;               /* a snapshot: when it was taken; else 0 */
+    const char *reason_kind;         /* "api" | "signal" | "finalize" | "trigger" | "watchdog" | "outside"; "" not said */
+    bool has_trigger;                /* a trigger or the watchdog asked: the next five say what was seen */
+    const char *trigger_name;
+    uint64_t trigger_time_ns, trigger_value;
+    uint32_t trigger_value_type;     /* as fdr_definition.value_type */
+    uint32_t trigger_location;       /* id, UINT32_MAX: none */
+    bool has_end;                    /* `fdr run` saw the end: the next three say how */
+    int end_status;                  /* as waitpid gives it; INT_MIN: not said */
+    uint32_t end_oom_kills;
+    uint64_t end_realtime_ns;
+    uint64_t record_bytes;           /* what records take of bytes_stored */
+    double memory_balance;           /* average use of the bins / greatest use of one; 0: nothing stored */
+    uint64_t band_edge_ns[3];        /* between the four bands of durations */
+    uint64_t cause_realtime_ns;      /* of the cause, since 1970; 0: none */
+    int handled_signal;              /* no cause, but this one was with the application's own handler; 0: none */
+    uint32_t handled_tid;
+    uint64_t handled_time_ns;
+    uint64_t faults_survived;        /* signals that its handler returned from */
+    uint64_t handlers, handlers_lost; /* bit s - 1: our crash handler was installed for s; others have replaced it */
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
@@ -67,7 +97,8 @@ struct fdr_location_info {
     uint32_t id;
     const char *name;                /* thread name, or "" */
     uint32_t tid;
-    uint32_t parent;                 /* signal lane: its thread's location id; else UINT32_MAX */
+    uint32_t parent;                 /* signal lane, samples: the thread's location id; else UINT32_MAX */
+    bool samples;                    /* holds samples of a thread */
     uint32_t numa_node;
     bool live;
     uint64_t start_ns, end_ns;       /* attached, ended (0: live) */
@@ -76,6 +107,7 @@ struct fdr_location_info {
     const struct fdr_open_call *open;
     uint32_t epochs;                 /* held now */
     uint64_t bytes_stored, bins;
+    uint64_t moved_ns;               /* newest event of any kind, also one that is not kept */
     uint64_t clamped, unbalanced, stray_leaves, truncated, abandoned, hists_dropped, rows_folded;
 };
 FDR_API size_t fdr_location_count(const struct fdr_file *file);
@@ -141,6 +173,66 @@ struct fdr_total {
 };
 FDR_API size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows);
 
+/* ---- samples: where threads were ---- */
+struct fdr_sample_path {
+    uint64_t pc;
+    uint64_t weight;                 /* periods it stands for */
+    uint64_t number;                 /* of the newest of them, since the stream began */
+    uint32_t flags;                  /* 1: fdr itself was at work; 2: the path is cut */
+    uint32_t region_count, frame_count;
+    const uint32_t *region;          /* open regions as the sample saw them, outermost first */
+    const uint64_t *frame;           /* return addresses, outermost first */
+};
+struct fdr_sample_stream {           /* of one thread */
+    uint32_t location;               /* id of the location of samples */
+    uint32_t parent, tid;            /* location of the thread's events or UINT32_MAX; thread id */
+    const char *name;
+    uint32_t by;                     /* 0 CPU time, 1 wall time, 2 events */
+    uint64_t period;                 /* ns or events that a weight of 1 stands for */
+    uint64_t periods;                /* all that passed */
+    uint64_t from, to;               /* the weights of the kept samples sum to `to - from` */
+    uint64_t presented, kept;        /* samples */
+    uint64_t unpathed;               /* of the presented: no stack could be read */
+    uint32_t low;                    /* one sample for each 2^low periods is kept all over the run */
+    uint64_t bytes;                  /* in bins, headers included */
+};
+FDR_API size_t fdr_sample_streams(struct fdr_file *file, const struct fdr_sample_stream **streams);
+
+/* Where an address of code is. `inlined`: functions inlined at it, innermost first, `function` the one they ended in.
+ * Strings live as long as the file. Resolved offline by build-id; without a symbol the name is "[module]". */
+struct fdr_place {
+    const char *function, *file, *module;
+    uint32_t line;
+    uint32_t inlined_count;
+    const struct fdr_place *inlined;
+};
+/* call: the address is a return address, so the call is the instruction before it. Never NULL. */
+FDR_API const struct fdr_place *fdr_place(const struct fdr_file *file, uint64_t address, bool call);
+/* ---- detail by age: the epochs of strategy telescope ---- */
+struct fdr_epoch_info {
+    uint32_t location, index;        /* 0 is the oldest of the location; they follow each other without a gap */
+    uint32_t tier;                   /* it is as long as 2^tier fresh ones */
+    bool current;                    /* still going on */
+    bool exact;                      /* calls and times count every call that ended in it, kept or not */
+    uint64_t from_ns, to_ns;
+    uint64_t calls, inclusive_ns, exclusive_ns;
+    uint64_t kept_events;            /* kept and ended in it: a call is two, an open one none */
+    uint64_t bytes;                  /* of the bins that ended in it */
+    uint32_t deepest;                /* of all calls stored, ever */
+    uint32_t complete_depth[4];      /* by band of durations: every call of it down to this depth is kept; 0: none */
+};
+/* Sorted by location and age. Decodes all bins on first use. None under other strategies. */
+FDR_API size_t fdr_epochs(struct fdr_file *file, const struct fdr_epoch_info **rows);
+/* The regions that mattered most in an epoch; the others share a rest. Together they are the epoch's sums. */
+struct fdr_epoch_total {
+    uint32_t location, epoch;        /* epoch: index */
+    uint32_t region;
+    bool rest;
+    bool at_least;                   /* more of this region may be in the rest */
+    uint64_t calls, inclusive_ns, exclusive_ns;
+};
+FDR_API size_t fdr_epoch_totals(struct fdr_file *file, const struct fdr_epoch_total **rows);
+
 /* ---- events in time order ---- */
 enum fdr_event_kind { FDR_ENTER = 1, FDR_LEAVE, FDR_SEND, FDR_RECV, FDR_COLL_BEGIN, FDR_COLL_END, FDR_METRIC,
                       FDR_MARKER, FDR_SAMPLE, FDR_EVENT };
@@ -155,6 +247,7 @@ struct fdr_read_event {
     uint32_t id;                     /* region, metric, marker, event type, collective operation */
     uint64_t duration_ns;            /* enter and leave of a closed call: of the call; else 0 */
     uint32_t field_count;            /* messages: peer, tag, comm, bytes; coll_end: comm, root, sent, received; metric, marker: value */
+    const struct fdr_sample_path *sample; /* kind FDR_SAMPLE only; until the next call of fdr_iter_next */
     uint64_t field[16];              /* signed ones as two's complement, f64 as bits */
 };
 
@@ -174,6 +267,66 @@ FDR_API struct fdr_iter *fdr_iter_open(struct fdr_file *file, const struct fdr_s
 /* true and *event filled, or false at the end. Linear in the number of events. */
 FDR_API bool fdr_iter_next(struct fdr_iter *iter, struct fdr_read_event *event);
 FDR_API void fdr_iter_close(struct fdr_iter *iter);
+
+/* Takes the recording out of a core file (an anonymous arena is in it; a mapped one is in its live file) into a new file. 0, or
+ * -errno with `message`; -ENOTSUP in a build without elfutils. */
+FDR_API int fdr_core_extract(const char *core, const char *out_path, char *message, size_t message_bytes);
+
+/* Adds to the file of a process that ended how it ended: `wait_status` as waitpid gives it (INT_MIN: not known), how many
+ * processes its cgroup killed for want of memory, and when (ns since 1970). 0 or -errno. */
+FDR_API int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint64_t realtime_ns);
+
+/* ---- bundles: what a fatal signal left behind the arena; nothing of it (counts 0) in other files ---- */
+struct fdr_crash_cause_info {
+    int signal, code, error;         /* as siginfo says */
+    uint32_t tid;
+    uint64_t addr;                   /* of a fault; else 0 */
+    uint64_t time_ns, realtime_ns;
+    uint32_t sender_pid, sender_uid; /* where it was sent */
+    bool sent;
+    bool also;                       /* another thread's, while the first was being handled */
+    bool before;                     /* was with the application's own handler when the first one came */
+    bool in_handler;                 /* in the crash handler itself, which went on behind it */
+};
+/* [0]: what the process died of. */
+FDR_API size_t fdr_crash_causes(const struct fdr_file *file, const struct fdr_crash_cause_info **rows);
+
+struct fdr_crash_thread_info {
+    uint32_t tid;
+    const char *name;
+    bool faulting;                   /* it received the first cause */
+    bool answered;                   /* else only its name and texts "task/TID/..." are known */
+    uint32_t machine;                /* ELF's number: 62 x86-64, 183 aarch64 */
+    uint64_t pc, sp, fp;
+    size_t register_count;
+    const uint64_t *registers;       /* in the order of docs/FORMAT.md */
+};
+/* The faulting one first. */
+FDR_API size_t fdr_crash_threads(const struct fdr_file *file, const struct fdr_crash_thread_info **rows);
+/* "rax", ...; NULL: there is none of that number. */
+FDR_API const char *fdr_crash_register_name(uint32_t machine, size_t index);
+
+struct fdr_crash_frame {
+    uint64_t address;
+    uint32_t line;                   /* 0: unknown */
+    const char *function;            /* "": unknown */
+    const char *file;                /* "": unknown */
+    const char *module;              /* path, "" where the address lies in none */
+    uint64_t offset;                 /* of the address in the module */
+    bool is_inline;                  /* part of the next frame that is not */
+    bool guessed;                    /* an address found on the stack that may be left from earlier calls */
+};
+/* The call stack of a thread, innermost first. Unwound and named on first use, with the modules' files where they are
+ * found under their path with the build-id that was recorded. */
+FDR_API size_t fdr_crash_frames(struct fdr_file *file, size_t thread, const struct fdr_crash_frame **rows);
+
+/* "cmdline", "environment", "abort", "exception" (demangled), "status", "maps", ... NULL: there is none. *bytes may be NULL; a NUL follows. */
+FDR_API const char *fdr_crash_text(const struct fdr_file *file, const char *name, size_t *bytes);
+FDR_API const char *fdr_crash_text_name(const struct fdr_file *file, size_t index); /* NULL: no more */
+
+/* fdr_note: in every file. Oldest key first. */
+struct fdr_note_info { const char *key, *value; };
+FDR_API size_t fdr_notes(const struct fdr_file *file, const struct fdr_note_info **rows);
 
 /* Writes what is readable as a fresh, whole file: damaged bins left out and said so. 0 or -errno. */
 FDR_API int fdr_file_recover(struct fdr_file *file, const char *out_path, char *message, size_t message_bytes);
