@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The lock-free allocators: whole bins (a stack of given-back ones, then untouched memory) and meta blocks. */
+/* The lock-free allocators: whole bins (given-back ones on a stack per NUMA node, then untouched memory) and meta blocks.
+ * alloc.pml is the model of this file. */
 #include <errno.h>
 #include <string.h>
 
@@ -28,7 +29,44 @@ int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32
     a->super = s;
     a->meta_reserve = bytes / 16;
     a->meta_limit = bytes / 2;
+    a->slot_bytes = 0;
+    a->nodes = 1;
+    a->stripe_log2 = 31;
+    a->node = NULL;
+    a->topology = NULL;
     return 0;
+}
+
+uint32_t fdri_stripe_bytes(const struct fdr_topology *topology, uint32_t bin_bytes)
+{
+    return (uint32_t)fdr_max(topology->page_bytes, bin_bytes);
+}
+
+void fdri_arena_divide(struct fdri_arena *a, const struct fdr_topology *topology)
+{
+    uint32_t count = (uint32_t)fdr_min(topology->nodes, FDR_NODES_MAX);
+    if (count < 2) return;
+    uint32_t bytes = (uint32_t)(sizeof(struct fdr_nodes_block) + count * sizeof(struct fdr_node));
+    uint32_t off = fdri_meta_take(a, FDR_META_NODES, bytes, UINT32_MAX);
+    if (!off) return;
+    struct fdr_nodes_block *b = fdri_at(a, off);
+    b->count = count;
+    b->stripe_bytes = fdri_stripe_bytes(topology, a->super->bin_bytes);
+    for (uint32_t i = 0; i < count; i++) b->node[i].id = topology->id[i];
+    a->super->nodes_off = off;
+    a->super->node_count = count;
+    a->node = b->node;
+    a->topology = topology;
+    a->stripe_log2 = fdr_log2_floor(b->stripe_bytes);
+    a->nodes = count;
+}
+
+uint32_t fdri_node_here(const struct fdri_arena *a, struct fdr_location *l)
+{
+    if (a->nodes < 2) return 0;
+    uint32_t node = fdr_topology_here(a->topology);
+    l->numa_node = a->node[node].id;
+    return node;
 }
 
 static uint32_t bin_off(const struct fdri_arena *a, uint32_t index)
@@ -41,18 +79,25 @@ static uint32_t bin_index(const struct fdri_arena *a, uint32_t off)
     return (uint32_t)((off - a->super->bins_off) / a->super->bin_bytes);
 }
 
+static uint64_t *free_stack(const struct fdri_arena *a, uint32_t node)
+{
+    return a->nodes > 1 ? &a->node[node].free_stack : &a->super->free_stack;
+}
+
 /* The word is {tag:32, index + 1:32}; the tag rises with every push and pop, so a head that was popped, reused
  * and pushed again in between is not mistaken for the old one (ABA) unless 2^32 operations pass during one try. */
-static uint32_t stack_pop(struct fdri_arena *a)
+static uint32_t stack_pop(struct fdri_arena *a, uint32_t node)
 {
     struct fdr_superblock *s = a->super;
-    uint64_t head = fdr_load_acquire(&s->free_stack); /* A:pop - pairs with R:push; the bin's `next` is seen */
+    uint64_t *stack = free_stack(a, node);
+    uint64_t head = fdr_load_acquire(stack); /* A:pop - pairs with R:push; the bin's `next` is seen */
     for (int i = 0; i < FDRI_TRIES; i++) {
         if (!LO(head)) return 0;
         uint32_t off = bin_off(a, LO(head) - 1);
         uint32_t next = fdr_load_relaxed(&fdri_bin(a, off)->next); /* garbage if somebody popped it: then the CAS fails */
-        if (fdr_cas_acq_rel_u64(&s->free_stack, &head, HALF(HI(head) + 1, next))) { /* A:pop */
+        if (fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, next))) { /* A:pop */
             fdr_sub_relaxed(&s->free_bins, 1u);
+            if (a->nodes > 1) fdr_sub_relaxed(&a->node[node].free_bins, 1u);
             return off;
         }
     }
@@ -65,23 +110,39 @@ static uint32_t virgin_bin(struct fdri_arena *a)
     uint64_t word = fdr_load_relaxed(&s->virgin);
     for (int i = 0; i < FDRI_TRIES; i++) {
         uint64_t end = bin_off(a, LO(word)) + (uint64_t)s->bin_bytes;
-        if (end > (uint64_t)HI(word) * FDR_META_ALIGN || end > s->arena_bytes - a->meta_reserve) return 0;
+        if (end + a->slot_bytes > (uint64_t)HI(word) * FDR_META_ALIGN || end > s->arena_bytes - a->meta_reserve) return 0;
         /* L:virgin - the two ends share one word, so they cannot cross; memory is zero and needs no order */
         if (fdr_cas_acq_rel_u64(&s->virgin, &word, HALF(HI(word), LO(word) + 1))) return bin_off(a, LO(word));
     }
     return 0;
 }
 
-uint32_t fdri_bin_take(struct fdri_arena *a)
+/* Untouched memory is taken in order, and what lies on other nodes goes to their stacks: alone, one stripe of each. */
+static uint32_t virgin_bin_of(struct fdri_arena *a, uint32_t node)
 {
-    uint32_t off = stack_pop(a);
-    if (!off) off = virgin_bin(a);
-    if (off) {
-        struct fdr_bin *b = fdri_bin(a, off);
-        /* G:take - a copier that read the old generation drops what it copied (pairs with G:check in export/) */
-        fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) + 1) | 1u);
+    for (int i = 0;; i++) {
+        uint32_t off = virgin_bin(a);
+        if (!off || fdri_node_of(a, off) == node || i == FDRI_TRIES) return off;
+        fdri_bin_give(a, off);
     }
+}
+
+uint32_t fdri_bin_take(struct fdri_arena *a, uint32_t node)
+{
+    uint32_t off = stack_pop(a, node);
+    if (!off) off = virgin_bin_of(a, node);
+    for (uint32_t i = 1; !off && i < a->nodes; i++) off = stack_pop(a, (node + i) % a->nodes);
     return off;
+}
+
+uint32_t fdri_bin_nearer(struct fdri_arena *a, uint32_t off, uint32_t node)
+{
+    if (fdri_node_of(a, off) == node) return off;
+    uint32_t near = stack_pop(a, node);
+    if (!near) near = virgin_bin_of(a, node);
+    if (!near) return off;
+    fdri_bin_give(a, off);
+    return near;
 }
 
 void fdri_bin_give(struct fdri_arena *a, uint32_t off)
@@ -89,19 +150,22 @@ void fdri_bin_give(struct fdri_arena *a, uint32_t off)
     struct fdr_superblock *s = a->super;
     struct fdr_bin *b = fdri_bin(a, off);
     fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u) + 1); /* G:give - even: nobody's */
+    uint32_t node = fdri_node_of(a, off);
+    uint64_t *stack = free_stack(a, node);
     fdr_add_relaxed(&s->free_bins, 1u);
-    uint64_t head = fdr_load_relaxed(&s->free_stack);
+    if (a->nodes > 1) fdr_add_relaxed(&a->node[node].free_bins, 1u);
+    uint64_t head = fdr_load_relaxed(stack);
     /* A failed push would leak the bin, so it tries until it succeeds: each failure is another thread's success. */
     do {
         fdr_store_relaxed(&b->next, LO(head));
-    } while (!fdr_cas_acq_rel_u64(&s->free_stack, &head, HALF(HI(head) + 1, bin_index(a, off) + 1))); /* R:push */
+    } while (!fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, bin_index(a, off) + 1))); /* R:push */
 }
 
 uint32_t fdri_bins_free(const struct fdri_arena *a)
 {
     const struct fdr_superblock *s = a->super;
     uint64_t word = fdr_load_relaxed(&s->virgin);
-    uint64_t top = fdr_min((uint64_t)HI(word) * FDR_META_ALIGN, s->arena_bytes - a->meta_reserve);
+    uint64_t top = fdr_min((uint64_t)HI(word) * FDR_META_ALIGN - a->slot_bytes, s->arena_bytes - a->meta_reserve);
     uint64_t low = bin_off(a, LO(word));
     return fdr_load_relaxed(&s->free_bins) + (top > low ? (uint32_t)((top - low) / s->bin_bytes) : 0);
 }

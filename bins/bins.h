@@ -7,7 +7,8 @@
  *   lo * bin_bytes + bins_off <= hi * 64,  both ends move only towards each other
  *   bins [0,lo) = bins on the free stack + bins held by locations
  *   a partition's list is contiguous in seq from head to newest; first_index(next) = first_index + records
- *   generation of a bin is odd exactly while somebody holds it
+ *   generation of a bin is odd exactly while it is in a partition's list: it becomes even when the bin leaves the list,
+ *   and odd, by a number never seen before, when its header stands
  *
  * Who may call what at the same time:
  *                 bin_take  bin_give  meta_take  part_*(same part)
@@ -15,6 +16,7 @@
  *   bin_give         -         -         -          -
  *   meta_take        -         -         -          -
  *   part_*           -         -         -          X      (X: only the owner's thread)
+ *   part_claim       -         -         -          -      (between claim_enter and claim_leave of its location)
  *
  * Progress: bin_take, bin_give and meta_take are lock-free with at most FDRI_TRIES tries, then they fail. */
 #ifndef FDR_BINS_BINS_H
@@ -25,6 +27,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "base/topology.h"
 #include "format/arena.h"
 
 enum { FDRI_TRIES = 256 };
@@ -34,6 +37,12 @@ struct fdri_arena {
     struct fdr_superblock *super;
     uint64_t meta_reserve;  /* bytes at the end that bins never take */
     uint64_t meta_limit;    /* most bytes meta may take */
+    uint64_t slot_bytes;    /* between the two: room for locations that is left to them */
+    uint32_t pinned;        /* atomic: bins in pieces, and newest bins of partitions that are whole: nobody can claim them */
+    uint32_t nodes;         /* 1, or how many entries `node` has */
+    uint32_t stripe_log2;
+    struct fdr_node *node;
+    const struct fdr_topology *topology;
 };
 
 static inline void *fdri_at(const struct fdri_arena *a, uint32_t off) { return a->base + off; }
@@ -45,8 +54,23 @@ static inline struct fdr_bin *fdri_bin(const struct fdri_arena *a, uint32_t off)
 /* Lays out an empty arena in zeroed memory. Returns 0, or -ENOSPC when `bytes` does not hold two bins. */
 int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32_t bin_bytes);
 
-/* A whole bin, or 0 when there is none. Its generation is odd on return. */
-uint32_t fdri_bin_take(struct fdri_arena *a);
+/* ---- NUMA: memory lies on the nodes by turns, in stripes; no bin crosses a border ---- */
+/* Bytes of a stripe: pages and bins are whole in it. */
+uint32_t fdri_stripe_bytes(const struct fdr_topology *topology, uint32_t bin_bytes);
+/* Divides an empty arena among the nodes of `topology`, which must outlive it. One node: nothing happens. No room for the
+ * stacks: the arena stays undivided. */
+void fdri_arena_divide(struct fdri_arena *a, const struct fdr_topology *topology);
+/* Index of the node that the caller runs on; with several, the location's numa_node is set. No system call. */
+uint32_t fdri_node_here(const struct fdri_arena *a, struct fdr_location *l);
+static inline uint32_t fdri_node_of(const struct fdri_arena *a, uint32_t off)
+{
+    return a->nodes > 1 ? (off >> a->stripe_log2) % a->nodes : 0;
+}
+
+/* A whole bin of node `node`, else of another one, else 0: there is none. Its generation stays even until fdri_part_open. */
+uint32_t fdri_bin_take(struct fdri_arena *a, uint32_t node);
+/* The held whole bin `off`, or in exchange for it a free one of node `node`: a thread that moved gets its memory after it. */
+uint32_t fdri_bin_nearer(struct fdri_arena *a, uint32_t off, uint32_t node);
 void fdri_bin_give(struct fdri_arena *a, uint32_t off);
 uint32_t fdri_bins_free(const struct fdri_arena *a);  /* on the free stack and untouched; a hint */
 
@@ -54,13 +78,43 @@ uint32_t fdri_bins_free(const struct fdri_arena *a);  /* on the free stack and u
 uint32_t fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location);
 uint64_t fdri_meta_used(const struct fdri_arena *a);
 
+/* ---- slabs: memory of a location's meta blocks; and locations, which are used again as locations only ---- */
+struct fdr_slab {
+    struct fdr_meta_head head;  /* FDR_META_SLAB; FDR_META_FREE while on a stack */
+    uint32_t next;              /* atomic: off of the next one of the location, or of the stack */
+    uint32_t in_bins;           /* 1: a piece of a bin */
+    uint8_t pad[40];
+};
+enum { FDRI_SLAB_EXACT = 8192 };
+struct fdri_slabs {             /* atomic words, {tag:32, off:32} */
+    uint64_t exact[FDRI_SLAB_EXACT / FDR_META_ALIGN + 1]; /* by bytes / 64 */
+    uint64_t power[32];         /* larger ones, by log2 */
+    uint64_t slots;             /* locations */
+    uint64_t free_bytes;
+    uint64_t reserve;           /* bytes at the meta end that slabs leave to locations and definitions */
+};
+uint32_t fdri_slab_bytes(uint32_t bytes);   /* what a slab for that many bytes takes */
+/* A slab of `bytes` from fdri_slab_bytes, zero but for its head; 0: none. From the meta end only. Lock-free, FDRI_TRIES tries. */
+uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes);
+void fdri_slab_give(struct fdri_arena *a, struct fdri_slabs *s, uint32_t off);
+/* A location that was given back; 0: none. Nothing in it changes but ended_next. */
+uint32_t fdri_slot_take(struct fdri_arena *a, struct fdri_slabs *s);
+void fdri_slot_give(struct fdri_arena *a, struct fdri_slabs *s, uint32_t off);
+
 /* ---- pieces: power-of-two parts of a bin, private to one location ---- */
 uint32_t fdri_piece_take(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2);
+/* The same from the free pieces the location has: no whole bin is taken for it. */
+uint32_t fdri_piece_own(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2);
 /* Keeps the lower `want` of a held piece; the rest becomes free pieces of the location. */
 void fdri_piece_split(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t have, uint32_t want);
-/* Any free piece this location has, the largest not above size_log2 first; 0 when it has none. */
-uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t *got_log2);
+/* Any free piece this location has, the largest not above size_log2 first, none below least_log2 (>= 9); 0 when it has
+ * none. */
+uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t least_log2,
+                        uint32_t *got_log2);
 void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2);
+/* The same for a piece that its owner does not know of: any thread, lock-free. Its header still says how large it is. */
+void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t off);
+void fdri_piece_collect(struct fdri_arena *a, struct fdr_location *l); /* what was returned; owner only */
 
 /* ---- partitions (owner's thread only) ---- */
 /* Puts the bin at `off` behind the newest of partition p and makes it the open one. */
@@ -69,16 +123,36 @@ void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_par
 /* Closes the open bin: no record goes there any more. */
 void fdri_part_seal(struct fdri_arena *a, struct fdr_part *p);
 
+/* The same after an operation that was given up in the middle: the newest bin is the last one linked, whatever open_off
+ * says. The location is pinned. */
+void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p);
+
 /* What a step gave back. */
 struct fdri_given { uint64_t events, bytes, from_tick, to_tick; };
 
 /* Takes the oldest sealed bin off the list. Returns its off and size, or 0 when only the open bin is left.
- * The partition's floor rises to the newest leave that went with it. The caller now holds the bin. */
+ * The caller now holds the bin, its generation is even. */
 uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t *size_log2,
                        struct fdri_given *given);
+/* The same, if that bin ends at or before `tick`. */
+uint32_t fdri_part_pop_older(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t *size_log2,
+                             struct fdri_given *given);
 /* Does the oldest bin end at or before `tick`, and is it sealed? */
 bool fdri_part_older(const struct fdri_arena *a, const struct fdr_part *p, uint64_t tick);
 bool fdri_part_has_sealed(const struct fdr_part *p);
+/* Newest leave in the oldest bin; UINT64_MAX when there is no bin. */
+uint64_t fdri_part_oldest_end(const struct fdri_arena *a, const struct fdr_part *p);
+
+/* ---- claims: another thread than the owner's takes the oldest bin ----
+ * location.claim counts the claimers that are inside; pinned, nobody enters. */
+#define FDRI_PINNED 0x80000000u
+bool fdri_claim_enter(struct fdr_location *l);     /* false: pinned, go elsewhere */
+void fdri_claim_leave(struct fdr_location *l);
+/* Keeps claimers out; true when none is inside any more. It looks for a bounded time, then unpin all the same. */
+bool fdri_claim_pin(struct fdr_location *l);
+void fdri_claim_unpin(struct fdr_location *l);
+/* Takes the oldest bin unless it is the newest, or another was faster: then 0. One try. The caller holds the bin. */
+uint32_t fdri_part_claim(struct fdri_arena *a, struct fdr_part *p, uint32_t *size_log2, struct fdri_given *given);
 
 /* NULL, or what is wrong. For tests and debug builds; the arena must be quiet. */
 const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t text_bytes);

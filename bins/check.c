@@ -35,11 +35,16 @@ const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes
     const struct fdr_superblock *s = a->super;
     uint32_t lo = (uint32_t)s->virgin, hi = (uint32_t)(s->virgin >> 32), free_bins = 0, held = 0, steps = 0;
     if (s->bins_off + (uint64_t)lo * s->bin_bytes > (uint64_t)hi * FDR_META_ALIGN) return say(text, bytes, "bins and meta overlap", lo);
-    for (uint32_t i = (uint32_t)s->free_stack; i; free_bins++) {
-        if (i > lo || free_bins > lo) return say(text, bytes, "free stack leaves the bins or does not end", i);
-        uint32_t off = (uint32_t)(s->bins_off + (uint64_t)(i - 1) * s->bin_bytes);
-        if (fdri_bin(a, off)->generation & 1) return say(text, bytes, "free bin with odd generation", off);
-        i = fdri_bin(a, off)->next;
+    for (uint32_t node = 0; node < a->nodes; node++) {
+        uint32_t before = free_bins;
+        for (uint32_t i = (uint32_t)(a->nodes > 1 ? a->node[node].free_stack : s->free_stack); i; free_bins++) {
+            if (i > lo || free_bins > lo) return say(text, bytes, "free stack leaves the bins or does not end", i);
+            uint32_t off = (uint32_t)(s->bins_off + (uint64_t)(i - 1) * s->bin_bytes);
+            if (fdri_bin(a, off)->generation & 1) return say(text, bytes, "free bin with odd generation", off);
+            if (fdri_node_of(a, off) != node) return say(text, bytes, "free bin on another node's stack", off);
+            i = fdri_bin(a, off)->next;
+        }
+        if (a->nodes > 1 && a->node[node].free_bins != free_bins - before) return say(text, bytes, "free bins of a node miscounted", node);
     }
     if (free_bins != s->free_bins) return say(text, bytes, "free bins miscounted", free_bins);
     for (uint32_t off = s->location_first; off && steps <= s->location_count; steps++) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/racy.h"
 #include "bins/bins.h"
 #include "format/record.h"
 
@@ -13,12 +14,14 @@ static uint32_t full_log2(const struct fdri_arena *a) { return fdr_log2_floor(a-
 static void piece_push(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
 {
     struct fdr_bin *b = fdri_bin(a, off);
+    fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u) + 1); /* G:give */
+    fdr_fence_release(); /* G:take - what stood here may have been the middle of a bin: no magic before it is nobody's */
     b->magic = FDR_BIN_MAGIC;
     b->size_log2 = (uint8_t)size_log2;
     fdr_store_relaxed(&b->next, l->piece_free[size_log2 - 9]);
-    fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u) + 1); /* G:give */
     fdr_signal_fence();
     l->piece_free[size_log2 - 9] = off;
+    l->piece_units += 1u << (size_log2 - 9);
 }
 
 static uint32_t piece_pop(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
@@ -27,7 +30,7 @@ static uint32_t piece_pop(struct fdri_arena *a, struct fdr_location *l, uint32_t
     if (!off) return 0;
     struct fdr_bin *b = fdri_bin(a, off);
     l->piece_free[size_log2 - 9] = fdr_load_relaxed(&b->next);
-    fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) + 1) | 1u); /* G:take */
+    l->piece_units -= 1u << (size_log2 - 9);
     return off;
 }
 
@@ -39,6 +42,7 @@ static bool piece_unlink(struct fdri_arena *a, struct fdr_location *l, uint32_t 
     for (int i = 0; *link && i < FDRI_TRIES; i++) {
         if (*link == off) {
             *link = fdri_bin(a, off)->next;
+            l->piece_units -= 1u << (size_log2 - 9);
             return true;
         }
         link = &fdri_bin(a, *link)->next;
@@ -46,32 +50,65 @@ static bool piece_unlink(struct fdri_arena *a, struct fdr_location *l, uint32_t 
     return false;
 }
 
-uint32_t fdri_piece_take(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
+uint32_t fdri_piece_own(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
 {
     uint32_t have = size_log2, off = 0, full = full_log2(a);
     while (have < full && !(off = piece_pop(a, l, have))) have++;
-    if (!off) {
-        off = fdri_bin_take(a);
-        if (!off) return 0;
-        l->bins_held++;
-    }
+    if (!off) return 0;
     fdri_piece_split(a, l, off, have, size_log2);
-    fdri_bin(a, off)->size_log2 = (uint8_t)size_log2;
+    return off;
+}
+
+/* Pieces that claimers took off the way to whole bins come back over a stack: any number pushes, the owner takes all. */
+void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t off)
+{
+    uint32_t first = fdr_load_relaxed(&l->returned);
+    do {
+        fdr_store_relaxed(&fdri_bin(a, off)->next, first);
+    } while (!fdr_cas_acq_rel_u32(&l->returned, &first, off)); /* R:return - the piece's `next` and size */
+}
+
+void fdri_piece_collect(struct fdri_arena *a, struct fdr_location *l)
+{
+    uint32_t off = fdr_load_relaxed(&l->returned) ? fdr_swap_acq_rel(&l->returned, 0u) : 0; /* A:return */
+    while (off) {
+        uint32_t next = fdr_load_relaxed(&fdri_bin(a, off)->next);
+        fdri_piece_give(a, l, off, fdri_bin(a, off)->size_log2);
+        off = next;
+    }
+}
+
+uint32_t fdri_piece_take(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
+{
+    fdri_piece_collect(a, l);
+    uint32_t off = fdri_piece_own(a, l, size_log2);
+    if (off) return off;
+    off = fdri_bin_take(a, fdri_node_here(a, l));
+    if (!off) return 0;
+    fdr_add_relaxed(&l->bins_held, 1u);
+    fdri_piece_split(a, l, off, full_log2(a), size_log2);
     return off;
 }
 
 void fdri_piece_split(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t have, uint32_t want)
 {
+    fdri_bin(a, off)->size_log2 = (uint8_t)want; /* before there are others behind it: whoever walks the bins steps by it */
+    fdr_signal_fence();
+    if (have > want && have == full_log2(a)) {
+        l->split_bins++;
+        fdr_add_relaxed(&a->pinned, 1u);
+    }
     while (have > want) {
         have--;
         piece_push(a, l, off + (1u << have), have);
     }
 }
 
-uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t *got_log2)
+uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t least_log2,
+                        uint32_t *got_log2)
 {
     uint32_t full = full_log2(a);
-    for (uint32_t s = size_log2 < full ? size_log2 : full - 1; s >= 9; s--) {
+    for (uint32_t s = size_log2 < full ? size_log2 : full - 1; s >= least_log2 && s >= 9; s--) {
         uint32_t off = s < full ? piece_pop(a, l, s) : 0;
         if (!off) continue;
         *got_log2 = s;
@@ -82,20 +119,22 @@ uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t s
 
 void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
 {
-    uint32_t full = full_log2(a);
+    uint32_t full = full_log2(a), was = size_log2;
     while (size_log2 < full) { /* two free halves are a whole again */
         uint32_t rel = off - (uint32_t)a->super->bins_off, buddy = (uint32_t)a->super->bins_off + (rel ^ 1u << size_log2);
         struct fdr_bin *b = fdri_bin(a, buddy);
-        if (b->size_log2 != size_log2 || (b->generation & 1) || !piece_unlink(a, l, buddy, size_log2)) break;
-        memset(fdri_bin(a, off < buddy ? buddy : off), 0, FDR_BIN_HEADER); /* no header inside the whole */
+        if (b->size_log2 != size_log2 || (fdr_load_relaxed(&b->generation) & 1) || !piece_unlink(a, l, buddy, size_log2)) break;
+        fdr_clear_racy(fdri_bin(a, off < buddy ? buddy : off), FDR_BIN_HEADER); /* no header inside the whole */
         off = off < buddy ? off : buddy;
         size_log2++;
     }
     if (size_log2 < full) {
         piece_push(a, l, off, size_log2);
     } else {
+        l->split_bins -= was < full;
+        fdr_sub_relaxed(&a->pinned, (uint32_t)(was < full));
         fdri_bin_give(a, off);
-        l->bins_held--;
+        fdr_sub_relaxed(&l->bins_held, 1u);
     }
 }
 
@@ -104,6 +143,8 @@ void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_par
 {
     struct fdr_bin *b = fdri_bin(a, off);
     uint32_t seq = p->open_seq + 1, bytes = 1u << size_log2;
+    /* G:take - the generation is even: whoever copied any of what follows finds that it moved (pairs with G:check) */
+    fdr_fence_release();
     fdr_store_relaxed(&b->commit, FDR_COMMIT(0, 0, fdr_check24(FDR_HASH_SEED)));
     b->location = l->id;
     b->seq = seq;
@@ -111,7 +152,7 @@ void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_par
     b->class_ = p->class_;
     b->band = p->band;
     b->size_log2 = (uint8_t)size_log2;
-    b->flags = 0;
+    b->flags = l->flags & FDR_LOCATION_NS ? FDR_BIN_NS : 0;
     b->reserved = 0;
     b->epoch = l->epoch;
     b->base_ordinal = base_ordinal;
@@ -121,12 +162,19 @@ void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_par
     b->check = fdr_check32((const uint8_t *)b + 8, 40);
     fdr_signal_fence();
     b->magic = FDR_BIN_MAGIC;
+    /* G:open - odd: from here on what stands there is this partition's, header and all */
+    fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u));
     fdr_signal_fence();
     p->size_log2 = (uint8_t)size_log2;
-    p->bins++;
-    p->bytes += bytes >> 9;
+    if (size_log2 == full_log2(a) && !(p->flags & FDR_PART_WIDE)) {
+        p->flags |= FDR_PART_WIDE;
+        l->wide_parts++;
+        fdr_add_relaxed(&a->pinned, 1u);
+    }
+    fdr_add_relaxed(&p->bins, 1u);
+    fdr_add_relaxed(&p->bytes, bytes >> 9);
     l->epoch_bins++;
-    fdr_encode_begin(p, fdri_at(a, p->table_off), bytes, record_bits_max);
+    fdr_encode_begin(p, fdri_at(a, p->table_off), (uint8_t *)(b + 1), bytes, record_bits_max);
     uint64_t head = fdr_load_relaxed(&p->list_head);
     uint32_t newest = p->open_off;
     /* linked before it is the open one: an operation abandoned in between leaves an empty bin that the next one replaces */
@@ -143,52 +191,142 @@ void fdri_part_seal(struct fdri_arena *a, struct fdr_part *p)
     /* what was committed counts: an abandoned operation may have left more behind */
     const struct fdr_bin *b = fdri_bin(a, p->open_off);
     p->total = b->first_index + FDR_COMMIT_RECORDS(b->commit);
-    p->bit = 1;
-    p->limit = 0; /* bit > limit: the next record asks for a bin */
+    fdr_encode_close(p); /* the next record asks for a bin */
 }
 
-/* Newest leave in the oldest bin = where the bin behind it starts counting. */
-static uint64_t oldest_end(const struct fdri_arena *a, const struct fdr_part *p, const struct fdr_bin *b)
+void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p)
 {
-    uint32_t next = fdr_load_acquire(&b->next); /* A:list */
-    return next ? fdri_bin(a, next)->base_tick : p->last_tick;
+    uint32_t off = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
+    for (uint32_t next = off; next; next = fdr_load_acquire(&fdri_bin(a, off)->next)) off = next; /* A:list */
+    if (off) p->open_seq = fdri_bin(a, off)->seq;
+    p->open_off = off;
+    fdri_part_seal(a, p);
+}
+
+/* ---- the old end ----
+ * The head of the list is popped by one compare-and-swap: by the owner, or by a claimer, who never takes the newest bin.
+ * The word holds the seq of the oldest bin, which only rises: a head that was read long ago cannot come back. Only
+ * rewinding goes back to older seqs; it pins the location first. So whoever wins the swap read a `next` that held. */
+
+FDR_RACY static uint64_t base_tick_of(const struct fdri_arena *a, uint32_t off)
+{
+    bool bin = off >= a->super->bins_off && off < a->super->arena_bytes && off % FDR_BIN_MIN_BYTES == 0;
+    return bin ? fdri_bin(a, off)->base_tick : 0; /* what was popped meanwhile may say anything: then the swap fails */
+}
+
+/* The oldest bin as it looked when `head` was read. */
+struct oldest { uint32_t off, next; uint64_t end; }; /* end: newest leave in it = where the bin behind begins to count */
+
+static struct oldest oldest_of(const struct fdri_arena *a, const struct fdr_part *p, uint64_t head)
+{
+    struct oldest o = {.off = (uint32_t)head, .end = p->last_tick};
+    if (!o.off || o.off == p->open_off) return o;
+    o.next = fdr_load_acquire(&fdri_bin(a, o.off)->next); /* A:list */
+    o.end = base_tick_of(a, o.next);
+    return o;
+}
+
+/* The caller holds bin o.off, which is no longer listed. */
+static uint32_t popped(struct fdri_arena *a, struct fdr_part *p, const struct oldest *o, uint32_t *size_log2,
+                       struct fdri_given *given)
+{
+    struct fdr_bin *b = fdri_bin(a, o->off);
+    given->events += FDR_COMMIT_RECORDS(b->commit);
+    given->bytes += 1ull << b->size_log2;
+    given->from_tick = fdr_min(given->from_tick, b->base_tick ? b->base_tick : o->end);
+    given->to_tick = fdr_max(given->to_tick, o->end);
+    *size_log2 = b->size_log2;
+    fdr_sub_relaxed(&p->bins, 1u);
+    fdr_sub_relaxed(&p->bytes, 1u << (b->size_log2 - 9));
+    fdr_store_release(&b->generation, (b->generation | 1u) + 1); /* G:give - until the caller opens it for somebody */
+    return o->off;
+}
+
+uint64_t fdri_part_oldest_end(const struct fdri_arena *a, const struct fdr_part *p)
+{
+    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    return (uint32_t)head ? oldest_of(a, p, head).end : UINT64_MAX;
 }
 
 bool fdri_part_has_sealed(const struct fdr_part *p)
 {
     uint64_t head = fdr_load_relaxed(&p->list_head);
-    return (uint32_t)head && ((uint32_t)head != p->open_off || p->limit < p->bit);
+    return (uint32_t)head && ((uint32_t)head != p->open_off || fdr_encode_full(p));
 }
 
 bool fdri_part_older(const struct fdri_arena *a, const struct fdr_part *p, uint64_t tick)
 {
-    uint64_t head = fdr_load_relaxed(&p->list_head);
-    return (uint32_t)head && oldest_end(a, p, fdri_bin(a, (uint32_t)head)) <= tick;
+    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    return (uint32_t)head && oldest_of(a, p, head).end <= tick;
+}
+
+/* Pops while the oldest bin ends at or before `tick`. */
+static uint32_t pop_before(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t *size_log2,
+                           struct fdri_given *given)
+{
+    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim - pairs with L:claim: the bin as its writer left it */
+    for (int i = 0; i < FDRI_TRIES && fdri_part_has_sealed(p); i++) {
+        struct oldest o = oldest_of(a, p, head);
+        if (o.end > tick) return 0;
+        if (o.off == p->open_off) { /* the last one, which no claimer takes: the list's own floor is all that is left */
+            fdri_part_seal(a, p);
+            p->floor_tick = o.end;
+            fdr_signal_fence(); /* killed here: the floor is up and the bin's records count as reduced by their times */
+        }
+        if (!fdr_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) continue; /* L:claim */
+        if (o.off == p->open_off) p->open_off = 0;
+        return popped(a, p, &o, size_log2, given);
+    }
+    return 0;
 }
 
 uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t *size_log2,
                        struct fdri_given *given)
 {
     (void)l;
-    uint64_t head = fdr_load_relaxed(&p->list_head);
-    uint32_t off = (uint32_t)head;
-    if (!fdri_part_has_sealed(p)) return 0;
-    if (off == p->open_off) fdri_part_seal(a, p); /* it is full, but nobody asked for the next one yet */
-    struct fdr_bin *b = fdri_bin(a, off);
-    uint64_t end = oldest_end(a, p, b);
-    uint32_t next = fdr_load_relaxed(&b->next);
-    given->events += FDR_COMMIT_RECORDS(b->commit);
-    given->bytes += 1ull << b->size_log2;
-    given->from_tick = fdr_min(given->from_tick, b->base_tick ? b->base_tick : end);
-    given->to_tick = fdr_max(given->to_tick, end);
-    *size_log2 = b->size_log2;
-    p->floor_tick = end;
-    fdr_signal_fence(); /* killed here: the floor is up and the bin's records count as reduced by their times */
-    fdr_store_release(&p->list_head, LIST((uint32_t)(head >> 32) + 1, next)); /* R:link; seqs below are dead now */
-    if (off == p->open_off) p->open_off = 0;
-    p->bins--;
-    p->bytes -= 1u << (b->size_log2 - 9);
-    fdr_store_release(&b->generation, (b->generation | 1u) + 1); /* G:give - until the next holder takes it over */
-    fdr_store_release(&b->generation, b->generation + 1);        /* G:take - the caller holds it */
-    return off;
+    return pop_before(a, p, UINT64_MAX, size_log2, given);
+}
+
+uint32_t fdri_part_pop_older(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t *size_log2,
+                             struct fdri_given *given)
+{
+    return pop_before(a, p, tick, size_log2, given);
+}
+
+/* ---- claims: somebody else pops ---- */
+
+bool fdri_claim_enter(struct fdr_location *l)
+{
+    if (!(fdr_add_acq_rel(&l->claim, 1u) & FDRI_PINNED)) return true; /* L:pin */
+    fdr_sub_acq_rel(&l->claim, 1u);                                   /* L:pin */
+    return false;
+}
+
+void fdri_claim_leave(struct fdr_location *l) { fdr_sub_acq_rel(&l->claim, 1u); /* L:pin */ }
+
+bool fdri_claim_pin(struct fdr_location *l)
+{
+    uint32_t inside = fdr_or_acq_rel(&l->claim, FDRI_PINNED) & ~FDRI_PINNED; /* L:pin - nobody enters from here on */
+    for (int i = 0; inside && i < 4096; i++) inside = fdr_load_acquire(&l->claim) & ~FDRI_PINNED; /* L:pin */
+    return !inside;
+}
+
+void fdri_claim_unpin(struct fdr_location *l) { fdr_and_acq_rel(&l->claim, ~FDRI_PINNED); /* L:pin */ }
+
+FDR_RACY static struct oldest oldest_claimable(const struct fdri_arena *a, uint64_t head)
+{
+    struct oldest o = {.off = (uint32_t)head};
+    if (!o.off) return o;
+    o.next = fdr_load_acquire(&fdri_bin(a, o.off)->next); /* A:list - with a successor it is sealed, and its owner is done with it */
+    o.end = base_tick_of(a, o.next);
+    return o;
+}
+
+uint32_t fdri_part_claim(struct fdri_arena *a, struct fdr_part *p, uint32_t *size_log2, struct fdri_given *given)
+{
+    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    struct oldest o = oldest_claimable(a, head);
+    if (!o.next) return 0;
+    if (!fdr_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) return 0; /* L:claim */
+    return popped(a, p, &o, size_log2, given);
 }

@@ -16,6 +16,7 @@
 #define FDR_FORMAT_ARENA_H
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define FDR_ARENA_MAGIC "FDRAREN1"
@@ -40,7 +41,15 @@ enum fdr_meta_kind {
     FDR_META_POINTS,    /* struct fdr_level_points */
     FDR_META_FROZEN,    /* struct fdr_frozen of a location that stopped storing */
     FDR_META_SLAB,      /* a piece of a bin that holds further meta blocks behind its first 64 bytes */
-    FDR_META_FREE       /* given back, may be used again */
+    FDR_META_FREE,      /* given back, may be used again */
+    FDR_META_NOTES = 32,      /* struct fdr_notes_block */
+    FDR_META_SAMPLES = 48,    /* struct fdr_samples of a location of samples */
+    FDR_META_EPOCHS = 56,     /* struct fdr_epochs of one location */
+    FDR_META_EPOCHROWS = 57,  /* struct fdr_epoch_rows: totals of one epoch */
+    FDR_META_EPOCHBASE = 58,  /* struct fdr_epoch_base: the totals as they stood at the newest cut, a chain */
+    FDR_META_ORDER = 59,      /* partitions in order of their worth: not needed to read */
+    FDR_META_FOLD = 64,       /* struct fdr_fold: a change under way in the accounts */
+    FDR_META_NODES = 72       /* struct fdr_nodes_block: free bins by NUMA node */
 };
 struct fdr_meta_head {
     uint32_t magic;
@@ -53,6 +62,7 @@ static_assert(sizeof(struct fdr_meta_head) == 16, "meta head");
 
 /* ---- superblock ---- */
 enum fdr_state { FDR_STATE_RECORDING = 1, FDR_STATE_FINALIZED = 2, FDR_STATE_CRASHED = 3 };
+enum fdr_cut { FDR_CUT_NOT = 0, FDR_CUT_DEADLINE, FDR_CUT_DISK };
 enum fdr_clock_kind { FDR_CLOCK_TSC = 0, FDR_CLOCK_NS = 1 };
 
 /* One reading of all clocks at once. */
@@ -99,7 +109,7 @@ struct fdr_superblock {
     uint32_t strategy;          /* enum fdr_strategy */
     uint32_t band_edge_count;   /* 3 */
     uint64_t band_edge[3];      /* durations in stored ticks: band of d = number of edges <= d */
-    uint32_t reason_kind;
+    uint32_t reason_kind;       /* in a snapshot: enum fdr_reason_kind */
     uint32_t cause_signal;      /* crash: signal number, else 0 */
     int32_t cause_code;
     uint32_t cause_tid;
@@ -113,8 +123,76 @@ struct fdr_superblock {
     char exe[512];
     char reason[256];           /* why this snapshot was taken */
     char config[1024];          /* the configuration as text: NAME=VALUE lines */
+    uint32_t node_count;        /* NUMA nodes the arena lies on; 0 and 1: one */
+    uint32_t nodes_off;         /* off of struct fdr_nodes_block, 0 with one node */
+    uint32_t notes_off;         /* off of the newest block of notes, 0 = none */
+    uint32_t handlers;          /* bit s - 1: signal s is caught when it would end the process */
+    uint32_t handlers_lost;     /* of these: another handler stood there when it was looked at last */
+    uint32_t cut;               /* a bundle that is not complete: enum fdr_cut */
+    uint64_t cause_realtime_ns; /* when the cause was seen, since 1970 */
+    uint64_t faults_survived;   /* faults that the application's own handler returned from */
+    /* in a snapshot taken by a trigger or the watchdog: what they saw */
+    uint64_t trigger_tick;      /* full ticks of the recording's clock; 0: no trigger */
+    uint64_t trigger_value;     /* as trigger_value_type says */
+    uint32_t trigger_value_type; /* enum fdr_value_type */
+    uint32_t trigger_location;  /* id of the location that it was seen on, UINT32_MAX: none */
+    char trigger_name[64];
+    /* how the process ended, as its parent saw it: added to the file of a dead process by `fdr run` */
+    uint32_t end_known;         /* 1: the next four say how */
+    int32_t end_status;         /* as waitpid gives it; INT32_MIN: not a child of ours */
+    uint32_t end_oom_kills;     /* processes that the cgroup killed for memory meanwhile */
+    uint32_t end_reserved;
+    uint64_t end_realtime_ns;
+    uint32_t fold_off;          /* off of struct fdr_fold, or 0 */
+    uint32_t locations_sure;    /* locations that find room whatever others hold */
 };
+enum fdr_reason_kind { FDR_REASON_UNKNOWN = 0, FDR_REASON_API, FDR_REASON_SIGNAL, FDR_REASON_FINALIZE,
+                       FDR_REASON_TRIGGER, FDR_REASON_WATCHDOG, FDR_REASON_OUTSIDE };
 static_assert(sizeof(struct fdr_superblock) <= FDR_SUPERBLOCK_BYTES, "superblock");
+
+/* ---- NUMA nodes: the stripe of `stripe_bytes` at offset k * stripe_bytes lies on node[k % node_count] ---- */
+struct fdr_node {
+    uint64_t free_stack;    /* atomic, as in the superblock: bins of this node that were given back; informative */
+    uint32_t free_bins;     /* atomic: their number; informative */
+    uint32_t id;            /* the kernel's number of the node */
+    uint8_t pad[48];        /* nodes do not share cache lines */
+};
+static_assert(sizeof(struct fdr_node) == 64, "node");
+struct fdr_nodes_block {
+    struct fdr_meta_head head;
+    uint32_t count;
+    uint32_t stripe_bytes;
+    uint8_t pad[40];
+    struct fdr_node node[];
+};
+static_assert(sizeof(struct fdr_nodes_block) == 64, "nodes block");
+
+/* ---- what a flipped bit must not go unnoticed by: a spare of the superblock, and checks of a snapshot's meta blocks ----
+ * The spare lies in the superblock's page: a copy of what says how to read everything else. A running recording writes it once,
+ * at its start; a reader of such a file believes of it only what never changes (FORMAT.md, 3.1). A snapshot has its own, written
+ * last, with checks of the whole header, of the tail, and of every chunk of the file that holds meta blocks. */
+#define FDR_SPARE_MAGIC 0x52415053u /* "SPAR" */
+#define FDR_SPARE_OFF (FDR_SUPERBLOCK_BYTES - 512u)
+#define FDR_SPARE_COPY 400u         /* the superblock up to `host` */
+struct fdr_spare {
+    uint32_t magic;
+    uint32_t check;         /* fdr_check32 of this struct with this field 0 */
+    uint32_t header_check;  /* snapshots: of the bytes before the spare */
+    uint32_t tail_check;    /* snapshots: of the tail */
+    uint32_t tail_bytes;
+    uint32_t chunk_log2;    /* snapshots: bytes of a chunk */
+    uint32_t chunk_count;   /* 0 in a running recording */
+    uint32_t chunks_check;  /* of the array of struct fdr_chunk */
+    uint64_t chunks_off;    /* of that array, in the file */
+    uint8_t copy[FDR_SPARE_COPY];
+};
+static_assert(sizeof(struct fdr_spare) <= 512 && offsetof(struct fdr_superblock, host) == FDR_SPARE_COPY, "spare");
+static_assert(sizeof(struct fdr_superblock) <= FDR_SPARE_OFF, "the superblock ends before its spare");
+/* Chunks are aligned, in order, and do not overlap; the last ends with the arena. */
+struct fdr_chunk {
+    uint32_t off;
+    uint32_t check;         /* fdr_check32 of its bytes */
+};
 
 /* ---- definitions: append-only; block = head, u32 used, u32 next, then records of 8-byte multiples ---- */
 enum fdr_def_kind {
@@ -160,6 +238,27 @@ struct fdr_def_field {
 };
 static_assert(sizeof(struct fdr_def_field) == 32, "field definition");
 
+/* ---- notes: what the application says about itself, the newest value of each key ----
+ * A value is written beside the one that counts, then `which` is changed: a kill leaves the old or the new one. */
+#define FDR_NOTE_KEY_BYTES 40
+#define FDR_NOTE_VALUE_BYTES 104
+#define FDR_NOTES_PER_BLOCK 15
+struct fdr_note_entry {
+    uint32_t which;         /* 0: no note; else value[which - 1] counts */
+    uint32_t reserved;
+    char key[FDR_NOTE_KEY_BYTES];
+    char value[2][FDR_NOTE_VALUE_BYTES];
+};
+static_assert(sizeof(struct fdr_note_entry) == 256, "note");
+struct fdr_notes_block {
+    struct fdr_meta_head head;
+    uint32_t next;          /* off of the block made before this one */
+    uint32_t used;          /* notes in it */
+    uint8_t pad[40];
+    struct fdr_note_entry note[FDR_NOTES_PER_BLOCK];
+};
+static_assert(sizeof(struct fdr_notes_block) == 64 + 256 * FDR_NOTES_PER_BLOCK, "notes");
+
 /* ---- event classes ---- */
 enum fdr_class {
     FDR_CLASS_REGION = 0, FDR_CLASS_MESSAGE, FDR_CLASS_COLLECTIVE, FDR_CLASS_METRIC, FDR_CLASS_MARKER,
@@ -174,7 +273,11 @@ enum fdr_class {
 #define FDR_EPOCH_CUTS 16
 
 enum fdr_location_flags { FDR_LOCATION_LIVE = 1, FDR_LOCATION_LANE = 2, FDR_LOCATION_NS = 4,
-                          FDR_LOCATION_STOPPED = 8 };
+                          FDR_LOCATION_STOPPED = 8,
+                          FDR_LOCATION_FREE = 16,   /* nobody's: to be skipped */
+                          FDR_LOCATION_SAMPLES = 32,
+                          FDR_LOCATION_FOLDING = 64,/* is being given back */
+                          FDR_LOCATION_ENDED = 128  /* stands for `tid` threads that ended */ };
 
 /* One line of the reduction ledger. Consecutive steps of the same kind on the same partition share a line. */
 struct fdr_reduction {
@@ -183,11 +286,11 @@ struct fdr_reduction {
     uint64_t bytes;
     uint64_t from_tick, to_tick; /* the stretch of time the given-back bins covered */
     uint32_t steps;
-    uint8_t step;           /* enum fdr_step: 1 duration 2 depth 3 class 4 epoch 5 stop */
+    uint8_t step;           /* enum fdr_step: 1 duration 2 depth 3 class 4 epoch 5 stop 6 claim */
     uint8_t class_;
     uint8_t band;
     uint8_t reason;         /* enum fdr_step_reason of policies/ */
-    uint32_t depth;
+    uint32_t depth;         /* claim: id of the location whose bins were taken */
     uint32_t closed;        /* 1: the partition is gone and its storage gate closed */
 };
 static_assert(sizeof(struct fdr_reduction) == 56, "reduction line");
@@ -202,10 +305,10 @@ struct fdr_location {
     struct fdr_meta_head head;
     uint32_t id;
     uint32_t next;          /* off of the location attached before this one */
-    uint32_t tid;
+    uint32_t tid;           /* FDR_LOCATION_ENDED: how many locations it stands for */
     uint32_t flags;         /* atomic: enum fdr_location_flags */
     uint32_t parent;        /* a lane: id of the location it belongs to; else UINT32_MAX */
-    uint32_t numa_node;
+    uint32_t numa_node;     /* the kernel's number: where the thread ran when it last took a bin */
     uint64_t start_tick;    /* stored ticks */
     uint64_t end_tick;      /* 0 while live */
     /* the owner's hot words */
@@ -244,19 +347,64 @@ struct fdr_location {
     uint32_t piece_free[8]; /* off of free pieces by log2(bytes) - 9: halves of a bin not in use */
     uint32_t reduction_count; /* lines ever begun; line n is at [n % FDR_REDUCTION_LINES] of the block */
     uint32_t reductions_off;  /* off of struct fdr_reductions_block, 0 = none yet */
-    uint32_t reserved1;
+    uint32_t epochs_off;      /* struct fdr_epochs, 0 = none yet */
     uint64_t reductions_dropped_events; /* sums of lines that were overwritten or found no block */
     uint64_t reductions_dropped_bytes;
     uint32_t gate_depth[FDR_BANDS]; /* calls of band b deeper than or at this are not stored; 0 = open */
     uint32_t class_closed;  /* bit per class: storage gate closed */
-    uint32_t reserved0;
+    uint32_t reduction_steps; /* bins given back, one by one; closed gates */
     uint32_t meta_free[10]; /* given-back meta blocks by bytes / 64, chained through the word behind their head */
     uint32_t meta_off;      /* rest of the newest slab */
     uint32_t meta_end;
     uint32_t frozen_off;    /* FDR_LOCATION_STOPPED: the open calls when storing stopped (struct fdr_frozen) */
-    uint32_t reserved2;
+    uint32_t piece_units;   /* 512 bytes each: free pieces */
     char name[32];
+    /* fair shares; not needed to read */
+    uint32_t claim;         /* atomic: others inside that take bins; bit 31: nobody may enter */
+    uint32_t returned;      /* atomic: stack of pieces that claimers found on their way to whole bins */
+    uint32_t split_bins;    /* bins held that are in pieces */
+    uint32_t wide_parts;    /* partitions whose newest bin is a whole one */
+    uint64_t ended_turn;    /* how many bins had been filled anew when the thread ended */
+    uint32_t ended_next;    /* the location that ended after this one */
+    uint32_t fold_from;     /* how far its accounts were folded */
+    uint32_t slabs;         /* off of the newest block of further meta */
+    uint32_t samples_off;   /* FDR_LOCATION_SAMPLES: struct fdr_samples */
+    uint64_t reduction_ticks; /* time its owner has spent giving memory back: full ticks of the recording's clock */
+    uint64_t reduction_worst; /* the longest of these steps, and of cuts and merges of epochs */
 };
+static_assert(sizeof(struct fdr_location) == 832, "location");
+
+/* A location of samples: looks at one thread from outside its stream. Its partitions are of class sample, their depth is
+ * the sample's level: the highest bit in which its number differs from the one before, so level k and above hold one
+ * sample for each 2^k periods. */
+#define FDR_SAMPLE_LEVELS 40
+enum fdr_sample_clock { FDR_SAMPLE_CPU = 0, FDR_SAMPLE_WALL = 1, FDR_SAMPLE_EVENTS = 2 };
+struct fdr_samples {
+    struct fdr_meta_head head;
+    uint64_t number;        /* of the newest sample presented: periods that passed */
+    uint64_t period;        /* ns of `clock`, or events */
+    uint32_t clock;         /* enum fdr_sample_clock */
+    uint32_t low;           /* levels below this are no longer stored */
+    uint64_t unpathed;      /* samples whose stack could not be followed */
+    struct {
+        uint64_t presented, filtered, reduced_gate, lost;
+        uint32_t part;      /* off of the partition, 0 = none */
+        uint32_t reserved;
+    } level[FDR_SAMPLE_LEVELS];
+};
+static_assert(sizeof(struct fdr_samples) == 48 + 40 * FDR_SAMPLE_LEVELS, "samples");
+
+/* Folding moves numbers from one location's accounts to another's, some words at a time. The words that are about to
+ * change are here with what they were before; count is set before the first and cleared after the last of them changes. While it
+ * is not 0 a reader takes the words to be what they were. */
+#define FDR_FOLD_WORDS 120
+struct fdr_fold {
+    struct fdr_meta_head head;
+    uint32_t count;         /* atomic */
+    uint32_t reserved[11];
+    struct { uint64_t off, was; } word[FDR_FOLD_WORDS]; /* aligned words of 8 bytes */
+};
+static_assert(sizeof(struct fdr_fold) == 64 + 16 * FDR_FOLD_WORDS, "fold");
 
 /* Strategy `first`: what was open when the location stopped storing. These calls count as kept; the same frames on
  * the live stack carry FDR_LEVEL_SETTLED and do not. */
@@ -265,34 +413,37 @@ struct fdr_frozen {
     uint64_t tick;          /* full ticks: the moment it stopped */
     uint32_t count;
     uint32_t reserved;
-    struct { uint64_t enter_tick; uint32_t region, reserved; } frame[]; /* outermost first */
+    struct { uint64_t enter_tick; uint32_t region, flags; } frame[]; /* outermost first; flags: FDR_LEVEL_UNTIMED */
 };
 
 /* One calling depth of one location. Level d holds what is open at depth d, the accounts of depth d,
  * and the partitions of calls made at depth d. */
 struct fdr_level {
+    /* one cache line: all that enter and leave touch */
     uint64_t enter_tick;    /* full ticks; open call */
     uint32_t region;        /* open call */
     uint32_t row_off;       /* its totals row */
     uint64_t child_ticks;   /* full ticks spent in its closed children */
     uint64_t presented;     /* region class: enters at this depth */
-    uint64_t filtered;
-    uint64_t reduced_gate;  /* not stored because a reduction closed the gate */
-    uint64_t lost;
     uint32_t part[FDR_BANDS]; /* off of the partition; 0 none yet; 1 gate closed */
-    uint64_t zero_tick;     /* stored tick of the newest zero-length call stored at this depth */
-    uint32_t zero_count;    /* how many were stored with that tick */
-    uint32_t points_off;    /* off of struct fdr_level_points (accounts and partitions of point classes) */
     uint32_t flags;         /* FDR_LEVEL_* : of the open call */
     uint32_t skipped;       /* calls kept out by rules that are open directly inside this one */
     uint64_t address;       /* code address of the open call, 0 = recorded by region */
+    /* the rest */
+    uint64_t filtered;
+    uint64_t reduced_gate;  /* not stored because a reduction closed the gate */
+    uint64_t lost;
+    uint64_t zero_tick;     /* stored tick of the newest zero-length call stored at this depth */
+    uint32_t zero_count;    /* how many were stored with that tick */
+    uint32_t points_off;    /* off of struct fdr_level_points (accounts and partitions of point classes) */
     uint32_t reserved[6];
 };
 static_assert(sizeof(struct fdr_level) == 128, "level");
 enum fdr_level_flags {
     FDR_LEVEL_UNTIMED = 1,  /* beyond FDR_DEPTH or paused: counted only */
     FDR_LEVEL_SETTLED = 2,  /* already accounted: not stored when it ends, not kept while it is open */
-    FDR_LEVEL_RULED = 4     /* the region has a minimum duration of its own */
+    FDR_LEVEL_RULED = 4,    /* the region has a minimum duration of its own */
+    FDR_LEVEL_EDGES = 8     /* counters are read at the edges of this call */
 };
 
 /* Accounts and partitions of the point classes at one depth; made when the first point event happens there. */
@@ -307,7 +458,8 @@ struct fdr_level_points {
 
 struct fdr_levels_block {
     struct fdr_meta_head head;
-    uint8_t pad[48];
+    uint32_t index;         /* of this block in levels_off; UINT32_MAX: it holds level 0 */
+    uint8_t pad[44];
     struct fdr_level level[FDR_LEVELS_PER_BLOCK];
 };
 static_assert(sizeof(struct fdr_levels_block) == 64 + 128 * FDR_LEVELS_PER_BLOCK, "levels");
@@ -321,35 +473,38 @@ static_assert(sizeof(struct fdr_levels_block) == 64 + 128 * FDR_LEVELS_PER_BLOCK
 struct fdr_part {
     struct fdr_meta_head head;
     uint64_t list_head;     /* atomic {seq:32, off:32} of the oldest bin held; off 0: empty */
-    uint32_t open_off;      /* bin being written, 0 = none */
-    uint32_t open_seq;      /* its seq; the next bin gets the next seq */
     uint64_t total;         /* records stored in sealed bins, ever (= first_index of the next bin) */
     uint64_t floor_tick;    /* newest leave that was given back from this partition; 0 = nothing was */
-    uint64_t last_tick;     /* encoder: leave (or time) of the newest record */
-    uint32_t table_off;     /* encoder's prediction table */
     uint32_t next;          /* off of the location's next partition */
+    uint32_t open_seq;      /* seq of the open bin; the next bin gets the next seq */
     uint16_t depth;
     uint8_t class_;
     uint8_t band;
     uint8_t size_log2;      /* size of the open bin; grows up to bin_bytes */
-    uint8_t flags;          /* 1: gate closed */
+    uint8_t flags;          /* enum fdr_part_flags */
     uint16_t reserved;
     uint32_t bins;          /* bins and pieces held */
     uint32_t bytes;         /* their sum / 512 */
-    /* encoder state of the open bin; see format/record.h */
-    uint64_t bit;           /* next bit of the payload */
-    uint64_t acc;           /* bits of the byte being filled */
+    /* one cache line: all that storing a record touches; see format/record.h */
+    uint64_t progress;      /* bits:20 | records:20 of the open bin that are complete */
     uint64_t hash;          /* running check */
-    uint64_t limit;         /* a record may start while bit <= limit */
-    uint32_t records;       /* in the open bin */
+    uint64_t last_tick;     /* leave (or time) of the newest record */
+    uint32_t open_off;      /* bin being written, 0 = none */
+    uint32_t table_off;     /* encoder's prediction table */
+    uint32_t limit;         /* a record may start while its first bit is <= limit */
     uint32_t context;       /* table slot for the next record */
     uint32_t newest;        /* table entry of the newest record */
     uint32_t context_mask;  /* contexts - 1 of the open bin */
+    uint32_t reserved1[4];
 };
-static_assert(sizeof(struct fdr_part) <= 192, "partition");
+static_assert(sizeof(struct fdr_part) == 128 && offsetof(struct fdr_part, progress) == 64, "partition");
+
+enum fdr_part_flags { FDR_PART_CLOSED = 1, FDR_PART_COUNTED = 2 /* its newest bin is counted in an epoch */,
+                      FDR_PART_WIDE = 4 /* has had a whole bin */ };
 
 /* ---- bins ---- */
 #define FDR_BIN_MAGIC 0x4e424446u /* "FDBN" */
+#define FDR_BIN_NS 1u             /* times in ns, as the location's flag FDR_LOCATION_NS says */
 struct fdr_bin {
     uint32_t magic;
     uint32_t check;         /* fdr_check32 of bytes 8..47 (all that never changes while the bin is in use) */
@@ -359,7 +514,7 @@ struct fdr_bin {
     uint8_t class_;
     uint8_t band;
     uint8_t size_log2;      /* of this bin; 9 .. log2(bin_bytes) */
-    uint8_t flags;
+    uint8_t flags;          /* FDR_BIN_NS */
     uint16_t reserved;
     uint32_t epoch;         /* of its birth */
     uint32_t base_ordinal;  /* zero-length calls stored at this depth with tick base_tick before this bin */
@@ -368,7 +523,7 @@ struct fdr_bin {
     /* from here on: not covered by `check` */
     uint64_t commit;        /* atomic: bits:20 | records:20 | check:24 (low to high) of what is complete */
     uint32_t next;          /* off of the next bin of the partition, 0 while this is the newest */
-    uint32_t generation;    /* atomic: rises whenever the memory is given to somebody; odd while in use */
+    uint32_t generation;    /* atomic: rises whenever the memory changes hands; odd while a list may name it */
 };
 static_assert(sizeof(struct fdr_bin) == 64, "bin header");
 #define FDR_BIN_HEADER 64u
@@ -414,6 +569,63 @@ struct fdr_rowtable {
 };
 static_assert(sizeof(struct fdr_rowtable) == 64, "row table");
 
+/* ---- strategy `telescope`: epochs, oldest first, without a gap; they merge two by two as they age ----
+ * Epoch i holds what ended after from_tick of i and not after from_tick of i + 1; the last one is the current one. Its
+ * sums and rows come when it is cut; until then they are the totals less the base. */
+#define FDR_EPOCHS_MAX 60
+struct fdr_epoch {
+    uint64_t from_tick;
+    uint64_t calls;         /* of regions, ended in it and timed */
+    uint64_t inclusive, exclusive; /* full ticks, of these */
+    uint32_t number;        /* birth number (fdr_bin.epoch) of the first one merged into it */
+    uint32_t births;        /* how many were */
+    uint32_t units;         /* 512 bytes each: held bins that ended in it; a hint */
+    uint32_t rows_off;      /* struct fdr_epoch_rows, 0 = none: all is in the sums */
+    uint32_t tier;          /* its age tier: made of 2^tier epochs */
+    uint32_t reserved[3];
+};
+static_assert(sizeof(struct fdr_epoch) == 64, "epoch");
+struct fdr_epochs {
+    struct fdr_meta_head head;
+    uint32_t version;       /* atomic: odd while it is rearranged */
+    uint32_t count;
+    uint32_t opened;        /* units opened in the current epoch */
+    uint32_t row_bytes;     /* size of a block of rows */
+    uint32_t base_first;    /* off of struct fdr_epoch_base */
+    uint32_t base_last;
+    uint32_t untracked;     /* regions that found no base: in no epoch's sums */
+    uint32_t merging;       /* 1: tiers with too many epochs are left */
+    uint32_t spare;         /* blocks of rows that no epoch uses, chained through `count` */
+    uint32_t reserved[3];
+    struct fdr_epoch epoch[FDR_EPOCHS_MAX];
+};
+static_assert(sizeof(struct fdr_epochs) == 64 + 64 * FDR_EPOCHS_MAX, "epochs");
+
+/* The regions that mattered most in an epoch (inclusive + exclusive time); all others share the rest. Sums are exact. */
+struct fdr_epoch_row {
+    uint32_t key;           /* as fdr_row.key */
+    uint32_t flags;         /* 1: more of this region may be in the rest */
+    uint64_t calls, inclusive, exclusive;
+};
+static_assert(sizeof(struct fdr_epoch_row) == 32, "epoch row");
+struct fdr_epoch_rows {
+    struct fdr_meta_head head;
+    uint32_t count;
+    uint32_t reserved0;
+    uint64_t rest_calls, rest_inclusive, rest_exclusive;
+    uint64_t reserved1[2];
+    struct fdr_epoch_row row[];
+};
+static_assert(sizeof(struct fdr_epoch_rows) == 64, "epoch rows");
+struct fdr_epoch_base {
+    struct fdr_meta_head head;
+    uint32_t next;
+    uint32_t count;
+    uint64_t reserved;
+    struct { uint32_t row_off, reserved; uint64_t calls, sum, exclusive; } row[];
+};
+static_assert(sizeof(struct fdr_epoch_base) == 32, "epoch base");
+
 /* ---- tail of a snapshot: each location's accounts after its bins were copied ---- */
 #define FDR_TAIL_MAGIC 0x4c494154u /* "TAIL" */
 struct fdr_tail {
@@ -432,14 +644,20 @@ struct fdr_tail_entry {
 static_assert(sizeof(struct fdr_tail_entry) == 40, "tail entry");
 
 enum fdr_strategy { FDR_STRATEGY_WHOLE = 0, FDR_STRATEGY_LAST = 1, FDR_STRATEGY_FIRST = 2, FDR_STRATEGY_TELESCOPE = 3 };
-enum fdr_step { FDR_STEP_DURATION = 1, FDR_STEP_DEPTH, FDR_STEP_CLASS, FDR_STEP_EPOCH, FDR_STEP_STOP };
+enum fdr_step { FDR_STEP_DURATION = 1, FDR_STEP_DEPTH, FDR_STEP_CLASS, FDR_STEP_EPOCH, FDR_STEP_STOP,
+                FDR_STEP_CLAIM, FDR_STEP_THIN = 8 };
 
-/* Multiply-and-rotate check over whole bytes; not for secrets. */
-static inline uint32_t fdr_check32(const void *bytes, uint32_t count)
+/* Multiply-and-rotate check over whole bytes; not for secrets. In one go, or begun with the number of all bytes. */
+static inline uint64_t fdr_check32_begin(uint32_t count) { return 0x9E3779B97F4A7C15u ^ count; }
+static inline uint64_t fdr_check32_add(uint64_t h, const void *bytes, uint32_t count)
 {
     const uint8_t *p = (const uint8_t *)bytes;
-    uint64_t h = 0x9E3779B97F4A7C15u ^ count;
     for (uint32_t i = 0; i < count; i++) h = (h ^ p[i]) * 0x100000001B3u + (h >> 41);
-    return (uint32_t)(h ^ h >> 32);
+    return h;
+}
+static inline uint32_t fdr_check32_end(uint64_t h) { return (uint32_t)(h ^ h >> 32); }
+static inline uint32_t fdr_check32(const void *bytes, uint32_t count)
+{
+    return fdr_check32_end(fdr_check32_add(fdr_check32_begin(count), bytes, count));
 }
 #endif

@@ -9,30 +9,30 @@
 
 enum { INITIAL_LEN = 4 };
 
-const uint16_t fdr_head_code[32] = {
-    0x6015, 0x5009, 0x702d, 0x0000,
-    0x5005, 0x1000, 0x600d, 0x0000,
-    0x7035, 0x6019, 0x806d, 0x0000,
-    0x0000, 0x0000, 0x0000, 0x0000,
-    0x702b, 0x6013, 0x805b, 0x0000,
-    0x600b, 0x5003, 0x701b, 0x0000,
-    0x806b, 0x7033, 0x90db, 0x0000,
-    0x0000, 0x0000, 0x0000, 0x0000,
+const uint32_t fdr_head_code[32] = {
+    0x06000015, 0x05000009, 0x0700002d, 0x0d00081d,
+    0x05000005, 0x01000000, 0x0600000d, 0x0c00001d,
+    0x07000035, 0x06000019, 0x0800006d, 0x0e00181d,
+    0x0d000075, 0x0c000039, 0x0e0000ed, 0x1400381d,
+    0x0700002b, 0x06000013, 0x0800005b, 0x0e00103b,
+    0x0600000b, 0x05000003, 0x0700001b, 0x0d00003b,
+    0x0800006b, 0x07000033, 0x090000db, 0x0f00303b,
+    0x0e0000eb, 0x0d000073, 0x0f0001db, 0x1500703b,
 };
 
-void fdr_encode_begin(struct fdr_part *p, struct fdr_table *table, uint32_t bin_bytes, uint32_t record_bits_max)
+void fdr_encode_begin(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t bin_bytes,
+                      uint32_t record_bits_max)
 {
     uint32_t contexts = fdr_contexts(bin_bytes);
     for (uint32_t i = 0; i < contexts; i++)
         table->slot[i] = (uint64_t)FDR_ENTRY_EMPTY << 32 | FDR_ENTRY_EMPTY;
-    p->bit = 0;
-    p->acc = 0;
+    payload[0] = 0;
+    p->progress = 0;
     p->hash = FDR_HASH_SEED;
-    p->records = 0;
     p->context = 0;
     p->context_mask = contexts - 1;
     p->newest = fdr_entry(0, INITIAL_LEN, INITIAL_LEN);
-    p->limit = (uint64_t)(bin_bytes - FDR_BIN_HEADER) * 8 - record_bits_max - 64;
+    p->limit = (bin_bytes - FDR_BIN_HEADER) * 8 - record_bits_max - 64;
 }
 
 /* One record on its way: gathered bits, handed on in chunks. */
@@ -45,7 +45,7 @@ struct writer {
 
 static void flush(struct writer *w)
 {
-    if (w->bits) fdr_put(w->p, w->payload, w->value, w->bits);
+    if (w->bits) fdr_put(w->p, w->payload, w->value, w->bits, 0);
     w->value = 0;
     w->bits = 0;
 }
@@ -59,10 +59,8 @@ static void add(struct writer *w, uint64_t value, uint32_t bits)
 
 static void add_length(struct writer *w, uint32_t length, uint32_t predicted)
 {
-    if (length == predicted) add(w, 0, 1);
-    else if (length + 1 == predicted) add(w, 1, 2);
-    else if (length == predicted + 1) add(w, 3, 3);
-    else add(w, 7u | (uint64_t)(length & 63) << 3, 9);
+    uint32_t code = fdr_length_code(length, predicted);
+    add(w, code & 0xffffffu, code >> 24);
 }
 
 /* The bits of v below its leading one. */
@@ -118,49 +116,18 @@ static void add_parent(struct writer *w, const struct fdr_tie *tie)
     if (tie->in_tick) add_gamma(w, tie->parent + 1);
 }
 
-/* The code of a length against the predicted one, without a branch. */
-static inline uint32_t length_code(uint32_t length, uint32_t predicted, uint32_t *bits)
+static void finish(struct writer *w, uint32_t entry)
 {
-    uint32_t i = length - predicted + 1;
-    bool far = i > 2;
-    *bits = far ? 9 : 0x312u >> (i & 3) * 4 & 15;
-    return far ? 7u | (length & 63) << 3 : 0x301u >> (i & 3) * 4 & 15;
+    flush(w);
+    w->p->progress += FDR_ONE_RECORD;
+    advance(w->p, entry);
 }
 
-/* A foreseen region with lengths that were not: still one put where it fits. */
-static bool encode_far(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t entry, uint64_t gap,
-                       uint64_t duration)
+void fdr_spell_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
+                    uint64_t duration, const struct fdr_tie *tie)
 {
-    uint64_t slot = table->slot[p->context];
-    uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32);
-    bool one = ((first ^ entry) & FDR_ENTRY_EMPTY) == 0;
-    uint32_t seen = one ? first : second, lg = entry >> 20 & 63, ld = entry >> 26, bits = one ? 2 : 3, n;
-    if (((seen ^ entry) & FDR_ENTRY_EMPTY) != 0 || first == entry || lg + ld > 32) return false;
-    uint64_t head = one ? 1 : 3;
-    head |= (uint64_t)length_code(lg, seen >> 20 & 63, &n) << bits;
-    bits += n;
-    head |= (uint64_t)length_code(ld, seen >> 26, &n) << bits;
-    bits += n;
-    uint32_t ng = lg - (lg != 0), nd = ld - 1;
-    uint64_t low = (gap & fdr_mask(ng)) | (duration & fdr_mask(nd)) << ng;
-    fdr_put(p, payload, head | low << bits, bits + ng + nd);
-    p->hash = fdr_hash_record(p->hash, entry & FDR_ENTRY_EMPTY, gap, duration);
-    table->slot[p->context] = (one ? slot & 0xffffffff00000000u : slot << 32) | entry;
-    advance(p, entry);
-    return true;
-}
-
-void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                     uint64_t duration, const struct fdr_tie *tie)
-{
-    struct fdr_foreseen f;
-    if (fdr_foresee_call(p, table, id, gap, duration, &f)) {
-        fdr_put_foreseen(p, table, payload, &f);
-        return;
-    }
     struct writer w = {p, payload, 0, 0};
     uint32_t lg = fdr_bitlen(gap), ld = fdr_bitlen(duration), entry = fdr_entry(id, lg, ld);
-    if (duration && encode_far(p, table, payload, entry, gap, duration)) return;
     if ((uint32_t)table->slot[p->context] == entry) {
         add(&w, 0, 1);
     } else {
@@ -175,8 +142,14 @@ void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *paylo
         add_parent(&w, tie);
         p->hash = fdr_hash_parent(p->hash, tie);
     }
-    flush(&w);
-    advance(p, entry);
+    finish(&w, entry);
+}
+
+void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
+                     uint64_t duration, const struct fdr_tie *tie)
+{
+    if (fdr_is_short_call(gap, duration)) fdr_put_call(p, table, payload, id, gap, duration);
+    else fdr_spell_call(p, table, payload, id, gap, duration, tie);
 }
 
 static void add_value(struct writer *w, uint64_t value, uint64_t newest)
@@ -196,7 +169,7 @@ void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t
 {
     struct writer w = {p, payload, 0, 0};
     uint32_t lg = fdr_bitlen(gap), entry = fdr_entry(id, lg, 0);
-    if (p->records == 0) memset(table->value, 0, sizeof table->value);
+    if (FDR_COMMIT_RECORDS(p->progress) == 0) memset(table->value, 0, sizeof table->value);
     if ((uint32_t)table->t.slot[p->context] == entry) {
         add(&w, 0, 1);
     } else {
@@ -218,8 +191,7 @@ void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t
         newest[i] = fields[i];
         p->hash = fdr_hash_step(p->hash, fields[i]);
     }
-    flush(&w);
-    advance(p, entry);
+    finish(&w, entry);
 }
 
 /* ======================================== decoder ======================================== */
@@ -244,7 +216,8 @@ bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint
     d->field_count = 0;
     for (uint32_t i = 0; i < d->contexts; i++)
         d->table.t.slot[i] = (uint64_t)FDR_ENTRY_EMPTY << 32 | FDR_ENTRY_EMPTY;
-    if (h->class_ != FDR_CLASS_REGION) memset(d->table.value, 0, sizeof d->table.value);
+    if (h->class_ == FDR_CLASS_SAMPLE) fdr_sample_decode_begin(&d->sample, 1u << h->size_log2);
+    else if (h->class_ != FDR_CLASS_REGION) memset(d->table.value, 0, sizeof d->table.value);
     /* 8 bytes of slack: every load stays inside the payload */
     if (payload_bytes < 16 || d->bits > (payload_bytes - 8) * 8 || d->records > d->bits) return !(d->bad = true);
     return true;
@@ -463,8 +436,10 @@ static int at_end(const struct fdr_decoder *d)
 int fdr_decode_next(struct fdr_decoder *d, struct fdr_record *r)
 {
     if (d->bad) return -1;
-    if (d->done == d->records) return d->records == 0 ? 0 : at_end(d);
-    int result = d->class_ == FDR_CLASS_REGION ? next_call(d, r) : next_point(d, r);
+    if (d->done == d->records) return at_end(d);
+    int result = d->class_ == FDR_CLASS_REGION   ? next_call(d, r)
+                 : d->class_ == FDR_CLASS_SAMPLE ? fdr_sample_decode_next(d, r)
+                                                 : next_point(d, r);
     if (result < 0) d->bad = true;
     return result;
 }
@@ -474,5 +449,5 @@ int fdr_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t max
     if (d->bad || d->records > max) return -1;
     for (uint32_t i = 0; i < d->records; i++)
         if (next_call(d, &out[i]) < 0) return -1;
-    return d->records == 0 ? 0 : at_end(d);
+    return at_end(d);
 }

@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "format/arena.h"
+#include "format/sample.h"
 
 #define FDR_ID_BITS 20
 #define FDR_ID_MAX ((1u << FDR_ID_BITS) - 2u)
@@ -79,7 +80,16 @@ struct fdr_tie {
 /* ======================================== encoder ======================================== */
 
 /* Restarts the encoder of partition p on a new, empty bin. */
-void fdr_encode_begin(struct fdr_part *p, struct fdr_table *table, uint32_t bin_bytes, uint32_t record_bits_max);
+void fdr_encode_begin(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t bin_bytes,
+                      uint32_t record_bits_max);
+
+/* Has the open bin no room for one more record? Also when it was closed, or there is none. */
+static inline bool fdr_encode_full(const struct fdr_part *p) { return FDR_COMMIT_BITS(p->progress) > p->limit; }
+static inline void fdr_encode_close(struct fdr_part *p)
+{
+    p->progress = 1;
+    p->limit = 0;
+}
 
 /* One step of the running check. */
 static inline uint64_t fdr_hash_step(uint64_t hash, uint64_t v) { return (hash ^ v) * FDR_HASH_MUL; }
@@ -97,73 +107,102 @@ static inline uint64_t fdr_hash_tie(uint64_t hash, const struct fdr_tie *tie)
     return fdr_hash_step(hash, tie->tied | (uint64_t)tie->sibling << 1 | (uint64_t)tie->point << 33);
 }
 
-/* Appends `bits` <= FDR_CHUNK_MAX bits. */
-static inline void fdr_put(struct fdr_part *p, uint8_t *payload, uint64_t value, uint32_t bits)
+#define FDR_ONE_RECORD FDR_COMMIT(0, 1, 0)
+
+/* Appends `bits` <= FDR_CHUNK_MAX bits and adds them, and `records`, to the progress; returns that. What lies behind the newest bit
+ * in its byte is 0: every put writes 8 bytes, and the bin began with a 0. */
+static inline uint64_t fdr_put(struct fdr_part *p, uint8_t *payload, uint64_t value, uint32_t bits, uint64_t records)
 {
-    uint32_t bit = (uint32_t)p->bit, end = bit + bits;
-    uint64_t word = p->acc | value << (bit & 7);
-    memcpy(payload + (bit >> 3), &word, 8);
-    p->acc = word >> ((end & ~7u) - (bit & ~7u));
-    p->bit = end;
+    uint64_t progress = p->progress;
+    uint8_t *at = payload + (FDR_COMMIT_BITS(progress) >> 3);
+    uint64_t word = *at | value << (progress & 7);
+    memcpy(at, &word, 8);
+    return p->progress = progress + bits + records;
 }
 
-/* What the newest put wrote becomes part of the bin. The caller stores the result in fdr_bin.commit (release). */
-static inline uint64_t fdr_commit_word(struct fdr_part *p)
+/* What was encoded becomes part of the bin: the caller stores the result in fdr_bin.commit (release). */
+static inline uint64_t fdr_commit_word(const struct fdr_part *p)
 {
-    return FDR_COMMIT(p->bit, ++p->records, fdr_check24(p->hash));
+    return p->progress | (p->hash & ~fdr_mask(40));
 }
 
-/* The head of a record: bits << 12 | value, by (second candidate, duration length, gap length), lengths as predicted - 1,
- * equal, + 1. Index: second << 4 | duration << 2 | gap. Made of the codes in docs/FORMAT.md; a test rebuilds it. */
-extern const uint16_t fdr_head_code[32];
-
-/* One call as foreseen: worked out before anything is written, so that the caller can still take the slow way. */
-struct fdr_foreseen {
-    uint64_t value, slot, hash;
-    uint32_t bits, entry, context;
-};
-
-/* False: a region that is no candidate, a length far from the predicted one, a record over 56 bits, a zero length.
- * gap and duration < 2^63, id <= FDR_ID_MAX. */
-static inline __attribute__((always_inline)) bool fdr_foresee_call(const struct fdr_part *p, const struct fdr_table *table,
-                                                                   uint32_t id, uint64_t gap, uint64_t duration,
-                                                                   struct fdr_foreseen *f)
+/* The code of a length against the predicted one: bits << 24 | value. Where it is far from it the length itself stands
+ * in the six highest bits. */
+static inline uint32_t fdr_length_code(uint32_t length, uint32_t predicted)
 {
-    uint32_t context = p->context;
-    uint64_t slot = table->slot[context];
-    uint32_t ng = 63u ^ (uint32_t)__builtin_clzll(gap | 1), nd = 63u ^ (uint32_t)__builtin_clzll(duration | 1);
+    uint32_t i = length - predicted + 1;
+    static const uint32_t near[3] = {2u << 24 | 1, 1u << 24, 3u << 24 | 3};
+    return i > 2 ? 9u << 24 | 7u | length << 3 : near[i];
+}
+
+/* The head of a record whose region was foreseen: bits << 24 | value. Index: second candidate << 4 | duration << 2 | gap,
+ * both as length - predicted + 1, or 3 for any other difference; then the length itself is still to be filled in, the gap's
+ * behind the candidate's code and three bits, the duration's in the highest six bits. Made of the codes in
+ * docs/FORMAT.md; test_record rebuilds it. */
+extern const uint32_t fdr_head_code[32];
+
+/* Calls that fdr_put_call takes: what it puts at once fits into one chunk. */
+#define FDR_SHORT_BITS 18
+static inline bool fdr_is_short_call(uint64_t gap, uint64_t duration)
+{
+    return ((duration - 1) | gap) >> FDR_SHORT_BITS == 0;
+}
+
+/* The head of a record whose region was not foreseen. Returns the bits. */
+static inline uint32_t fdr_spell_head(uint32_t id, uint32_t lg, uint32_t ld, uint32_t newest, uint64_t *head)
+{
+    uint32_t n = fdr_bitlen(id), bits = 8 + n - (n != 0);
+    *head = 7u | n << 3 | (id & ~(1u << n >> 1)) << 8;
+    uint32_t g = fdr_length_code(lg, newest >> 20 & 63), d = fdr_length_code(ld, newest >> 26);
+    *head |= (uint64_t)(g & 0xffffffu) << bits;
+    bits += g >> 24;
+    *head |= (uint64_t)(d & 0xffffffu) << bits;
+    return bits + (d >> 24);
+}
+
+/* Appends one short call (fdr_is_short_call): the whole of the encoder for nearly all calls. Returns the commit word. */
+static inline __attribute__((always_inline)) uint64_t fdr_put_call(struct fdr_part *p, struct fdr_table *table,
+                                                               uint8_t *payload, uint32_t id, uint64_t gap,
+                                                               uint64_t duration)
+{
+    uint64_t *slot = &table->slot[p->context];
+    uint32_t first, second, newest = p->newest, bits;
+    memcpy(&first, slot, 4); /* by halves, as they are written: a load of both would wait for two stores */
+    memcpy(&second, (uint8_t *)slot + 4, 4);
+    uint32_t ng = 63u ^ (uint32_t)__builtin_clzll(gap | 1), nd = 63u ^ (uint32_t)__builtin_clzll(duration);
     uint32_t lg = ng + (gap != 0), ld = nd + 1, entry = fdr_entry(id, lg, ld);
-    uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32);
-    uint32_t one = ((first ^ id) & FDR_ENTRY_EMPTY) == 0, seen = one ? first : second;
-    uint32_t g = lg + 1 - (seen >> 20 & 63), d = ld + 1 - (seen >> 26);
-    if (((seen ^ id) & FDR_ENTRY_EMPTY) != 0 || (g | d) > 3 || ng + nd >= FDR_CHUNK_MAX - 9 || !duration) return false;
-    uint32_t code = fdr_head_code[(one ^ 1) << 4 | d << 2 | g];
-    if (!code) return false;
-    uint32_t head_bits = code >> 12;
-    uint64_t low = (gap & ~(~0ull << ng)) | (duration & ~(~0ull << nd)) << ng;
-    f->value = (code & 0xfffu) | low << head_bits;
-    f->bits = head_bits + ng + nd;
-    f->entry = entry;
-    f->slot = (one ? slot & 0xffffffff00000000u : slot << 32) | entry;
-    f->context = context;
-    f->hash = fdr_hash_record(p->hash, id, gap, duration);
-    return true;
+    uint64_t low = (gap & ~(1ull << ng)) | (duration & ~(1ull << nd)) << ng, head = 0;
+    bool one = ((first ^ id) & FDR_ENTRY_EMPTY) == 0;
+    uint32_t seen = one ? first : second;
+    if (__builtin_expect(((seen ^ id) & FDR_ENTRY_EMPTY) != 0, 0)) {
+        bits = fdr_spell_head(id, lg, ld, newest, &head);
+        fdr_put(p, payload, head, bits, 0);
+        head = bits = 0;
+    } else {
+        uint32_t g = lg + 1 - (seen >> 20 & 63), d = ld + 1 - (seen >> 26);
+        uint32_t code = fdr_head_code[(one ^ 1) << 4 | (d < 3 ? d : 3) << 2 | (g < 3 ? g : 3)];
+        bits = code >> 24;
+        head = code & 0xffffffu;
+        if (g > 2) head |= lg << (6 - one);
+        if (d > 2) head |= (uint64_t)ld << (bits - 6);
+    }
+    uint32_t older = one ? second : first;
+    memcpy(slot, &entry, 4);
+    memcpy((uint8_t *)slot + 4, &older, 4);
+    uint64_t hash = p->hash = fdr_hash_record(p->hash, id, gap, duration);
+    p->context = fdr_context(id, newest & FDR_ENTRY_EMPTY, p->context_mask + 1);
+    p->newest = entry;
+    return fdr_put(p, payload, head | low << bits, bits + ng + nd, FDR_ONE_RECORD) | (hash & ~fdr_mask(40));
 }
 
-static inline __attribute__((always_inline)) void fdr_put_foreseen(struct fdr_part *p, struct fdr_table *table,
-                                                                   uint8_t *payload, const struct fdr_foreseen *f)
-{
-    fdr_put(p, payload, f->value, f->bits);
-    p->hash = f->hash;
-    table->slot[f->context] = f->slot;
-    p->context = fdr_context(f->entry & FDR_ENTRY_EMPTY, p->newest & FDR_ENTRY_EMPTY, p->context_mask + 1);
-    p->newest = f->entry;
-}
-
-/* Appends one call. Precondition: p->bit <= p->limit, id <= FDR_ID_MAX, gap and duration < 2^63; tie may be NULL unless
+/* Appends one call. Precondition: not full, id <= FDR_ID_MAX, gap and duration < 2^63; tie may be NULL unless
  * duration == 0 at depth > 1. */
 void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                      uint64_t duration, const struct fdr_tie *tie);
+
+/* The same for any call, field by field: what fdr_put_call appends must be these bits. */
+void fdr_spell_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
+                    uint64_t duration, const struct fdr_tie *tie);
 
 /* Appends one event without duration. fields[count], count <= FDR_FIELDS_MAX. `count` is stored only when
  * store_count is set (user events). */
@@ -202,7 +241,10 @@ struct fdr_decoder {
     uint64_t zero_tick;
     uint32_t zero_count;
     bool bad;
-    struct fdr_point_table table; /* calls use .t only */
+    union {
+        struct fdr_point_table table; /* calls use .t only */
+        struct fdr_sample_decoder sample;
+    };
     uint64_t fields[FDR_FIELDS_MAX];
     uint32_t field_count;
 };

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Slabs: what a location's meta blocks lie in. All slabs of a location are on one chain, so that its memory can be given
+ * back as a whole when it is folded; slabs given back wait on a stack per size. The stacks lie outside the arena: a reader
+ * has no use for them. */
+#include <string.h>
+
+#include "base/atomic.h"
+#include "bins/bins.h"
+
+#define HALF(hi, lo) ((uint64_t)(hi) << 32 | (uint32_t)(lo))
+#define HI(w) ((uint32_t)((w) >> 32))
+#define LO(w) ((uint32_t)(w))
+
+/* Large ones, which are rare, come in powers of two. */
+uint32_t fdri_slab_bytes(uint32_t bytes)
+{
+    return bytes <= FDRI_SLAB_EXACT ? (uint32_t)fdr_align_up(bytes, FDR_META_ALIGN) : 1u << fdr_log2_ceil(bytes);
+}
+
+static uint64_t *stack_of(struct fdri_slabs *s, uint32_t bytes)
+{
+    return bytes <= FDRI_SLAB_EXACT ? &s->exact[bytes / FDR_META_ALIGN] : &s->power[fdr_log2_floor(bytes)];
+}
+
+/* Memory of one size stays of that size, so a `next` that is read after another popped the slab is garbage at worst: the
+ * tag in the word's high half makes the swap fail. */
+static uint32_t pop(const struct fdri_arena *a, uint64_t *stack)
+{
+    uint64_t head = fdr_load_acquire(stack); /* A:slab - pairs with R:slab: the slab is zero but for its head */
+    for (int i = 0; i < FDRI_TRIES && LO(head); i++) {
+        uint32_t next = fdr_load_relaxed(&((struct fdr_slab *)fdri_at(a, LO(head)))->next);
+        if (fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, next))) return LO(head); /* A:slab */
+    }
+    return 0;
+}
+
+static void push(const struct fdri_arena *a, uint64_t *stack, uint32_t off)
+{
+    uint64_t head = fdr_load_relaxed(stack);
+    do {
+        fdr_store_relaxed(&((struct fdr_slab *)fdri_at(a, off))->next, LO(head));
+    } while (!fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, off))); /* R:slab */
+}
+
+uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes)
+{
+    uint32_t off = pop(a, stack_of(s, bytes));
+    if (off) {
+        fdr_sub_relaxed(&s->free_bytes, (uint64_t)bytes);
+        return off;
+    }
+    uint64_t word = fdr_load_relaxed(&a->super->virgin);
+    uint64_t low = a->super->bins_off + (uint64_t)LO(word) * a->super->bin_bytes, high = (uint64_t)HI(word) * FDR_META_ALIGN;
+    bool room = low + bytes + s->reserve <= high && fdri_meta_used(a) + bytes + s->reserve <= a->meta_limit;
+    return room ? fdri_meta_take(a, FDR_META_SLAB, bytes, UINT32_MAX) : 0;
+}
+
+void fdri_slab_give(struct fdri_arena *a, struct fdri_slabs *s, uint32_t off)
+{
+    struct fdr_slab *slab = fdri_at(a, off);
+    uint32_t bytes = slab->head.bytes;
+    memset(slab + 1, 0, bytes - sizeof *slab);
+    slab->head.kind = FDR_META_FREE;
+    fdr_add_relaxed(&s->free_bytes, (uint64_t)bytes);
+    push(a, stack_of(s, bytes), off);
+}
+
+/* Locations are never anything else: whoever comes late to one finds a location. They wait on a stack of their own, and
+ * stay on the chain of locations meanwhile. */
+uint32_t fdri_slot_take(struct fdri_arena *a, struct fdri_slabs *s)
+{
+    uint64_t head = fdr_load_acquire(&s->slots); /* A:slab */
+    for (int i = 0; i < FDRI_TRIES && LO(head); i++) {
+        uint32_t next = fdr_load_relaxed(&((struct fdr_location *)fdri_at(a, LO(head)))->ended_next);
+        if (fdr_cas_acq_rel_u64(&s->slots, &head, HALF(HI(head) + 1, next))) return LO(head); /* A:slab */
+    }
+    return 0;
+}
+
+void fdri_slot_give(struct fdri_arena *a, struct fdri_slabs *s, uint32_t off)
+{
+    uint64_t head = fdr_load_relaxed(&s->slots);
+    do {
+        fdr_store_relaxed(&((struct fdr_location *)fdri_at(a, off))->ended_next, LO(head));
+    } while (!fdr_cas_acq_rel_u64(&s->slots, &head, HALF(HI(head) + 1, off))); /* R:slab */
+}
