@@ -56,4 +56,43 @@ bool fdri_policy_closes(enum fdri_step step);
 /* Strategy `last`: has the current epoch had its share of the bins and should a new one begin? */
 bool fdri_policy_cut(uint32_t bins_in_epoch, uint32_t bins_held, uint32_t epochs_wanted);
 
+/* ---- telescope.c: strategy `telescope` ----
+ * Time is cut into epochs as long as the memory they consume. Of each age tier there are at most FDRI_EPOCHS_A_TIER; of
+ * one more the two oldest become one of the next tier. So after n epochs there are O(log n), each tier twice as
+ * long as the one before. Every tier has its share of the memory; the one furthest above its share gives, and there the
+ * partition that the escalation chain names. */
+enum { FDRI_TIERS = 32, FDRI_EPOCHS_A_TIER = 2, FDRI_SHARES = 16 };
+
+struct fdri_tier_shares {
+    uint32_t count;                    /* 0: all equal */
+    uint16_t share[FDRI_SHARES];       /* relative, newest tier first; the last one holds for all older ones */
+};
+
+/* What tier `tier` of `tiers` may hold of `total`. The sum over all tiers is at most `total`. */
+uint64_t fdri_policy_share(const struct fdri_tier_shares *s, uint32_t tier, uint32_t tiers, uint64_t total);
+
+/* How much an epoch of the newest tier consumes: with the one under way there may be three. */
+uint64_t fdri_policy_epoch(const struct fdri_tier_shares *s, uint32_t tiers, uint64_t total);
+
+/* The tier furthest above its share, of those (but the newest) that hold anything and whose bit in `without` is not set;
+ * 0: there is none. *over: how much it holds beyond its share. */
+uint32_t fdri_policy_tier(const struct fdri_tier_shares *s, const uint64_t *held, uint32_t tiers, uint64_t total,
+                          uint32_t without, uint64_t *over);
+
+/* Tiers of `count` epochs, oldest first, never rising. Index of the older of the two to merge next, or `count`. */
+uint32_t fdri_policy_merge(const uint32_t *tier, uint32_t count);
+/* ---- samples: levels of one location; level k and above hold one sample for each 2^k periods ---- */
+enum { FDRI_SAMPLE_LEVELS = 40 };
+/* Of the sample that ends period `after` when the one before ended `before`: the highest bit in which the two differ.
+ * For samples one period apart this is the number of trailing zeros of `after`. */
+uint32_t fdri_policy_sample_level(uint64_t before, uint64_t after);
+
+struct fdri_sample_view {
+    uint32_t bytes;  /* held */
+    bool sealed;     /* its oldest bin is complete */
+};
+/* The level to give back next, FDRI_SAMPLE_LEVELS: none. Where the recent past is to stay in full, its oldest bin goes;
+ * otherwise all of it, and it is not stored any more: what stays is spread evenly over the whole run. */
+uint32_t fdri_policy_sample_victim(const struct fdri_sample_view *level, bool recent_in_full);
+
 #endif

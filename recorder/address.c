@@ -63,28 +63,18 @@ static void put(struct table *t, uint64_t address, fdr_region region)
     fdr_store_release(&t->entry[i].address, address); /* R:address - the region is there before its address */
 }
 
-static void *reclaim(void *newest)
+static void free_tables(void *newest)
 {
-    urcu_memb_register_thread();
-    urcu_memb_synchronize_rcu();
     for (struct table *t = newest, *older; t; t = older) {
         older = t->older;
         munmap(t, table_bytes(t->log2));
     }
-    urcu_memb_unregister_thread();
-    return NULL;
 }
 
-/* In a thread of its own: waiting for a grace period is nothing an application thread may do. */
+/* A child leaves them where they are. */
 static void retire(struct table *newest)
 {
-    pthread_t helper;
-    pthread_attr_t detached;
-    if (!newest || forked) return; /* a child leaves them where they are */
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    if (pthread_create(&helper, &detached, reclaim, newest) == 0) pthread_setname_np(helper, "fdr-reclaim");
-    pthread_attr_destroy(&detached);
+    if (newest) fdri_after_grace(free_tables, newest);
 }
 
 static struct table *writable(void)
@@ -110,14 +100,15 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
     fdri_inside++;
     uint32_t module = fdri_module_of(address);
     /* names are found offline; only rules need one now, and they get what the dynamic symbol table has */
-    if (fdri_rules_any() && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname) name = info.dli_sname;
-    sigfillset(&all);
+    if ((fdri_rules_any() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname) name = info.dli_sname;
+    fdr_signals_but_faults(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&lock);
     struct table *t = writable();
     fdr_region region = t ? probe(t, address) : 0;
     if (t && !region && (region = fdri_define(FDR_DEF_REGION, "", "", 0, address, module, NULL, 0))) {
-        fdri_rules_define(region, name, "");
+        fdri_rules_define(region, name, "", true);
+        if (*name) fdri_watch_define(FDR_DEF_REGION, region, name, NULL, 0);
         put(t, address, region);
     }
     pthread_mutex_unlock(&lock);
@@ -147,6 +138,7 @@ static void forget(uint64_t from, uint64_t to)
     struct table *t = current;
     for (uint32_t i = 0; t && i < 1u << t->log2; i++)
         if (t->entry[i].address >= from && t->entry[i].address < to) fdr_store_relaxed(&t->entry[i].region, (uint64_t)0);
+    fdr_add_relaxed(&fdri_address_version, 1u);
 }
 
 void fdr_modules_changed(void)
@@ -155,7 +147,7 @@ void fdr_modules_changed(void)
     if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_inside) return;
     fdri_inside++;
     fdri_modules_look(); /* takes the loader's lock: before ours */
-    sigfillset(&all);
+    fdr_signals_but_faults(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&lock);
     fdri_modules_forget(forget);
@@ -183,6 +175,8 @@ void fdri_address_thread(bool comes)
     else urcu_memb_unregister_thread();
     registered = comes;
 }
+
+bool fdri_address_forked(void) { return forked; }
 
 void fdri_address_fork(int phase)
 {

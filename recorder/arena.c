@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ static uint64_t read_number(const char *path)
     return n > 0 && end != text ? v : UINT64_MAX; /* "max" is no number: no limit */
 }
 
-static uint64_t memory_limit(void)
+uint64_t fdri_memory_limit(void)
 {
     uint64_t limit = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     limit = fdr_min(limit, read_number("/sys/fs/cgroup/memory.max"));
@@ -47,9 +48,13 @@ static uint64_t local_ranks(void)
 /* The least of 64 MiB, 2 % of the memory limit divided by the ranks here, half the live directory's room; >= 4 MiB. */
 static uint64_t default_bytes(const struct fdri_settings *s)
 {
-    uint64_t bytes = fdr_min(64u << 20, memory_limit() / 50 / local_ranks());
+    uint64_t bytes = fdr_min(64u << 20, fdri_memory_limit() / 50 / local_ranks());
     struct statfs f;
-    if (s->arena == FDRI_MAPPED && statfs(s->live_dir, &f) == 0)
+    char above[256]; /* where the directory is still to be made */
+    snprintf(above, sizeof above, "%s", s->live_dir);
+    char *slash = strrchr(above, '/');
+    if (slash) slash[slash == above] = 0;
+    if (s->arena == FDRI_MAPPED && (statfs(s->live_dir, &f) == 0 || statfs(above, &f) == 0))
         bytes = fdr_min(bytes, (uint64_t)f.f_bavail * (uint64_t)f.f_bsize / 2 / local_ranks());
     return fdr_max(bytes & ~0xfffffull, 4u << 20);
 }
@@ -81,30 +86,116 @@ static int open_live_dir(const struct fdri_settings *s, const char **why)
     return -EACCES;
 }
 
-static int create_live(struct fdri_recorder *r, int dir, uint64_t bytes)
+/* ---- NUMA: each stripe of the arena is allocated on its node, once and for all ---- */
+
+/* Calls `allocate` for every stripe of [0, bytes) while its node is preferred. 0 or the first error. */
+static int by_stripe(const struct fdri_recorder *r, uint64_t bytes, int (*allocate)(void *to, uint64_t off, uint64_t n), void *to)
+{
+    const struct fdr_topology *t = &r->topology;
+    uint64_t stripe = fdri_stripe_bytes(t, r->set.bin_bytes);
+    int e = 0;
+    for (uint32_t node = 0; node < t->nodes && !e; node++) {
+        static unsigned said;
+        if (!t->prefer(t->id[node]) && fdri_once(&said))
+            fdri_say("memory of NUMA node %u cannot be asked for: %s; the kernel places it", t->id[node], strerror(errno));
+        for (uint64_t off = node * stripe; off < bytes && !e; off += stripe * t->nodes)
+            e = allocate(to, off, fdr_min(stripe, bytes - off));
+    }
+    t->prefer(UINT32_MAX);
+    return e;
+}
+
+static int allocate_in_file(void *fd, uint64_t off, uint64_t n) { return posix_fallocate(*(int *)fd, (off_t)off, (off_t)n); }
+
+static int touch(void *memory, uint64_t off, uint64_t n)
+{
+    volatile uint8_t *p = (uint8_t *)memory + off;
+    for (uint64_t i = 0; i < n; i += 4096) p[i] = 0;
+    return 0;
+}
+
+static int allocate_file(const struct fdri_recorder *r, int fd, uint64_t bytes)
+{
+    int e = r->topology.nodes > 1 ? by_stripe(r, bytes, allocate_in_file, &fd) : 0;
+    return e ? e : posix_fallocate(fd, 0, (off_t)bytes);
+}
+
+enum { GUARD_BYTES = 65536 }; /* a page of any machine */
+
+static void *map_anonymous(const struct fdri_recorder *r, uint64_t bytes)
+{
+    int populate = r->topology.nodes > 1 ? 0 : MAP_POPULATE;
+    /* Pages nobody may touch on both sides keep the kernel from joining it with a neighbour: so it is found at the start
+     * of a mapping, by who looks from outside and in a core file. */
+    uint8_t *whole = mmap(NULL, bytes + 2 * GUARD_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (whole == MAP_FAILED) return MAP_FAILED;
+    void *m = mmap(whole + GUARD_BYTES, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | populate, -1, 0);
+    if (m == MAP_FAILED) munmap(whole, bytes + 2 * GUARD_BYTES);
+    if (m == MAP_FAILED || populate) return m;
+    madvise(m, bytes, MADV_NOHUGEPAGE); /* a huge page lies on one node */
+    by_stripe(r, bytes, touch, m);
+    return m;
+}
+
+/* ---- the live file ---- */
+
+/* NAME.HOST.PID.N.live.fdr for the lowest N that is free: containers and self-exec repeat pids; what is there is
+ * evidence. `take` makes it; 0 or more when it could, -EEXIST to go on. */
+static int name_live(struct fdri_recorder *r, int dir, int (*take)(int dir, const char *name, int fd), int fd)
 {
     char host[64] = "host", name[192];
+    int e = -EEXIST;
     gethostname(host, sizeof host - 1);
-    for (int n = 0; n < 10000; n++) { /* containers and self-exec repeat pids; what is there is evidence */
+    for (int n = 0; n < 10000 && e == -EEXIST; n++) {
         snprintf(name, sizeof name, "%s.%s.%d.%d.live.fdr", r->set.name, host, (int)getpid(), n);
-        int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0 && errno == EEXIST) continue;
-        if (fd < 0) return -errno;
-        int e = posix_fallocate(fd, 0, (off_t)bytes); /* a full file system is an error now, not SIGBUS at hour 300 */
-        if (e) {
-            unlinkat(dir, name, 0);
-            close(fd);
-            return -e;
-        }
-        int high = fcntl(fd, F_DUPFD_CLOEXEC, 100); /* out of the way of programs that count on small numbers */
-        if (high >= 0) {
-            close(fd);
-            fd = high;
-        }
-        snprintf(r->live_path, sizeof r->live_path, "%s/%s", r->set.live_dir, name);
-        return fd;
+        e = take(dir, name, fd);
     }
-    return -EEXIST;
+    if (e >= 0) snprintf(r->live_path, sizeof r->live_path, "%s/%s", r->set.live_dir, name);
+    return e;
+}
+
+static int take_new(int dir, const char *name, int unused)
+{
+    (void)unused;
+    int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd >= 0 ? fd : -errno;
+}
+
+static int take_link(int dir, const char *name, int fd)
+{
+    char self[48];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
+/* Without a name until all that a reader needs is in it, where the file system can do that. */
+static int create_live(struct fdri_recorder *r, int dir, uint64_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) return -EFBIG; /* exceeding it is a signal */
+    int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0) fd = name_live(r, dir, take_new, -1);
+    if (fd < 0) return fd;
+    int e = allocate_file(r, fd, bytes); /* a full file system is an error now, not SIGBUS at hour 300 */
+    if (e) {
+        if (r->live_path[0]) unlink(r->live_path);
+        r->live_path[0] = 0;
+        close(fd);
+        return -e;
+    }
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 100); /* out of the way of programs that count on small numbers */
+    if (high < 0) return fd;
+    close(fd);
+    return high;
+}
+
+void fdri_arena_publish(struct fdri_recorder *r)
+{
+    const char *why = NULL;
+    if (r->live_fd < 0 || r->live_path[0]) return;
+    int dir = open_live_dir(&r->set, &why), e = dir < 0 ? dir : name_live(r, dir, take_link, r->live_fd);
+    if (e < 0) fdri_say("FDR_LIVE_DIR=%s: %s; a SIGKILL takes the recording along", r->set.live_dir, why ? why : strerror(-e));
+    if (dir >= 0) close(dir);
 }
 
 static void *map_live(struct fdri_recorder *r, uint64_t bytes)
@@ -121,7 +212,7 @@ static void *map_live(struct fdri_recorder *r, uint64_t bytes)
         m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
         if (m == MAP_FAILED) {
             why = strerror(errno);
-            unlink(r->live_path);
+            if (r->live_path[0]) unlink(r->live_path);
             close(fd);
         }
     }
@@ -142,19 +233,20 @@ int fdri_arena_make(struct fdri_recorder *r)
     uint64_t least = 65536 + 16ull * r->set.bin_bytes;
     if (bytes > most || bytes < least) {
         uint64_t used = bytes > most ? most : least;
-        fdri_say("FDR_BUFFER=%" PRIu64 ": outside %" PRIu64 " .. 3G for bins of %u bytes; using %" PRIu64, bytes, least,
-                 r->set.bin_bytes, used);
+        fdri_say("FDR_BUFFER=%s: outside %" PRIu64 "K .. 3G for bins of %u bytes; using %" PRIu64 "K", r->set.buffer_text,
+                 least >> 10, r->set.bin_bytes, used >> 10);
         bytes = used;
     }
     bytes &= ~4095ull;
     r->live_fd = -1;
     r->live_path[0] = 0;
+    fdr_topology_read(&r->topology);
     void *m = r->set.arena == FDRI_MAPPED ? map_live(r, bytes) : NULL;
     if (!m) {
-        m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        m = map_anonymous(r, bytes);
         if (m == MAP_FAILED) {
             int e = errno;
-            fdri_say("FDR_BUFFER=%" PRIu64 ": %s; nothing is recorded", bytes, strerror(e));
+            fdri_say("FDR_BUFFER=%s: %" PRIu64 " bytes: %s; nothing is recorded", r->set.buffer_text, bytes, strerror(e));
             return -e;
         }
         r->set.arena = FDRI_ANONYMOUS;
@@ -164,7 +256,18 @@ int fdri_arena_make(struct fdri_recorder *r)
         munmap(m, bytes);
         return e;
     }
+    fdri_arena_divide(&r->arena, &r->topology);
     r->meta_in_bins = 0;
+    r->shares = (struct fdri_shares){0};
+    r->sample_share = r->sample_bins = 0;
+    r->slabs = (struct fdri_slabs){.reserve = r->arena.meta_reserve / 16 * 13};
+    r->arena.pinned = 0;
+    r->arena.slot_bytes = r->slabs.reserve;
+    /* a sleeping location holds its block, two bins for its accounts and one for its calls; three sixteenths are left to the others */
+    uint64_t each = sizeof(struct fdr_location) + 3 * fdr_max(r->arena.super->bin_bytes, 4096);
+    r->arena.super->locations_sure = (uint32_t)fdr_min(r->slabs.reserve / sizeof(struct fdr_location), bytes / 16 * 13 / each);
+    if (fdri_fold_start())
+        for (int i = 0; i < 2; i++) r->shares.spare[i] = fdri_location_new();
     r->bin_reserve = (uint32_t)fdr_min(r->arena.super->bins_total / 32, 64);
     return 0;
 }

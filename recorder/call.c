@@ -64,6 +64,8 @@ static void add_totals(struct fdri_thread *t, uint8_t *base, struct fdr_level *v
     if (FDR_UNLIKELY(duration > r->max)) r->max = duration;
     if (FDR_LIKELY(i < (uint32_t)(word >> 40))) fdr_bump_relaxed(&((uint64_t *)(void *)(base + (uint32_t)word))[i], 1);
     else fdri_histogram_slow(t, r, fdri_bucket(ns));
+    if (FDR_UNLIKELY(duration >= fdr_load_relaxed(t->ticks ? &fdri_watch_ticks : &fdri_watch_ns)))
+        fdri_watch_call(t, v->region, duration, v->enter_tick + duration);
 }
 
 static void note_zero(struct fdr_level *v, uint64_t tick)
@@ -93,20 +95,20 @@ static void store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v,
     uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]);
     uint32_t off = v->part[band];
     struct fdr_part *p = (void *)(base + off);
-    if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || p->bit > p->limit)) {
+    if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || fdr_encode_full(p))) {
         p = fdri_room(t, &v->part[band], depth, FDR_CLASS_REGION, band, &v->reduced_gate, &v->lost);
         if (!p) return;
     }
     struct fdr_bin *bin = (void *)(base + p->open_off);
     struct fdr_table *table = (void *)(base + p->table_off);
     uint64_t gap = enter - p->last_tick;
-    p->last_tick = leave;
     struct fdr_tie tie = {0};
     if (!duration) {
         tie = tie_of(t, depth, leave);
         note_zero(v, leave);
     }
     fdr_encode_call(p, table, (uint8_t *)(bin + 1), v->region, gap, duration, &tie);
+    p->last_tick = leave;
     fdr_signal_fence();
     /* R:commit - publishes the payload; pairs with A:commit in export/: else a torn record reads as complete */
     fdr_store_release(&bin->commit, fdr_commit_word(p));
@@ -148,37 +150,86 @@ static FDR_NOINLINE void enter_slow(fdr_region region, uint64_t address, bool li
 {
     struct fdri_thread *t = fdri_begin(live ? FDRI_LIVE : FDRI_NS);
     if (!t) return;
+    uint32_t before = t->loc->depth;
     fdri_enter_tick(t, region, address, live, time_ns);
+    uint32_t depth = t->loc->depth;
+    bool edges = live && depth > before && t->top->flags & FDR_LEVEL_EDGES && t == &fdri_self;
     fdri_end(t);
+    if (edges) fdri_edge_enter(region, depth);
+}
+
+/* Counters of the call that is about to end: their record belongs into it, so the call is still open. */
+static void edge_before_leave(fdr_region region, uint64_t address)
+{
+    struct fdri_thread *t = &fdri_self;
+    if (!t->recording || t->recording != fdr_load_relaxed(&fdr_switch_.on) || t->loc->busy) return;
+    const struct fdr_level *v = t->top;
+    bool mine = address ? v->address == address : v->region == region;
+    if (v->flags & FDR_LEVEL_EDGES && mine) fdri_edge_leave(v->region, t->loc->depth);
 }
 
 static FDR_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool live, uint64_t time_ns)
 {
+    if (live) edge_before_leave(region, address);
     struct fdri_thread *t = fdri_begin(live ? FDRI_LIVE : FDRI_NS);
     if (!t) return;
     fdri_leave_tick(t, region, address, live, time_ns);
     fdri_end(t);
 }
 
-/* The fast path calls nothing: whatever is rare leaves it before the first store, by a tail call, so that the compiler
- * need not save a register. The address is 0 for regions entered by id. */
-static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread *t, fdr_region region, uint64_t address)
+/* The fast path calls nothing: whatever is rare leaves it before the first store that counts, by a tail call, so that the
+ * compiler need not save a register. The location is marked busy before anything of it is read: a handler in between
+ * records into the lane and leaves all this as it is. The address is 0 for regions entered by id. */
+static inline __attribute__((always_inline)) void mark_busy(struct fdr_location *l)
+{
+    fdr_store_relaxed(&l->busy, HERE());
+    fdr_signal_fence();
+}
+
+static inline __attribute__((always_inline)) bool not_busy(struct fdr_location *l)
+{
+    fdr_store_release(&l->busy, 0); /* R:busy */
+    return false;
+}
+
+static inline __attribute__((always_inline)) struct fdr_level *child_of(struct fdri_thread *t, struct fdr_level *v, uint32_t depth)
+{
+    return FDR_LIKELY(depth % FDR_LEVELS_PER_BLOCK) ? v + 1 : fdri_level(t, depth + 1);
+}
+
+static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread *t, fdr_region region)
 {
     struct fdr_location *l = t->loc;
-    uint32_t depth = l->depth, key = FDRI_KEY(FDR_DEF_REGION, region);
-    if (FDR_UNLIKELY(depth >= t->soft || l->busy || region > FDR_ID_MAX)) return false;
+    uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
+    if (FDR_UNLIKELY(l->depth >= t->soft || l->busy || region > FDR_ID_MAX)) return false;
+    mark_busy(l);
     /* The counter waits for what stands before it in program order: so the look-up comes behind it, and runs while the
      * clock is read. soft is 0 where the location has another clock. */
     uint64_t tick = fdr_ticks();
-    uint32_t row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
+    uint32_t depth = l->depth, row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
     const struct fdr_row *row = (void *)(t->base + row_off);
-    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED) || depth % FDR_LEVELS_PER_BLOCK == 0)) return false;
-    struct fdr_level *v = t->top + 1;
-    if (FDR_UNLIKELY(tick < l->last_tick)) return false;
-    fdr_store_relaxed(&l->busy, HERE());
-    fdr_signal_fence();
-    v->address = address;
+    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED) || tick < l->last_tick)) return not_busy(l);
+    struct fdr_level *v = child_of(t, t->top, depth);
+    v->address = 0;
     push(t, l, v, depth, row_off, region, 0, tick);
+    l->last_tick = tick;
+    fdr_store_release(&l->busy, 0); /* R:busy */
+    return true;
+}
+
+/* The same for a function that this thread knows by its address. */
+static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread *t, uint64_t address)
+{
+    struct fdr_location *l = t->loc;
+    if (FDR_UNLIKELY(l->depth >= t->soft || l->busy || t->known_version != fdr_load_relaxed(&fdri_address_version))) return false;
+    mark_busy(l);
+    uint64_t tick = fdr_ticks();
+    uint32_t depth = l->depth;
+    const struct fdri_known *k = &t->known[fdri_known_slot(t, address)];
+    if (FDR_UNLIKELY(k->address != address || tick < l->last_tick)) return not_busy(l);
+    struct fdr_level *v = child_of(t, t->top, depth);
+    v->address = address;
+    push(t, l, v, depth, k->row_off, k->region, 0, tick);
     l->last_tick = tick;
     fdr_store_release(&l->busy, 0); /* R:busy */
     return true;
@@ -188,8 +239,6 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
 static FDR_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
-    fdr_store_relaxed(&l->busy, HERE());
-    fdr_signal_fence();
     tick = fdri_clamp(l, tick);
     l->last_tick = tick;
     close_top(t, l, t->top, l->depth, tick);
@@ -207,58 +256,61 @@ static_assert(offsetof(struct fdr_level, skipped) == offsetof(struct fdr_level, 
 
 enum leave_result { LEFT, NOT_MINE, REST };
 
+/* REST: still busy, for leave_rest. */
 static inline __attribute__((always_inline)) enum leave_result leave_fast(struct fdri_thread *t, fdr_region region,
                                                                           uint64_t address, uint64_t *tick_out)
 {
-    uint64_t tick = *tick_out = fdr_ticks(); /* first: all the loads below run while the clock is read */
     struct fdr_location *l = t->loc;
+    if (FDR_UNLIKELY(l->busy || !t->ticks)) return NOT_MINE;
+    mark_busy(l);
+    uint64_t tick = *tick_out = fdr_ticks(); /* first: all the loads below run while the clock is read */
     struct fdr_level *v = t->top;
     uint32_t depth = l->depth;
-    if (FDR_UNLIKELY(flags_and_skipped(v) | l->overflow)) return NOT_MINE;
-    if (FDR_UNLIKELY(!t->ticks || (address ? v->address != address : v->region != region))) return NOT_MINE;
-    if (FDR_UNLIKELY(l->busy || depth == 0)) return NOT_MINE;
-    if (FDR_UNLIKELY(tick < l->last_tick || (depth - 1) % FDR_LEVELS_PER_BLOCK == 0)) return REST;
+    if (FDR_UNLIKELY((flags_and_skipped(v) | l->overflow) || (address ? v->address != address : v->region != region) || !depth)) {
+        not_busy(l);
+        return NOT_MINE;
+    }
     uint8_t *base = t->base;
     uint64_t entered = v->enter_tick, duration = tick - entered;
     struct fdr_row *r = (void *)(base + v->row_off);
     uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32), histogram = r->histogram;
     uint32_t bucket = fdri_bucket(ns) - (uint32_t)(histogram >> 32 & 0xff);
-    if (FDR_UNLIKELY(bucket >= (uint32_t)(histogram >> 40))) return REST;
+    if (FDR_UNLIKELY(tick < l->last_tick || bucket >= (uint32_t)(histogram >> 40))) return REST;
     struct fdr_part *p = NULL;
-    struct fdr_bin *bin = NULL;
-    struct fdr_table *table = NULL;
-    struct fdr_foreseen f = {0};
-    uint64_t leave = tick >> t->shift;
+    uint64_t leave = tick >> t->shift, gap = 0, stored = 0;
     bool kept = FDR_LIKELY(duration >= t->min_ticks);
     if (kept) {
-        uint64_t enter = entered >> t->shift, stored = leave - enter;
+        uint64_t enter = entered >> t->shift;
+        stored = leave - enter;
         uint32_t off = v->part[0]; /* by branches: the loads behind it need not wait for the duration */
-        if (stored >= t->edge[0]) off = stored < t->edge[1] ? v->part[1] : stored < t->edge[2] ? v->part[2] : v->part[3];
+        if (stored >= t->edge[0]) {
+            if (FDR_UNLIKELY(duration >= fdr_load_relaxed(&fdri_watch_ticks))) return REST; /* a trigger may want it */
+            off = stored < t->edge[1] ? v->part[1] : stored < t->edge[2] ? v->part[2] : v->part[3];
+        }
         p = (void *)(base + off);
-        if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || p->bit > p->limit)) return REST;
-        bin = (void *)(base + p->open_off);
-        table = (void *)(base + p->table_off);
-        if (FDR_UNLIKELY(!fdr_foresee_call(p, table, v->region, enter - p->last_tick, stored, &f))) return REST;
+        if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || fdr_encode_full(p))) return REST;
+        gap = enter - p->last_tick;
+        if (FDR_UNLIKELY(!fdr_is_short_call(gap, stored))) return REST;
     }
-    fdr_store_relaxed(&l->busy, HERE());
-    fdr_signal_fence();
+    struct fdr_level *parent = parent_of(t, v, depth);
     l->last_tick = tick;
     fdr_bump_relaxed(&r->calls, 1);
     fdr_bump_relaxed(&r->sum, duration);
     fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
-    fdr_bump_relaxed(&v[-1].child_ticks, duration);
+    fdr_bump_relaxed(&parent->child_ticks, duration);
     if (FDR_UNLIKELY(duration < r->min)) r->min = duration;
     if (FDR_UNLIKELY(duration > r->max)) r->max = duration;
     fdr_bump_relaxed(&((uint64_t *)(void *)(base + (uint32_t)histogram))[bucket], 1);
     if (kept) {
+        struct fdr_bin *bin = (void *)(base + p->open_off);
+        uint64_t commit = fdr_put_call(p, (void *)(base + p->table_off), (uint8_t *)(bin + 1), v->region, gap, stored);
         p->last_tick = leave;
-        fdr_put_foreseen(p, table, (uint8_t *)(bin + 1), &f);
         fdr_signal_fence();
-        fdr_store_release(&bin->commit, fdr_commit_word(p)); /* R:commit */
+        fdr_store_release(&bin->commit, commit); /* R:commit */
     } else {
         fdr_bump_relaxed(&v->filtered, 1);
     }
-    pop(t, l, depth, v - 1);
+    pop(t, l, depth, parent);
     fdr_store_release(&l->busy, 0); /* R:busy */
     return LEFT;
 }
@@ -311,7 +363,7 @@ void fdr_enter_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_self;
     if (FDR_LIKELY(t->recording == on)) {
-        if (FDR_LIKELY(enter_fast(t, region, 0)) || enter_counted(t, region, 0)) return;
+        if (FDR_LIKELY(enter_fast(t, region)) || enter_counted(t, region, 0)) return;
     }
     enter_slow(region, 0, true, 0);
 }
@@ -332,6 +384,12 @@ void fdr_leave_(fdr_region region, uint32_t on)
     leave_slow(region, 0, true, 0);
 }
 
+static FDR_NOINLINE void enter_unknown(struct fdri_thread *t, uint64_t address)
+{
+    fdr_region region = fdri_address_region(address);
+    if (!enter_counted(t, region, address)) enter_slow(region, address, true, 0);
+}
+
 void fdr_enter_address(const void *function)
 {
     struct fdri_thread *t = &fdri_self;
@@ -339,9 +397,7 @@ void fdr_enter_address(const void *function)
     /* attaches first: looking an address up needs a thread that liburcu knows */
     if (!on || (FDR_UNLIKELY(t->recording != on) && !fdri_attached())) return;
     uint64_t address = (uint64_t)(uintptr_t)function;
-    fdr_region region = fdri_address_region(address);
-    if (FDR_LIKELY(enter_fast(t, region, address)) || enter_counted(t, region, address)) return;
-    enter_slow(region, address, true, 0);
+    if (FDR_UNLIKELY(!enter_known(t, address))) enter_unknown(t, address);
 }
 
 static FDR_NOINLINE void leave_address_slow(struct fdri_thread *t, uint64_t address, uint32_t on)
@@ -404,6 +460,7 @@ static bool kept_out(struct fdr_row *row, const struct fdri_rule *rule, uint32_t
         row->flags = (row->flags & ((1u << FDR_ROW_SEEN_SHIFT) - 1)) | ((seen + 1) % rule->count) << FDR_ROW_SEEN_SHIFT;
         return seen != 0;
     case FDRI_RULE_MIN: *level_flags |= FDR_LEVEL_RULED; return false;
+    case FDRI_RULE_COUNTERS: *level_flags |= FDR_LEVEL_EDGES; return false;
     default: return false;
     }
 }
@@ -432,6 +489,7 @@ void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
     struct fdr_row *row = fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region));
     uint32_t flags = 0;
     v->address = address;
+    if (address) fdri_known_add(t, address, region, row);
     if (FDR_UNLIKELY(row->flags & FDR_ROW_GATED)) {
         const struct fdri_rule *rule = fdri_rule_of(region);
         if (rule && kept_out(row, rule, &flags)) {
@@ -490,11 +548,14 @@ static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64
     return 0;
 }
 
-/* Is this the leave of a call that a rule kept out? Those opened inside the top call are closed before it. */
+/* Is this the leave of a call that a rule kept out? Those opened inside the top call are closed before it. Where a
+ * longjmp left such calls their count stays; a region whose rule keeps no call out is not taken for one of them. */
 static bool leaves_skipped(struct fdri_thread *t, fdr_region region)
 {
     struct fdr_level *v = t->top;
     if (!v->skipped || !(fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region))->flags & FDR_ROW_GATED)) return false;
+    const struct fdri_rule *rule = fdri_rule_of(region);
+    if (!rule || rule->mode == FDRI_RULE_MIN || rule->mode == FDRI_RULE_COUNTERS) return false;
     v->skipped--;
     return true;
 }
@@ -519,7 +580,7 @@ void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
     bool timed = !(fdri_level(t, found)->flags & FDR_LEVEL_UNTIMED);
     uint64_t tick = !timed ? l->last_tick : live ? fdri_clamp(l, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
     l->unbalanced += l->depth - found;
+    l->last_tick = tick; /* first: an epoch may be cut inside, and holds what is closed now */
     while (l->depth > found) close_any(t, tick);
     close_any(t, tick);
-    l->last_tick = tick;
 }

@@ -52,14 +52,14 @@ static bool parse_scaled(const char *text, const char *const *units, const doubl
     return false;
 }
 
-static bool parse_size(const char *text, uint64_t *out)
+bool fdri_parse_size(const char *text, uint64_t *out)
 {
     static const char *const units[] = {"", "K", "M", "G", "k", "m", "g", "KiB", "MiB", "GiB", NULL};
     static const double scale[] = {1, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824};
     return parse_scaled(text, units, scale, out);
 }
 
-static bool parse_duration(const char *text, uint64_t *out)
+bool fdri_parse_duration(const char *text, uint64_t *out)
 {
     static const char *const units[] = {"ns", "us", "ms", "s", NULL};
     static const double scale[] = {1, 1e3, 1e6, 1e9};
@@ -74,7 +74,7 @@ static uint64_t size_setting(struct source *in, const char *variable, const char
 {
     const char *v = get(in, variable, field);
     uint64_t out = fallback;
-    if (*v && !parse_size(v, &out)) bad(variable, v, "not a size (a number with K, M or G)", shown);
+    if (*v && !fdri_parse_size(v, &out)) bad(variable, v, "not a size (a number with K, M or G)", shown);
     return out;
 }
 
@@ -82,7 +82,7 @@ static uint64_t duration_setting(struct source *in, const char *variable, const 
 {
     const char *v = get(in, variable, field);
     uint64_t out = fallback;
-    if (*v && !parse_duration(v, &out)) bad(variable, v, "not a duration (a number with ns, us, ms or s)", shown);
+    if (*v && !fdri_parse_duration(v, &out)) bad(variable, v, "not a duration (a number with ns, us, ms or s)", shown);
     return out;
 }
 
@@ -100,12 +100,24 @@ static int choice(struct source *in, const char *variable, const char *field, co
     return fallback;
 }
 
+static void parse_buffer(struct source *in, const char *field)
+{
+    const char *v = get(in, "FDR_BUFFER", field);
+    uint64_t *out = &in->s->buffer_bytes;
+    *out = 0;
+    snprintf(in->s->buffer_text, sizeof in->s->buffer_text, "%s", *v ? v : "(default)");
+    if (*v && !fdri_parse_size(v, out)) bad("FDR_BUFFER", v, "not a size (a number with K, M or G)", "the default");
+    else if (*v && !*out) bad("FDR_BUFFER", v, "a recording needs memory (FDR_ENABLE=0 turns it off)", "the default");
+}
+
 static void parse_bin(struct source *in, const char *field)
 {
-    uint64_t v = size_setting(in, "FDR_BIN", field, 4096, "4K");
+    const char *text = get(in, "FDR_BIN", field);
+    uint64_t v = 4096;
+    if (*text && !fdri_parse_size(text, &v)) bad("FDR_BIN", text, "not a size (a number with K, M or G)", "4K");
     if (!fdr_is_pow2(v) || v < FDR_BIN_MIN_BYTES || v > FDR_BIN_MAX_BYTES) {
         uint64_t near = v < FDR_BIN_MIN_BYTES ? FDR_BIN_MIN_BYTES : v > FDR_BIN_MAX_BYTES ? FDR_BIN_MAX_BYTES : 1ull << fdr_log2_floor(v);
-        fdri_say("FDR_BIN=%" PRIu64 ": not a power of two from 512 to 64K; using %" PRIu64, v, near);
+        fdri_say("FDR_BIN=%s: not a power of two from 512 to 64K; using %" PRIu64, text, near);
         v = near;
     }
     in->s->bin_bytes = (uint32_t)v;
@@ -135,6 +147,26 @@ static void parse_chain(struct source *in, const char *field)
             return;
         }
         c->step[n++] = (uint8_t)step;
+    }
+}
+
+/* "4,2,1": relative shares of the age tiers, newest first; the last one holds for all older ones. */
+static void parse_shares(struct source *in, const char *field)
+{
+    const char *v = get(in, "FDR_TELESCOPE", field);
+    struct fdri_tier_shares *s = &in->s->tiers;
+    s->count = 0;
+    if (!*v || !strcmp(v, "equal")) return;
+    for (const char *at = v;; at++) {
+        char *end;
+        unsigned long share = *at >= '0' && *at <= '9' ? strtoul(at, &end, 10) : 0;
+        if (share < 1 || share > 1000 || s->count == FDRI_SHARES || (*end && *end != ',')) {
+            bad("FDR_TELESCOPE", v, "expected up to 16 shares from 1 to 1000 (newest tier first), or equal", "equal");
+            s->count = 0;
+            return;
+        }
+        s->share[s->count++] = (uint16_t)share;
+        if (!*(at = end)) return;
     }
 }
 
@@ -168,7 +200,7 @@ static int signal_by_name(const char *v)
         if (!strcmp(v, known[i].name)) return known[i].number;
     char *end;
     long n = strtol(v, &end, 10);
-    bool fatal = n == SIGKILL || n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL || n == SIGABRT;
+    bool fatal = n == SIGKILL || n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL || n == SIGABRT || n == SIGTRAP || n == SIGSYS;
     return *v && !*end && n > 0 && n <= SIGRTMAX && !fatal ? (int)n : -1;
 }
 
@@ -210,6 +242,38 @@ static void parse_depth(struct source *in, const char *field)
     else in->s->depth = (uint32_t)n;
 }
 
+static void copy_list(struct source *in, char *to, size_t bytes, const char *variable, const char *field)
+{
+    const char *v = get(in, variable, field);
+    if (strlen(v) >= bytes) bad(variable, v, "longer than 511 bytes", "none");
+    else strcpy(to, v);
+}
+
+static void parse_counters(struct source *in, const struct fdr_config *c)
+{
+    struct fdri_counter_plan *p = &in->s->counters;
+    copy_list(in, p->sampled, sizeof p->sampled, "FDR_COUNTERS", c->counters);
+    copy_list(in, p->edges, sizeof p->edges, "FDR_EDGE_COUNTERS", c->edge_counters);
+    copy_list(in, p->papi, sizeof p->papi, "FDR_PAPI", c->papi);
+    copy_list(in, in->s->edge_regions, sizeof in->s->edge_regions, "FDR_EDGE_REGIONS", c->edge_regions);
+    const char *v = get(in, "FDR_COUNTER_INTERVAL", c->counter_interval);
+    p->interval_ns = 1000000;
+    if (!*v || (fdri_parse_duration(v, &p->interval_ns) && p->interval_ns >= 100000 && p->interval_ns <= 10000000000u)) return;
+    bad("FDR_COUNTER_INTERVAL", v, "not a duration from 100us to 10s", "1ms");
+    p->interval_ns = 1000000;
+}
+
+static void parse_watchdog(struct source *in, const char *field)
+{
+    const char *v = get(in, "FDR_WATCHDOG", field);
+    in->s->watchdog_ns = 0;
+    if (!*v || !strcmp(v, "off") || !strcmp(v, "0")) return;
+    if (!fdri_parse_duration(v, &in->s->watchdog_ns) || in->s->watchdog_ns < 10000000) {
+        bad("FDR_WATCHDOG", v, "not a duration of at least 10ms", "off");
+        in->s->watchdog_ns = 0;
+    }
+}
+
 static void copy_path(char *to, size_t bytes, const char *variable, const char *v, const char *fallback)
 {
     if (strlen(v) >= bytes) {
@@ -231,18 +295,19 @@ static void default_name(struct fdri_settings *s)
 void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
 {
     static const char *const onoff[] = {"0", "1", NULL}, *const arenas[] = {"mapped", "anonymous", NULL};
-    static const char *const strategies[] = {"whole", "last", "first", NULL}, *const timers[] = {"tsc", "monotonic", NULL};
-    static const char *const finals[] = {"none", "snapshot", NULL};
+    static const char *const strategies[] = {"whole", "last", "first", "telescope", NULL}, *const timers[] = {"tsc", "monotonic", NULL};
+    static const char *const finals[] = {"none", "snapshot", NULL}, *const crashes[] = {"0", "1", "all", NULL};
     struct fdr_config none = {.size = sizeof none}, c = none;
     if (given) memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c); /* an older caller's is shorter */
     struct source in = {&c, s, 0};
     memset(s, 0, sizeof *s);
     s->enable = choice(&in, "FDR_ENABLE", c.enable, onoff, 1);
-    s->buffer_bytes = size_setting(&in, "FDR_BUFFER", c.buffer, 0, "the default");
+    parse_buffer(&in, c.buffer);
     parse_bin(&in, c.bin);
     s->arena = choice(&in, "FDR_ARENA", c.arena, arenas, 0) ? FDRI_ANONYMOUS : FDRI_MAPPED;
-    s->strategy = (enum fdr_strategy)choice(&in, "FDR_STRATEGY", c.strategy, strategies, 0);
+    s->strategy = (enum fdr_strategy)choice(&in, "FDR_STRATEGY", c.strategy, strategies, FDR_STRATEGY_TELESCOPE);
     parse_chain(&in, c.reduce);
+    parse_shares(&in, c.telescope);
     parse_classes(&in, c.classes);
     s->min_duration_ns = duration_setting(&in, "FDR_MIN_DURATION", c.min_duration, 0, "0");
     s->resolution_ns = duration_setting(&in, "FDR_RESOLUTION", c.resolution, 0, "0 (lossless)");
@@ -251,7 +316,10 @@ void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given
     parse_depth(&in, c.depth);
     s->monotonic = choice(&in, "FDR_TIMER", c.timer, timers, 0);
     parse_signal(&in, c.signal);
+    s->crash = choice(&in, "FDR_CRASH", c.crash, crashes, 1);
+    s->crash_deadline_ns = duration_setting(&in, "FDR_CRASH_DEADLINE", c.crash_deadline, 800000000, "800ms");
     parse_keep(&in, c.keep);
+    parse_counters(&in, &c);
     s->final_snapshot = choice(&in, "FDR_FINALIZE", c.finalize, finals, 0);
     s->live_force = choice(&in, "FDR_LIVE_FORCE", NULL, onoff, 0);
     char shm[64];
@@ -261,7 +329,10 @@ void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given
     char cwd[512];
     snprintf(cwd, sizeof cwd, "%s", here ? here : ".");
     copy_path(s->dir, sizeof s->dir, "FDR_DIR", get(&in, "FDR_DIR", c.dir), cwd);
+    copy_path(s->sample, sizeof s->sample, "FDR_SAMPLE", get(&in, "FDR_SAMPLE", c.sample), "");
     copy_path(s->filter, sizeof s->filter, "FDR_FILTER", get(&in, "FDR_FILTER", c.filter), "");
+    copy_path(s->triggers, sizeof s->triggers, "FDR_TRIGGERS", get(&in, "FDR_TRIGGERS", c.triggers), "");
+    parse_watchdog(&in, c.watchdog);
     default_name(s);
     if (c.name && *c.name) snprintf(s->name, sizeof s->name, "%.63s", c.name);
 }

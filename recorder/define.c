@@ -25,7 +25,7 @@ static uint32_t module_count;
 static void enter_lock(sigset_t *old)
 {
     sigset_t all;
-    sigfillset(&all);
+    fdr_signals_but_faults(&all);
     pthread_sigmask(SIG_SETMASK, &all, old);
     fdri_inside++;
     pthread_mutex_lock(&lock);
@@ -168,8 +168,10 @@ uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file,
     w.file_bytes = strnlen(w.file, NAME_MAX_BYTES);
     sigset_t old;
     enter_lock(&old);
+    uint32_t before = fdri_rec.running ? fdri_rec.arena.super->def_count[kind] : 0;
     uint32_t id = define_locked(&w, value2, payload, payload_bytes);
     leave_lock(&old);
+    if (id > before && w.name_bytes) fdri_watch_define(kind, id, w.name, payload, payload_bytes); /* a new one */
     return id;
 }
 
@@ -205,8 +207,10 @@ void fdri_define_reset(void)
         const struct fdr_def *d = (const void *)(saved + at);
         const char *text = text_of(d);
         const char *payload = text + fdr_align_up(d->name_bytes + d->file_bytes + 2u, 8);
-        fdri_define((enum fdr_def_kind)d->kind, text, text + d->name_bytes + 1, d->line, d->value, d->value2, payload,
-                    d->payload_bytes);
+        uint32_t id = fdri_define((enum fdr_def_kind)d->kind, text, text + d->name_bytes + 1, d->line, d->value, d->value2,
+                                  payload, d->payload_bytes);
+        /* rules may have changed; a code address gets its decision when it is first seen again */
+        if (d->kind == FDR_DEF_REGION && !d->value && id) fdri_rules_define(id, text, text + d->name_bytes + 1, false);
         at += d->bytes;
     }
 }
@@ -224,7 +228,7 @@ fdr_region fdr_region_define(const char *name, const char *file, unsigned line)
 {
     if (!fdr_load_relaxed(&fdr_switch_.on)) return 0;
     fdr_region id = fdri_define(FDR_DEF_REGION, name, file, line, 0, 0, NULL, 0);
-    if (id) fdri_rules_define(id, name ? name : "", file ? file : "");
+    if (id) fdri_rules_define(id, name ? name : "", file ? file : "", false);
     return id;
 }
 
@@ -234,10 +238,10 @@ fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_typ
     uint8_t stored = (unsigned)type < sizeof wide ? wide[type] : FDR_VALUE_U64;
     uint32_t id = fdri_define(FDR_DEF_METRIC, name, unit, kind == FDR_METRIC_COUNTER, stored, 0, NULL, 0);
     if (id >= METRICS_MAX) return 0;
-    if (id) metric_type[id] = stored;
+    if (id) fdr_store_relaxed(&metric_type[id], stored);
     return id;
 }
-uint32_t fdri_metric_type(uint32_t metric) { return metric < METRICS_MAX ? metric_type[metric] : FDR_VALUE_U64; }
+uint32_t fdri_metric_type(uint32_t metric) { return metric < METRICS_MAX ? fdr_load_relaxed(&metric_type[metric]) : FDR_VALUE_U64; }
 
 fdr_marker_id fdr_marker_define(const char *name) { return fdri_define(FDR_DEF_MARKER, name, "", 0, 0, 0, NULL, 0); }
 

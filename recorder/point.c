@@ -47,7 +47,7 @@ static void store(struct fdri_thread *t, const struct point *e, uint64_t full_ti
     if (l->point_tick != tick) l->point_tick = tick, l->point_count = 0;
     l->point_count++;
     struct fdr_part *p = *slot > FDRI_GATE_CLOSED ? fdri_off(t, *slot) : NULL;
-    if (!p || p->bit > p->limit)
+    if (!p || fdr_encode_full(p))
         p = fdri_room(t, slot, l->depth, e->class_, 0, &points->by_class[e->class_].reduced_gate,
                       &points->by_class[e->class_].lost);
     if (!p) return;
@@ -78,6 +78,8 @@ static void present(const struct point *e, uint32_t key, enum fdr_value_type typ
             uint64_t tick = live ? fdri_clamp(l, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
             store(t, e, tick, points);
             fdri_total_point(t, key, type, value);
+            if (FDR_UNLIKELY(fdr_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))
+                fdri_watch_point(t, key, type, value, e->field, e->count, tick);
             l->last_tick = tick;
         }
     }

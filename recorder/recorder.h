@@ -4,10 +4,17 @@
  *   config.c   text to settings            call.c     enter and leave, the fast path
  *   arena.c    where the arena lives       point.c    events without duration
  *   start.c    init, finalize, fork        store.c    partitions: a place for the next record
- *   attach.c   threads come and go         reduce.c   give memory back, the strategies
+ *   attach.c   threads come and go         reduce.h   give memory back, the strategies
  *   define.c   definitions                 totals.c   exact totals per region
  *   address.c  code address to region      rules.c    include/exclude rules, phases
- *   rewind.c   forget an iteration         usage.c    sums for the caller
+ *   known.c    the same, per thread        rewind.c   forget an iteration
+ *   watch*.c   triggers on what is recorded
+ *   usage.c    sums for the caller         meta.c     memory for a location's accounts
+ *   share.c    bins from other locations   location.c what a thread records into
+ *   ended.c    threads that ended: their   fold.c     accounts of one location added to another's
+ *              memory, oldest first
+ *   note.c     facts about the run
+ *   sample.c   samples of threads, thinned as memory runs out
  *
  * A thread records into its location through struct fdri_thread (thread-local, owner only). The owner brackets each
  * operation with location.busy; a signal handler that finds it set records into the thread's lane, a location of its
@@ -26,9 +33,11 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/say.h"
+#include "base/signals.h"
 #include "bins/bins.h"
 #include "format/record.h"
 #include "policies/policies.h"
+#include "sampler/counter_view.h"
 
 #define FDRI_GATE_CLOSED 1u  /* in fdr_level.part[]: storage gate closed */
 
@@ -37,23 +46,46 @@ enum fdri_arena_kind { FDRI_MAPPED, FDRI_ANONYMOUS };
 struct fdri_settings {
     bool enable, live_force, final_snapshot, keep_newest;
     uint64_t buffer_bytes;          /* 0: default rule */
+    char buffer_text[32];           /* as it was given, to name it where it cannot be */
     uint32_t bin_bytes;
     enum fdri_arena_kind arena;
     enum fdr_strategy strategy;
     struct fdri_chain chain;
+    struct fdri_tier_shares tiers;  /* FDR_TELESCOPE */
     uint64_t min_duration_ns, resolution_ns, holdoff_ns, disk_bytes;
     uint32_t depth;                 /* calls deeper are only counted */
+    int crash;                      /* enum fdri_crash_mode */
+    uint64_t crash_deadline_ns;
     bool monotonic;
     int signal;                     /* 0: none */
     uint32_t keep;
-    char name[64], live_dir[256], dir[512], filter[512];
+    char sample[64], name[64], live_dir[256], dir[512], filter[512];
+    char triggers[1024];
+    uint64_t watchdog_ns;           /* 0: off */
+    struct fdri_counter_plan counters;
+    char edge_regions[512];         /* FDR_EDGE_REGIONS: patterns of names */
     char text[1024];                /* NAME=VALUE lines, for the superblock */
 };
+bool fdri_parse_size(const char *text, uint64_t *bytes);
+bool fdri_parse_duration(const char *text, uint64_t *ns);
 void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *config);
 
 /* ---- the recording ---- */
+/* Who holds what, for share.c. Atomic; reset with the arena. */
+struct fdri_shares {
+    uint32_t live;                  /* locations of threads that are there */
+    uint32_t richest;               /* off of a location that holds much, or 0; a hint */
+    uint32_t cursor;                /* off of the location to look at next, or 0 */
+    uint32_t lock;                  /* try-lock of everything about ended locations: id + 1 of who works there, or
+                                       UINT32_MAX for one that is no location */
+    uint32_t ended_in;              /* stack of locations that ended; the newest first */
+    uint32_t ended_first, ended_last; /* under the lock: the queue of them; the oldest first */
+    struct fdr_location *spare[2];  /* for the accounts of ended ones, by unit of time */
+    uint64_t turn;                  /* bins that were filled anew */
+};
 struct fdri_recorder {
     struct fdri_arena arena;
+    struct fdr_topology topology;
     struct fdri_settings set;
     uint32_t number;                /* of this recording in this process, from 1 */
     bool ticks;                     /* TSC or counter; else ns */
@@ -65,6 +97,10 @@ struct fdri_recorder {
     char live_path[512];
     uint32_t bin_reserve;           /* bins that serve first bins only */
     uint64_t meta_in_bins;          /* atomic: bytes of meta blocks that lie in pieces of bins */
+    struct fdri_shares shares;
+    uint32_t sample_share;          /* bins kept for samples once there are any */
+    uint32_t sample_bins;           /* atomic: bins that locations of samples hold */
+    struct fdri_slabs slabs;
     bool running;
     int pid;
 };
@@ -78,7 +114,10 @@ struct fdri_thread {
     struct fdr_level *top;          /* level of the innermost open call; level 0 when there is none */
     uint8_t *base;
     uint32_t *row_slot;             /* slots of the row table */
+    struct fdri_known *known;       /* code addresses called lately, by hash */
     uint32_t row_shift;
+    uint32_t known_shift;
+    uint32_t known_version;         /* of fdri_address_version; else nothing here is believed */
     uint32_t shift;
     uint64_t min_ticks;             /* calls shorter are not stored */
     uint64_t edge[3];               /* stored ticks */
@@ -87,6 +126,7 @@ struct fdri_thread {
     bool no_more_levels;            /* memory did not hold another block: deeper calls are only counted */
     bool ticks;                     /* the location's unit is the tick counter's; else ns */
     uint32_t dead_for;              /* recording in which this thread found no room */
+    uint32_t dead_since;            /* events since it last looked */
     uint32_t depth_limit;           /* FDR_DEPTH */
     uint32_t untimed;               /* open calls that are only counted */
     uint32_t counted_from;          /* an enter at this depth or deeper is only counted; UINT32_MAX: look closer */
@@ -94,7 +134,13 @@ struct fdri_thread {
     uint64_t overflow_sp;           /* stack address at the first call deeper than the stack that is kept */
     struct fdr_part *victim;        /* what reductions are eating */
     uint8_t victim_step, victim_reason;
+    uint32_t drain;                 /* strategy `last`: the partition whose bins below the floor go next; 0: none are left */
+    uint32_t line;                  /* the ledger's line of the newest step */
+    /* telescope: bins of the victim that ended by then may still go; partitions by worth */
+    uint64_t victim_limit;
+    uint32_t victim_left, order_off, order_count, order_room;
     struct fdri_mark *mark;
+    uint32_t known_misses;          /* since the table was made */
 };
 extern __thread struct fdri_thread fdri_self __attribute__((visibility("hidden")));
 extern __thread struct fdri_thread fdri_lane __attribute__((visibility("hidden")));
@@ -133,8 +179,6 @@ static inline void fdri_end(struct fdri_thread *t)
 }
 bool fdri_attached(void); /* attaches this thread if need be */
 void fdri_detach(void *unused);
-bool fdri_grow_levels(struct fdri_thread *t);   /* one more block of levels; false: no room */
-void fdri_set_soft(struct fdri_thread *t);      /* recomputes when enter must go slow */
 
 /* The tick of an event: live clock or presented ns, in the location's unit, clamped to be monotonic. */
 uint64_t fdri_tick_at(struct fdri_thread *t, uint64_t time_ns);
@@ -147,6 +191,19 @@ static inline uint64_t fdri_clamp(struct fdr_location *l, uint64_t tick)
     return tick;
 }
 
+/* ---- location.c ---- */
+struct fdr_location *fdri_location_new(void); /* an empty block, free and pinned, on the chain; NULL: no room */
+/* A location with level 0 and what else it begins with, not shown yet; false: no room, nothing is left behind. In block l,
+ * then it has no id yet, or where that is NULL in any. */
+bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t parent, const char *name);
+void fdri_location_number(struct fdri_thread *t);         /* gives it its id */
+void fdri_location_publish(struct fdri_thread *t, uint32_t flags);
+void fdri_location_drop(struct fdri_thread *t); /* it holds nothing but its meta blocks; all is given back */
+void fdri_set_clock(struct fdri_thread *t, bool ns); /* the location counts in ns, else in the recording's clock */
+void fdri_link_location(struct fdr_location *l, uint32_t off); /* from now on everybody sees it */
+bool fdri_grow_levels(struct fdri_thread *t);   /* one more block of levels; false: no room */
+void fdri_set_soft(struct fdri_thread *t);      /* recomputes when enter must go slow */
+
 /* ---- call.c ---- */
 void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns);
 void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns);
@@ -156,16 +213,45 @@ void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
  * `reduced` and `lost`. *slot is the level's word for it. */
 struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
                            uint64_t *reduced, uint64_t *lost);
-/* A zeroed meta block: from the meta end, else in a piece of a bin for which something may be given back; 0: no room.
- * Blocks larger than a bin come from the meta end only. */
-uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
-void fdri_meta_give(struct fdri_thread *t, uint32_t off); /* not needed any more */
+/* May this location take a free bin? The last ones serve locations that have next to nothing. */
+bool fdri_may_take(const struct fdri_thread *t);
 void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p);
+struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p);
 static inline uint32_t fdri_bits_max(uint32_t class_)
 {
     return class_ == FDR_CLASS_REGION ? FDR_CALL_BITS_MAX : FDR_POINT_BITS_MAX;
 }
+
+/* ---- meta.c ---- */
+/* A zeroed meta block of this location: from the meta end, else in a piece of a bin for which something may be given back;
+ * 0: no room. Blocks larger than a bin come from the meta end only. */
+uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
+uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes); /* nothing is given back for it */
+void fdri_meta_ahead(struct fdri_thread *t);              /* room for some small blocks, while there is any */
+void fdri_meta_give(struct fdri_thread *t, uint32_t off); /* not needed any more */
+void fdri_meta_release(struct fdri_thread *t);            /* all of it: the location is no more */
+uint64_t fdri_meta_bytes(void);                           /* in use by all */
+
+/* ---- ended.c ---- */
+/* Looks after the oldest location that ended: gives some of its bins back, or folds some of its accounts. true: there may be
+ * room now. Not before its last moments have aged, but for a location that has next to nothing. Bounded; does nothing where another thread
+ * does it. */
+enum fdri_urgency { FDRI_IF_AGED, FDRI_POOR, FDRI_ATTACHING }; /* the last one waits for others, at most 10 ms */
+extern bool fdri_recycle_ended __attribute__((visibility("hidden")));
+bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
+void fdri_ended_prepare(bool ns);                         /* while there is room */
+void fdri_ended_push(struct fdr_location *l);             /* its thread ended: it is not the caller's any more */
+bool fdri_ended_lock(uint32_t who, uint32_t tries);       /* keeps everybody from folding */
+bool fdri_ended_hold(uint32_t who);                       /* the same; waits at most 10 ms */
+void fdri_ended_unlock(void);
+void fdri_ended_abandoned(const struct fdr_location *l);  /* an operation of l was given up in the middle */
+
+/* ---- fold.c ---- */
+bool fdri_fold_start(void);                               /* room for the words under way */
+/* Moves some of the accounts of t's location, which holds no bin, to `into`. 1: all are moved; 0: some; -1: no room. */
+int fdri_fold(struct fdri_thread *into, struct fdri_thread *t);
+void fdri_fold_undo(void);
 
 /* ---- reduce.c ---- */
 /* A bin or piece of at most 1 << size_log2 bytes for partition p by giving something else back; 0: nothing to give,
@@ -174,6 +260,29 @@ uint32_t fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_lo
 void fdri_reserve_ledger(struct fdri_thread *t);      /* lines for reductions, while there is room */
 void fdri_stop(struct fdri_thread *t, uint64_t tick); /* strategy `first`: store nothing from now on */
 void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick);
+
+/* ---- sample.c ---- */
+uint32_t fdri_sample_bins_due(void);       /* bins of the samples' share that are not theirs yet: not for others */
+
+void fdri_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_given *given); /* a line of the ledger */
+
+/* ---- share.c ---- */
+/* A whole bin (or the part of one that is `size_log2` large) from a location that holds more; 0: nobody does. */
+uint32_t fdri_share_bin(struct fdri_thread *t);
+uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2);
+/* Room for a location when nothing is free: from ended ones, from richer ones, and from ended ones once more where it has
+ * next to nothing. A piece of size_log2, or 0. */
+uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2);
+static inline bool fdri_poor(const struct fdr_location *l) { return fdr_load_relaxed(&l->bins_held) < 4; }
+void fdri_share_note(const struct fdri_thread *t); /* this location took a bin */
+
+/* ---- telescope.c, epoch.c: nothing under other strategies ---- */
+void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);   /* a partition was made */
+void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p); /* its newest bin takes no more records */
+void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p); /* a bin was put behind it: time for a cut? */
+void fdri_telescope_recount(struct fdri_thread *t);                    /* bins went by another way than a reduction */
+void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);          /* a row of totals was made */
+void fdri_epochs_abandoned(struct fdri_thread *t);                     /* an operation ended in the middle */
 
 /* ---- totals.c ---- */
 #define FDRI_KEY(kind, id) ((uint32_t)(id) | (uint32_t)(kind) << 24)
@@ -185,6 +294,9 @@ static inline struct fdr_row *fdri_row(struct fdri_thread *t, uint32_t key)
     return FDR_LIKELY(r->key == key) ? r : fdri_row_slow(t, key);
 }
 bool fdri_rows_start(struct fdri_thread *t);
+/* The row's histogram has room for buckets [from, end) as well; false: no room. */
+bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end);
+void fdri_histogram_drop(struct fdri_thread *t, struct fdr_row *r);
 void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket);
 static inline void fdri_histogram_add(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket)
 {
@@ -215,28 +327,63 @@ struct fdri_event_shape { uint8_t count; uint8_t type[FDR_FIELDS_MAX]; uint16_t 
 const struct fdri_event_shape *fdri_event_shape(uint32_t type);
 uint32_t fdri_metric_type(uint32_t metric);
 
+/* ---- note.c ---- */
+void fdri_note_reset(void);
+
 /* ---- address.c ---- */
 /* Region of a code address, defined on first sight. The thread must be attached. */
 fdr_region fdri_address_region(uint64_t address);
+/* What a thread remembers of the functions it calls: one probe gives region and totals row. A direct-mapped cache in
+ * the arena; what it says stands in fdri_address_region's table and in the row table. */
+struct fdri_known { uint64_t address; uint32_t row_off, region; };
+extern uint32_t fdri_address_version __attribute__((visibility("hidden"))); /* rises when addresses lose their meaning */
+static inline uint32_t fdri_known_slot(const struct fdri_thread *t, uint64_t address)
+{
+    return (uint32_t)(address * 0x9E3779B97F4A7C15u >> t->known_shift);
+}
+void fdri_known_start(struct fdri_thread *t);   /* also: forget everything */
+void fdri_known_add(struct fdri_thread *t, uint64_t address, fdr_region region, const struct fdr_row *row);
 void fdri_address_reset(void);
+bool fdri_address_forked(void);             /* a child: nobody may wait for a grace period */
 void fdri_address_thread(bool comes);      /* this thread begins or ends to look addresses up */
 void fdri_address_fork(int phase);         /* as fdri_define_fork */
 
 /* ---- rules.c ---- */
 struct fdri_rule { uint8_t mode; uint32_t count; uint64_t min_ns; };
-enum { FDRI_RULE_NONE = 0, FDRI_RULE_EXCLUDE, FDRI_RULE_FIRST, FDRI_RULE_EVERY, FDRI_RULE_MIN };
-void fdri_rules_load(const char *path);
-void fdri_rules_define(uint32_t region, const char *name, const char *file);
+enum { FDRI_RULE_NONE = 0, FDRI_RULE_EXCLUDE, FDRI_RULE_FIRST, FDRI_RULE_EVERY, FDRI_RULE_MIN, FDRI_RULE_COUNTERS };
+/* edges: counters are read at the edges of calls; edge_regions: of which. */
+void fdri_rules_load(const char *path, bool edges, const char *edge_regions);
+void fdri_rules_define(uint32_t region, const char *name, const char *file, bool by_address);
 const struct fdri_rule *fdri_rule_of(uint32_t region);   /* NULL: none */
 bool fdri_rules_any(void);
 bool fdri_rules_phases(void);
 bool fdri_rules_phase(const char *name);
 
+/* ---- watch.c, watch_seen.c: triggers on what is recorded ---- */
+/* Atomic: calls that took at least this long may be wanted by a trigger; UINT64_MAX: none is set. */
+extern uint64_t fdri_watch_ticks __attribute__((visibility("hidden"))), fdri_watch_ns __attribute__((visibility("hidden")));
+extern uint32_t fdri_watch_classes __attribute__((visibility("hidden"))); /* atomic: bit per class of points */
+void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t duration, uint64_t tick);
+void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t type, uint64_t value, const uint64_t *field,
+                      uint32_t fields, uint64_t tick);
+void fdri_watch_define(enum fdr_def_kind kind, uint32_t id, const char *name, const void *payload, uint32_t bytes);
+bool fdri_watch_regions(void);             /* is there a trigger on regions? */
+void fdri_watch_start(const char *text);    /* FDR_TRIGGERS */
+void fdri_watch_stop(void);
+void fdri_watch_fork(int phase);            /* as fdri_define_fork */
+uint64_t fdri_watch_poll(uint64_t now_ns);  /* watch_poll.c: in the dumper thread */
+
+/* ---- grace.c ---- */
+/* Calls what(with) in a thread of its own when no thread reads any more what was read before. */
+void fdri_after_grace(void (*what)(void *), void *with);
+
 /* ---- rewind.c ---- */
 void fdri_rewind_release(struct fdri_thread *t);
 
 /* ---- arena.c ---- */
+uint64_t fdri_memory_limit(void);          /* bytes this process may use at most */
 int fdri_arena_make(struct fdri_recorder *r);
+void fdri_arena_publish(struct fdri_recorder *r); /* the file gets its name: what is in it can be read */
 void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live);
 
 /* ---- start.c ---- */

@@ -5,8 +5,10 @@
 #include "recorder/recorder.h"
 
 struct fdri_mark {
-    uint32_t count, room;
-    struct { uint32_t part, bin, seq; uint64_t commit; } at[];
+    uint32_t count, room, point_count;
+    bool set;
+    uint64_t point_tick;
+    struct { uint32_t part, bin, seq, zero_count; uint64_t commit, zero_tick; } at[]; /* zero_*: of its depth */
 };
 
 static uint32_t count_parts(const struct fdri_thread *t)
@@ -24,8 +26,7 @@ void fdr_rewind_mark(void)
     struct fdri_mark *m = t->mark;
     if (!m || m->room < n) {
         uint32_t room = n * 2 + 16;
-        uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_FREE,
-                                      (uint32_t)(64 + sizeof *m + room * sizeof m->at[0]), t->loc->id);
+        uint32_t off = fdri_meta_calm(t, FDR_META_FREE, (uint32_t)(64 + sizeof *m + room * sizeof m->at[0]));
         if (!off) {
             static unsigned said;
             if (fdri_once(&said)) fdri_say("no room for a rewind mark of %u partitions; rewinds of this thread do nothing", n);
@@ -38,11 +39,16 @@ void fdr_rewind_mark(void)
         t->mark = m;
     }
     m->count = 0;
+    m->set = true;
+    m->point_tick = t->loc->point_tick;
+    m->point_count = t->loc->point_count;
     for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
         const struct fdr_part *p = fdri_off(t, off);
         m->at[m->count].part = off;
         m->at[m->count].bin = p->open_off;
         m->at[m->count].seq = p->open_seq;
+        m->at[m->count].zero_tick = fdri_level(t, p->depth)->zero_tick;
+        m->at[m->count].zero_count = fdri_level(t, p->depth)->zero_count;
         m->at[m->count++].commit = p->open_off ? fdri_bin(&fdri_rec.arena, p->open_off)->commit : 0;
     }
     fdri_end(t);
@@ -56,8 +62,9 @@ static uint64_t give_from(struct fdri_thread *t, struct fdr_part *p, uint32_t of
         struct fdr_bin *b = fdri_bin(&fdri_rec.arena, off);
         uint32_t next = b->next;
         records += FDR_COMMIT_RECORDS(b->commit);
-        p->bins--;
-        p->bytes -= 1u << (b->size_log2 - 9);
+        fdr_sub_relaxed(&p->bins, 1u);
+        fdr_sub_relaxed(&p->bytes, 1u << (b->size_log2 - 9));
+        fdr_store_release(&b->generation, (b->generation | 1u) + 1); /* G:give */
         fdri_piece_give(&fdri_rec.arena, t->loc, off, b->size_log2);
         off = next;
     }
@@ -69,13 +76,15 @@ static uint64_t cut_all(struct fdri_thread *t, struct fdr_part *p)
 {
     uint32_t head = (uint32_t)p->list_head, seq = (uint32_t)(p->list_head >> 32);
     if (!head) return 0;
-    uint64_t first = fdri_bin(&fdri_rec.arena, head)->first_index;
+    const struct fdr_bin *oldest = fdri_bin(&fdri_rec.arena, head);
+    uint64_t first = oldest->first_index;
+    if (first) p->floor_tick = oldest->base_tick; /* the list said so while it had a bin */
+    fdr_signal_fence();
     fdr_store_release(&p->list_head, (uint64_t)seq << 32); /* R:link */
     p->open_off = 0;
     p->open_seq = seq - 1;
     p->total = first;
-    p->bit = 1;
-    p->limit = 0;
+    fdr_encode_close(p);
     return give_from(t, p, head);
 }
 
@@ -92,6 +101,23 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
     return forgotten + give_from(t, p, behind);
 }
 
+/* A claimer is inside and does not leave: it may have read any link of the list. So all of the list goes at once, in a
+ * way that makes its swap fail: the seqs go on, none comes back. What was stored before the mark counts as reduced. */
+static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint64_t commit)
+{
+    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue; /* L:claim - fails once
+                                                                                  for each claimer that is inside */
+    uint64_t first = (uint32_t)head ? fdri_bin(&fdri_rec.arena, (uint32_t)head)->first_index : p->total, mark = first;
+    if (bin && (uint32_t)(head >> 32) <= fdri_bin(&fdri_rec.arena, bin)->seq)
+        mark = fdri_bin(&fdri_rec.arena, bin)->first_index + FDR_COMMIT_RECORDS(commit);
+    p->floor_tick = p->last_tick;
+    p->open_off = 0;
+    p->total = mark;
+    fdr_encode_close(p);
+    return first + give_from(t, p, (uint32_t)head) - mark;
+}
+
 static void account(struct fdri_thread *t, const struct fdr_part *p, uint64_t forgotten)
 {
     struct fdr_level *v = fdri_level(t, p->depth);
@@ -103,28 +129,50 @@ static void account(struct fdri_thread *t, const struct fdr_part *p, uint64_t fo
     }
 }
 
+/* Partition p back to where the mark saw it; `seq` 0: it was not there or held nothing. */
+static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint32_t seq, uint64_t commit, bool alone)
+{
+    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    bool held = bin && seq >= (uint32_t)(head >> 32) && (uint32_t)head;
+    if (held && p->open_off == bin && fdri_bin(&fdri_rec.arena, bin)->commit == commit) return; /* untouched */
+    if (alone) account(t, p, held ? cut_to(t, p, bin, commit) : cut_all(t, p));
+    else account(t, p, cut_beside_claimer(t, p, held ? bin : 0, commit));
+}
+
+/* Who comes next in this tick is numbered after those that stay. Calls of length 0 are all in the shortest band. */
+static void renumber(struct fdri_thread *t, const struct fdr_part *p, uint64_t zero_tick, uint32_t zero_count)
+{
+    if (p->class_ != FDR_CLASS_REGION || p->band) return;
+    struct fdr_level *v = fdri_level(t, p->depth);
+    v->zero_tick = zero_tick;
+    v->zero_count = zero_count;
+}
+
 void fdr_rewind(void)
 {
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
-    struct fdri_mark *m = t->mark;
+    struct fdri_mark *m = t->mark && t->mark->set ? t->mark : NULL;
     uint32_t fresh = m && m->count ? m->at[0].part : 0; /* newer partitions stand in front of this one */
-    bool after = !fresh;
+    bool after = !fresh, alone = fdri_claim_pin(t->loc);
+    if (m) {
+        t->loc->point_tick = m->point_tick;
+        t->loc->point_count = m->point_count;
+        m->set = false;
+    }
     for (uint32_t off = m ? t->loc->parts_first : 0, i = 0; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
         struct fdr_part *p = fdri_off(t, off);
         if (off == fresh) after = true;
         bool marked = after && i < m->count && m->at[i].part == off;
         uint32_t bin = marked ? m->at[i].bin : 0, seq = marked ? m->at[i].seq : 0;
-        uint64_t commit = marked ? m->at[i].commit : 0, forgotten;
+        uint64_t commit = marked ? m->at[i].commit : 0;
+        renumber(t, p, marked ? m->at[i].zero_tick : 0, marked ? m->at[i].zero_count : 0);
         if (marked) i++;
-        if (marked && p->open_seq == seq && p->open_off == bin && !bin) continue;       /* untouched, empty */
-        bool held = bin && seq >= (uint32_t)(p->list_head >> 32) && (uint32_t)p->list_head;
-        if (held && fdri_bin(&fdri_rec.arena, bin)->commit == commit && p->open_off == bin) continue; /* untouched */
-        forgotten = held ? cut_to(t, p, bin, commit) : cut_all(t, p);
-        account(t, p, forgotten);
+        if (marked && p->open_seq == seq && p->open_off == bin && !bin) continue; /* untouched, empty */
+        rewind_part(t, p, bin, seq, commit, alone);
     }
-    if (m) m->count = 0;
-    t->mark = NULL;
+    fdri_claim_unpin(t->loc);
+    fdri_telescope_recount(t);
     fdri_end(t);
 }
 

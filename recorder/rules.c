@@ -15,7 +15,7 @@ enum { RULES_MAX = 255, PHASES_MAX = 32, COUNT_MAX = (1 << 20) - 1 };
 
 struct pattern {
     struct fdri_rule rule;
-    bool by_file;
+    bool by_file, named;         /* named: not for regions known by address */
     char glob[200];
 };
 static struct pattern patterns[RULES_MAX];
@@ -41,13 +41,13 @@ const struct fdri_rule *fdri_rule_of(uint32_t region)
     return d ? &patterns[d - 1].rule : NULL;
 }
 
-void fdri_rules_define(uint32_t region, const char *name, const char *file)
+void fdri_rules_define(uint32_t region, const char *name, const char *file, bool by_address)
 {
     if (!decision || region > FDR_ID_MAX) return;
     uint8_t d = 0;
     for (uint32_t i = 0; i < pattern_count; i++) { /* the last one that matches decides */
         const char *text = patterns[i].by_file ? file : name;
-        if (fnmatch(patterns[i].glob, text, 0)) continue;
+        if (fnmatch(patterns[i].glob, text, 0) || (patterns[i].named && by_address)) continue;
         d = patterns[i].rule.mode == FDRI_RULE_NONE ? 0 : (uint8_t)(i + 1);
     }
     fdr_store_relaxed(&decision[region], d);
@@ -83,6 +83,7 @@ static const char *parse_rule(char **words, int n, struct pattern *p)
     memset(p, 0, sizeof *p);
     if (!strcmp(words[0], "exclude")) p->rule.mode = FDRI_RULE_EXCLUDE;
     else if (!strcmp(words[0], "include")) p->rule.mode = FDRI_RULE_NONE;
+    else if (!strcmp(words[0], "counters")) p->rule.mode = FDRI_RULE_COUNTERS;
     else if (!strcmp(words[0], "first") || !strcmp(words[0], "every")) {
         p->rule.mode = words[0][0] == 'f' ? FDRI_RULE_FIRST : FDRI_RULE_EVERY;
         if (n < 2 || !parse_count(words[next++], &p->rule.count)) return "a count from 1 to 1048575 must follow";
@@ -90,7 +91,7 @@ static const char *parse_rule(char **words, int n, struct pattern *p)
         p->rule.mode = FDRI_RULE_MIN;
         if (n < 2 || !parse_duration(words[next++], &p->rule.min_ns)) return "a duration such as 5us must follow";
     } else {
-        return "unknown verb; known are include, exclude, first, every, min, phase";
+        return "unknown verb; known are include, exclude, first, every, min, counters, phase";
     }
     if (n - next != 2) return "expected: name GLOB, or file GLOB";
     if (!strcmp(words[next], "file")) p->by_file = true;
@@ -119,11 +120,8 @@ static const char *add_line(char *line)
     return wrong;
 }
 
-void fdri_rules_load(const char *path)
+static void load_file(const char *path)
 {
-    pattern_count = phase_count = 0;
-    if (decision) memset(decision, 0, FDR_ID_MAX + 1); /* of an earlier recording of this process */
-    if (!*path) return;
     FILE *f = fopen(path, "re");
     if (!f) {
         fdri_say("FDR_FILTER=%s: %s; recording everything", path, strerror(errno));
@@ -135,6 +133,38 @@ void fdri_rules_load(const char *path)
         if (wrong) fdri_say("FDR_FILTER=%s line %u: %s; this line is ignored", path, number, wrong);
     }
     fclose(f);
+}
+
+/* Which calls have their counters read: FDR_EDGE_REGIONS; else what the file says; else regions that were given a name.
+ * Without counters to read the file's rules about them mean nothing. */
+static void add_edges(bool edges, const char *regions)
+{
+    char copy[512], *save = NULL;
+    bool any = false;
+    for (uint32_t i = 0; i < pattern_count; i++) {
+        if (patterns[i].rule.mode != FDRI_RULE_COUNTERS) continue;
+        any = true;
+        if (!edges) patterns[i].rule.mode = FDRI_RULE_NONE;
+    }
+    if (!edges) return;
+    snprintf(copy, sizeof copy, "%s", regions);
+    for (char *glob = strtok_r(copy, ",", &save); glob && pattern_count < RULES_MAX; glob = strtok_r(NULL, ",", &save)) {
+        struct pattern *p = &patterns[pattern_count++];
+        *p = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS};
+        snprintf(p->glob, sizeof p->glob, "%s", glob);
+        any = true;
+    }
+    if (any || pattern_count == RULES_MAX) return;
+    memmove(patterns + 1, patterns, pattern_count++ * sizeof *patterns); /* first, so that every other rule decides */
+    patterns[0] = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS, .named = true, .glob = "*"};
+}
+
+void fdri_rules_load(const char *path, bool edges, const char *edge_regions)
+{
+    pattern_count = phase_count = 0;
+    if (decision) memset(decision, 0, FDR_ID_MAX + 1); /* of an earlier recording of this process */
+    if (*path) load_file(path);
+    add_edges(edges, edge_regions);
     if (!pattern_count || decision) return;
     void *m = mmap(NULL, FDR_ID_MAX + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m == MAP_FAILED) fdri_say("FDR_FILTER=%s: no memory for rules; recording everything", path);

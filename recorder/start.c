@@ -11,7 +11,9 @@
 
 #include "export/view.h"
 #include "fdr_build.h"
+#include "format/checks.h"
 #include "recorder/recorder.h"
+#include "sampler/samples_view.h"
 
 /* One page of its own, so that the kernel can hand a zeroed one to every kind of child. */
 struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(4096)));
@@ -33,15 +35,22 @@ uint64_t fdri_ns_to_ticks(uint64_t ns)
 static void fork_prepare(void)
 {
     pthread_mutex_lock(&lock);
+    fdri_counters_fork(0);
+    fdri_sampler_fork(0);
     fdri_export_fork(0);
     fdri_address_fork(0);
     fdri_define_fork(0);
+    fdri_watch_fork(0);
 }
 static void fork_done(int phase)
 {
+    fdri_crash_fork(phase);
+    fdri_watch_fork(phase);
     fdri_define_fork(phase);
     fdri_address_fork(phase);
     fdri_export_fork(phase);
+    fdri_counters_fork(phase);
+    fdri_sampler_fork(phase);
     pthread_mutex_unlock(&lock);
 }
 static void fork_parent(void) { fork_done(1); }
@@ -62,9 +71,12 @@ static void fork_child(void)
 static void bare_child(void)
 {
     pthread_mutex_init(&lock, NULL);
+    fdri_counters_fork(3);
+    fdri_sampler_fork(3);
     fdri_export_fork(3);
     fdri_address_fork(3);
     fdri_define_fork(3);
+    fdri_watch_fork(3);
     fork_prepare();
     fork_child();
 }
@@ -133,18 +145,29 @@ static void fill_superblock(struct fdri_recorder *r)
     for (int i = 0; i < 3; i++) s->band_edge[i] = fdr_max(fdri_ns_to_ticks(edge_ns[i]) >> r->shift, 1);
     gethostname(s->host, sizeof s->host - 1);
     memcpy(s->config, r->set.text, sizeof s->config - 1);
+    fdr_spare_begin(s);
 }
+
+static bool hold_accounts(void) { return fdri_ended_hold(UINT32_MAX); }
 
 static void start_export(struct fdri_recorder *r)
 {
     struct fdri_export_view v = {
         .base = r->arena.base, .bytes = r->arena.super->arena_bytes, .ticks = r->ticks,
         .rank = r->arena.super->rank, .signal = r->set.signal, .holdoff_ns = r->set.holdoff_ns,
-        .disk_bytes = r->set.disk_bytes, .keep = r->set.keep, .keep_newest = r->set.keep_newest};
+        .disk_bytes = r->set.disk_bytes, .keep = r->set.keep, .keep_newest = r->set.keep_newest, .watchdog_ns = r->set.watchdog_ns,
+        .poll = fdri_watch_poll};
     memcpy(v.name, r->set.name, sizeof v.name);
     memcpy(v.dir, r->set.dir, sizeof v.dir);
+    memcpy(v.live_path, r->live_path, sizeof v.live_path);
+    v.live_fd = r->live_fd;
+    v.hold = hold_accounts;
+    v.release = fdri_ended_unlock;
+    v.crash = (enum fdri_crash_mode)r->set.crash;
+    v.crash_deadline_ns = r->set.crash_deadline_ns;
     int e = fdri_export_start(&v);
     if (e) fdri_say("no thread for snapshots by signal: %s; fdr_snapshot() still works", strerror(-e));
+    fdri_crash_start();
 }
 
 static int start(const struct fdr_config *config)
@@ -156,16 +179,21 @@ static int start(const struct fdr_config *config)
     int e = fdri_arena_make(r);
     if (e) return e;
     fill_superblock(r);
-    fdri_rules_load(r->set.filter);
+    fdri_rules_load(r->set.filter, r->set.counters.edges[0] || r->set.counters.papi[0], r->set.edge_regions);
+    fdri_watch_start(r->set.triggers);
     r->number = ++recordings;
     r->pid = getpid();
     r->running = true;
     fdri_address_reset();
+    fdri_note_reset();
     fdri_define_reset();
     fdri_define_modules();
+    fdri_arena_publish(r);
     /* R:on - everything above is in place; pairs with A:on in attach.c: a thread that attaches finds it */
     fdr_store_release(&fdr_switch_.on, r->number);
     start_export(r);
+    fdri_counters_start(&r->set.counters);
+    fdri_sampler_start(r->set.sample, r->set.signal);
     return 0;
 }
 
@@ -202,11 +230,15 @@ void fdr_finalize(void)
         pthread_mutex_unlock(&lock);
         return;
     }
+    fdri_counters_stop(); /* its last readings are recorded */
+    fdri_crash_stop();
+    fdri_sampler_stop();
     fdr_store_relaxed(&fdr_switch_.on, 0u);
     quiesce(&fdri_rec.arena);
     fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
     if (fdri_rec.set.final_snapshot) fdri_export_final("finalize");
     fdri_export_stop();
+    fdri_watch_stop();
     fdri_define_save();
     fdri_arena_drop(&fdri_rec, true); /* its addresses stay good for a thread that was stopped in mid-record */
     fdri_rec.running = false;

@@ -6,13 +6,12 @@
 
 #include "recorder/recorder.h"
 
-enum { FIRST_SLAB = 1024, NEXT_SLAB = 4096, FIRST_TABLE_LOG2 = 6, HISTOGRAM_STEP = 8 };
+enum { FIRST_SLAB = 512, NEXT_SLAB = 960, /* 960: what a slab of 1 KiB holds */ FIRST_TABLE_LOG2 = 6, HISTOGRAM_STEP = 8 };
 
 /* Totals share the buffer with events: rows may use half of it for all meta, histograms three eighths. */
 static bool within(uint64_t eighths)
 {
-    uint64_t used = fdri_meta_used(&fdri_rec.arena) + fdr_load_relaxed(&fdri_rec.meta_in_bins);
-    return used < fdri_rec.arena.super->arena_bytes / 8 * eighths;
+    return fdri_meta_bytes() < fdri_rec.arena.super->arena_bytes / 8 * eighths;
 }
 
 /* 64-byte multiples of zeroed memory, or 0. */
@@ -85,6 +84,7 @@ static struct fdr_row *new_row(struct fdri_thread *t, uint32_t key)
     if (key >> 24 == FDR_DEF_REGION && fdri_rule_of(key & 0xffffffu)) r->flags |= FDR_ROW_GATED;
     fdr_signal_fence();
     insert(t, table_of(t), off);
+    fdri_epoch_row(t, off);
     return r;
 }
 
@@ -116,31 +116,46 @@ struct fdr_row *fdri_row_slow(struct fdri_thread *t, uint32_t key)
     return fdri_off(t, t->loc->rest_row_off);
 }
 
+bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end)
+{
+    uint64_t word = r->histogram;
+    uint32_t first = (uint32_t)(word >> 32 & 0xff), count = (uint32_t)(word >> 40);
+    if (r->flags & FDR_ROW_NO_HISTOGRAM) return false;
+    if (count && from >= first && end <= first + count) return true;
+    if (count) {
+        from = first < from ? first : from;
+        end = first + count > end ? first + count : end;
+    }
+    uint32_t bytes = (uint32_t)fdr_align_up((end - from) * 8, 64);
+    uint32_t off = within(3) ? cells(t, bytes) : 0;
+    if (!off) return false;
+    uint64_t *counts = fdri_off(t, off);
+    if (count) memcpy(counts + (first - from), fdri_off(t, (uint32_t)word), count * 8);
+    fdr_signal_fence();
+    /* R:rows - the counters are there before their place is named */
+    fdr_store_release(&r->histogram, off | (uint64_t)from << 32 | (uint64_t)(end - from) << 40);
+    return true;
+}
+
+void fdri_histogram_drop(struct fdri_thread *t, struct fdr_row *r)
+{
+    r->flags |= FDR_ROW_NO_HISTOGRAM;
+    r->histogram = 0;
+    t->loc->hists_dropped++;
+}
+
 void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket)
 {
     uint64_t word = r->histogram;
-    uint32_t first = (uint32_t)(word >> 32 & 0xff), count = (uint32_t)(word >> 40), end = first + count;
+    uint32_t from = bucket & ~(uint32_t)(HISTOGRAM_STEP / 2 - 1), end = from + HISTOGRAM_STEP;
     if (r->flags & FDR_ROW_NO_HISTOGRAM) return;
-    uint32_t to = bucket & ~(uint32_t)(HISTOGRAM_STEP / 2 - 1), to_end = to + HISTOGRAM_STEP;
-    if (count) {
-        to = first < to ? first : to;
-        to_end = end > bucket + 1 ? end : (bucket / 4 + 1) * 4;
-    }
-    if (to_end > 64) to_end = 64;
-    uint32_t bytes = (uint32_t)fdr_align_up((to_end - to) * 8, 64);
-    uint32_t off = within(3) ? cells(t, bytes) : 0;
-    if (!off) {
-        r->flags |= FDR_ROW_NO_HISTOGRAM;
-        r->histogram = 0;
-        t->loc->hists_dropped++;
+    if (word) end = (bucket / 4 + 1) * 4;
+    if (!fdri_histogram_cover(t, r, from, end < 64 ? end : 64)) {
+        fdri_histogram_drop(t, r);
         return;
     }
-    uint64_t *counts = fdri_off(t, off);
-    if (count) memcpy(counts + (first - to), fdri_off(t, (uint32_t)word), count * 8);
-    counts[bucket - to]++;
-    fdr_signal_fence();
-    /* R:rows - the counters are there before their place is named */
-    fdr_store_release(&r->histogram, off | (uint64_t)to << 32 | (uint64_t)(to_end - to) << 40);
+    uint64_t *counts = fdri_off(t, (uint32_t)r->histogram);
+    fdr_bump_relaxed(&counts[bucket - (uint32_t)(r->histogram >> 32 & 0xff)], 1);
 }
 
 static uint64_t as_bits(double v)

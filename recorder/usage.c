@@ -2,6 +2,8 @@
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
+enum { LOOKS = 10000 };
+
 FDR_RACY static void add_part(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_part *p)
 {
     uint64_t head = fdr_load_relaxed(&p->list_head), first = p->total;
@@ -30,6 +32,11 @@ FDR_RACY static void add_level(struct fdr_usage *u, const struct fdri_arena *a, 
     }
 }
 
+static uint64_t ns_of(uint64_t ticks)
+{
+    return fdri_rec.ticks ? (uint64_t)((unsigned __int128)ticks * fdri_rec.tick_to_ns >> 32) : ticks;
+}
+
 FDR_RACY static void add_location(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_location *l)
 {
     add_level(u, a, fdri_at(a, l->level0_off));
@@ -44,8 +51,9 @@ FDR_RACY static void add_location(struct fdr_usage *u, const struct fdri_arena *
     }
     u->presented += l->presented_overflow;
     u->lost += l->lost_overflow;
-    uint32_t lines = l->reduction_count;
-    u->reductions += lines;
+    u->reductions += l->reduction_steps;
+    u->reduction_ns += ns_of(fdr_load_relaxed(&l->reduction_ticks));
+    u->reduction_worst_ns = fdr_max(u->reduction_worst_ns, ns_of(fdr_load_relaxed(&l->reduction_worst)));
 }
 
 FDR_RACY struct fdr_usage fdr_usage(void)
@@ -58,13 +66,18 @@ FDR_RACY struct fdr_usage fdr_usage(void)
     u.bin_bytes = s->bin_bytes;
     u.bins = s->bins_total;
     u.bins_free = fdri_bins_free(a);
-    u.meta_bytes = fdri_meta_used(a);
+    u.bins_used = (uint32_t)fdr_load_relaxed(&s->virgin) - fdr_load_relaxed(&s->free_bins);
+    u.meta_bytes = fdri_meta_bytes();
+    u.locations_sure = s->locations_sure;
     u.locations = fdr_load_relaxed(&s->location_count);
     u.snapshots = fdr_load_relaxed(&s->snapshots_taken);
+    bool still = fdri_ended_lock(UINT32_MAX, LOOKS); /* else what is being folded is left out */
     for (uint32_t off = fdr_load_acquire(&s->location_first); off;) { /* A:location */
         const struct fdr_location *l = fdri_at(a, off);
-        add_location(&u, a, l);
+        uint32_t flags = fdr_load_acquire(&l->flags); /* A:location */
+        if (!(flags & FDR_LOCATION_FREE) && (still || !(flags & FDR_LOCATION_FOLDING))) add_location(&u, a, l);
         off = l->next;
     }
+    if (still) fdri_ended_unlock();
     return u;
 }

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Strategy `whole`: the escalation chain over the whole run. A partition that is gone stays closed. */
+#include "recorder/reduce.h"
+
+/* The partition worth least. `asking` counts although it may hold nothing yet. */
+static struct fdr_part *least_valuable(struct fdri_thread *t, const struct fdr_part *asking)
+{
+    uint64_t class_bytes[FDR_CLASS_COUNT] = {0};
+    struct fdr_part *best = NULL;
+    struct fdri_part_view best_view = {0};
+    const struct fdri_chain *chain = &fdri_rec.set.chain;
+    for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next))
+        class_bytes[p->class_] += fdr_load_relaxed(&p->bytes); /* claimers change it */
+    for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next)) {
+        if (p->flags & 1 || (!(uint32_t)fdr_load_relaxed(&p->list_head) && p != asking)) continue; /* claimers change it */
+        struct fdri_part_view v = fdri_view_of(p, class_bytes);
+        enum fdri_reason why;
+        if (best && !fdri_policy_before(chain, &v, &best_view, &why)) continue;
+        best = p;
+        best_view = v;
+    }
+    if (best) {
+        uint32_t index;
+        struct fdri_verdict v = fdri_policy_step(chain, &best_view, &index);
+        t->victim_step = (uint8_t)v.step;
+        t->victim_reason = (uint8_t)v.reason;
+    }
+    return best;
+}
+
+uint32_t fdri_reduce_whole(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    for (;;) { /* ends: each round gives a bin or closes a partition for good */
+        struct fdr_part *v = t->victim ? t->victim : least_valuable(t, asking);
+        if (!v) return 0;
+        bool closes = fdri_policy_closes((enum fdri_step)t->victim_step), closed = false;
+        if (!fdri_part_has_sealed(v)) {
+            if (v == asking || !closes) fdri_part_seal(a, v);
+            if (closes) {
+                fdri_part_seal(a, v);
+                fdri_close_gate(t, v);
+                closed = true;
+            }
+        }
+        struct fdri_given given = FDRI_NOTHING_GIVEN;
+        uint32_t have, off = fdri_part_pop(a, t->loc, v, &have, &given);
+        t->victim = closes && !closed ? v : NULL;
+        if (off || closed) fdri_reduction_note(t, t->victim_step, t->victim_reason, v, &given, closed);
+        if (off) {
+            if (have > size_log2) fdri_piece_split(a, t->loc, off, have, size_log2);
+            *got = have < size_log2 ? have : size_log2;
+            if (v == asking && closed) { /* nobody may ask for a place in what was just closed */
+                fdri_piece_give(a, t->loc, off, *got);
+                return 0;
+            }
+            return off;
+        }
+        if (v == asking || !closes) return 0;
+    }
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads that ended: their bins go before others', the oldest first; when those are gone their accounts are folded into
+ * one location named [ended] and their memory is used again.
+ *
+ * Not before their last moments have aged: half as many bins as there are were filled anew since. Only where a thread
+ * would find no room at all that does not count.
+ *
+ * One thread at a time works here, under a try-lock: whoever finds it taken goes elsewhere. Snapshots and fdr_usage
+ * take it too, so that what they walk stays where it is. */
+#include <sched.h>
+#include <string.h>
+
+#include "export/view.h"
+#include "recorder/recorder.h"
+
+enum { POPS = 16 };
+
+/* Off: under strategy telescope with threads coming and going all the time memory of ended locations was used again while
+ * something still wrote to it (docs/ARCHITECTURE.md, Known limits). Tests of what is there switch it on. */
+bool fdri_recycle_ended;
+
+static struct fdri_thread ended[2]; /* where accounts go, by unit of time; under the lock */
+
+bool fdri_ended_lock(uint32_t who, uint32_t tries)
+{
+    uint32_t *lock = &fdri_rec.shares.lock, none = 0;
+    for (uint32_t i = 0; i <= tries; i++, none = 0)
+        if (!fdr_load_relaxed(lock) && fdr_cas_acq_rel_u32(lock, &none, who)) return true; /* L:fold */
+    return false;
+}
+
+bool fdri_ended_hold(uint32_t who)
+{
+    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 10000000;
+    while (!fdri_ended_lock(who, 1000)) {
+        if (fdr_clock_ns(CLOCK_MONOTONIC) > until) return false;
+        sched_yield();
+    }
+    return true;
+}
+
+void fdri_ended_unlock(void) { fdr_store_release(&fdri_rec.shares.lock, 0u); /* L:fold */ }
+
+void fdri_ended_abandoned(const struct fdr_location *l)
+{
+    if (fdr_load_relaxed(&fdri_rec.shares.lock) != l->id + 1) return;
+    fdri_fold_undo();
+    fdri_ended_unlock();
+}
+
+void fdri_ended_push(struct fdr_location *l)
+{
+    struct fdri_shares *s = &fdri_rec.shares;
+    uint32_t off = (uint32_t)((uint8_t *)l - fdri_rec.arena.base), first = fdr_load_relaxed(&s->ended_in);
+    l->ended_turn = fdr_load_relaxed(&s->turn);
+    do {
+        fdr_store_relaxed(&l->ended_next, first);
+    } while (!fdr_cas_acq_rel_u32(&s->ended_in, &first, off)); /* R:ended */
+}
+
+/* What ended lately goes to the end of the queue; it comes newest first. */
+static void take_in(void)
+{
+    struct fdri_shares *s = &fdri_rec.shares;
+    uint32_t off = fdr_load_relaxed(&s->ended_in) ? fdr_swap_acq_rel(&s->ended_in, 0u) : 0; /* A:ended */
+    uint32_t newest = off, first = 0;
+    while (off) {
+        struct fdr_location *l = fdri_at(&fdri_rec.arena, off);
+        uint32_t next = fdr_load_relaxed(&l->ended_next);
+        fdr_store_relaxed(&l->ended_next, first);
+        first = off;
+        off = next;
+    }
+    if (!first) return;
+    if (s->ended_first) fdr_store_relaxed(&((struct fdr_location *)fdri_at(&fdri_rec.arena, s->ended_last))->ended_next, first);
+    else fdr_store_relaxed(&s->ended_first, first);
+    s->ended_last = newest;
+}
+
+static bool aged(const struct fdr_location *l)
+{
+    uint32_t bins = (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin);
+    return fdr_load_relaxed(&fdri_rec.shares.turn) - l->ended_turn >= bins / 2;
+}
+
+/* Nobody else is inside and nobody will be. */
+static bool alone(struct fdr_location *l)
+{
+    uint32_t none = 0;
+    if (l->flags & FDR_LOCATION_FOLDING) return true;
+    if (!fdr_cas_acq_rel_u32(&l->claim, &none, FDRI_PINNED)) return false; /* L:pin */
+    fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_FOLDING);
+    fdri_piece_collect(&fdri_rec.arena, l);
+    return true;
+}
+
+static struct fdr_part *oldest_part(const struct fdr_location *l)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    struct fdr_part *best = NULL, *p;
+    for (uint32_t off = l->parts_first; off; off = p->next) {
+        p = fdri_at(a, off);
+        uint32_t head = (uint32_t)p->list_head;
+        if (head && (!best || fdri_bin(a, head)->base_tick < fdri_bin(a, (uint32_t)best->list_head)->base_tick)) best = p;
+    }
+    return best;
+}
+
+/* Gives back bins and pieces until a whole one was given back. false: there was nothing. */
+static bool give_bin(struct fdr_location *l)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_given given = {0, 0, UINT64_MAX, 0};
+    uint32_t held = fdr_load_relaxed(&l->bins_held), size;
+    for (int i = 0; i < POPS && fdr_load_relaxed(&l->bins_held) == held; i++) {
+        struct fdr_part *p = oldest_part(l);
+        if (!p) break;
+        if ((uint32_t)p->list_head == p->open_off) fdri_part_seal(a, p);
+        uint32_t off = fdri_part_pop(a, l, p, &size, &given);
+        if (off) fdri_piece_give(a, l, off, size);
+    }
+    l->reductions_dropped_events += given.events;
+    l->reductions_dropped_bytes += given.bytes;
+    return given.bytes != 0;
+}
+
+static struct fdri_thread *ended_of(bool ns)
+{
+    struct fdri_thread *t = &ended[ns];
+    if (t->recording == fdri_rec.number) return t;
+    memset((uint32_t *)t + 1, 0, sizeof *t - sizeof(uint32_t)); /* all but `recording`, which is looked at without the lock */
+    if (!fdri_rec.shares.spare[ns] || !fdri_location_make(t, fdri_rec.shares.spare[ns], UINT32_MAX, "[ended]")) return NULL;
+    t->fresh = false;
+    t->loc->tid = 0;
+    t->loc->start_tick = UINT64_MAX;
+    fdri_set_clock(t, ns);
+    fdri_meta_ahead(t);
+    fdr_store_relaxed(&t->recording, fdri_rec.number);
+    return t;
+}
+
+/* Where there is room still: folding must not need what only folding gives. */
+void fdri_ended_prepare(bool ns)
+{
+    if (fdr_load_relaxed(&ended[ns].recording) == fdri_rec.number || !fdri_ended_lock(UINT32_MAX, 0)) return;
+    ended_of(ns);
+    fdri_ended_unlock();
+}
+
+/* Folds a part of l's accounts. 1: that was all, and its memory is free; 0: a part; -1: no room for what they go to. */
+static int fold(struct fdr_location *l)
+{
+    struct fdri_thread from = {.loc = l, .base = fdri_rec.arena.base}, *into = ended_of(l->flags & FDR_LOCATION_NS);
+    if (!into) return -1;
+    if (into->loc->flags & FDR_LOCATION_FREE) {
+        fdri_location_number(into);
+        fdri_location_publish(into, FDR_LOCATION_ENDED);
+    }
+    int result = fdri_fold(into, &from);
+    if (result != 1) return result;
+    into->loc->tid++;
+    into->loc->start_tick = fdr_min(into->loc->start_tick, l->start_tick);
+    into->loc->end_tick = fdr_max(into->loc->end_tick, l->end_tick);
+    fdri_location_drop(&from);
+    fdri_meta_ahead(into);
+    return 1;
+}
+
+/* A bin of one of those that ended after l. */
+static bool give_bin_behind(struct fdr_location *l)
+{
+    for (int i = 0; i < POPS; i++) {
+        uint32_t next = fdr_load_relaxed(&l->ended_next);
+        if (!next) return false;
+        l = fdri_at(&fdri_rec.arena, next);
+        if (alone(l) && oldest_part(l)) return give_bin(l);
+    }
+    return false;
+}
+
+static bool work_off(struct fdr_location *l)
+{
+    if (!alone(l)) return false;
+    if (oldest_part(l)) return give_bin(l);
+    uint32_t next = fdr_load_relaxed(&l->ended_next);
+    int result = fold(l);
+    for (int i = 0; i < POPS && result < 0 && give_bin_behind(l); i++) result = fold(l);
+    if (result == 1) fdr_store_relaxed(&fdri_rec.shares.ended_first, next);
+    return result >= 0;
+}
+
+bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
+{
+    struct fdri_shares *s = &fdri_rec.shares;
+    uint32_t who = t->loc ? t->loc->id + 1 : UINT32_MAX;
+    if (!fdri_recycle_ended || fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return false; /* what is there stays */
+    if (!fdr_load_relaxed(&s->ended_in) && !fdr_load_relaxed(&s->ended_first)) return false;
+    if (urgency == FDRI_ATTACHING ? !fdri_ended_hold(who) : !fdri_ended_lock(who, 0)) return urgency == FDRI_ATTACHING;
+    take_in();
+    struct fdr_location *l = s->ended_first ? fdri_at(&fdri_rec.arena, s->ended_first) : NULL;
+    bool room = l && (urgency != FDRI_IF_AGED || aged(l)) && work_off(l);
+    fdri_ended_unlock();
+    if (l && !room && urgency == FDRI_ATTACHING) {
+        sched_yield(); /* a claimer is inside: it will be gone */
+        room = true;
+    }
+    return room;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* The epochs of a location under strategy `telescope`: cut when they have consumed their part of the memory, merged
+ * two by two as they age. A cut is a tick; bins belong to the epoch in which they ended. */
+#include <string.h>
+
+#include "recorder/reduce.h"
+
+enum { UNITS_LEAST = 8, BINS_LEAST = 4 };
+
+uint64_t fdri_epoch_total(const struct fdri_thread *t)
+{
+    const struct fdr_superblock *s = fdri_rec.arena.super;
+    return fdr_max(fdr_load_relaxed(&t->loc->bins_held), s->bins_total / 16) * (uint64_t)(s->bin_bytes >> 9);
+}
+
+uint32_t fdri_epoch_tiers(const struct fdr_epochs *e) { return e->count ? e->epoch[0].tier + 1 : 1; }
+
+uint32_t fdri_epoch_of(const struct fdr_epochs *e, uint64_t tick)
+{
+    uint32_t i = e->count - 1;
+    while (i && e->epoch[i].from_tick >= tick) i--;
+    return i;
+}
+
+/* The version is odd while epochs move: who copies or inherits them then does not believe them. */
+static void begin_change(struct fdr_epochs *e)
+{
+    fdr_store_release(&e->version, e->version + 1); /* R:epochs - pairs with A:epochs in export/ */
+    fdr_signal_fence();
+}
+static void end_change(struct fdr_epochs *e)
+{
+    fdr_signal_fence();
+    fdr_store_release(&e->version, e->version + 1); /* R:epochs */
+}
+
+static struct fdr_epochs *start(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t off = fdri_meta(t, FDR_META_EPOCHS, sizeof(struct fdr_epochs));
+    if (!off) return NULL;
+    struct fdr_epochs *e = fdri_off(t, off);
+    e->epoch[0].from_tick = l->start_tick;
+    e->epoch[0].number = l->epoch;
+    e->epoch[0].births = 1;
+    e->count = 1;
+    fdri_epoch_rows_start(t, e);
+    fdr_signal_fence();
+    l->epochs_off = off;
+    fdri_telescope_recount(t);
+    return e;
+}
+
+static void merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
+{
+    struct fdr_epoch *a = &e->epoch[i], *b = a + 1;
+    begin_change(e);
+    fdri_epoch_rows_merge(t, e, i);
+    a->units += b->units;
+    a->births += b->births;
+    a->tier = (uint32_t)fdr_max(a->tier, b->tier) + 1;
+    memmove(b, b + 1, (e->count - i - 2) * sizeof *b);
+    e->count--;
+    end_change(e);
+}
+
+/* One at a time: a carry through all tiers takes as many bins opened as there are tiers. */
+static void merge_one(struct fdri_thread *t, struct fdr_epochs *e)
+{
+    uint32_t tier[FDR_EPOCHS_MAX], closed = e->count - 1;
+    for (uint32_t i = 0; i < closed; i++) tier[i] = e->epoch[i].tier;
+    uint32_t i = fdri_policy_merge(tier, closed);
+    e->merging = i < closed;
+    if (e->merging) merge(t, e, i);
+}
+
+static bool cut(struct fdri_thread *t, struct fdr_epochs *e)
+{
+    struct fdr_location *l = t->loc;
+    uint64_t tick = l->last_tick >> t->shift;
+    struct fdr_epoch *last = &e->epoch[e->count - 1];
+    if (e->count == FDR_EPOCHS_MAX || tick <= last->from_tick) return false;
+    begin_change(e);
+    fdri_epoch_rows_cut(t, e, e->count - 1);
+    last[1] = (struct fdr_epoch){.from_tick = tick, .number = l->epoch + 1, .births = 1};
+    e->count++;
+    e->opened = 0;
+    end_change(e);
+    l->epoch++;
+    return true;
+}
+
+bool fdri_epoch_opened(struct fdri_thread *t, uint32_t units)
+{
+    struct fdr_location *l = t->loc;
+    struct fdr_epochs *e = fdri_epochs(t);
+    if (!e && (fdr_load_relaxed(&l->bins_held) < BINS_LEAST || l->epoch_bins % BINS_LEAST || !(e = start(t)))) return false;
+    e->opened += units;
+    uint64_t most = fdri_policy_epoch(&fdri_rec.set.tiers, fdri_epoch_tiers(e), fdri_epoch_total(t));
+    bool enough = e->opened >= fdr_max(most, UNITS_LEAST);
+    if (!enough && !e->merging) return false;
+    uint64_t since = fdri_tick_now();
+    bool cuts = !e->merging && cut(t, e);
+    if (e->merging) merge_one(t, e);
+    e->merging |= cuts;
+    fdri_reduction_took(t, since);
+    return cuts;
+}
+
+/* Left in the middle of a change: they begin anew, with one epoch of all that is in the totals. */
+void fdri_epochs_abandoned(struct fdri_thread *t)
+{
+    const struct fdr_epochs *e = fdri_epochs(t);
+    if (e && e->version & 1) t->loc->epochs_off = 0;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Totals of epochs. The totals of the run only grow; a base holds them as they stood at the newest cut. So an epoch's are
+ * the difference, and recording a call costs nothing for it. An epoch keeps the regions that mattered most, the others
+ * share the rest; its sums and those of its rows and rest are the same. */
+#include <string.h>
+
+#include "recorder/reduce.h"
+
+enum { ROWS_SHARE = 16, BLOCK_LEAST = 512, BLOCK_MOST = 4096 }; /* all rows of a location: a sixteenth of its memory */
+enum { PARTLY = 1 };
+
+static uint32_t room_of(const struct fdr_epoch_rows *b) { return (uint32_t)((b->head.bytes - sizeof *b) / sizeof b->row[0]); }
+static uint64_t weight(const struct fdr_epoch_row *r) { return r->inclusive + r->exclusive; }
+static struct fdr_epoch_rows *rows_at(struct fdri_thread *t, uint32_t off) { return off ? fdri_off(t, off) : NULL; }
+
+/* ---- blocks of rows ---- */
+
+static uint32_t take_block(struct fdri_thread *t, struct fdr_epochs *e)
+{
+    uint32_t off = e->spare;
+    if (!off) return e->row_bytes ? fdri_meta(t, FDR_META_EPOCHROWS, e->row_bytes) : 0;
+    struct fdr_epoch_rows *b = fdri_off(t, off);
+    e->spare = b->count;
+    memset(&b->head + 1, 0, sizeof *b - sizeof b->head);
+    return off;
+}
+
+static void give_block(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off)
+{
+    if (!off) return;
+    rows_at(t, off)->count = e->spare;
+    e->spare = off;
+}
+
+/* ---- a block as a heap: the row that matters least is on top ---- */
+
+static void sift_down(struct fdr_epoch_rows *b, uint32_t i)
+{
+    struct fdr_epoch_row it = b->row[i];
+    for (uint32_t child; (child = 2 * i + 1) < b->count; i = child) {
+        if (child + 1 < b->count && weight(&b->row[child + 1]) < weight(&b->row[child])) child++;
+        if (weight(&b->row[child]) >= weight(&it)) break;
+        b->row[i] = b->row[child];
+    }
+    b->row[i] = it;
+}
+
+static void sift_up(struct fdr_epoch_rows *b, uint32_t i)
+{
+    struct fdr_epoch_row it = b->row[i];
+    for (uint32_t up; i && weight(&b->row[up = (i - 1) / 2]) > weight(&it); i = up) b->row[i] = b->row[up];
+    b->row[i] = it;
+}
+
+static void to_rest(struct fdr_epoch_rows *b, const struct fdr_epoch_row *r)
+{
+    b->rest_calls += r->calls;
+    b->rest_inclusive += r->inclusive;
+    b->rest_exclusive += r->exclusive;
+}
+
+static void offer(struct fdr_epoch_rows *b, const struct fdr_epoch_row *r)
+{
+    if (r->key == FDR_ROW_KEY_REST || (b->count == room_of(b) && weight(r) <= weight(&b->row[0]))) {
+        to_rest(b, r);
+    } else if (b->count < room_of(b)) {
+        b->row[b->count] = *r;
+        sift_up(b, b->count++);
+    } else {
+        to_rest(b, &b->row[0]);
+        b->row[0] = *r;
+        sift_down(b, 0);
+    }
+}
+
+/* ---- the base ---- */
+
+static struct fdr_epoch_base *base_with_room(struct fdri_thread *t, struct fdr_epochs *e)
+{
+    struct fdr_epoch_base *b = e->base_last ? fdri_off(t, e->base_last) : NULL;
+    if (b && sizeof *b + (b->count + 1) * sizeof b->row[0] <= b->head.bytes) return b;
+    uint32_t off = fdri_meta(t, FDR_META_EPOCHBASE, (uint32_t)fdr_max(e->row_bytes, BLOCK_LEAST));
+    if (!off) return NULL;
+    if (b) b->next = off;
+    else e->base_first = off;
+    e->base_last = off;
+    return fdri_off(t, off);
+}
+
+static void track(struct fdri_thread *t, struct fdr_epochs *e, uint32_t row_off)
+{
+    const struct fdr_row *r = fdri_off(t, row_off);
+    if (r->key >> 24 != FDR_DEF_REGION && r->key != FDR_ROW_KEY_REST) return;
+    struct fdr_epoch_base *b = base_with_room(t, e);
+    if (!b) {
+        e->untracked++;
+        return;
+    }
+    b->row[b->count].row_off = row_off;
+    fdr_signal_fence();
+    b->count++;
+}
+
+void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off)
+{
+    struct fdr_epochs *e = fdri_epochs(t);
+    if (e) track(t, e, row_off);
+}
+
+/* Rows get a share of what the location may hold when all others are as large; where that is little there are only sums.
+ * The first epoch begins where the totals do. */
+void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
+{
+    const struct fdr_superblock *s = fdri_rec.arena.super;
+    uint64_t fair = s->arena_bytes / fdr_max(fdr_load_relaxed(&s->location_count), 1);
+    uint64_t bytes = fdr_min(fair / ROWS_SHARE / FDR_EPOCHS_MAX, fdr_min(BLOCK_MOST, s->bin_bytes));
+    e->row_bytes = bytes < BLOCK_LEAST / 2 ? 0 : 1u << fdr_log2_floor((uint32_t)fdr_max(bytes, BLOCK_LEAST));
+    const struct fdr_rowtable *table = fdri_off(t, t->loc->rows_table_off);
+    const uint32_t *slot = (const void *)(table + 1);
+    for (uint32_t i = 0; i < 1u << table->log2; i++)
+        if (slot[i]) track(t, e, slot[i]);
+}
+
+/* ---- cut and merge ---- */
+
+void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
+{
+    struct fdr_epoch *epoch = &e->epoch[i];
+    struct fdr_epoch_rows *rows = rows_at(t, epoch->rows_off = take_block(t, e));
+    for (uint32_t off = e->base_first; off;) {
+        struct fdr_epoch_base *b = fdri_off(t, off);
+        for (uint32_t k = 0; k < b->count; k++) {
+            const struct fdr_row *r = fdri_off(t, b->row[k].row_off);
+            struct fdr_epoch_row d = {r->key, 0, r->calls - b->row[k].calls, r->sum - b->row[k].sum, r->exclusive - b->row[k].exclusive};
+            if (!d.calls) continue;
+            b->row[k].calls = r->calls;
+            b->row[k].sum = r->sum;
+            b->row[k].exclusive = r->exclusive;
+            epoch->calls += d.calls;
+            epoch->inclusive += d.inclusive;
+            epoch->exclusive += d.exclusive;
+            if (rows) offer(rows, &d);
+        }
+        off = b->next;
+    }
+}
+
+static struct fdr_epoch_row *find(struct fdr_epoch_rows *b, uint32_t key)
+{
+    for (uint32_t i = 0; i < b->count; i++)
+        if (b->row[i].key == key) return &b->row[i];
+    return NULL;
+}
+
+/* Rows of `other` come to those of `b`. What stands in one only may be in the other's rest. */
+static void merge_rows(struct fdr_epoch_rows *b, struct fdr_epoch_rows *other)
+{
+    bool b_rest = b->rest_calls != 0, other_rest = other->rest_calls != 0;
+    b->rest_calls += other->rest_calls;
+    b->rest_inclusive += other->rest_inclusive;
+    b->rest_exclusive += other->rest_exclusive;
+    for (uint32_t i = 0; i < b->count; i++) {
+        struct fdr_epoch_row *r = &b->row[i], *o = find(other, r->key);
+        if (!o) {
+            if (other_rest) r->flags |= PARTLY;
+            continue;
+        }
+        r->flags |= o->flags;
+        r->calls += o->calls;
+        r->inclusive += o->inclusive;
+        r->exclusive += o->exclusive;
+        o->key = 0; /* done */
+    }
+    for (uint32_t i = b->count / 2; i-- > 0;) sift_down(b, i);
+    for (uint32_t i = 0; i < other->count; i++) {
+        if (!other->row[i].key) continue;
+        if (b_rest) other->row[i].flags |= PARTLY;
+        offer(b, &other->row[i]);
+    }
+}
+
+/* An epoch that found no room for rows: all of it goes to the rest of the other. */
+static void merge_sums(struct fdr_epoch_rows *rows, const struct fdr_epoch *without)
+{
+    struct fdr_epoch_row all = {0, 0, without->calls, without->inclusive, without->exclusive};
+    if (!all.calls) return;
+    to_rest(rows, &all);
+    for (uint32_t i = 0; i < rows->count; i++) rows->row[i].flags |= PARTLY;
+}
+
+void fdri_epoch_rows_merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
+{
+    struct fdr_epoch *a = &e->epoch[i], *b = a + 1;
+    struct fdr_epoch_rows *x = rows_at(t, a->rows_off), *y = rows_at(t, b->rows_off);
+    if (x && y) merge_rows(x, y);
+    else if (x) merge_sums(x, b);
+    else if (y) merge_sums(y, a);
+    if (x) give_block(t, e, b->rows_off);
+    else a->rows_off = b->rows_off;
+    a->calls += b->calls;
+    a->inclusive += b->inclusive;
+    a->exclusive += b->exclusive;
+}

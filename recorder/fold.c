@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* The accounts of a location that ended, added to another's: what was given back, levels, points, totals, sums.
+ *
+ * Every number moves at once: the words that change are written into struct fdr_fold with what they were, the count says
+ * that they hold, then they change, then the count is 0 again. Killed in between, a reader takes them to be what they were.
+ * So at no moment is a number in both places or in neither. Under the lock of ended.c. */
+#include <string.h>
+
+#include "recorder/recorder.h"
+
+enum { STEPS = 32 }; /* moves in one call */
+
+static uint64_t value[FDR_FOLD_WORDS];
+static uint32_t words;
+
+static struct fdr_fold *book(void) { return fdri_at(&fdri_rec.arena, fdri_rec.arena.super->fold_off); }
+
+bool fdri_fold_start(void)
+{
+    uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_FOLD, sizeof(struct fdr_fold), UINT32_MAX);
+    fdri_rec.arena.super->fold_off = off;
+    words = 0;
+    return off != 0;
+}
+
+static void set(uint64_t *p, uint64_t v)
+{
+    if (*p == v) return;
+    book()->word[words].off = (uint64_t)((uint8_t *)p - fdri_rec.arena.base);
+    book()->word[words].was = *p;
+    value[words++] = v;
+}
+
+static void move(uint64_t *to, uint64_t *from)
+{
+    set(to, *to + *from);
+    set(from, 0);
+}
+
+static void set_half(uint32_t *p, uint32_t v)
+{
+    uint64_t *word = (uint64_t *)((uintptr_t)p & ~(uintptr_t)7), whole = *word;
+    uint32_t shift = (uintptr_t)p & 4 ? 32 : 0;
+    set(word, (whole & ~((uint64_t)UINT32_MAX << shift)) | (uint64_t)v << shift);
+}
+
+static void carry_out(void)
+{
+    struct fdr_fold *f = book();
+    uint32_t n = words;
+    words = 0;
+    if (!n) return;
+    fdr_store_release(&f->count, n); /* R:fold - the list stands; pairs with program order after a kill */
+    fdr_signal_fence();
+    for (uint32_t i = 0; i < n; i++) fdr_store_relaxed((uint64_t *)(void *)(fdri_rec.arena.base + f->word[i].off), value[i]);
+    fdr_signal_fence();
+    fdr_store_release(&f->count, 0u); /* R:fold */
+    fdr_signal_fence();
+}
+
+void fdri_fold_undo(void)
+{
+    struct fdr_fold *f = book();
+    for (uint32_t i = f->count; i-- > 0;)
+        fdr_store_relaxed((uint64_t *)(void *)(fdri_rec.arena.base + f->word[i].off), f->word[i].was);
+    fdr_signal_fence();
+    fdr_store_release(&f->count, 0u); /* R:fold */
+    words = 0;
+}
+
+/* Level d of `into`, with accounts of points if need be; NULL: no room. */
+static struct fdr_level *level_of(struct fdri_thread *into, uint32_t d, bool points)
+{
+    into->no_more_levels = false;
+    while (into->loc->level_blocks * FDR_LEVELS_PER_BLOCK < d)
+        if (!fdri_grow_levels(into)) return NULL;
+    struct fdr_level *v = fdri_level(into, d);
+    if (points && !v->points_off) v->points_off = fdri_meta(into, FDR_META_POINTS, sizeof(struct fdr_level_points));
+    return points && !v->points_off ? NULL : v;
+}
+
+/* All of a partition was given back: its records are counted by its level from now on. */
+static bool fold_part(struct fdri_thread *into, struct fdr_part *p)
+{
+    bool points = p->class_ != FDR_CLASS_REGION;
+    struct fdr_level *w = level_of(into, p->depth, points);
+    if (!w) return false;
+    struct fdr_level_points *wp = points ? fdri_off(into, w->points_off) : NULL;
+    move(points ? &wp->by_class[p->class_].reduced_gate : &w->reduced_gate, &p->total);
+    carry_out();
+    return true;
+}
+
+static bool empty(struct fdri_thread *t, const struct fdr_level *v, const struct fdr_level_points *points)
+{
+    uint64_t any = v->presented | v->filtered | v->reduced_gate | v->lost;
+    (void)t;
+    for (int c = 0; points && c < FDR_CLASS_COUNT; c++)
+        any |= points->by_class[c].presented | points->by_class[c].filtered | points->by_class[c].reduced_gate |
+               points->by_class[c].lost;
+    return !any;
+}
+
+/* Calls that were open when the thread ended count as given back. */
+static bool fold_level(struct fdri_thread *into, struct fdri_thread *t, uint32_t d)
+{
+    struct fdr_level *v = fdri_level(t, d);
+    struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
+    if (empty(t, v, points)) return true;
+    struct fdr_level *w = level_of(into, d, points != NULL);
+    if (!w) return false;
+    bool open = d && d <= t->loc->depth, kept = open && !(v->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));
+    move(&w->presented, &v->presented);
+    move(&w->filtered, &v->filtered);
+    move(&w->lost, &v->lost);
+    set(&w->reduced_gate, w->reduced_gate + v->reduced_gate + kept);
+    set(&v->reduced_gate, 0);
+    if (open) set_half(&t->loc->depth, d - 1);
+    struct fdr_level_points *wp = points ? fdri_off(into, w->points_off) : NULL;
+    for (int c = 1; points && c < FDR_CLASS_COUNT; c++) {
+        move(&wp->by_class[c].presented, &points->by_class[c].presented);
+        move(&wp->by_class[c].filtered, &points->by_class[c].filtered);
+        move(&wp->by_class[c].reduced_gate, &points->by_class[c].reduced_gate);
+        move(&wp->by_class[c].lost, &points->by_class[c].lost);
+    }
+    carry_out();
+    return true;
+}
+
+static double as_double(uint64_t u)
+{
+    double v;
+    memcpy(&v, &u, 8);
+    return v;
+}
+static uint64_t as_bits(double v)
+{
+    uint64_t u;
+    memcpy(&u, &v, 8);
+    return u;
+}
+
+/* Is value a of this type below b? A NaN is below nothing. */
+static bool below(uint32_t type, uint64_t a, uint64_t b)
+{
+    if (type == FDR_VALUE_F64) return as_double(a) < as_double(b) || (as_double(b) != as_double(b) && as_double(a) == as_double(a));
+    return type == FDR_VALUE_I64 ? (int64_t)a < (int64_t)b : a < b;
+}
+
+static void fold_histogram(struct fdri_thread *into, struct fdri_thread *t, struct fdr_row *w, struct fdr_row *r)
+{
+    uint32_t first = (uint32_t)(r->histogram >> 32 & 0xff), count = (uint32_t)(r->histogram >> 40);
+    if (!r->calls || (w->flags & FDR_ROW_NO_HISTOGRAM)) return;
+    if (!count || !fdri_histogram_cover(into, w, first, first + count)) {
+        fdri_histogram_drop(into, w); /* one that lacks calls would not be exact */
+        return;
+    }
+    uint64_t *to = fdri_off(into, (uint32_t)w->histogram), *from = fdri_off(t, (uint32_t)r->histogram);
+    to += first - (uint32_t)(w->histogram >> 32 & 0xff);
+    for (uint32_t i = 0; i < count; i++) set(&to[i], to[i] + from[i]);
+    set(&r->histogram, 0);
+}
+
+static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_row *r)
+{
+    struct fdr_row *w = fdri_row(into, r->key);
+    uint32_t type = r->flags >> FDR_ROW_VALUE_SHIFT & 3;
+    bool same = w->key == r->key; /* else it has found no row of its own */
+    fold_histogram(into, t, w, r);
+    if (r->calls && (same || r->key >> 24 == FDR_DEF_REGION)) {
+        set(&w->sum, type == FDR_VALUE_F64 ? as_bits((w->calls ? as_double(w->sum) : 0.0) + as_double(r->sum)) : w->sum + r->sum);
+        set(&w->exclusive, w->exclusive + r->exclusive);
+        if (!w->calls || below(type, r->min, w->min)) set(&w->min, r->min);
+        if (!w->calls || below(type, w->max, r->max)) set(&w->max, r->max);
+        if (type) set_half(&w->flags, w->flags | type << FDR_ROW_VALUE_SHIFT);
+    }
+    move(&w->calls, &r->calls);
+    move(&w->untimed, &r->untimed);
+    set(&r->sum, 0);
+    set(&r->exclusive, 0);
+    carry_out();
+}
+
+static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
+{
+    struct fdr_location *w = into->loc, *l = t->loc;
+    uint64_t events = l->reductions_dropped_events, bytes = l->reductions_dropped_bytes;
+    uint32_t count = l->reduction_count, first = count > FDR_REDUCTION_LINES ? count - FDR_REDUCTION_LINES : 0;
+    const struct fdr_reductions_block *b = l->reductions_off ? fdri_off(t, l->reductions_off) : NULL;
+    for (uint32_t i = first; b && i < count; i++) {
+        events += b->line[i % FDR_REDUCTION_LINES].events;
+        bytes += b->line[i % FDR_REDUCTION_LINES].bytes;
+    }
+    set(&w->reductions_dropped_events, w->reductions_dropped_events + events);
+    set(&w->reductions_dropped_bytes, w->reductions_dropped_bytes + bytes);
+    set(&l->reductions_dropped_events, 0);
+    set(&l->reductions_dropped_bytes, 0);
+    set_half(&l->reduction_count, 0);
+    move(&w->presented_overflow, &l->presented_overflow);
+    move(&w->lost_overflow, &l->lost_overflow);
+    move(&w->clamped, &l->clamped);
+    move(&w->unbalanced, &l->unbalanced);
+    move(&w->stray_leaves, &l->stray_leaves);
+    move(&w->rows_folded, &l->rows_folded);
+    move(&w->hists_dropped, &l->hists_dropped);
+    move(&w->truncated, &l->truncated);
+    move(&w->abandoned, &l->abandoned);
+    move(&w->reduction_ticks, &l->reduction_ticks);
+    set(&w->reduction_worst, fdr_max(w->reduction_worst, l->reduction_worst));
+    carry_out();
+}
+
+int fdri_fold(struct fdri_thread *into, struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t left = STEPS, levels = l->level_blocks * FDR_LEVELS_PER_BLOCK + 1;
+    const struct fdr_part *next;
+    if (!fdri_rec.arena.super->fold_off) return -1;
+    for (uint32_t off = l->parts_first; off; off = next->next) {
+        struct fdr_part *p = fdri_off(t, off);
+        next = p;
+        if (!p->total) continue;
+        if (!left--) return 0;
+        if (!fold_part(into, p)) return -1;
+    }
+    for (; l->fold_from < levels; l->fold_from++) { /* the deepest first: so the stack of open calls shrinks from its top */
+        if (!left--) return 0;
+        if (!fold_level(into, t, levels - 1 - l->fold_from)) return -1;
+    }
+    const struct fdr_rowtable *table = fdri_off(t, l->rows_table_off);
+    const uint32_t *slot = (const void *)(table + 1);
+    for (uint32_t i; (i = l->fold_from - levels) < 1u << table->log2; l->fold_from++) {
+        struct fdr_row *r = slot[i] ? fdri_off(t, slot[i]) : NULL;
+        if (!r || !(r->calls | r->untimed)) continue;
+        if (!left--) return 0;
+        fold_row(into, t, r);
+    }
+    fold_sums(into, t);
+    return 1;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* What must wait until no thread can still be reading: in a thread of its own, because waiting for a grace period is nothing
+ * an application thread may do. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#define URCU_INLINE_SMALL_FUNCTIONS
+#define _LGPL_SOURCE /* liburcu's small read-side functions inline; its licence allows that to MIT code */
+#include <urcu/urcu-memb.h>
+
+#include "base/signals.h"
+#include "recorder/recorder.h"
+
+struct later { void (*what)(void *); void *with; };
+
+static void *wait_and_do(void *argument)
+{
+    struct later later = *(struct later *)argument;
+    free(argument);
+    pthread_setname_np(pthread_self(), "fdr-reclaim"); /* here: who made it must not touch a thread that may be over */
+    urcu_memb_register_thread();
+    urcu_memb_synchronize_rcu();
+    urcu_memb_unregister_thread();
+    later.what(later.with);
+    return NULL;
+}
+
+void fdri_after_grace(void (*what)(void *), void *with)
+{
+    pthread_t helper;
+    pthread_attr_t detached;
+    sigset_t all, old;
+    struct later *later = fdri_address_forked() ? NULL : malloc(sizeof *later);
+    if (!later) return; /* a child must not wait: the parent's threads are in the registry. It stays where it is */
+    *later = (struct later){what, with};
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    fdr_signals_but_faults(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* the application's signals are not ours to take */
+    if (pthread_create(&helper, &detached, wait_and_do, later)) free(later);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&detached);
+}

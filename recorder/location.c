@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Locations: made when a thread records its first event, or for the accounts of threads that ended. The blocks of those
+ * that were given back stay on the chain and become locations again. */
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "recorder/recorder.h"
+
+enum { ROUNDS = 64 };
+
+void fdri_set_soft(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t kept = l->level_blocks * FDR_LEVELS_PER_BLOCK;
+    t->kept_levels = kept;
+    bool slow = t->fresh || !t->ticks || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
+    t->soft = slow ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
+    t->counted_from = slow ? UINT32_MAX : t->depth_limit;
+}
+
+bool fdri_grow_levels(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX || t->no_more_levels) return false;
+    uint32_t off = fdri_meta(t, FDR_META_LEVELS, sizeof(struct fdr_levels_block));
+    if (!off) return !(t->no_more_levels = true);
+    ((struct fdr_levels_block *)fdri_off(t, off))->index = l->level_blocks;
+    l->levels_off[l->level_blocks] = off;
+    fdr_signal_fence();
+    l->level_blocks++;
+    fdri_set_soft(t);
+    return true;
+}
+
+void fdri_set_clock(struct fdri_thread *t, bool ns)
+{
+    struct fdri_recorder *r = &fdri_rec;
+    t->ticks = r->ticks && !ns;
+    if (!t->ticks) t->loc->flags |= FDR_LOCATION_NS;
+    t->shift = r->shift;
+    t->to_ns = t->ticks ? r->tick_to_ns : 1ull << 32;
+    static const uint64_t edge_ns[3] = {256, 4096, 262144};
+    for (int i = 0; i < 3; i++) {
+        uint64_t full = t->ticks ? fdri_ns_to_ticks(edge_ns[i]) : edge_ns[i];
+        t->edge[i] = fdr_max(full >> r->shift, 1); /* zero-length calls always lie in the shortest band */
+    }
+    t->min_ticks = t->ticks ? fdri_ns_to_ticks(r->set.min_duration_ns) : r->set.min_duration_ns;
+}
+
+void fdri_link_location(struct fdr_location *l, uint32_t off)
+{
+    struct fdr_superblock *s = fdri_rec.arena.super;
+    uint32_t first = fdr_load_relaxed(&s->location_first);
+    do {
+        l->next = first;
+    } while (!fdr_cas_acq_rel_u32(&s->location_first, &first, off)); /* R:location - pairs with A:location in export/ */
+}
+
+/* A block for a location: on the chain, free and pinned. */
+struct fdr_location *fdri_location_new(void)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off = fdri_meta_take(a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX);
+    if (!off) return NULL;
+    struct fdr_location *l = fdri_at(a, off);
+    l->claim = FDRI_PINNED;
+    l->flags = FDR_LOCATION_FREE;
+    fdri_link_location(l, off);
+    return l;
+}
+
+static struct fdr_location *slot(struct fdri_thread *t)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off = fdri_slot_take(a, &fdri_rec.slabs);
+    if (off) return fdri_at(a, off);
+    struct fdr_location *l = fdri_location_new();
+    if (l) return l;
+    for (int i = 0; i < ROUNDS && !off && fdri_ended_room(t, FDRI_ATTACHING); i++) off = fdri_slot_take(a, &fdri_rec.slabs);
+    return off ? fdri_at(a, off) : NULL;
+}
+
+/* Whoever walks the chain looks at `next`, `claim`, `bins_held` and `flags` of free ones, too. */
+static void clear(struct fdr_location *l)
+{
+    uint8_t *p = (uint8_t *)l;
+    const size_t held = offsetof(struct fdr_location, bins_held), from = offsetof(struct fdr_location, parent);
+    const size_t behind = held + sizeof l->bins_held, end = offsetof(struct fdr_location, claim);
+    memset(p + from, 0, held - from);
+    memset(p + behind, 0, end - behind);
+    l->split_bins = l->wide_parts = 0;
+    l->ended_turn = 0;
+    l->fold_from = l->slabs = 0;
+    l->reduction_ticks = l->reduction_worst = 0;
+}
+
+bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t parent, const char *name)
+{
+    struct fdri_recorder *r = &fdri_rec;
+    t->loc = NULL;
+    uint32_t id = l ? UINT32_MAX - 1 : 0;
+    if (!l && !(l = slot(t))) return false;
+    clear(l);
+    l->id = id ? id : fdr_add_relaxed(&r->arena.super->location_count, 1u);
+    l->head.location = l->id;
+    l->tid = (uint32_t)syscall(SYS_gettid);
+    l->parent = parent;
+    l->numa_node = r->topology.nodes > 1 ? r->topology.id[fdr_topology_here(&r->topology)] : r->topology.id[0];
+    strncpy(l->name, name, sizeof l->name - 1);
+    t->loc = l;
+    t->base = r->arena.base;
+    t->depth_limit = r->set.depth;
+    t->victim = NULL;
+    t->drain = 0;
+    t->order_off = t->order_count = t->order_room = 0;
+    t->mark = NULL;
+    t->no_more_levels = false;
+    fdri_known_start(t);
+    t->untimed = 0;
+    t->fresh = true;
+    const uint32_t head = offsetof(struct fdr_levels_block, level);
+    uint32_t zero = fdri_meta(t, FDR_META_LEVELS, head + sizeof(struct fdr_level));
+    if (zero) {
+        ((struct fdr_levels_block *)fdri_off(t, zero))->index = UINT32_MAX;
+        l->level0_off = zero + head;
+        t->top = fdri_off(t, l->level0_off);
+        fdri_set_clock(t, false);
+        if (fdri_rows_start(t) && fdri_grow_levels(t)) return true;
+    }
+    fdri_location_drop(t);
+    return false;
+}
+
+/* Every block of a location without accounts gets its id. */
+void fdri_location_number(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t was = l->id;
+    l->id = l->head.location = fdr_add_relaxed(&fdri_rec.arena.super->location_count, 1u);
+    for (uint32_t off = l->slabs; off; off = ((struct fdr_slab *)fdri_off(t, off))->next) {
+        uint32_t bytes = ((struct fdr_meta_head *)fdri_off(t, off))->bytes;
+        for (uint32_t at = 0; at < bytes; at += FDR_META_ALIGN) {
+            struct fdr_meta_head *h = fdri_off(t, off + at);
+            if (h->magic == FDR_META_MAGIC && h->location == was) h->location = l->id;
+        }
+    }
+}
+
+void fdri_location_publish(struct fdri_thread *t, uint32_t flags)
+{
+    struct fdr_location *l = t->loc;
+    flags |= l->flags & FDR_LOCATION_NS;
+    fdr_store_release(&l->flags, flags); /* R:location */
+    fdri_claim_unpin(l);
+}
+
+void fdri_location_drop(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    struct fdri_arena *a = &fdri_rec.arena;
+    fdr_store_release(&l->flags, (uint32_t)FDR_LOCATION_FREE); /* R:location - no reader looks at what goes now */
+    fdr_signal_fence();
+    fdri_claim_pin(l);
+    fdri_piece_collect(a, l);
+    fdri_meta_release(t);
+    fdr_sub_relaxed(&a->pinned, l->wide_parts + l->split_bins);
+    clear(l); /* nothing leads from here to what others have now */
+    if (l != fdri_rec.shares.spare[0] && l != fdri_rec.shares.spare[1]) fdri_slot_give(a, &fdri_rec.slabs, fdri_off_of(t, l));
+    t->loc = NULL;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Meta blocks of a location: in slabs of its own, which come from the meta end of the arena or, when that is used up,
+ * from pieces of bins, for which events may be given back. */
+#include <string.h>
+
+#include "base/racy.h"
+#include "recorder/recorder.h"
+
+/* The first slab holds what a location begins with: level 0, 16 levels, the table of rows and a few rows. With the
+ * location itself it makes 4 KiB. */
+enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), SMALL_BYTES = 640, REST_BYTES = 128 };
+
+static uint32_t full_log2(void) { return fdr_log2_floor(fdri_rec.arena.super->bin_bytes); }
+
+static uint32_t set_head(struct fdri_thread *t, uint32_t off, enum fdr_meta_kind kind, uint32_t bytes)
+{
+    struct fdr_meta_head *h = fdri_off(t, off);
+    fdr_clear_racy(h, bytes);
+    h->kind = (uint16_t)kind;
+    h->bytes = bytes;
+    h->location = t->loc->id;
+    fdr_signal_fence();
+    h->magic = FDR_META_MAGIC;
+    return off;
+}
+
+/* A piece of a bin of its own; for it something else may be given back. */
+static uint32_t piece(struct fdri_thread *t, uint32_t want)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t got = 0, off = 0;
+    if (want > full_log2()) return 0;
+    for (int tries = 0; tries < 64 && !(off = fdri_piece_take(a, t->loc, want)); tries++) {
+        if ((off = fdri_share_any(t, want))) break;
+        off = t->loc->level_blocks ? fdri_reduce(t, NULL, want, &got) : 0;
+        if (!off || got == want) break;
+        fdri_piece_give(a, t->loc, off, got); /* too small; its neighbours may follow */
+        off = 0;
+    }
+    return off;
+}
+
+/* A slab of at least `bytes` in all, on the location's chain; 0: no room. */
+static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, bool from_bins)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t want = fdri_slab_bytes(bytes), off = fdri_slab_take(&fdri_rec.arena, &fdri_rec.slabs, want);
+    uint32_t log2 = (uint32_t)fdr_max(fdr_log2_ceil(bytes), 9);
+    bool in_bins = !off && from_bins && (off = piece(t, log2));
+    if (!off) return NULL;
+    if (in_bins) {
+        want = 1u << log2;
+        fdr_add_relaxed(&fdri_rec.meta_in_bins, want);
+    }
+    struct fdr_slab *s = fdri_off(t, off); /* from the meta end it is zero, and others may still look at its `next` */
+    if (in_bins) set_head(t, off, FDR_META_SLAB, want);
+    s->head.location = l->id;
+    s->head.kind = FDR_META_SLAB;
+    s->in_bins = in_bins;
+    fdr_store_relaxed(&s->next, l->slabs);
+    fdr_signal_fence();
+    l->slabs = off;
+    return s;
+}
+
+static void keep_for_reuse(struct fdri_thread *t, uint32_t off, uint32_t bytes)
+{
+    uint32_t *list = &t->loc->meta_free[bytes / FDR_META_ALIGN];
+    struct fdr_meta_head *h = fdri_off(t, off);
+    memcpy(h + 1, list, sizeof *list);
+    fdr_signal_fence();
+    *list = off;
+}
+
+/* What is left of the current slab serves small blocks. */
+static void use_slab(struct fdri_thread *t, uint32_t off, uint32_t end)
+{
+    struct fdr_location *l = t->loc;
+    for (; l->meta_end - l->meta_off >= REST_BYTES; l->meta_off += REST_BYTES)
+        keep_for_reuse(t, set_head(t, l->meta_off, FDR_META_FREE, REST_BYTES), REST_BYTES);
+    l->meta_off = off;
+    l->meta_end = end;
+}
+
+static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes, bool from_bins)
+{
+    struct fdr_location *l = t->loc;
+    bytes = (uint32_t)fdr_align_up(bytes, FDR_META_ALIGN);
+    uint32_t *reuse = bytes < SMALL_BYTES ? &l->meta_free[bytes / FDR_META_ALIGN] : NULL;
+    if (reuse && *reuse) {
+        uint32_t off = *reuse;
+        memcpy(reuse, (uint8_t *)fdri_off(t, off) + sizeof(struct fdr_meta_head), sizeof *reuse);
+        return set_head(t, off, kind, bytes);
+    }
+    if (l->meta_end - l->meta_off < bytes) {
+        uint32_t least = bytes + (uint32_t)sizeof(struct fdr_slab), most = l->slabs ? SLAB_BYTES : FIRST_BYTES;
+        struct fdr_slab *s = least < most ? new_slab(t, most, from_bins) : NULL;
+        if (!s) s = new_slab(t, least, from_bins);
+        if (!s) return 0;
+        uint32_t off = fdri_off_of(t, s) + (uint32_t)sizeof *s, end = fdri_off_of(t, s) + s->head.bytes;
+        if (end - off - bytes < l->meta_end - l->meta_off) return set_head(t, off, kind, bytes);
+        use_slab(t, off, end);
+    }
+    uint32_t off = l->meta_off;
+    l->meta_off += bytes;
+    return set_head(t, off, kind, bytes);
+}
+
+uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes) { return take(t, kind, bytes, true); }
+
+uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes) { return take(t, kind, bytes, false); }
+
+void fdri_meta_ahead(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    if (l->meta_end - l->meta_off >= SLAB_BYTES / 2) return;
+    struct fdr_slab *s = new_slab(t, SLAB_BYTES, true);
+    if (s) use_slab(t, fdri_off_of(t, s) + (uint32_t)sizeof *s, fdri_off_of(t, s) + s->head.bytes);
+}
+
+void fdri_meta_give(struct fdri_thread *t, uint32_t off)
+{
+    struct fdr_meta_head *h = fdri_off(t, off);
+    h->kind = FDR_META_FREE;
+    if (h->bytes < SMALL_BYTES) keep_for_reuse(t, off, h->bytes); /* else rare: a row table that grew */
+}
+
+uint64_t fdri_meta_bytes(void)
+{
+    const struct fdri_recorder *r = &fdri_rec;
+    return fdri_meta_used(&r->arena) + fdr_load_relaxed(&r->meta_in_bins) - fdr_load_relaxed(&r->slabs.free_bytes);
+}
+
+void fdri_meta_release(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    for (uint32_t off = l->slabs, next; off; off = next) {
+        struct fdr_slab *s = fdri_off(t, off);
+        next = s->next;
+        l->slabs = next;
+        if (!s->in_bins) {
+            fdri_slab_give(&fdri_rec.arena, &fdri_rec.slabs, off);
+            continue;
+        }
+        uint32_t bytes = s->head.bytes;
+        fdr_clear_racy(s, bytes);
+        fdr_sub_relaxed(&fdri_rec.meta_in_bins, bytes);
+        fdri_piece_give(&fdri_rec.arena, l, off, fdr_log2_floor(bytes));
+    }
+}

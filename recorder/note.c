@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Notes: what the application says about itself. They lie in the arena, so they are in every file and after every death. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include "recorder/recorder.h"
+
+static uint32_t held; /* a lock that a forked child can simply take off */
+
+void fdri_note_reset(void) { fdr_store_relaxed(&held, 0u); }
+
+static void enter_lock(sigset_t *old)
+{
+    sigset_t all;
+    fdr_signals_but_faults(&all);
+    pthread_sigmask(SIG_SETMASK, &all, old);
+    uint32_t none = 0;
+    while (!fdr_cas_acq_rel_u32(&held, &none, 1u)) { /* L:note - pairs with R:note */
+        none = 0;
+        sched_yield();
+    }
+}
+
+static void leave_lock(const sigset_t *old)
+{
+    fdr_store_release(&held, 0u); /* R:note */
+    pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+static struct fdr_notes_block *block_at(uint32_t off) { return off ? fdri_at(&fdri_rec.arena, off) : NULL; }
+
+static struct fdr_note_entry *find(const char *key)
+{
+    for (struct fdr_notes_block *b = block_at(fdri_rec.arena.super->notes_off); b; b = block_at(b->next))
+        for (uint32_t i = 0; i < b->used; i++)
+            if (!strcmp(b->note[i].key, key)) return &b->note[i];
+    return NULL;
+}
+
+static struct fdr_note_entry *make(const char *key)
+{
+    struct fdr_superblock *s = fdri_rec.arena.super;
+    struct fdr_notes_block *b = block_at(s->notes_off);
+    if (!b || b->used == FDR_NOTES_PER_BLOCK) {
+        uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_NOTES, sizeof *b, UINT32_MAX);
+        if (!off) return NULL;
+        b = block_at(off);
+        b->next = s->notes_off;
+        fdr_signal_fence();
+        s->notes_off = off;
+    }
+    struct fdr_note_entry *n = &b->note[b->used];
+    memcpy(n->key, key, strlen(key) + 1);
+    fdr_signal_fence();
+    b->used++;
+    return n;
+}
+
+/* Into the half that does not count; then it does. */
+static void set(struct fdr_note_entry *n, const char *value)
+{
+    uint32_t half = n->which == 1;
+    size_t bytes = strnlen(value, FDR_NOTE_VALUE_BYTES - 1);
+    memset(n->value[half], 0, FDR_NOTE_VALUE_BYTES);
+    memcpy(n->value[half], value, bytes);
+    fdr_signal_fence();
+    n->which = half + 1;
+}
+
+void fdr_note(const char *key, const char *value)
+{
+    char name[FDR_NOTE_KEY_BYTES] = "";
+    sigset_t old;
+    if (!key || !*key || !fdr_load_relaxed(&fdr_switch_.on)) return;
+    memcpy(name, key, strnlen(key, sizeof name - 1));
+    enter_lock(&old);
+    struct fdr_note_entry *n = find(name);
+    if (!n) n = make(name);
+    if (n) set(n, value ? value : "");
+    leave_lock(&old);
+    static unsigned said;
+    if (!n && fdri_once(&said)) fdri_say("no room for the note '%s' (FDR_BUFFER makes room)", name);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* What the strategies share. Each gives memory back in its own way; what goes is decided in policies/, carried out bin
+ * by bin, and written into the ledger. No step looks at single events.
+ *
+ *   reduce.c       which strategy; the ledger's lines       cyclic.c      strategy `last`
+ *   chain_whole.c  strategy `whole`                         telescope.c   strategy `telescope`
+ *   first.c        strategy `first`                         epoch.c       its epochs: cut, merged, counted
+ *                                                           epoch_rows.c  their totals */
+#ifndef FDR_RECORDER_REDUCE_H
+#define FDR_RECORDER_REDUCE_H
+
+#include "recorder/recorder.h"
+
+#define FDRI_NOTHING_GIVEN {0, 0, UINT64_MAX, 0}
+
+/* One step of the ledger; steps of the same kind on the same partition share a line. p NULL: of everything. */
+void fdri_reduction_note(struct fdri_thread *t, uint8_t step, uint8_t reason, const struct fdr_part *p,
+                         const struct fdri_given *g, bool closed);
+/* How long a step took that began at tick `since` of the recording's clock; the longest is remembered. */
+uint64_t fdri_reduction_took(struct fdri_thread *t, uint64_t since);
+static inline struct fdr_part *fdri_part_at(struct fdri_thread *t, uint32_t off) { return off ? fdri_off(t, off) : NULL; }
+struct fdri_part_view fdri_view_of(const struct fdr_part *p, const uint64_t *class_bytes);
+
+uint32_t fdri_reduce_whole(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got);
+uint32_t fdri_reduce_last(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got);
+uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got);
+/* The oldest bin of anything. */
+uint32_t fdri_pop_oldest(struct fdri_thread *t, const struct fdr_part *asking, uint32_t size_log2, uint32_t *got);
+
+/* ---- epoch.c ---- */
+static inline struct fdr_epochs *fdri_epochs(struct fdri_thread *t)
+{
+    return t->loc->epochs_off ? fdri_off(t, t->loc->epochs_off) : NULL;
+}
+/* The location's part of the memory, in units of 512 bytes: what it holds, and something to begin with. */
+uint64_t fdri_epoch_total(const struct fdri_thread *t);
+uint32_t fdri_epoch_tiers(const struct fdr_epochs *e);
+/* Units more were opened in the current epoch: is that enough for it? true: a new one was begun. */
+bool fdri_epoch_opened(struct fdri_thread *t, uint32_t units);
+/* The epoch in which a bin ended whose newest record left at `tick`. */
+uint32_t fdri_epoch_of(const struct fdr_epochs *e, uint64_t tick);
+
+/* ---- epoch_rows.c ---- */
+/* The totals since the last cut become sums and rows of epoch `i`; the base moves up to now. */
+void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i);
+/* Sums and rows of i + 1 come to those of i. */
+void fdri_epoch_rows_merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i);
+void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e);
+
+#endif

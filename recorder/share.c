@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Fair shares: where a bin comes from when none is free and others hold more.
+ *
+ * Max-min fairness: what is free goes to whoever asks. When nothing is, a location that holds less takes, one bin at a
+ * time, from one that holds more than a fair share (bins / live locations) and clearly more than itself. So busy
+ * locations meet at one level, and whoever holds less than a fair share keeps all of it.
+ *
+ * Locations of samples are bounded by a share of their own and give nothing.
+ *
+ * Claims go for the oldest bin of the partition that policies/ would give back first. They need nothing of the owner,
+ * who may sleep: bins/partition.c, "the old end". Only whole bins change locations; pieces in front of them go back to
+ * their owner, who joins them when it looks. */
+#include "base/racy.h"
+#include "recorder/recorder.h"
+
+enum { LOOK = 8, POPS = 8, ROUNDS = 64 };
+
+static uint32_t held(const struct fdr_location *l) { return fdr_load_relaxed(&l->bins_held); }
+
+static uint32_t fair_share(void)
+{
+    uint32_t live = fdr_load_relaxed(&fdri_rec.shares.live);
+    return (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin) / (live ? live : 1);
+}
+
+/* Does `v` hold so much that one that holds `mine` may take of it? The margin keeps equals from taking turns. */
+static bool gives(const struct fdr_location *v, uint32_t mine)
+{
+    uint32_t h = held(v);
+    return h > fair_share() && h > mine + mine / 8 + 2;
+}
+
+/* Remembers who holds much: a hint for those who need. */
+void fdri_share_note(const struct fdri_thread *t)
+{
+    uint32_t off = fdr_load_relaxed(&fdri_rec.shares.richest), mine = fdri_off_of(t, t->loc);
+    if (off == mine) return;
+    const struct fdr_location *rich = fdri_at(&fdri_rec.arena, off);
+    if (!off || held(t->loc) > held(rich)) fdr_store_relaxed(&fdri_rec.shares.richest, mine);
+}
+
+/* The richest of those it is remembered of and of the next few on the chain; the cursor goes on from call to call. */
+static struct fdr_location *rich_one(struct fdri_thread *t)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off = fdr_load_relaxed(&fdri_rec.shares.cursor), best_off = fdr_load_relaxed(&fdri_rec.shares.richest);
+    struct fdr_location *best = best_off ? fdri_at(a, best_off) : NULL;
+    if (best == t->loc) best = NULL;
+    if (best && gives(best, held(t->loc))) return best;
+    for (int i = 0; i < LOOK; i++) {
+        if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
+        struct fdr_location *l = fdri_at(a, off);
+        off = l->next;
+        if (l != t->loc && !l->samples_off && (!best || held(l) > held(best))) best = l;
+    }
+    fdr_store_relaxed(&fdri_rec.shares.cursor, off);
+    if (!best || !gives(best, held(t->loc))) return NULL;
+    fdr_store_relaxed(&fdri_rec.shares.richest, fdri_off_of(t, best));
+    return best;
+}
+
+/* The partition of v to take from. What is read while others change it decides only which one it is. */
+FDR_RACY static struct fdr_part *choose(const struct fdr_location *v)
+{
+    static const struct fdri_chain by_age = {{0}, {0}};
+    const struct fdri_chain *chain = fdri_rec.set.strategy == FDR_STRATEGY_LAST ? &by_age : &fdri_rec.set.chain;
+    const struct fdri_arena *a = &fdri_rec.arena;
+    uint64_t class_bytes[FDR_CLASS_COUNT] = {0};
+    struct fdr_part *best = NULL, *p;
+    struct fdri_part_view best_view = {0};
+    uint32_t first = fdr_load_acquire(&v->parts_first); /* A:part */
+    for (uint32_t off = first; off; off = p->next) {
+        p = fdri_at(a, off);
+        class_bytes[p->class_] += p->bytes;
+    }
+    for (uint32_t off = first; off; off = p->next) {
+        p = fdri_at(a, off);
+        uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
+        enum fdri_reason why;
+        if (!head || !fdri_bin(a, head)->next) continue;
+        struct fdri_part_view view = {.depth = p->depth, .class_ = p->class_, .band = p->band,
+                                      .class_bytes = class_bytes[p->class_], .oldest = fdri_bin(a, head)->base_tick};
+        if (best && !fdri_policy_before(chain, &view, &best_view, &why)) continue;
+        best = p;
+        best_view = view;
+    }
+    return best;
+}
+
+FDR_RACY static bool same_unit(const struct fdr_location *a, const struct fdr_location *b)
+{
+    return !((a->flags ^ b->flags) & FDR_LOCATION_NS); /* decided by the first event */
+}
+
+/* One whole bin of v, or 0. */
+static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_given given = {0, 0, UINT64_MAX, 0};
+    uint32_t off = 0, size = 0, giver = v->id;
+    if (!fdri_claim_enter(v)) return 0;
+    for (int i = 0; i < POPS && !off; i++) {
+        struct fdr_part *p = choose(v);
+        uint32_t got = p ? fdri_part_claim(a, p, &size, &given) : 0;
+        if (!p) break;
+        if (got && 1u << size < a->super->bin_bytes) fdri_piece_return(a, v, got);
+        else off = got;
+    }
+    if (off) {
+        fdr_sub_relaxed(&v->bins_held, 1u);
+        fdr_add_relaxed(&t->loc->bins_held, 1u);
+    }
+    bool same = same_unit(v, t->loc);
+    fdri_claim_leave(v);
+    if (!same) given.from_tick = given.to_tick = 0;
+    if (given.bytes) fdri_note_claim(t, giver, &given);
+    return off;
+}
+
+uint32_t fdri_share_bin(struct fdri_thread *t)
+{
+    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return 0; /* what is there stays */
+    struct fdr_location *v = rich_one(t);
+    return v ? claim_from(t, v) : 0;
+}
+
+uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2)
+{
+    uint32_t off = fdri_share_bin(t);
+    if (off) fdri_piece_split(&fdri_rec.arena, t->loc, off, fdr_log2_floor(fdri_rec.arena.super->bin_bytes), size_log2);
+    return off;
+}
+
+uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    bool poor = fdri_poor(t->loc);
+    enum fdri_urgency urgency = (t->loc->level_blocks | t->loc->samples_off) ? FDRI_POOR : FDRI_ATTACHING;
+    uint32_t off = fdri_ended_room(t, FDRI_IF_AGED) ? fdri_piece_take(a, t->loc, size_log2) : 0;
+    if (!off) off = fdri_share_piece(t, size_log2);
+    int rounds = urgency == FDRI_ATTACHING ? ROUNDS : LOOK;
+    for (int i = 0; i < rounds && !off && poor && fdri_ended_room(t, urgency); i++) off = fdri_piece_take(a, t->loc, size_log2);
+    return off;
+}

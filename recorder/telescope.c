@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* Strategy `telescope`: the whole run and the recent past. Every age tier has its share of the memory; the one
+ * furthest above it gives, and there the partition that is worth least. No gate closes.
+ *
+ * A partition gives at its old end only, so what it holds is a suffix of time, and a choice is a choice of how far back a
+ * partition reaches. The order of worth puts no call before its possible parents, so what is worth more reaches
+ * back at least as far: detail falls with age and never rises again.
+ *
+ * Choosing: partitions stand in a table in order of worth, each with a lower bound of the time at which its oldest bin
+ * ends. The first one whose bound is not after the end of the tier is looked at; either it gives or its bound rises.
+ * What was chosen goes on giving for a while: choosing costs next to nothing a bin. */
+#include <string.h>
+
+#include "recorder/reduce.h"
+
+enum { FIRST_ROOM = 30, ORDER_MAX = 1 << 14, POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64, SORT_MAX = 512 };
+
+struct place {
+    uint64_t end;   /* its oldest bin ends then or later */
+    uint32_t part;
+    uint32_t step;  /* enum fdri_step that takes it */
+};
+
+static bool telescope(void) { return fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE; }
+static struct place *order_of(struct fdri_thread *t) { return fdri_off(t, t->order_off); }
+static uint64_t now_of(const struct fdri_thread *t) { return t->loc->last_tick >> t->shift; }
+
+/* ---- partitions in order of worth ---- */
+
+static bool grow_order(struct fdri_thread *t)
+{
+    uint32_t room = t->order_room ? t->order_room * 2 : FIRST_ROOM, head = sizeof(struct fdr_meta_head);
+    uint32_t off = room <= ORDER_MAX ? fdri_meta(t, FDR_META_ORDER, head + room * (uint32_t)sizeof(struct place)) : 0;
+    if (!off) return false;
+    if (t->order_count) memcpy(fdri_off(t, off + head), order_of(t), t->order_count * sizeof(struct place));
+    if (t->order_off) fdri_meta_give(t, t->order_off - head);
+    t->order_off = off + head;
+    t->order_room = room;
+    return true;
+}
+
+static void sum_classes(struct fdri_thread *t, uint64_t *bytes)
+{
+    memset(bytes, 0, FDR_CLASS_COUNT * sizeof *bytes);
+    for (uint32_t i = 0; i < t->order_count; i++) {
+        const struct fdr_part *p = fdri_off(t, order_of(t)[i].part);
+        bytes[p->class_] += fdr_load_relaxed(&p->bytes); /* claimers change it */
+    }
+}
+
+static bool worth_less(struct fdri_thread *t, const struct place *a, const struct place *b, const uint64_t *class_bytes)
+{
+    const struct fdr_part *p = fdri_off(t, a->part), *q = fdri_off(t, b->part);
+    struct fdri_part_view x = fdri_view_of(p, class_bytes), y = fdri_view_of(q, class_bytes);
+    enum fdri_reason why;
+    x.oldest = y.oldest = 0; /* among those that only the age tells apart the oldest is looked for when it is needed */
+    return fdri_policy_before(&fdri_rec.set.chain, &x, &y, &why);
+}
+
+/* Puts place i where it belongs among those before it. */
+static void sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_bytes)
+{
+    struct place *o = order_of(t), it = o[i];
+    for (; i && worth_less(t, &it, &o[i - 1], class_bytes); i--) o[i] = o[i - 1];
+    o[i] = it;
+}
+
+void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p)
+{
+    uint64_t class_bytes[FDR_CLASS_COUNT];
+    if (!telescope() || (t->order_count == t->order_room && !grow_order(t))) return; /* then it goes when nothing else does */
+    sum_classes(t, class_bytes);
+    struct fdri_part_view v = fdri_view_of(p, class_bytes);
+    uint32_t index;
+    order_of(t)[t->order_count] =
+        (struct place){now_of(t), fdri_off_of(t, p), fdri_policy_step(&fdri_rec.set.chain, &v, &index).step};
+    sink(t, t->order_count++, class_bytes);
+}
+
+/* Classes nobody ranked go by what they hold, and that changes. */
+static void sort_again(struct fdri_thread *t)
+{
+    uint64_t class_bytes[FDR_CLASS_COUNT];
+    if (t->order_count > SORT_MAX) return;
+    sum_classes(t, class_bytes);
+    for (uint32_t i = 1; i < t->order_count; i++) sink(t, i, class_bytes);
+}
+
+/* ---- choosing ---- */
+
+/* Does the partition at `o` hold a bin that ended by `limit` and may go? Else its bound rises. Without `open` only bins
+ * behind which there is another, or which are full. */
+static bool may_give(struct fdri_thread *t, struct place *o, uint64_t limit, const struct fdr_part *asking, bool open)
+{
+    struct fdr_part *p = fdri_off(t, o->part);
+    uint64_t end = fdri_part_oldest_end(&fdri_rec.arena, p);
+    o->end = end == UINT64_MAX ? now_of(t) : end;
+    if (end > limit || end == UINT64_MAX) return false;
+    if (fdri_part_has_sealed(p)) return true;
+    if (!open || p == asking) return false;
+    fdri_part_seal(&fdri_rec.arena, p); /* it wrote last when that tier was young */
+    return true;
+}
+
+static struct place *least_worth(struct fdri_thread *t, uint64_t limit, const struct fdr_part *asking, bool open)
+{
+    struct place *o = order_of(t), *oldest = NULL;
+    for (uint32_t i = 0; i < t->order_count; i++) {
+        if (o[i].end > limit || (oldest && o[i].end >= oldest->end)) continue;
+        if (!may_give(t, &o[i], limit, asking, open)) continue;
+        if (o[i].step != FDRI_BY_EPOCH) return &o[i];
+        if (!oldest || o[i].end < oldest->end) oldest = &o[i];
+    }
+    return oldest;
+}
+
+static void take_as_victim(struct fdri_thread *t, const struct place *o, uint64_t limit, uint64_t over_units)
+{
+    uint64_t class_bytes[FDR_CLASS_COUNT] = {0}, bins = over_units * 128 / fdri_rec.arena.super->bin_bytes;
+    t->victim = fdri_off(t, o->part);
+    t->victim_limit = limit;
+    t->victim_left = (uint32_t)fdr_min(fdr_max(bins, LEFT_LEAST), LEFT_MAX); /* a quarter of what is too much */
+    struct fdri_part_view v = fdri_view_of(t->victim, class_bytes);
+    uint32_t index;
+    struct fdri_verdict verdict = fdri_policy_step(&fdri_rec.set.chain, &v, &index);
+    t->victim_step = (uint8_t)verdict.step;
+    t->victim_reason = (uint8_t)verdict.reason;
+}
+
+/* Other locations claim the oldest bins without a word: what is counted too much is missing in the oldest tiers. */
+static void forget_claimed(const struct fdri_thread *t, uint64_t *held, uint32_t tiers)
+{
+    uint64_t most = fdr_load_relaxed(&t->loc->bins_held) * (uint64_t)(fdri_rec.arena.super->bin_bytes >> 9), sum = 0;
+    for (uint32_t i = 0; i < tiers; i++) sum += held[i];
+    for (uint32_t i = tiers; i-- > 0 && sum > most;) {
+        uint64_t less = fdr_min(sum - most, held[i]);
+        held[i] -= less;
+        sum -= less;
+    }
+}
+
+/* The tier furthest above its share that has something to give. */
+static bool choose_old(struct fdri_thread *t, const struct fdr_epochs *e, const struct fdr_part *asking)
+{
+    uint64_t held[FDRI_TIERS] = {0}, limit[FDRI_TIERS] = {0}, total = fdri_epoch_total(t), over;
+    uint32_t tiers = fdri_epoch_tiers(e), without = 0;
+    for (uint32_t i = 0; i + 1 < e->count; i++) {
+        held[e->epoch[i].tier] += e->epoch[i].units;
+        limit[e->epoch[i].tier] = e->epoch[i + 1].from_tick;
+    }
+    forget_claimed(t, held, tiers);
+    for (uint32_t tier; (tier = fdri_policy_tier(&fdri_rec.set.tiers, held, tiers, total, without, &over));) {
+        const struct place *o = least_worth(t, limit[tier], asking, true);
+        if (o) {
+            take_as_victim(t, o, limit[tier], over);
+            return true;
+        }
+        without |= 1u << tier;
+    }
+    return false;
+}
+
+static bool choose(struct fdri_thread *t, const struct fdr_part *asking)
+{
+    const struct fdr_epochs *e = fdri_epochs(t);
+    if (!t->order_count) return false;
+    if (e && choose_old(t, e, asking)) return true;
+    const struct place *o = least_worth(t, UINT64_MAX - 1, asking, false); /* there is only the newest tier */
+    if (o) take_as_victim(t, o, UINT64_MAX, 0);
+    return o != NULL;
+}
+
+/* ---- giving ---- */
+
+/* One bin of the victim; 0: it has no more to give. */
+static uint32_t pop(struct fdri_thread *t, uint32_t *have)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdr_epochs *e = fdri_epochs(t);
+    struct fdr_part *v = t->victim;
+    struct fdri_given given = FDRI_NOTHING_GIVEN;
+    bool newest = (uint32_t)fdr_load_relaxed(&v->list_head) == v->open_off;
+    uint32_t off = t->victim_left ? fdri_part_pop_older(a, v, t->victim_limit, have, &given) : 0;
+    if (!off) return 0;
+    t->victim_left--;
+    if (e && (!newest || v->flags & FDR_PART_COUNTED)) {
+        struct fdr_epoch *from = &e->epoch[fdri_epoch_of(e, given.to_tick)];
+        from->units -= (uint32_t)fdr_min(from->units, 1u << (*have - 9));
+    }
+    if (newest) v->flags &= (uint8_t)~FDR_PART_COUNTED;
+    fdri_reduction_note(t, t->victim_step, t->victim_reason, v, &given, false);
+    /* where the bin after the next one to go begins tells when that one ended: nobody has looked there for long */
+    uint32_t next = (uint32_t)fdr_load_relaxed(&v->list_head), after = next ? fdr_load_relaxed(&fdri_bin(a, next)->next) : 0;
+    if (after) __builtin_prefetch(fdri_bin(a, after));
+    return off;
+}
+
+uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    for (int i = 0; i < POPS; i++) {
+        uint32_t have, off = t->victim ? pop(t, &have) : 0;
+        if (!off) {
+            t->victim = NULL;
+            if (!choose(t, asking)) break;
+            off = pop(t, &have);
+            if (!off) continue;
+        }
+        *got = size_log2;
+        if (have >= size_log2) {
+            fdri_piece_split(a, t->loc, off, have, size_log2);
+            return off;
+        }
+        fdri_piece_give(a, t->loc, off, have); /* too small; with its neighbours it may do */
+        off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, size_log2) : fdri_piece_own(a, t->loc, size_log2);
+        if (off) return off;
+    }
+    t->victim = NULL;
+    uint32_t off = fdri_piece_any(a, t->loc, size_log2, 9, got);
+    return off ? off : fdri_pop_oldest(t, asking, size_log2, got);
+}
+
+/* ---- what the store tells ---- */
+
+void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p)
+{
+    struct fdr_epochs *e = fdri_epochs(t);
+    if (!e || !p->open_off || p->flags & FDR_PART_COUNTED) return;
+    e->epoch[fdri_epoch_of(e, p->last_tick)].units += 1u << (p->size_log2 - 9);
+    p->flags |= FDR_PART_COUNTED;
+}
+
+void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p)
+{
+    p->flags &= (uint8_t)~FDR_PART_COUNTED;
+    if (telescope() && fdri_epoch_opened(t, 1u << (p->size_log2 - 9)) && t->loc->epoch % 8 == 0) sort_again(t);
+}
+
+static void count_part(struct fdr_epochs *e, struct fdr_part *p)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    p->flags &= (uint8_t)~FDR_PART_COUNTED;
+    for (uint32_t off = (uint32_t)fdr_load_acquire(&p->list_head), next; off; off = next) { /* A:claim */
+        next = fdr_load_acquire(&fdri_bin(a, off)->next); /* A:list */
+        if (!next) return;
+        e->epoch[fdri_epoch_of(e, fdri_bin(a, next)->base_tick)].units += 1u << (fdri_bin(a, off)->size_log2 - 9);
+    }
+}
+
+void fdri_telescope_recount(struct fdri_thread *t)
+{
+    struct fdr_epochs *e = fdri_epochs(t);
+    if (!e) return;
+    for (uint32_t i = 0; i < e->count; i++) e->epoch[i].units = 0;
+    /* beside a claimer lists cannot be walked; they count from now on then */
+    if (fdri_claim_pin(t->loc))
+        for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next)) count_part(e, p);
+    fdri_claim_unpin(t->loc);
+}

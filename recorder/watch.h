@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Triggers on what is recorded: which region, metric or event has which trigger, and is it time to say so?
+ *
+ *   watch.c         the table, and adding and removing    watch_parse.c  a line of text to a source
+ *   watch_seen.c    the checks of recording threads       watch_poll.c   what only looking finds
+ *
+ * The table from key (kind and id, as in totals) to triggers is read under liburcu's lock by recording threads that have left the
+ * fast path; it is changed under a lock, and replaced when it must grow. docs/TRIGGERS.md. */
+#ifndef FDR_RECORDER_WATCH_H
+#define FDR_RECORDER_WATCH_H
+
+#include "export/view.h"
+#include "recorder/recorder.h"
+
+enum fdri_source { FDRI_BY_API, FDRI_BY_REGION, FDRI_BY_P99, FDRI_BY_STUCK, FDRI_BY_METRIC, FDRI_BY_METRIC_RATE,
+                   FDRI_BY_COUNT, FDRI_BY_EVENT_RATE, FDRI_BY_MEMORY };
+
+/* One trigger's source, parsed. */
+struct fdri_watch {
+    enum fdri_source source;
+    char glob[200];
+    bool below, percent;
+    double limit;               /* metrics: value, or per second; p99: the factor; memory: bytes, or percent */
+    uint64_t ns;                /* regions: duration; rate: the period */
+    uint64_t count;
+    struct fdri_trigger trigger;
+};
+/* NULL: it is one, and *w says which; else what is wrong with it. An empty line is one with an empty trigger name. */
+const char *fdri_watch_parse(const char *line, const struct fdri_settings *set, struct fdri_watch *w);
+
+/* A trigger in use. */
+struct fdri_watching {
+    bool used, leaving;         /* leaving: removed, but somebody may still be looking at it */
+    struct fdri_watch watch;
+    uint32_t above;             /* atomic: the condition held when it was looked at last */
+    uint64_t count;             /* atomic: events, in the period or ever */
+    uint64_t period_from_ns;    /* atomic */
+    struct { uint64_t at_ns, value; uint32_t location, key; } rate[64]; /* of a metric, by location */
+};
+extern struct fdri_watching fdri_watching[FDRI_TRIGGERS];
+
+/* What a trigger has on one key. */
+struct fdri_watch_entry {
+    uint32_t key;               /* atomic, release: 0 none (a key is never 0) */
+    uint8_t slot;
+    uint8_t gone;               /* atomic: the trigger was removed */
+    uint8_t field;              /* user events: which field is the metric */
+    uint8_t type;               /* enum fdr_value_type of that */
+    uint64_t threshold_ns;      /* atomic: regions */
+};
+struct fdri_watch_table {
+    struct fdri_watch_table *older;
+    uint32_t log2, used;
+    struct fdri_watch_entry entry[];
+};
+extern struct fdri_watch_table *fdri_watch_table; /* under liburcu's read lock */
+/* Calls see(entry) for every entry of the key. */
+#define FDRI_EACH_ENTRY(table, k, e)                                                                                  \
+    for (uint32_t i_ = (k) * 0x9E3779B1u >> (32 - (table)->log2), mask_ = (1u << (table)->log2) - 1, there_;           \
+         (there_ = fdr_load_acquire(&(table)->entry[i_].key)) != 0; i_ = (i_ + 1) & mask_)  /* A:watch */              \
+        if (there_ == (k) && !fdr_load_relaxed(&((e) = &(table)->entry[i_])->gone))
+
+/* Regions' thresholds changed: what recording threads compare with follows. Under the lock. */
+void fdri_watch_thresholds(void);
+void fdri_watch_lock(sigset_t *old);
+void fdri_watch_unlock(const sigset_t *old);
+/* watch_poll.c; in the dumper thread. Returns when to come again. */
+uint64_t fdri_watch_poll(uint64_t now_ns);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* A line of text to a trigger's source. docs/TRIGGERS.md has the syntax. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recorder/watch.h"
+
+struct words { char text[512]; char *word[24]; int count, at; };
+
+static const char *next(struct words *w) { return w->at < w->count ? w->word[w->at++] : ""; }
+static bool accept(struct words *w, const char *word)
+{
+    bool is = w->at < w->count && !strcmp(w->word[w->at], word);
+    w->at += is;
+    return is;
+}
+
+static bool number(const char *text, const char *end_is, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && !strcmp(end, end_is) && *out == *out;
+}
+
+/* Plain, or with a size's unit. */
+static bool value(const char *text, double *out)
+{
+    uint64_t bytes;
+    if (number(text, "", out)) return true;
+    if (!fdri_parse_size(text, &bytes)) return false;
+    *out = (double)bytes;
+    return true;
+}
+
+static const char *region(struct words *w, struct fdri_watch *t)
+{
+    t->source = FDRI_BY_REGION;
+    if (accept(w, "stuck")) {
+        t->source = FDRI_BY_STUCK;
+        return fdri_parse_duration(next(w), &t->ns) && t->ns ? NULL : "expected: region GLOB stuck DURATION";
+    }
+    const char *limit = accept(w, "over") ? next(w) : "";
+    if (number(limit, "p99", &t->limit) && t->limit > 0) {
+        t->source = FDRI_BY_P99;
+        return NULL;
+    }
+    return fdri_parse_duration(limit, &t->ns) && t->ns ? NULL : "expected: region GLOB over DURATION, over Kp99, or stuck DURATION";
+}
+
+static const char *metric(struct words *w, struct fdri_watch *t)
+{
+    t->source = accept(w, "rate") ? FDRI_BY_METRIC_RATE : FDRI_BY_METRIC;
+    t->below = accept(w, "below");
+    t->ns = 100000000;
+    bool good = (t->below || accept(w, "above")) && value(next(w), &t->limit);
+    return good ? NULL : "expected: metric GLOB [rate] above VALUE, or below VALUE";
+}
+
+static const char *event(struct words *w, struct fdri_watch *t)
+{
+    static const char wrong[] = "expected: event GLOB count N, or event GLOB rate N/DURATION";
+    char *slash;
+    t->source = accept(w, "rate") ? FDRI_BY_EVENT_RATE : FDRI_BY_COUNT;
+    if (t->source == FDRI_BY_COUNT && !accept(w, "count")) return wrong;
+    t->count = strtoull(next(w), &slash, 10);
+    if (!t->count) return wrong;
+    if (t->source == FDRI_BY_COUNT) return *slash ? wrong : NULL;
+    return *slash == '/' && fdri_parse_duration(slash + 1, &t->ns) && t->ns ? NULL : wrong;
+}
+
+static const char *memory(struct words *w, struct fdri_watch *t)
+{
+    t->source = FDRI_BY_MEMORY;
+    const char *limit = accept(w, "above") ? next(w) : "";
+    t->percent = number(limit, "%", &t->limit);
+    return t->percent || (*limit && value(limit, &t->limit)) ? NULL : "expected: memory above SIZE, or above N%";
+}
+
+static const char *keep(const char *text, struct fdri_trigger *t)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+    if (end == text || n < 1 || n > 1000000 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest")))
+        return "expected: keep N, with ,oldest or ,newest behind it";
+    t->keep = (uint32_t)n;
+    t->keep_newest = !strcmp(end, ",newest");
+    return NULL;
+}
+
+static const char *options(struct words *w, struct fdri_trigger *t)
+{
+    const char *wrong = NULL;
+    while (w->at < w->count && !wrong) {
+        if (accept(w, "window")) wrong = fdri_parse_duration(next(w), &t->window_ns) ? NULL : "expected: window DURATION";
+        else if (accept(w, "holdoff")) wrong = fdri_parse_duration(next(w), &t->holdoff_ns) ? NULL : "expected: holdoff DURATION";
+        else if (accept(w, "keep")) wrong = keep(next(w), t);
+        else wrong = "unknown word behind the condition; known are window, holdoff, keep";
+    }
+    return wrong;
+}
+
+static const char *source(struct words *w, struct fdri_watch *t)
+{
+    if (accept(w, "api")) return t->source = FDRI_BY_API, NULL;
+    if (accept(w, "memory")) return memory(w, t);
+    int which = accept(w, "region") ? 1 : accept(w, "metric") ? 2 : accept(w, "event") ? 3 : 0;
+    if (!which) return "unknown source; known are region, metric, event, memory, api";
+    const char *glob = next(w);
+    if (strlen(glob) >= sizeof t->glob) return "pattern longer than 199 bytes";
+    strcpy(t->glob, glob);
+    return which == 1 ? region(w, t) : which == 2 ? metric(w, t) : event(w, t);
+}
+
+static const char *split(const char *line, struct words *w)
+{
+    char *save = NULL;
+    size_t n = strcspn(line, "#\n");
+    if (n >= sizeof w->text) return "line longer than 511 bytes";
+    memcpy(w->text, line, n);
+    w->text[n] = 0;
+    w->count = w->at = 0;
+    for (char *p = strtok_r(w->text, " \t\r", &save); p && w->count < 24; p = strtok_r(NULL, " \t\r", &save))
+        w->word[w->count++] = p;
+    return NULL;
+}
+
+/* The condition as text: the line without name and options. */
+static void what_it_says(const struct words *w, int from, int to, struct fdri_trigger *t)
+{
+    size_t used = 0;
+    t->what[0] = 0;
+    for (int i = from; i < to && used < sizeof t->what - 1; i++)
+        used += (size_t)snprintf(t->what + used, sizeof t->what - used, "%s%s", i > from ? " " : "", w->word[i]);
+}
+
+const char *fdri_watch_parse(const char *line, const struct fdri_settings *set, struct fdri_watch *t)
+{
+    struct words w;
+    memset(t, 0, sizeof *t);
+    t->trigger.holdoff_ns = set->holdoff_ns;
+    t->trigger.keep = set->keep;
+    t->trigger.keep_newest = set->keep_newest;
+    const char *wrong = split(line, &w);
+    if (wrong || w.count == 0) return wrong;
+    size_t first = strlen(w.word[0]);
+    bool named = first > 1 && w.word[0][first - 1] == ':';
+    if (named && first >= sizeof t->trigger.name) return "name longer than 63 bytes";
+    if (named) memcpy(t->trigger.name, w.word[0], first - 1);
+    w.at = named;
+    wrong = source(&w, t);
+    what_it_says(&w, named, w.at, &t->trigger);
+    if (!named) snprintf(t->trigger.name, sizeof t->trigger.name, "%.63s", t->trigger.what);
+    return wrong ? wrong : options(&w, &t->trigger);
+}

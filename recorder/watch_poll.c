@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* What recording threads cannot see, looked at by the dumper thread: calls that do not end, memory, and the running p99 of
+ * watched regions. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define URCU_INLINE_SMALL_FUNCTIONS
+#define _LGPL_SOURCE /* liburcu's small read-side functions inline; its licence allows that to MIT code */
+#include <urcu/urcu-memb.h>
+
+#include "base/racy.h"
+#include "recorder/watch.h"
+
+enum { OFTEN_NS = 100000000, LEAST_NS = 1000000, MANY_CALLS = 100, REPORTED = 64 };
+
+/* ---- calls that do not end ---- */
+
+/* Each of them once. */
+static bool is_new(uint32_t location, uint64_t enter_tick)
+{
+    static struct { uint32_t location; uint64_t enter_tick; } reported[REPORTED];
+    static uint32_t next;
+    for (uint32_t i = 0; i < REPORTED; i++)
+        if (reported[i].location == location + 1 && reported[i].enter_tick == enter_tick) return false;
+    reported[next % REPORTED].location = location + 1;
+    reported[next++ % REPORTED].enter_tick = enter_tick;
+    return true;
+}
+
+static void see_frame(const struct fdr_location *l, uint32_t region, uint64_t enter_tick, uint64_t now_tick)
+{
+    const struct fdri_watch_entry *e;
+    uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
+    uint64_t open = now_tick > enter_tick ? now_tick - enter_tick : 0;
+    uint64_t ns = (uint64_t)((unsigned __int128)open * fdri_rec.tick_to_ns >> 32);
+    FDRI_EACH_ENTRY(fdri_watch_table, key, e) {
+        const struct fdri_watch *w = &fdri_watching[e->slot].watch;
+        if (w->source == FDRI_BY_STUCK && ns >= w->ns && is_new(l->id, enter_tick))
+            fdri_trigger_seen(e->slot, &(struct fdri_seen){.tick = now_tick, .value = ns, .unit = FDRI_UNIT_NS,
+                                                           .location = l->id, .key = key});
+    }
+}
+
+/* A frame counts if it is the same before and after the depth was read again. */
+FDR_RACY static void see_stack(const struct fdr_location *l, uint64_t now_tick)
+{
+    uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame */
+    for (uint32_t d = 1; d <= depth && d <= l->level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
+        const struct fdr_levels_block *b = fdri_at(&fdri_rec.arena, l->levels_off[(d - 1) / FDR_LEVELS_PER_BLOCK]);
+        struct fdr_level v;
+        fdr_copy_racy(&v, &b->level[(d - 1) % FDR_LEVELS_PER_BLOCK], sizeof v);
+        fdr_fence_acquire(); /* A:frame */
+        if (fdr_load_acquire(&l->depth) < d) return; /* A:frame */
+        if (!(v.flags & FDR_LEVEL_UNTIMED) && fdri_watch_table) see_frame(l, v.region, v.enter_tick, now_tick);
+    }
+}
+
+/* Locations with times of their own have no now. */
+FDR_RACY static void see_stacks(void)
+{
+    uint64_t now = fdri_tick_now();
+    if (!fdri_ended_lock(UINT32_MAX, 1000)) return; /* accounts of ended threads are moving: next time */
+    for (uint32_t off = fdr_load_acquire(&fdri_rec.arena.super->location_first); off;) { /* A:location */
+        const struct fdr_location *l = fdri_at(&fdri_rec.arena, off);
+        uint32_t flags = fdr_load_relaxed(&l->flags);
+        if ((flags & FDR_LOCATION_LIVE) && !(flags & FDR_LOCATION_NS) == fdri_rec.ticks) see_stack(l, now);
+        off = l->next;
+    }
+    fdri_ended_unlock();
+}
+
+/* ---- memory ---- */
+
+static uint64_t resident(void)
+{
+    char text[128];
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (!f) return 0;
+    if (fgets(text, sizeof text, f)) sscanf(text, "%*u %llu", &pages);
+    fclose(f);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void see_memory(uint32_t slot)
+{
+    struct fdri_watching *w = &fdri_watching[slot];
+    static uint64_t whole;
+    if (w->watch.percent && !whole) whole = fdri_memory_limit();
+    double limit = w->watch.percent ? w->watch.limit / 100 * (double)whole : w->watch.limit;
+    uint64_t bytes = resident();
+    uint32_t above = (double)bytes > limit;
+    if (above && !fdr_load_relaxed(&w->above))
+        fdri_trigger_seen(slot, &(struct fdri_seen){.tick = fdri_tick_now(), .value = bytes, .unit = FDRI_UNIT_BYTES,
+                                                    .location = UINT32_MAX, .key = FDRI_NO_KEY});
+    fdr_store_relaxed(&w->above, above);
+}
+
+/* ---- p99 ---- */
+
+/* Adds the row's histogram of durations in ns. */
+FDR_RACY static void add_histogram(const struct fdr_location *l, uint32_t key, uint64_t *count)
+{
+    const struct fdr_rowtable *t = fdri_at(&fdri_rec.arena, fdr_load_acquire(&l->rows_table_off)); /* A:rows */
+    const uint32_t *slot = (const void *)(t + 1);
+    uint32_t mask = (1u << t->log2) - 1, i = key * 0x9E3779B1u >> (32 - t->log2);
+    for (uint32_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
+        uint32_t off = fdr_load_acquire(&slot[i]); /* A:rows */
+        if (!off) return;
+        const struct fdr_row *r = fdri_at(&fdri_rec.arena, off);
+        if (r->key != key) continue;
+        uint64_t word = fdr_load_acquire(&r->histogram); /* A:rows */
+        uint32_t first = (uint32_t)(word >> 32 & 0xff), buckets = (uint32_t)(word >> 40 & 0xff);
+        const uint64_t *h = fdri_at(&fdri_rec.arena, (uint32_t)word);
+        for (uint32_t b = 0; word && b < buckets && first + b < 64; b++) count[first + b] += h[b];
+        return;
+    }
+}
+
+/* Where a hundredth lies above, in ns, within its power of two by straight line; UINT64_MAX: too few calls to say. */
+static uint64_t p99_of(uint32_t key)
+{
+    uint64_t count[64] = {0}, all = 0, above = 0;
+    if (!fdri_ended_lock(UINT32_MAX, 1000)) return UINT64_MAX;
+    for (uint32_t off = fdr_load_acquire(&fdri_rec.arena.super->location_first); off;) { /* A:location */
+        const struct fdr_location *l = fdri_at(&fdri_rec.arena, off);
+        bool free_one = fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE; /* A:location */
+        if (!free_one && l->rows_table_off) add_histogram(l, key, count);
+        off = l->next;
+    }
+    fdri_ended_unlock();
+    for (int b = 0; b < 64; b++) all += count[b];
+    if (all < MANY_CALLS) return UINT64_MAX;
+    for (int b = 62; b >= 0; b--) {
+        if (above + count[b] <= all / 100) {
+            above += count[b];
+            continue;
+        }
+        double inside = (double)(all / 100 - above) / (double)count[b];
+        return (uint64_t)((double)(1ull << b) * (2 - inside));
+    }
+    return UINT64_MAX;
+}
+
+static void see_p99(void)
+{
+    sigset_t old;
+    fdri_watch_lock(&old);
+    struct fdri_watch_table *t = fdri_watch_table;
+    for (uint32_t i = 0; t && i < 1u << t->log2; i++) {
+        struct fdri_watch_entry *e = &t->entry[i];
+        if (!e->key || e->gone || fdri_watching[e->slot].watch.source != FDRI_BY_P99) continue;
+        uint64_t p99 = p99_of(e->key);
+        double limit = (double)p99 * fdri_watching[e->slot].watch.limit;
+        fdr_store_relaxed(&e->threshold_ns, p99 == UINT64_MAX || limit > 9e18 ? UINT64_MAX : (uint64_t)limit);
+    }
+    fdri_watch_thresholds();
+    fdri_watch_unlock(&old);
+}
+
+uint64_t fdri_watch_poll(uint64_t now)
+{
+    static uint64_t memory_ns, p99_ns;
+    uint64_t every = UINT64_MAX, stuck = UINT64_MAX;
+    bool p99 = false;
+    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
+        const struct fdri_watching *w = &fdri_watching[i];
+        if (!w->used || w->leaving) continue;
+        if (w->watch.source == FDRI_BY_STUCK) stuck = fdr_min(stuck, fdr_min(OFTEN_NS, fdr_max(w->watch.ns / 4, LEAST_NS)));
+        p99 = p99 || w->watch.source == FDRI_BY_P99;
+        if (w->watch.source != FDRI_BY_MEMORY) continue;
+        every = OFTEN_NS;
+        if (now - memory_ns >= OFTEN_NS / 2) see_memory(i);
+    }
+    if (every != UINT64_MAX && now - memory_ns >= OFTEN_NS / 2) memory_ns = now;
+    if (p99) every = OFTEN_NS;
+    if (p99 && now - p99_ns >= OFTEN_NS / 2) {
+        see_p99();
+        p99_ns = now;
+    }
+    if (stuck != UINT64_MAX) see_stacks();
+    every = fdr_min(every, stuck);
+    return every == UINT64_MAX ? every : now + every;
+}
