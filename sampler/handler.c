@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* One sample, in the signal handler of the thread it is of. Everything it calls is async-signal-safe: clocks, reads of
+ * the stack through the kernel, the recorder's [record] door, re-arming.
+ *
+ * The signal is SIGURG: what nobody handles is ignored by default, so one that is still pending when the program calls
+ * exec, or takes the handler away, harms nothing; and it does not queue, so the kernel never has to drop one (for queued
+ * ones it sends SIGIO instead, which ends programs). Others' SIGURG go on to the handler that was there before. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <execinfo.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sampler/sampler.h"
+
+struct fdri_sampler fdri_sampler;
+
+/* ---- the stack ---- */
+
+/* glibc's unwinder sees the frames of this handler first; those of the thread begin behind its program counter. */
+static void unwind(struct fdri_frames *f, uint64_t pc)
+{
+    void *frame[FDRI_FRAMES_MAX];
+    int n = backtrace(frame, FDRI_FRAMES_MAX), i = 0;
+    while (i < n && (uint64_t)(uintptr_t)frame[i] != pc) i++;
+    f->count = 0;
+    f->cut = i == n || n == FDRI_FRAMES_MAX;
+    for (i++; i < n; i++) f->address[f->count++] = (uint64_t)(uintptr_t)frame[i];
+}
+
+static void stack_of(struct fdri_frames *f, const struct fdr_context *c)
+{
+    f->count = 0;
+    f->cut = false;
+    if (fdri_sampler.how.stacks == FDRI_FRAME_POINTERS) fdri_walk(f, c);
+    else if (fdri_sampler.how.stacks == FDRI_UNWINDER) unwind(f, c->pc);
+}
+
+/* ---- one sample ---- */
+
+/* CPU time is counted by its clock, not by signals: whatever was delayed or lost, the weights sum to the time. */
+static uint64_t periods_passed(struct fdri_target *t)
+{
+    if (fdri_sampler.how.wall) return fdri_source_rearm(t, fdr_clock_ns(CLOCK_MONOTONIC));
+    return fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID) / fdri_sampler.how.period_ns - t->units;
+}
+
+static void sample(struct fdri_target *t, const ucontext_t *context)
+{
+    struct fdri_frames frames;
+    struct fdr_context c = fdr_context_of(context);
+    uint64_t weight = periods_passed(t);
+    if (!weight) return;
+    stack_of(&frames, &c);
+    struct fdr_look look = {.weight = weight, .pc = c.pc, .stack = frames.address, .stack_count = frames.count,
+                            .flags = frames.cut ? FDR_LOOK_CUT : 0};
+    uint64_t step = fdr_sample(t->stream, &look);
+    if (!step) return;
+    t->units += weight;
+    t->taken++;
+    if (step != t->step) {
+        t->step = step;
+        fdri_source_rate(t);
+    }
+}
+
+/* Whose signal is it? NULL: somebody else's. */
+static struct fdri_target *target_of(const siginfo_t *info)
+{
+    if (info->si_code == SI_TIMER) return fdri_is_target(info->si_value.sival_ptr) ? info->si_value.sival_ptr : NULL;
+    if (info->si_code != POLL_IN && info->si_code != POLL_HUP) return NULL;
+    uint32_t fd = (uint32_t)info->si_fd;
+    return fd < fdri_sampler.by_fd_count ? fdr_load_relaxed(&fdri_sampler.by_fd[fd]) : NULL;
+}
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+    const struct sigaction *p = &fdri_sampler.previous;
+    if (p->sa_flags & SA_SIGINFO) {
+        if (p->sa_sigaction) p->sa_sigaction(number, info, context);
+    } else if (p->sa_handler != SIG_DFL && p->sa_handler != SIG_IGN) {
+        p->sa_handler(number);
+    }
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    uint64_t came = fdr_clock_ns(CLOCK_MONOTONIC);
+    struct fdri_target *t = target_of(info);
+    if (!t) pass_on(number, info, context);
+    else if (fdr_load_acquire(&fdri_sampler.active) && fdr_load_acquire(&t->live)) sample(t, context); /* A:target */
+    if (t) fdri_source_crowded(t, came, fdr_clock_ns(CLOCK_MONOTONIC));
+    errno = saved;
+}
+
+/* ---- installing ---- */
+
+bool fdri_handler_install(int taken)
+{
+    struct sigaction ours;
+    fdri_sampler.signal = taken == SIGURG ? SIGWINCH : SIGURG; /* both are ignored where nobody handles them */
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigfillset(&ours.sa_mask);
+    return sigaction(fdri_sampler.signal, &ours, &fdri_sampler.previous) == 0;
+}
+
+bool fdri_handler_ours(void)
+{
+    struct sigaction now;
+    return sigaction(fdri_sampler.signal, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal;
+}
+
+void fdri_handler_remove(void)
+{
+    if (fdri_handler_ours()) sigaction(fdri_sampler.signal, &fdri_sampler.previous, NULL);
+}
+
+/* The first call of backtrace loads a library and allocates. */
+void fdri_handler_warm(void)
+{
+    void *frame[4];
+    if (fdri_sampler.how.stacks == FDRI_UNWINDER) (void)backtrace(frame, 4);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* The monitor thread: wakes at the interval, reads the counters of every thread and of the process, and records them
+ * through the public door on a location of its own. The application's threads execute nothing for it.
+ *
+ * Where a round takes more than a quarter of the interval (many threads, slow sources), the interval is
+ * doubled: counting never takes over the machine. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/say.h"
+#include "base/signals.h"
+#include "sampler/counter_view.h"
+#include "sampler/monitor.h"
+
+static const uint64_t longest_interval_ns = 1000000000;
+enum { SLOW_ROUNDS = 16 }; /* so many slow rounds in a row make the interval longer */
+
+static struct fdri_counter_plan plan;
+static struct fdri_panel of_threads, of_process;
+static struct fdri_observed process;
+static pthread_t thread;
+static bool running;
+static sem_t stop;
+
+/* What cannot work is said once, and stands in the recording. */
+void fdri_counters_missing(const char *variable, const char *list, const char *missing)
+{
+    char text[1000];
+    if (!*missing) return;
+    fdri_say("%s=%s: left out, cannot be counted here: %s", variable, list, missing);
+    snprintf(text, sizeof text, "fdr.counters.missing: %s", missing);
+    fdr_marker(fdr_marker_define(text), 0);
+}
+
+static void prepare(void)
+{
+    static struct fdri_choice all[2 * MONITOR_COUNTERS], threads[MONITOR_COUNTERS], whole[MONITOR_COUNTERS];
+    char missing[900];
+    size_t n = fdri_counters_choose(plan.sampled, false, all, sizeof all / sizeof *all, missing, sizeof missing);
+    size_t of[2] = {0, 0};
+    for (size_t i = 0; i < n; i++) {
+        size_t *count = &of[all[i].source->per_thread];
+        if (*count < MONITOR_COUNTERS) (all[i].source->per_thread ? threads : whole)[(*count)++] = all[i];
+    }
+    fdri_counters_missing("FDR_COUNTERS", plan.sampled, missing);
+    fdri_panel_make(&of_threads, threads, of[1]);
+    fdri_panel_make(&of_process, whole, of[0]);
+    process.tid = -1;
+    if (of_process.count && fdri_observe_begin(&process, &of_process, 0, 0)) process.tid = -1;
+}
+
+static void round_of_readings(bool last)
+{
+    fdri_threads_scan(&of_threads, last);
+    fdri_threads_read(&of_threads, last);
+    if (process.tid == 0) fdri_observe(&process, &of_process, last);
+}
+
+static uint64_t slower(uint64_t interval_ns)
+{
+    uint64_t next = interval_ns * 2 < longest_interval_ns ? interval_ns * 2 : longest_interval_ns;
+    static unsigned said;
+    if (next > interval_ns && fdri_once(&said))
+        fdri_say("FDR_COUNTER_INTERVAL: reading %u threads takes more than a quarter of %llu us; reading half as often",
+                 fdri_threads_observed(), (unsigned long long)interval_ns / 1000);
+    return next;
+}
+
+static void *monitor(void *unused)
+{
+    (void)unused;
+    prctl(PR_SET_NAME, "fdr-monitor");
+    prctl(PR_SET_TIMERSLACK, 1000ul);
+    fdr_resume(); /* rules with phases pause a thread until its phase begins; this one has none */
+    prepare();
+    uint64_t interval = plan.interval_ns, due = fdr_clock_ns(CLOCK_MONOTONIC), slow = 0;
+    while (of_threads.count || process.tid == 0) {
+        uint64_t began = fdr_clock_ns(CLOCK_MONOTONIC);
+        round_of_readings(false);
+        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+        slow = now - began > interval / 4 ? slow + 1 : 0;
+        if (slow == SLOW_ROUNDS) interval = slower(interval), slow = 0;
+        due += interval;
+        if (due < now) due = now + interval; /* late: what was missed is not made up for */
+        struct timespec t = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
+        int e;
+        while ((e = sem_clockwait(&stop, CLOCK_MONOTONIC, &t)) && errno == EINTR) {}
+        if (!e) break;
+    }
+    if (of_threads.count || process.tid == 0) round_of_readings(true);
+    fdri_threads_end(&of_threads);
+    if (process.tid == 0) fdri_observe_end(&process, &of_process);
+    return NULL;
+}
+
+static int start_thread(void)
+{
+    sigset_t all, old;
+    sem_init(&stop, 0, 0);
+    fdr_signals_but_faults(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* the application's signals are not ours to take */
+    int e = pthread_create(&thread, NULL, monitor, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return e;
+}
+
+void fdri_counters_start(const struct fdri_counter_plan *given)
+{
+    plan = *given;
+    fdri_edges_start(plan.edges, plan.papi);
+    if (!plan.sampled[0]) return;
+    int e = start_thread();
+    running = !e;
+    if (e) fdri_say("FDR_COUNTERS: no thread to read counters: %s; they are not read", strerror(e));
+}
+
+void fdri_counters_stop(void)
+{
+    if (running) {
+        sem_post(&stop);
+        pthread_join(thread, NULL);
+        running = false;
+    }
+    fdri_edges_stop();
+}
+
+/* The child has no monitor thread; descriptors it inherited count its parent's threads. */
+void fdri_counters_fork(int phase)
+{
+    fdri_edges_fork(phase);
+    if (phase != 2 || !running) return;
+    fdri_threads_end(&of_threads);
+    if (process.tid == 0) fdri_observe_end(&process, &of_process);
+    running = false;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of sampler/ share that take samples of threads.
+ *
+ *   setting.c   what FDR_SAMPLE says            source.c   the timer or perf event of one thread
+ *   threads.c   finds threads, the helper       handler.c  one sample, in the thread's signal handler
+ *   ring.c      samples the kernel took         walk.c     return addresses by frame pointers
+ *
+ * Every thread of the process has a `struct fdri_target`. Only the helper thread (fdr-sampler) makes and ends them; the
+ * handler of the thread reads its own. They are never freed: a signal that comes late finds memory. */
+#ifndef FDR_SAMPLER_SAMPLER_H
+#define FDR_SAMPLER_SAMPLER_H
+
+#include <fdr/fdr.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/context.h"
+#include "base/descriptors.h"
+#include "base/say.h"
+
+/* ---- setting.c ---- */
+enum fdri_stacks { FDRI_FRAME_POINTERS, FDRI_UNWINDER, FDRI_NO_STACKS };
+struct fdri_sampling {
+    uint64_t period_ns;              /* 0: off */
+    bool wall;                       /* wall time, else CPU time of the thread */
+    enum fdri_stacks stacks;
+};
+struct fdri_sampling fdri_sampling_parse(const char *text);
+
+/* ---- one thread ---- */
+enum fdri_source { FDRI_BY_NOTHING, FDRI_BY_TIMER, FDRI_BY_PERF, FDRI_BY_RING };
+struct fdri_target {
+    uint32_t tid;
+    uint32_t live;                   /* atomic: the handler may use what follows */
+    enum fdri_source source;
+    int fd;                          /* perf event, -1 none */
+    timer_t timer;
+    struct fdr_sampled *stream;
+    uint64_t start_time;             /* of the thread, from /proc: tells a tid used again */
+    uint32_t seen;                   /* round of the helper that last saw the thread */
+    uint32_t checked;                /* `taken` when the start time was last looked at */
+    bool attached;
+    /* the handler's (by ring: the helper's) */
+    uint32_t taken;                  /* samples so far */
+    uint64_t step;                   /* every how many periods one is taken */
+    uint64_t slow;                   /* periods are that much longer: taking a sample takes long here */
+    uint64_t left_ns;                /* when the handler last left */
+    uint32_t crowded;                /* how often in a row the thread had less time than the handler */
+    uint64_t units;                  /* CPU time: periods accounted for */
+    uint64_t zero_ns, armed;         /* wall time: start of the first stretch, number of the one that is armed */
+    uint64_t random;
+    void *ring;
+    uint64_t ring_bytes;
+};
+
+/* What all of them share; set before the first target is made. */
+struct fdri_sampler {
+    struct fdri_sampling how;
+    int signal, pid;
+    struct sigaction previous;       /* of that signal */
+    uint32_t active;                 /* atomic */
+    bool perf, perf_kernel;          /* perf events work here; so do those that see the kernel */
+    uint32_t fds, fds_most;
+    struct fdri_target **by_fd;
+    uint32_t by_fd_count;
+};
+extern struct fdri_sampler fdri_sampler;
+
+/* ---- source.c ---- */
+/* Finds out what works here. */
+void fdri_source_probe(void);
+/* Arms the target. false: nothing works for it. */
+bool fdri_source_open(struct fdri_target *t);
+void fdri_source_close(struct fdri_target *t);
+/* Async-signal-safe: from now on one sample every t->step periods. */
+void fdri_source_rate(struct fdri_target *t);
+/* Async-signal-safe: the handler came and left. Where it leaves the thread no time, again and again, the period grows. */
+void fdri_source_crowded(struct fdri_target *t, uint64_t came_ns, uint64_t left_ns);
+/* Async-signal-safe, wall time: when the next one is due; returns how many periods have been sampled until `now`. */
+uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns);
+uint64_t fdri_source_cpu_ns(uint32_t tid);
+
+/* ---- ring.c ---- */
+bool fdri_ring_open(struct fdri_target *t);
+void fdri_ring_drain(struct fdri_target *t);
+void fdri_ring_close(struct fdri_target *t);
+
+/* ---- handler.c ---- */
+bool fdri_handler_install(int taken);
+bool fdri_handler_ours(void);
+void fdri_handler_remove(void);
+void fdri_handler_warm(void);        /* what must have happened once before a handler may need it */
+
+/* ---- threads.c ---- */
+bool fdri_is_target(const void *p);  /* is it one of ours? */
+
+/* ---- walk.c ---- */
+#define FDRI_FRAMES_MAX 128
+struct fdri_frames { uint32_t count; bool cut; uint64_t address[FDRI_FRAMES_MAX]; };
+/* Follows frame pointers up; never touches memory that is not there. Async-signal-safe. */
+void fdri_walk(struct fdri_frames *f, const struct fdr_context *c);
+/* Does code of a loaded file lie there? */
+bool fdri_walk_is_code(uint64_t address);
+/* Is `address` where a direct call of the function at `pc` returns to? Functions that call nothing have no frame of their
+ * own; their caller is known by this only. */
+bool fdri_walk_is_caller(uint64_t address, uint64_t pc);
+/* May this process read its own stacks? Says so where it may not. */
+void fdri_walk_probe(void);
+/* Where code is; asks the loader, not for handlers. true: something was loaded or unloaded since the last time. */
+bool fdri_walk_modules(void);
+
+#endif

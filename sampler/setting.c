@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* FDR_SAMPLE: a rate or a period, and words, separated by commas: "1kHz", "on", "500Hz,wall", "2ms,unwind". */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sampler/sampler.h"
+
+enum { USUAL_NS = 1000000, LEAST_NS = 100000 };
+
+/* "1kHz" or "1ms" to ns; 0: neither. */
+static uint64_t period_of(const char *text)
+{
+    static const struct { const char *unit; double ns; bool rate; } units[] = {
+        {"Hz", 1e9, true}, {"kHz", 1e6, true}, {"khz", 1e6, true}, {"hz", 1e9, true}, {"MHz", 1e3, true},
+        {"ns", 1, false}, {"us", 1e3, false}, {"ms", 1e6, false}, {"s", 1e9, false}};
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || !(v > 0)) return 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].unit)) continue;
+        double ns = units[i].rate ? units[i].ns / v : units[i].ns * v;
+        return ns < 1 ? 1 : ns > 3.6e12 ? 0 : (uint64_t)(ns + 0.5);
+    }
+    return 0;
+}
+
+static bool word(struct fdri_sampling *s, const char *w)
+{
+    uint64_t period = period_of(w);
+    if (period) s->period_ns = period;
+    else if (!strcmp(w, "on") || !strcmp(w, "1")) s->period_ns = USUAL_NS;
+    else if (!strcmp(w, "off") || !strcmp(w, "0")) s->period_ns = 0;
+    else if (!strcmp(w, "cpu")) s->wall = false;
+    else if (!strcmp(w, "wall")) s->wall = true;
+    else if (!strcmp(w, "unwind")) s->stacks = FDRI_UNWINDER;
+    else if (!strcmp(w, "nostack")) s->stacks = FDRI_NO_STACKS;
+    else return false;
+    return true;
+}
+
+struct fdri_sampling fdri_sampling_parse(const char *text)
+{
+    struct fdri_sampling s = {.period_ns = *text ? USUAL_NS : 0};
+    char copy[64], *save = NULL;
+    strncpy(copy, text, sizeof copy - 1);
+    copy[sizeof copy - 1] = 0;
+    for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+        if (word(&s, w)) continue;
+        fdri_say("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, nostack; "
+                 "no samples are taken", text, w);
+        return (struct fdri_sampling){0};
+    }
+    if (s.period_ns && s.period_ns < LEAST_NS) {
+        fdri_say("FDR_SAMPLE=%s: a period below 100us leaves a program no time for itself; using 100us (10kHz)", text);
+        s.period_ns = LEAST_NS;
+    }
+    return s;
+}

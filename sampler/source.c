@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* What makes a thread's signal come. CPU time: a perf event on the thread's software clock where that is allowed, since
+ * CPU timers fire at ticks of the kernel only; else a timer on the thread's CPU clock. Wall time: a timer that goes off at
+ * a random moment of each period, so that nothing periodic in the program can hide between samples.
+ *
+ * A period that is shorter than what a sample costs would keep the thread in its handler for good: the handler notices, and
+ * the period is doubled (`slow`). The signal does not queue, so none pile up. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sampler/sampler.h"
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+/* The CPU clock of any thread of this process (clock_getcpuclockid's arithmetic, which glibc has for processes only). */
+static clockid_t cpu_clock(uint32_t tid) { return (clockid_t)((~tid << 3) | 6u); }
+
+uint64_t fdri_source_cpu_ns(uint32_t tid)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(cpu_clock(tid), &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- perf events ---- */
+
+static int open_event(uint32_t tid, bool kernel)
+{
+    struct perf_event_attr a;
+    memset(&a, 0, sizeof a);
+    a.size = sizeof a;
+    a.type = PERF_TYPE_SOFTWARE;
+    a.config = PERF_COUNT_SW_TASK_CLOCK;
+    a.sample_period = fdri_sampler.how.period_ns;
+    a.disabled = 1;
+    a.exclude_kernel = !kernel;
+    a.exclude_hv = 1;
+    a.wakeup_events = 1;
+    return (int)syscall(SYS_perf_event_open, &a, (pid_t)tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+void fdri_source_probe(void)
+{
+    struct fdri_sampler *s = &fdri_sampler;
+    struct rlimit files;
+    uint32_t most = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < 65536 ? (uint32_t)files.rlim_cur : 65536;
+    fdri_descriptors_give(s->fds); /* in a forked child: its parent's */
+    s->fds = 0;
+    s->fds_most = most / 4;
+    s->perf = s->perf_kernel = false;
+    if (s->how.wall) return;
+    int fd = open_event((uint32_t)syscall(SYS_gettid), true);
+    s->perf_kernel = fd >= 0;
+    if (fd < 0) fd = open_event((uint32_t)syscall(SYS_gettid), false);
+    s->perf = fd >= 0;
+    if (!s->perf)
+        fdri_say("perf events are not to be had (%s): samples come from CPU timers, which most kernels run at 100 to 1000 Hz "
+                 "at most; each sample is weighed by the time that passed", strerror(errno));
+    if (fd >= 0) close(fd);
+}
+
+/* Fits the quarter of the process's descriptors that is ours, and the table. */
+static bool admit(struct fdri_target *t, int fd)
+{
+    struct fdri_sampler *s = &fdri_sampler;
+    if (fd < 0) return false;
+    bool taken = (uint32_t)fd < s->by_fd_count && fdri_descriptors_take(1);
+    if (!taken) {
+        static unsigned said;
+        close(fd);
+        if (fdri_once(&said))
+            fdri_say("more threads than a quarter of the file descriptors (%u): the others are sampled by timers", s->fds_most);
+        return false;
+    }
+    s->fds++;
+    t->fd = fd;
+    fdr_store_relaxed(&s->by_fd[fd], t);
+    return true;
+}
+
+static void drop_fd(struct fdri_target *t)
+{
+    if (t->fd < 0) return;
+    fdr_store_relaxed(&fdri_sampler.by_fd[t->fd], (struct fdri_target *)NULL);
+    close(t->fd);
+    t->fd = -1;
+    fdri_sampler.fds--;
+    fdri_descriptors_give(1);
+}
+
+static bool start_event(struct fdri_target *t)
+{
+    struct f_owner_ex owner = {F_OWNER_TID, (pid_t)t->tid};
+    if (!fdri_sampler.perf || !admit(t, open_event(t->tid, fdri_sampler.perf_kernel))) return false;
+    t->source = FDRI_BY_PERF;
+    if (fcntl(t->fd, F_SETOWN_EX, &owner) == 0 && fcntl(t->fd, F_SETSIG, fdri_sampler.signal) == 0 &&
+        fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) | O_ASYNC) == 0 && ioctl(t->fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
+        return true;
+    drop_fd(t);
+    return false;
+}
+
+/* ---- timers ---- */
+
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
+static uint64_t next_random(struct fdri_target *t)
+{
+    t->random ^= t->random << 13; /* xorshift */
+    t->random ^= t->random >> 7;
+    t->random ^= t->random << 17;
+    return t->random >> 11;
+}
+
+/* A random moment of stretch t->armed. */
+static uint64_t moment(struct fdri_target *t)
+{
+    uint64_t length = fdri_sampler.how.period_ns * t->step * t->slow;
+    return t->zero_ns + t->armed * length + (uint64_t)((unsigned __int128)next_random(t) * length >> 53);
+}
+
+static void arm_at(struct fdri_target *t, uint64_t ns)
+{
+    struct itimerspec when = {.it_value = timespec_of(ns)};
+    timer_settime(t->timer, TIMER_ABSTIME, &when, NULL);
+}
+
+/* One moment of each stretch is sampled. Those that went by while the thread could not be interrupted are of this sample,
+ * too: it stood where it stands. */
+uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns)
+{
+    uint64_t length = fdri_sampler.how.period_ns * t->step * t->slow, at = (now_ns - t->zero_ns) / length, first = t->armed;
+    if (at == t->armed) {
+        t->armed = at + 1;
+        arm_at(t, moment(t));
+    } else {
+        t->armed = at;
+        uint64_t due = at > first ? moment(t) : t->zero_ns + at * length;
+        if (due <= now_ns) {
+            t->armed++;
+            due = moment(t);
+        }
+        arm_at(t, due);
+    }
+    return t->armed > first ? (t->armed - first) * t->step * t->slow : 0;
+}
+
+static bool start_timer(struct fdri_target *t)
+{
+    struct sigevent e;
+    memset(&e, 0, sizeof e);
+    e.sigev_notify = SIGEV_THREAD_ID;
+    e.sigev_signo = fdri_sampler.signal;
+    e.sigev_value.sival_ptr = t;
+    e.sigev_notify_thread_id = (pid_t)t->tid;
+    if (timer_create(fdri_sampler.how.wall ? CLOCK_MONOTONIC : cpu_clock(t->tid), &e, &t->timer)) return false;
+    t->source = FDRI_BY_TIMER;
+    if (fdri_sampler.how.wall) arm_at(t, moment(t));
+    else fdri_source_rate(t);
+    return true;
+}
+
+/* ---- both ---- */
+
+void fdri_source_rate(struct fdri_target *t)
+{
+    uint64_t period = fdri_sampler.how.period_ns * t->step * t->slow;
+    if (t->source == FDRI_BY_PERF || t->source == FDRI_BY_RING) {
+        ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period);
+    } else if (t->source == FDRI_BY_TIMER && fdri_sampler.how.wall) {
+        t->zero_ns = fdr_clock_ns(CLOCK_MONOTONIC);
+        t->armed = 0;
+        arm_at(t, moment(t));
+    } else if (t->source == FDRI_BY_TIMER) {
+        struct itimerspec every = {timespec_of(period), timespec_of(period)};
+        timer_settime(t->timer, 0, &every, NULL);
+    }
+}
+
+enum { CROWDED = 8 };
+
+void fdri_source_crowded(struct fdri_target *t, uint64_t came_ns, uint64_t left_ns)
+{
+    bool crowded = came_ns - t->left_ns < left_ns - came_ns;
+    t->left_ns = left_ns;
+    t->crowded = crowded ? t->crowded + 1 : 0;
+    if (t->crowded < CROWDED || t->slow > 1024) return;
+    t->crowded = 0;
+    t->slow *= 2;
+    fdri_source_rate(t);
+}
+
+bool fdri_source_open(struct fdri_target *t)
+{
+    t->fd = -1;
+    t->step = t->slow = 1;
+    t->units = fdri_source_cpu_ns(t->tid) / fdri_sampler.how.period_ns;
+    t->zero_ns = fdr_clock_ns(CLOCK_MONOTONIC);
+    t->armed = 0;
+    t->random = (t->zero_ns * 0x9E3779B97F4A7C15u ^ t->tid) | 1;
+    fdr_store_release(&t->live, 1u); /* R:target - pairs with A:target in handler.c: what the handler needs is there */
+    if (!t->attached && fdri_sampler.perf && fdri_ring_open(t)) return true;
+    if (start_event(t) || start_timer(t)) return true;
+    fdr_store_relaxed(&t->live, 0u);
+    return false;
+}
+
+void fdri_source_close(struct fdri_target *t)
+{
+    fdr_store_relaxed(&t->live, 0u);
+    if (t->source == FDRI_BY_TIMER) timer_delete(t->timer);
+    if (t->source == FDRI_BY_RING) fdri_ring_close(t);
+    drop_fd(t);
+    t->source = FDRI_BY_NOTHING;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds the threads of the process and keeps a target for each: a helper thread lists /proc/self/task when a thread has
+ * attached, and every now and then for those that never do. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sampler/samples_view.h"
+#include "sampler/sampler.h"
+
+enum { CHUNK = 64, CHUNKS_MOST = 1024, ATTACHED_BITS = 1 << 20, CHECKS_PER_ROUND = 8, SCAN_NS = 50000000 };
+
+/* Targets come in chunks that stay. */
+static struct fdri_target *chunk[CHUNKS_MOST];
+static uint32_t chunks;              /* atomic */
+static uint32_t used;                /* targets ever used */
+static struct fdri_target **of_tid;  /* the helper's table: open addressing */
+static uint32_t slots, count, round_, check_at;
+static uint8_t attached[ATTACHED_BITS / 8]; /* atomic bits by thread id */
+
+static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t helper;
+static uint32_t helper_tid;
+static bool running;
+static uint32_t stopping;            /* atomic */
+static sem_t wake;
+
+bool fdri_is_target(const void *p)
+{
+    const struct fdri_target *t = p;
+    for (uint32_t i = 0, n = fdr_load_acquire(&chunks); i < n; i++) /* A:chunk */
+        if (t >= chunk[i] && t < chunk[i] + CHUNK) return true;
+    return false;
+}
+
+/* ---- the table ---- */
+
+static uint32_t slot_of(struct fdri_target **table, uint32_t size, uint32_t tid)
+{
+    uint32_t i = tid * 0x9E3779B1u & (size - 1);
+    while (table[i] && table[i]->tid != tid) i = (i + 1) & (size - 1);
+    return i;
+}
+
+/* A fresh table of `size` with what is there and still a thread. */
+static bool rebuild(uint32_t size)
+{
+    struct fdri_target **table = calloc(size, sizeof *table);
+    if (!table) return false;
+    for (uint32_t i = 0; i < slots; i++)
+        if (of_tid[i] && of_tid[i]->tid) table[slot_of(table, size, of_tid[i]->tid)] = of_tid[i];
+    free(of_tid);
+    of_tid = table;
+    slots = size;
+    return true;
+}
+
+static struct fdri_target *new_target(void)
+{
+    for (uint32_t i = 0; i < used; i++) { /* one whose thread ended; rare enough to look for */
+        struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
+        if (!t->tid) return t;
+    }
+    if (used == chunks * CHUNK) {
+        if (chunks == CHUNKS_MOST) return NULL;
+        void *memory = mmap(NULL, CHUNK * sizeof(struct fdri_target), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) return NULL;
+        chunk[chunks] = memory;
+        fdr_store_release(&chunks, chunks + 1); /* R:chunk - pairs with A:chunk */
+    }
+    struct fdri_target *t = &chunk[used / CHUNK][used % CHUNK];
+    used++;
+    return t;
+}
+
+/* ---- /proc ---- */
+
+static size_t read_text(const char *path, char *text, size_t bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, bytes - 1);
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* Field 22 of stat, and the name between its parentheses. */
+static uint64_t look_up(uint32_t tid, char name[20])
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/self/task/%u/stat", tid);
+    if (!read_text(path, text, sizeof text)) return 0;
+    char *open = strchr(text, '('), *close = strrchr(text, ')');
+    if (!open || !close) return 0;
+    *close = 0;
+    snprintf(name, 20, "%.19s", open + 1);
+    const char *p = close;
+    for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+static bool has_attached(uint32_t tid)
+{
+    return fdr_load_relaxed(&attached[tid % ATTACHED_BITS / 8]) >> tid % 8 & 1;
+}
+
+void fdri_sampler_attached(uint32_t tid)
+{
+    fdr_or_relaxed(&attached[tid % ATTACHED_BITS / 8], (uint8_t)(1u << tid % 8));
+    if (fdr_load_relaxed(&fdri_sampler.active)) sem_post(&wake);
+}
+
+/* ---- targets come and go ---- */
+
+static void end_target(struct fdri_target *t)
+{
+    fdri_source_close(t);
+    fdr_sampled_close(t->stream);
+    uint8_t bit = (uint8_t)(1u << t->tid % 8);
+    (void)__extension__ __atomic_fetch_and(&attached[t->tid % ATTACHED_BITS / 8], (uint8_t)~bit, __ATOMIC_RELAXED);
+    t->tid = 0; /* free; the table forgets it when it is rebuilt */
+    t->stream = NULL;
+    count--;
+}
+
+static void begin_target(uint32_t tid)
+{
+    char name[20] = "";
+    uint64_t start_time = look_up(tid, name);
+    if (!start_time || (tid != (uint32_t)fdri_sampler.pid && !strncmp(name, "fdr-", 4))) return; /* gone again, or one of our helpers */
+    if (2 * (count + 1) > slots && !rebuild(slots ? slots * 2 : 256)) return;
+    struct fdri_target *t = new_target();
+    if (!t) return;
+    *t = (struct fdri_target){.fd = -1, .start_time = start_time, .seen = round_, .attached = has_attached(tid)};
+    t->stream = fdr_sampled_open(tid, name, fdri_sampler.how.wall ? FDR_BY_WALL_TIME : FDR_BY_CPU_TIME,
+                                 fdri_sampler.how.period_ns);
+    if (!t->stream) {
+        static unsigned said;
+        if (fdri_once(&said)) fdri_say("the buffer has no room for samples of one more thread (FDR_BUFFER makes it larger)");
+        return;
+    }
+    t->tid = tid;
+    count++;
+    of_tid[slot_of(of_tid, slots, tid)] = t;
+    if (fdri_source_open(t)) return;
+    static unsigned said;
+    if (fdri_once(&said)) fdri_say("no timer for thread %u (%s): %s; it is not sampled", tid, name, strerror(errno));
+}
+
+/* A thread that attached is sampled by its own handler from now on: that one sees what is open. */
+static void change_over(struct fdri_target *t)
+{
+    t->attached = true;
+    if (t->source != FDRI_BY_RING) return;
+    uint64_t step = t->step;
+    fdri_source_close(t);
+    fdri_source_open(t);
+    t->step = step;
+}
+
+/* A thread with this id that is another one than before. */
+static bool is_another(struct fdri_target *t)
+{
+    char name[20];
+    if (t->checked != t->taken) { /* it was sampled since: it lives */
+        t->checked = t->taken;
+        return false;
+    }
+    return look_up(t->tid, name) != t->start_time;
+}
+
+static void see(uint32_t tid)
+{
+    struct fdri_target *t = slots ? of_tid[slot_of(of_tid, slots, tid)] : NULL;
+    if (!t) {
+        begin_target(tid);
+        return;
+    }
+    t->seen = round_;
+    if (!t->attached && has_attached(tid)) change_over(t);
+}
+
+static void drop_gone(void)
+{
+    uint32_t before = count, checks = 0;
+    for (uint32_t i = 0; i < used; i++) {
+        struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
+        if (t->tid && t->seen != round_) end_target(t);
+    }
+    for (uint32_t i = 0; i < used && checks < CHECKS_PER_ROUND; i++) {
+        struct fdri_target *t = &chunk[check_at / CHUNK][check_at % CHUNK];
+        check_at = (check_at + 1) % used;
+        if (!t->tid) continue;
+        checks++;
+        if (is_another(t)) end_target(t); /* found as a new one in the next round */
+    }
+    if (count != before) rebuild(slots);
+}
+
+static void scan(DIR *tasks)
+{
+    round_++;
+    rewinddir(tasks);
+    for (struct dirent *e; (e = readdir(tasks));) {
+        uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10);
+        if (tid && tid != helper_tid) see(tid);
+    }
+    drop_gone();
+}
+
+static void drain(void)
+{
+    for (uint32_t i = 0; i < used; i++) {
+        struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
+        if (t->tid && t->source == FDRI_BY_RING) fdri_ring_drain(t);
+    }
+}
+
+/* Somebody put another handler in place of ours: from now on it would get our signals. */
+static bool still_ours(void)
+{
+    if (fdri_handler_ours()) return true;
+    fdri_say("signal %d has another handler now; sampling ends here", fdri_sampler.signal);
+    return false;
+}
+
+/* ---- the helper ---- */
+
+/* Often enough that rings do not run over; seldom enough to cost next to nothing with many threads. */
+static struct timespec next_time(void)
+{
+    uint64_t ring = 64 * fdri_sampler.how.period_ns, scan_ns = fdr_max(SCAN_NS, (uint64_t)count * 500000);
+    uint64_t ns = fdr_clock_ns(CLOCK_REALTIME) + fdr_min(ring, scan_ns);
+    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
+static void *help(void *unused)
+{
+    (void)unused;
+    DIR *tasks = opendir("/proc/self/task");
+    uint64_t scanned = 0;
+    bool ours = true;
+    fdr_store_relaxed(&helper_tid, (uint32_t)syscall(SYS_gettid));
+    if (!tasks) fdri_say("/proc/self/task: %s; no thread is sampled", strerror(errno));
+    while (tasks && ours && !fdr_load_acquire(&stopping)) { /* A:stop */
+        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+        struct timespec until = next_time();
+        if (now - scanned >= SCAN_NS && fdri_walk_modules()) fdr_modules_changed();
+        if (now - scanned >= SCAN_NS) ours = still_ours();
+        if (ours) scan(tasks);
+        scanned = now;
+        drain();
+        while (sem_timedwait(&wake, &until) && errno == EINTR) {}
+        while (sem_trywait(&wake) == 0) {}
+    }
+    for (uint32_t i = 0; i < used; i++)
+        if (chunk[i / CHUNK][i % CHUNK].tid) end_target(&chunk[i / CHUNK][i % CHUNK]);
+    if (tasks) closedir(tasks);
+    return NULL;
+}
+
+static bool start_helper(void)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int e = pthread_create(&helper, NULL, help, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (e) fdri_say("no thread to look after samples: %s; none are taken", strerror(e));
+    else pthread_setname_np(helper, "fdr-sampler");
+    return !e;
+}
+
+void fdri_sampler_start(const char *setting, int signal)
+{
+    struct fdri_sampler *s = &fdri_sampler;
+    s->how = fdri_sampling_parse(setting);
+    if (!s->how.period_ns) return;
+    pthread_mutex_lock(&control);
+    s->pid = getpid();
+    fdri_source_probe();
+    if (!s->by_fd) {
+        s->by_fd_count = 65536;
+        s->by_fd = mmap(NULL, s->by_fd_count * sizeof *s->by_fd, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (s->by_fd == MAP_FAILED) s->by_fd = NULL, s->by_fd_count = 0;
+    }
+    used = slots = count = 0;
+    free(of_tid);
+    of_tid = NULL;
+    stopping = 0;
+    sem_init(&wake, 0, 0);
+    fdri_handler_warm();
+    fdri_walk_modules();
+    if (s->how.stacks == FDRI_FRAME_POINTERS) fdri_walk_probe();
+    running = fdri_handler_install(signal);
+    fdr_store_release(&s->active, running); /* R:target */
+    if (running && !start_helper()) {
+        fdr_store_relaxed(&s->active, 0u);
+        fdri_handler_remove();
+        running = false;
+    }
+    pthread_mutex_unlock(&control);
+}
+
+void fdri_sampler_stop(void)
+{
+    pthread_mutex_lock(&control);
+    if (running) {
+        fdr_store_release(&stopping, 1u); /* R:stop */
+        sem_post(&wake);
+        pthread_join(helper, NULL);
+        fdr_store_relaxed(&fdri_sampler.active, 0u);
+        fdri_handler_remove();
+        running = false;
+    }
+    pthread_mutex_unlock(&control);
+}
+
+/* The child has no helper, no timers, and descriptors that look at its parent's threads. */
+static void in_child(void)
+{
+    if (!running) return;
+    fdr_store_relaxed(&fdri_sampler.active, 0u);
+    fdri_handler_remove();
+    for (uint32_t i = 0; i < used; i++) {
+        struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
+        if (t->tid && t->fd >= 0) close(t->fd);
+        *t = (struct fdri_target){.fd = -1};
+    }
+    memset(fdri_sampler.by_fd, 0, fdri_sampler.by_fd_count * sizeof *fdri_sampler.by_fd);
+    running = false;
+}
+
+void fdri_sampler_fork(int phase)
+{
+    if (phase == 3) {
+        pthread_mutex_init(&control, NULL);
+        return;
+    }
+    if (phase == 0) {
+        pthread_mutex_lock(&control);
+        return;
+    }
+    if (phase == 2) in_child();
+    pthread_mutex_unlock(&control);
+}
