@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of export/ share: snapshot.c copies, files.c names and counts, trigger.c decides when. */
+/* What the files of export/ share: snapshot.c copies, files.c names and counts, take.c takes one at a time, dumper.c is the
+ * thread for it, trigger.c and watchdog.c decide when. */
 #ifndef FDR_EXPORT_EXPORT_H
 #define FDR_EXPORT_EXPORT_H
 
@@ -12,18 +13,56 @@ extern struct fdri_export_view fdri_view;
 enum { FDRI_PATH_MAX = 1024 };
 
 /* ---- snapshot.c ---- */
+/* Why a snapshot is taken; goes into its superblock. */
+struct fdri_why {
+    char reason[256];
+    enum fdr_reason_kind kind;
+    uint64_t tick, value;       /* triggers: what was seen; tick 0: none */
+    uint32_t value_type, location;
+    char name[64];              /* of the trigger */
+};
 /* Copies the arena into the open, empty file fd. 0 or -errno. `number` goes into the superblock. */
-int fdri_copy_arena(int fd, const char *reason, uint64_t number);
+int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number);
+
+/* ---- take.c ---- */
+/* How many may stay: of the whole process (owner 0), or of one trigger beside that. */
+struct fdri_quota { uint32_t owner, keep; bool keep_newest; };
+/* Takes one; `quota` NULL: without limits. join: the result of one under way will do. 0 or -errno. */
+int fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool join);
+struct fdri_why fdri_because(enum fdr_reason_kind kind, const char *reason);
+struct fdri_quota fdri_whole_quota(void);
+void fdri_take_begin(const struct fdri_export_view *view);
+void fdri_take_end(void); /* waits for a snapshot under way */
+void fdri_take_fork(int phase);
+
+/* ---- trigger.c, watchdog.c: called by the dumper; what they return is when to be called again (CLOCK_MONOTONIC) ---- */
+uint64_t fdri_trigger_serve(uint64_t now_ns);
+bool fdri_trigger_any(void);
+uint64_t fdri_watchdog_look(uint64_t now_ns);
+void fdri_watchdog_start(void);
+
+/* ---- names.c ---- */
+/* The name of what has this key (as in totals); false: it has none, and an address or "" is given. */
+bool fdri_name_of(uint32_t key, char *name, size_t bytes);
+
+/* ---- checks.c ---- */
+struct fdr_spare;
+/* Works out the checks of a file that is complete but for its superblock: of its tail, and of every chunk that holds meta
+ * blocks, which go behind the tail. `virgin` as the superblock will have it. 0 or -errno. */
+int fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare);
+int fdri_put(int fd, const void *bytes, uint64_t count, uint64_t off);
+/* A piece of a bin that begins with a meta block; NULL: there is none in these `room` bytes. */
+const struct fdr_meta_head *fdri_meta_piece(const uint8_t *from, uint32_t room);
 
 /* ---- files.c ---- */
 struct fdri_new_file { int fd; char temporary[FDRI_PATH_MAX], path[FDRI_PATH_MAX]; };
 /* A temporary file in the snapshot directory. 0 or -errno, with one line said about it. */
 int fdri_file_begin(struct fdri_new_file *f);
-/* Gives it its final name, never an existing one, and remembers it. 0 or -errno. */
-int fdri_file_commit(struct fdri_new_file *f);
+/* Gives it its final name, never an existing one, and remembers it as `owner`'s. 0 or -errno. */
+int fdri_file_commit(struct fdri_new_file *f, uint32_t owner);
 void fdri_file_abandon(struct fdri_new_file *f);
-/* May another one be written (FDR_KEEP, FDR_DISK)? Removes older ones where the newest are kept. */
-int fdri_files_admit(void);
+/* May another one be written (the quota, FDR_KEEP, FDR_DISK)? Removes older ones where the newest are kept. */
+int fdri_files_admit(const struct fdri_quota *quota);
 void fdri_files_reset(void);
 const char *fdri_files_last(void);
 #endif

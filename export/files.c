@@ -14,20 +14,33 @@
 
 enum { REMEMBERED = 256 };
 
-static struct { char path[FDRI_PATH_MAX]; uint64_t bytes; } ring[REMEMBERED]; /* newest at (written - 1) % REMEMBERED */
-static uint64_t written, removed;   /* of this recording */
+static struct kept { char path[FDRI_PATH_MAX]; uint64_t bytes; uint32_t owner; bool gone; } ring[REMEMBERED];
+static uint64_t written;            /* of this recording; the newest is ring[(written - 1) % REMEMBERED] */
 static uint64_t bytes_on_disk;
 static uint32_t next_number = 1;
 
-void fdri_files_reset(void) { written = removed = bytes_on_disk = 0; }
+void fdri_files_reset(void) { written = bytes_on_disk = 0; }
 
 const char *fdri_files_last(void) { return written ? ring[(written - 1) % REMEMBERED].path : ""; }
 
-static void remove_oldest(void)
+/* Those remembered, oldest first; owner 0: anybody's. *oldest: the first of them, NULL none. */
+static uint32_t count_kept(uint32_t owner, struct kept **oldest)
 {
-    uint64_t i = removed++ % REMEMBERED;
-    if (unlink(ring[i].path) && errno != ENOENT) fdri_say("%s: %s; it stays", ring[i].path, strerror(errno));
-    bytes_on_disk -= ring[i].bytes;
+    uint32_t n = 0;
+    *oldest = NULL;
+    for (uint64_t i = written > REMEMBERED ? written - REMEMBERED : 0; i < written; i++) {
+        struct kept *k = &ring[i % REMEMBERED];
+        if (k->gone || (owner && k->owner != owner)) continue;
+        if (!n++) *oldest = k;
+    }
+    return n;
+}
+
+static void remove_it(struct kept *k)
+{
+    if (unlink(k->path) && errno != ENOENT) fdri_say("%s: %s; it stays", k->path, strerror(errno));
+    k->gone = true;
+    bytes_on_disk -= k->bytes;
 }
 
 /* About what a snapshot would take now. */
@@ -38,21 +51,30 @@ static uint64_t size_now(void)
     return (uint64_t)(uint32_t)virgin * s->bin_bytes + fdri_view.bytes - (virgin >> 32) * FDR_META_ALIGN;
 }
 
-int fdri_files_admit(void)
+/* One trigger's, or with owner 0 everybody's. */
+static bool room_for(const struct fdri_quota *q, uint64_t guess, const char **which)
+{
+    struct kept *oldest;
+    for (;;) {
+        uint32_t n = count_kept(q->owner, &oldest);
+        bool many = n >= q->keep || n >= REMEMBERED, large = bytes_on_disk + guess > fdri_view.disk_bytes;
+        if (!many && !large) return true;
+        *which = many ? (q->owner ? "the trigger's cap is reached" : "FDR_KEEP is reached") : "FDR_DISK is used up";
+        if (!q->keep_newest || !oldest) return false;
+        remove_it(oldest);
+    }
+}
+
+int fdri_files_admit(const struct fdri_quota *quota)
 {
     static unsigned said;
-    uint64_t kept = written - removed;
+    const char *which = "";
     uint64_t guess = written ? ring[(written - 1) % REMEMBERED].bytes : size_now();
-    bool many = kept >= fdri_view.keep || kept >= REMEMBERED, large = bytes_on_disk + guess > fdri_view.disk_bytes;
-    if (!many && !large) return 0;
-    if (fdri_view.keep_newest && kept) {
-        while (written - removed >= fdri_view.keep || (written > removed && bytes_on_disk + guess > fdri_view.disk_bytes))
-            remove_oldest();
-        return 0;
-    }
+    struct fdri_quota whole = fdri_whole_quota();
+    if ((!quota->owner || room_for(quota, guess, &which)) && room_for(&whole, guess, &which)) return 0;
     if (fdri_once(&said))
-        fdri_say("no more snapshots: %s (%llu kept, %llu bytes); FDR_KEEP=N,newest keeps the newest instead",
-                 many ? "FDR_KEEP is reached" : "FDR_DISK is used up", (unsigned long long)kept, (unsigned long long)bytes_on_disk);
+        fdri_say("no more snapshots: %s (%llu written, %llu bytes kept); FDR_KEEP=N,newest keeps the newest instead", which,
+                 (unsigned long long)written, (unsigned long long)bytes_on_disk);
     return -EDQUOT;
 }
 
@@ -81,13 +103,13 @@ void fdri_file_abandon(struct fdri_new_file *f)
     unlink(f->temporary);
 }
 
-static void remember(const struct fdri_new_file *f)
+static void remember(const struct fdri_new_file *f, uint32_t owner)
 {
     struct stat st = {0};
     uint64_t i = written % REMEMBERED;
     fstat(f->fd, &st);
+    ring[i] = (struct kept){.bytes = (uint64_t)st.st_blocks * 512, .owner = owner};
     memcpy(ring[i].path, f->path, sizeof ring[i].path);
-    ring[i].bytes = (uint64_t)st.st_blocks * 512;
     bytes_on_disk += ring[i].bytes;
     written++;
     close(f->fd);
@@ -103,7 +125,7 @@ static int rename_new(const char *from, const char *to)
     return 0;
 }
 
-int fdri_file_commit(struct fdri_new_file *f)
+int fdri_file_commit(struct fdri_new_file *f, uint32_t owner)
 {
     int e = -EEXIST;
     for (int tries = 0; tries < 10000 && e == -EEXIST; tries++) {
@@ -111,7 +133,7 @@ int fdri_file_commit(struct fdri_new_file *f)
         e = rename_new(f->temporary, f->path);
     }
     if (!e) {
-        remember(f);
+        remember(f, owner);
         return 0;
     }
     fdri_say("%s: %s; no snapshot was written", f->path, strerror(-e));

@@ -7,11 +7,13 @@
  *   3 bins        payload up to the commit word read first; a bin whose generation moved meanwhile is dropped
  *   4 partitions  again: their list heads are now newer than the bins, so no list names a bin that was taken away
  *   5 tail        accounts "after", and the tick at which each stack was copied
- *   6 superblock  last: a file without it is none
+ *   6 checks      of what was written, read back (checks.c)
+ *   7 superblock  last: a file without it is none
  *
  * Bins appended after their place was copied are missing at the newest end of a list; records newer than the tail's
  * tick may lack a parent; the reader knows both. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #include "base/clock.h"
 #include "base/racy.h"
 #include "export/export.h"
+#include "format/checks.h"
 
 enum { BATCH_BYTES = 256 * 1024, STACK_MAX = FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX };
 
@@ -30,7 +33,7 @@ static struct fdr_level frames[STACK_MAX];
 static void *at(uint32_t off) { return fdri_view.base + off; }
 static struct fdr_superblock *super(void) { return (void *)fdri_view.base; }
 
-static int put(int fd, const void *bytes, uint64_t count, uint64_t off)
+int fdri_put(int fd, const void *bytes, uint64_t count, uint64_t off)
 {
     const uint8_t *p = bytes;
     while (count) {
@@ -51,14 +54,14 @@ static int put_live(int fd, const uint8_t *from, uint64_t count, uint64_t off)
     for (uint64_t n; count && !e; from += n, off += n, count -= n) {
         n = fdr_min(count, BATCH_BYTES);
         fdr_copy_racy(batch, from, n);
-        e = put(fd, batch, n, off);
+        e = fdri_put(fd, batch, n, off);
     }
     return e;
 }
 
 /* ---- 1: meta, until no block was added meanwhile, and the blocks that lie in pieces of bins ---- */
 
-FDR_RACY static const struct fdr_meta_head *meta_piece(const uint8_t *from, uint32_t room)
+FDR_RACY const struct fdr_meta_head *fdri_meta_piece(const uint8_t *from, uint32_t room)
 {
     const struct fdr_meta_head *m = (const void *)from;
     bool good = m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES && m->bytes <= room;
@@ -71,7 +74,7 @@ FDR_RACY static int copy_meta_pieces(int fd, uint64_t virgin)
     uint64_t end = super()->bins_off + (uint64_t)(uint32_t)virgin * bin_bytes;
     for (uint64_t off = super()->bins_off; off < end; off += FDR_BIN_MIN_BYTES) {
         uint32_t room = bin_bytes - (uint32_t)((off - super()->bins_off) % bin_bytes);
-        const struct fdr_meta_head *m = meta_piece(fdri_view.base + off, room);
+        const struct fdr_meta_head *m = fdri_meta_piece(fdri_view.base + off, room);
         int e = m ? put_live(fd, (const uint8_t *)m, m->bytes, off) : 0;
         if (e) return e;
     }
@@ -116,40 +119,43 @@ FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint64_t *c
     uint32_t again = fdr_load_acquire(&l->depth); /* A:frame */
     while (believed < depth && believed < again && same_frame(&frames[believed], level_of(l, believed + 1))) believed++;
     for (uint32_t d = 1; d <= believed; d++) {
-        int e = put(fd, &frames[d - 1], sizeof frames[0], (uint64_t)((uint8_t *)level_of(l, d) - fdri_view.base));
+        int e = fdri_put(fd, &frames[d - 1], sizeof frames[0], (uint64_t)((uint8_t *)level_of(l, d) - fdri_view.base));
         if (e) return e;
     }
-    return put(fd, &believed, sizeof believed, (uint64_t)((const uint8_t *)&l->depth - fdri_view.base));
+    return fdri_put(fd, &believed, sizeof believed, (uint64_t)((const uint8_t *)&l->depth - fdri_view.base));
 }
 
 /* ---- 3: bins ---- */
 
-/* Copies one bin or piece into `to`; false when it is nobody's or was taken away meanwhile. */
-FDR_RACY static bool copy_bin(const uint8_t *from, uint8_t *to, uint32_t bytes, uint64_t *dropped)
+/* Copies one bin or piece into `to`; the bytes that were copied, 0 when it is nobody's or was taken away meanwhile. Halves
+ * of bins lose their generation when they become a whole, so the same may come again: the header's check, which does
+ * not, is compared too. */
+FDR_RACY static uint32_t copy_bin(const uint8_t *from, uint8_t *to, uint32_t bytes, uint64_t *dropped)
 {
     const struct fdr_bin *b = (const void *)from;
-    uint32_t generation = fdr_load_acquire(&b->generation); /* G:check - pairs with G:take and G:give */
-    if (!(generation & 1)) return false;
+    uint32_t generation = fdr_load_acquire(&b->generation); /* G:check - pairs with G:open, G:give and G:take */
+    if (!(generation & 1)) return 0;
+    uint32_t check = fdr_load_relaxed(&b->check);
     uint64_t commit = fdr_load_acquire(&b->commit);         /* A:commit - pairs with R:commit */
-    uint32_t used = FDR_BIN_HEADER + (FDR_COMMIT_BITS(commit) + 7) / 8;
+    uint32_t used = (uint32_t)fdr_align_up(FDR_BIN_HEADER + (FDR_COMMIT_BITS(commit) + 7) / 8, 8);
     if (used > bytes) used = bytes;
-    fdr_copy_racy(to, from, fdr_align_up(used, 8));
+    fdr_copy_racy(to, from, used);
     fdr_fence_acquire(); /* G:check */
-    if (fdr_load_relaxed(&b->generation) != generation) {   /* G:check - the copy was read before this */
-        memset(to, 0, used);
+    /* G:check - the copy was read before this */
+    if (fdr_load_relaxed(&b->generation) != generation || fdr_load_relaxed(&b->check) != check) {
         ++*dropped;
-        return false;
+        return 0;
     }
     struct fdr_bin *copy = (void *)to;
     copy->commit = commit;
     copy->generation = generation;
-    return true;
+    return used;
 }
 
 /* What stands in `batch` from `*from` up to `to` goes to its place; meta pieces between are not touched. */
 static int put_batch(int fd, uint64_t off, uint64_t *from, uint64_t to, bool any)
 {
-    int e = any && to > *from ? put(fd, batch + *from, to - *from, off + *from) : 0;
+    int e = any && to > *from ? fdri_put(fd, batch + *from, to - *from, off + *from) : 0;
     *from = to;
     return e;
 }
@@ -159,11 +165,10 @@ FDR_RACY static int copy_slots(int fd, uint64_t off, uint64_t bytes, uint32_t bi
 {
     bool any = false;
     uint64_t from = 0;
-    memset(batch, 0, bytes);
     for (uint64_t i = 0; i < bytes;) {
         const uint8_t *at_ = fdri_view.base + off + i;
         uint32_t room = bin_bytes - (uint32_t)(i % bin_bytes);
-        const struct fdr_meta_head *m = meta_piece(at_, room);
+        const struct fdr_meta_head *m = fdri_meta_piece(at_, room);
         if (m) {
             uint32_t skip = m->bytes;
             int e = put_batch(fd, off, &from, i, any);
@@ -175,7 +180,9 @@ FDR_RACY static int copy_slots(int fd, uint64_t off, uint64_t bytes, uint32_t bi
         uint32_t log2 = b->size_log2, size = log2 >= 9 && log2 <= 16 ? 1u << log2 : FDR_BIN_MIN_BYTES;
         bool good = b->magic == FDR_BIN_MAGIC && size <= room && !((off + i - super()->bins_off) & (size - 1));
         if (!good) size = FDR_BIN_MIN_BYTES;
-        if (good && copy_bin(at_, batch + i, size, dropped)) any = true;
+        uint32_t used = good ? copy_bin(at_, batch + i, size, dropped) : 0;
+        memset(batch + i + used, 0, size - used);
+        any |= used != 0;
         i += size;
     }
     return put_batch(fd, off, &from, bytes, any);
@@ -197,17 +204,50 @@ FDR_RACY static int copy_bins(int fd, uint64_t virgin, uint64_t *dropped)
 FDR_RACY static int copy_parts(int fd, const struct fdr_location *l)
 {
     uint32_t first = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
-    int e = put(fd, &first, sizeof first, (uint64_t)((const uint8_t *)&l->parts_first - fdri_view.base));
-    for (uint32_t off = first; off && !e;) {
+    int e = fdri_put(fd, &first, sizeof first, (uint64_t)((const uint8_t *)&l->parts_first - fdri_view.base));
+    for (uint32_t off = first; off && off <= fdri_view.bytes - sizeof(struct fdr_part) && !e;) {
         struct fdr_part copy;
         fdr_copy_racy(&copy, at(off), sizeof copy);
         copy.list_head = fdr_load_acquire(&((struct fdr_part *)at(off))->list_head); /* A:list - pairs with R:link */
-        e = put(fd, &copy, sizeof copy, off);
+        e = fdri_put(fd, &copy, sizeof copy, off);
         off = copy.next;
     }
     uint64_t floor = l->floor_tick;
-    return e ? e : put(fd, &floor, sizeof floor, (uint64_t)((const uint8_t *)&l->floor_tick - fdri_view.base));
+    return e ? e : fdri_put(fd, &floor, sizeof floor, (uint64_t)((const uint8_t *)&l->floor_tick - fdri_view.base));
 }
+
+/* ---- epochs: the table with its rows, as they stood together ---- */
+
+enum { EPOCH_TRIES = 16 };
+
+/* Table and rows into the batch, one behind the other; false: they moved meanwhile. */
+FDR_RACY static bool read_epochs(const struct fdr_epochs *from, struct fdr_epochs *e, uint32_t *row_bytes)
+{
+    uint32_t version = fdr_load_acquire(&from->version); /* A:epochs - pairs with R:epochs */
+    if (version & 1) return false;
+    fdr_copy_racy(e, from, sizeof *e);
+    *row_bytes = e->row_bytes;
+    if (e->count > FDR_EPOCHS_MAX || *row_bytes > 4096) return false;
+    for (uint32_t i = 0; i < e->count; i++)
+        if (e->epoch[i].rows_off) fdr_copy_racy(batch + i * 4096, at(e->epoch[i].rows_off), *row_bytes);
+    fdr_fence_acquire(); /* A:epochs - the copy was read before this */
+    return fdr_load_relaxed(&from->version) == version;
+}
+
+FDR_RACY static int copy_epochs(int fd, const struct fdr_location *l)
+{
+    static struct fdr_epochs e; /* one snapshot at a time */
+    uint32_t off = l->epochs_off, row_bytes = 0;
+    bool good = false;
+    if (!off) return 0;
+    for (int i = 0; i < EPOCH_TRIES && !good; i++) good = read_epochs(at(off), &e, &row_bytes);
+    if (!good) e.version = 1; /* the reader does not believe it */
+    int error = good ? fdri_put(fd, &e, sizeof e, off) : fdri_put(fd, &e.version, sizeof e.version, off + offsetof(struct fdr_epochs, version));
+    for (uint32_t i = 0; good && i < e.count && !error; i++)
+        if (e.epoch[i].rows_off) error = fdri_put(fd, batch + i * 4096, row_bytes, e.epoch[i].rows_off);
+    return error;
+}
+static_assert(FDR_EPOCHS_MAX * 4096 <= BATCH_BYTES, "rows of all epochs fit");
 
 /* ---- 5: tail ---- */
 
@@ -224,6 +264,8 @@ FDR_RACY static uint64_t presented_of(const struct fdr_location *l)
 {
     uint64_t n = l->presented_overflow + presented_of_level(at(l->level0_off));
     for (uint32_t d = 1; d <= l->level_blocks * FDR_LEVELS_PER_BLOCK; d++) n += presented_of_level(level_of(l, d));
+    const struct fdr_samples *s = l->samples_off ? at(l->samples_off) : NULL;
+    for (uint32_t i = 0; s && i < FDR_SAMPLE_LEVELS; i++) n += fdr_load_relaxed(&s->level[i].presented);
     return n;
 }
 
@@ -236,70 +278,112 @@ FDR_RACY static uint64_t completed_of(const struct fdr_location *l)
 
 /* ---- all of it ---- */
 
-enum { TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry) };
+/* the last 4 KiB are for checks */
+enum { TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - 4096 - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry) };
 static struct { struct fdr_tail head; struct fdr_tail_entry entry[TAIL_ENTRIES]; } tail;
 
 FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l) { return l->next ? at(l->next) : NULL; }
+
+/* Locations that came while the copy was made have ids from `newcomers` on; what the file has of them may be half of it. */
+static uint32_t newcomers;
+
+FDR_RACY static bool is_free(const struct fdr_location *l)
+{
+    return (fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE) || l->id >= newcomers; /* A:location */
+}
 
 FDR_RACY static void note_bounds(const struct fdr_location *first)
 {
     tail.head = (struct fdr_tail){.magic = FDR_TAIL_MAGIC};
     for (const struct fdr_location *l = first; l && tail.head.count < TAIL_ENTRIES; l = next_location(l)) {
+        if (is_free(l)) continue;
         uint32_t i = tail.head.count++;
         tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .completed = completed_of(l)};
     }
+}
+
+/* The entry of l, which is number *i or has none. */
+FDR_RACY static struct fdr_tail_entry *entry_of(const struct fdr_location *l, uint32_t *i)
+{
+    bool its = *i < tail.head.count && tail.entry[*i].location == l->id;
+    return its ? &tail.entry[(*i)++] : NULL;
 }
 
 FDR_RACY static int copy_stacks(int fd, const struct fdr_location *first)
 {
     int e = 0;
     uint32_t i = 0;
-    for (const struct fdr_location *l = first; l && i < tail.head.count && !e; l = next_location(l))
-        e = copy_stack(fd, l, &tail.entry[i++].cut_tick);
+    for (const struct fdr_location *l = first; l && !e; l = next_location(l)) {
+        if (is_free(l)) continue;
+        uint64_t cut;
+        struct fdr_tail_entry *entry = entry_of(l, &i);
+        e = copy_stack(fd, l, entry ? &entry->cut_tick : &cut);
+    }
     return e;
 }
 
+static uint32_t tail_bytes(void) { return (uint32_t)(sizeof tail.head + tail.head.count * sizeof tail.entry[0]); }
+
 FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
 {
+    static const uint32_t nobodys = FDR_LOCATION_FREE;
     int e = 0;
     uint32_t i = 0;
-    for (const struct fdr_location *l = first; l && i < tail.head.count && !e; l = next_location(l), i++) {
+    for (const struct fdr_location *l = first; l && !e; l = next_location(l)) {
+        if (is_free(l)) {
+            e = fdri_put(fd, &nobodys, sizeof nobodys, (uint64_t)((const uint8_t *)&l->flags - fdri_view.base));
+            continue;
+        }
         e = copy_parts(fd, l);
-        tail.entry[i].presented = presented_of(l);
-        tail.entry[i].under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
-        tail.entry[i].end_tick = fdr_load_relaxed(&l->last_tick); /* a hint: it moved, or not */
+        if (!e) e = copy_epochs(fd, l);
+        struct fdr_tail_entry *entry = entry_of(l, &i);
+        if (!entry) continue;
+        entry->presented = presented_of(l);
+        entry->under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
+        entry->end_tick = fdr_load_relaxed(&l->last_tick); /* a hint: it moved, or not */
     }
-    return e ? e : put(fd, &tail, sizeof tail.head + tail.head.count * sizeof tail.entry[0], fdri_view.bytes);
+    return e ? e : fdri_put(fd, &tail, tail_bytes(), fdri_view.bytes);
 }
 
 /* `s` was read before anything was copied: what it counts is there. */
-static int put_superblock(int fd, struct fdr_superblock *s, const char *reason, uint64_t number, uint64_t virgin,
-                          uint64_t dropped)
+static int put_superblock(int fd, struct fdr_superblock *s, struct fdr_spare *spare, const struct fdri_why *why, uint64_t number,
+                          uint64_t virgin, uint64_t dropped)
 {
     memset(batch, 0, FDR_SUPERBLOCK_BYTES);
     s->virgin = virgin;
     s->snapshot_number = number;
     s->dropped_bins = dropped;
-    memset(s->reason, 0, sizeof s->reason);
-    strncpy(s->reason, reason ? reason : "", sizeof s->reason - 1);
+    s->reason_kind = why->kind;
+    memcpy(s->reason, why->reason, sizeof s->reason);
+    s->trigger_tick = why->tick;
+    s->trigger_value = why->value;
+    s->trigger_value_type = why->value_type;
+    s->trigger_location = why->location;
+    memcpy(s->trigger_name, why->name, sizeof s->trigger_name);
     memcpy(batch, s, sizeof *s);
-    return put(fd, batch, FDR_SUPERBLOCK_BYTES, 0);
+    fdr_spare_finish(batch, spare);
+    return fdri_put(fd, batch, FDR_SUPERBLOCK_BYTES, 0);
 }
 
-FDR_RACY int fdri_copy_arena(int fd, const char *reason, uint64_t number)
+FDR_RACY int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number)
 {
     static struct fdr_superblock before; /* one snapshot at a time */
     uint64_t virgin = 0, dropped = 0;
+    bool held = fdri_view.hold();
     struct fdr_clock_reading now = fdr_clock_read(fdri_view.ticks);
     super()->clock_last = (struct fdr_clock_pair){now.tick, now.monotonic_ns, now.realtime_ns, 0};
     fdr_copy_racy(&before, super(), sizeof before);
     before.location_first = fdr_load_acquire(&super()->location_first); /* A:location - pairs with R:location */
     const struct fdr_location *first = before.location_first ? at(before.location_first) : NULL;
+    newcomers = before.location_count;
     note_bounds(first);
     int e = copy_meta(fd, &virgin);
     if (!e) e = copy_stacks(fd, first);
     if (!e) e = copy_bins(fd, virgin, &dropped);
     if (!e) e = finish_locations(fd, first);
-    if (!e) e = put_superblock(fd, &before, reason, number, virgin, dropped);
+    struct fdr_spare spare = {0};
+    if (!e) e = fdri_put_checks(fd, virgin, tail_bytes(), &spare);
+    if (!e) e = put_superblock(fd, &before, &spare, why, number, virgin, dropped);
+    if (held) fdri_view.release();
     return e;
 }

@@ -1,203 +1,122 @@
 /* SPDX-License-Identifier: MIT */
-/* When snapshots are taken: by the API in the caller's thread, by a signal in the dumper thread, at the end.
- * One is taken at a time; whoever asks while one runs gets its result. */
-#define _GNU_SOURCE
+/* From what a source has seen to a snapshot: window, hold-off, cap. Sources call fdri_trigger_seen from any thread, also in
+ * signal handlers; everything else happens in the dumper thread.
+ *
+ *   armed --seen--> pending --window is over--> snapshot --> quiet for the hold-off --> armed
+ *
+ * What is seen meanwhile is counted only. */
 #include <errno.h>
 #include <fdr/fdr.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/clock.h"
 #include "base/say.h"
 #include "export/export.h"
 
-struct fdri_export_view fdri_view;
+enum { FREE, ARMED, SEEING, PENDING };
+static struct slot {
+    uint32_t state;             /* atomic */
+    uint32_t taken;             /* dumper */
+    struct fdri_trigger trigger;
+    struct fdri_seen seen;      /* published by PENDING */
+    uint64_t due_ns;            /* CLOCK_MONOTONIC: end of the window */
+    uint64_t quiet_until_ns;    /* atomic */
+    uint64_t seen_count;        /* atomic: how often, also while pending or quiet */
+} slots[FDRI_TRIGGERS];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
-static bool active;             /* between start and stop */
-static bool running;            /* a snapshot is being written */
-static uint64_t finished;       /* snapshots written or failed, ever */
-static int last_result;
-static char last_path[FDRI_PATH_MAX];
-
-static sem_t asked;
-static pthread_t dumper;
-static bool have_dumper, stopping;
-static struct sigaction previous;
-static int installed;           /* signal number, 0 = none */
-
-static void say_failed(const char *what, int e)
+bool fdri_trigger_any(void)
 {
-    fdri_say("snapshot (%s) in %s failed: %s; recording goes on", what, fdri_view.dir, strerror(-e));
+    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
+        if (fdr_load_relaxed(&slots[i].state) != FREE) return true;
+    return false;
 }
 
-static int write_one(const char *reason, bool limited)
+void fdri_trigger_arm(uint32_t i, const struct fdri_trigger *t)
 {
-    struct fdri_new_file f;
-    int e = limited ? fdri_files_admit() : 0;
-    if (!e) e = fdri_file_begin(&f);
-    if (e) return e;
-    struct fdr_superblock *s = (void *)fdri_view.base;
-    uint64_t number = fdr_add_relaxed(&s->snapshots_taken, 1u) + 1;
-    e = fdri_copy_arena(f.fd, reason, number);
-    if (e) {
-        fdri_file_abandon(&f);
-        say_failed(reason ? reason : "", e);
-        return e;
+    struct slot *s = &slots[i];
+    s->trigger = *t;
+    s->taken = 0;
+    s->quiet_until_ns = s->seen_count = 0;
+    fdr_store_release(&s->state, (uint32_t)ARMED); /* R:trigger - pairs with A:trigger: what it is before it can be seen */
+}
+
+/* Nobody reports to it any more. What is pending is not taken. */
+void fdri_trigger_disarm(uint32_t i) { fdr_store_release(&slots[i].state, (uint32_t)FREE); } /* R:trigger */
+
+uint64_t fdri_trigger_count(uint32_t i) { return fdr_load_relaxed(&slots[i].seen_count); }
+
+void fdri_trigger_seen(uint32_t i, const struct fdri_seen *seen)
+{
+    struct slot *s = &slots[i];
+    uint32_t armed = ARMED;
+    if (fdr_load_acquire(&s->state) == FREE) return; /* A:trigger */
+    fdr_add_relaxed(&s->seen_count, 1u);
+    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+    if (now < fdr_load_relaxed(&s->quiet_until_ns) || !fdr_cas_acq_rel_u32(&s->state, &armed, SEEING)) return; /* L:trigger */
+    s->seen = *seen;
+    s->due_ns = now + s->trigger.window_ns;
+    fdr_store_release(&s->state, (uint32_t)PENDING); /* R:seen - pairs with A:seen: the dumper finds all of it */
+    fdri_dumper_wake();
+}
+
+/* ---- the dumper thread ---- */
+
+static const char *value_text(char *text, size_t bytes, const struct fdri_seen *v)
+{
+    double f;
+    memcpy(&f, &v->value, sizeof f);
+    if (v->unit == FDRI_UNIT_NS) {
+        uint64_t ns = v->value;
+        if (ns < 10000) snprintf(text, bytes, "%" PRIu64 " ns", ns);
+        else if (ns < 10000000) snprintf(text, bytes, "%.3f us", (double)ns / 1e3);
+        else if (ns < 10000000000u) snprintf(text, bytes, "%.3f ms", (double)ns / 1e6);
+        else snprintf(text, bytes, "%.3f s", (double)ns / 1e9);
+    } else if (v->type == FDR_VALUE_F64) {
+        snprintf(text, bytes, "%.9g%s", f, v->unit == FDRI_UNIT_PER_SECOND ? "/s" : "");
+    } else if (v->type == FDR_VALUE_I64) {
+        snprintf(text, bytes, "%" PRId64, (int64_t)v->value);
+    } else {
+        snprintf(text, bytes, "%" PRIu64 "%s", v->value, v->unit == FDRI_UNIT_BYTES ? " bytes" : "");
     }
-    return fdri_file_commit(&f);
+    return text;
 }
 
-/* Joins a snapshot under way, else takes one. The lock is not held while files are written. */
-static int take(const char *reason, bool limited)
+static void take(uint32_t i)
 {
-    pthread_mutex_lock(&lock);
-    if (!active) {
-        pthread_mutex_unlock(&lock);
-        return -ESRCH;
+    struct slot *s = &slots[i];
+    struct fdri_why why = {.kind = FDR_REASON_TRIGGER, .tick = s->seen.tick, .value = s->seen.value,
+                           .value_type = s->seen.type, .location = s->seen.location};
+    char value[48], name[96] = "";
+    fdri_name_of(s->seen.key, name, sizeof name);
+    snprintf(why.name, sizeof why.name, "%s", s->trigger.name);
+    snprintf(why.reason, sizeof why.reason, "trigger %s: %.80s (%s%s%s)", s->trigger.name, s->trigger.what, name,
+             name[0] ? ": " : "", value_text(value, sizeof value, &s->seen));
+    struct fdri_quota quota = {.owner = i + 1, .keep = s->trigger.keep, .keep_newest = s->trigger.keep_newest};
+    int e = fdri_take(&why, &quota, false);
+    if (e == 0) s->taken++;
+    bool full = !s->trigger.keep_newest && s->taken >= s->trigger.keep;
+    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+    fdr_store_relaxed(&s->quiet_until_ns, full ? UINT64_MAX : now + s->trigger.holdoff_ns);
+}
+
+/* Takes what is due at `now`; when to come again. */
+uint64_t fdri_trigger_serve(uint64_t now)
+{
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
+        struct slot *s = &slots[i];
+        uint32_t pending = PENDING;
+        if (fdr_load_acquire(&s->state) != PENDING) continue; /* A:seen */
+        if (s->due_ns > now) {
+            next = fdr_min(next, s->due_ns);
+            continue;
+        }
+        take(i);
+        fdr_cas_acq_rel_u32(&s->state, &pending, ARMED); /* L:trigger - unless it was disarmed meanwhile */
     }
-    if (running) {
-        uint64_t mine = finished + 1;
-        while (finished < mine) pthread_cond_wait(&done, &lock);
-        int result = last_result;
-        pthread_mutex_unlock(&lock);
-        return result;
-    }
-    running = true;
-    pthread_mutex_unlock(&lock);
-    int result = write_one(reason, limited);
-    pthread_mutex_lock(&lock);
-    running = false;
-    finished++;
-    last_result = result;
-    if (!result) memcpy(last_path, fdri_files_last(), sizeof last_path);
-    pthread_cond_broadcast(&done);
-    pthread_mutex_unlock(&lock);
-    return result;
-}
-
-int fdr_snapshot(const char *reason)
-{
-    if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
-    return take(reason ? reason : "api", true);
-}
-int fdri_export_final(const char *reason) { return take(reason, false); }
-const char *fdr_last_snapshot(void) { return last_path; }
-
-/* ---- by signal ---- */
-
-static void on_signal(int number, siginfo_t *info, void *context)
-{
-    int saved = errno;
-    sem_post(&asked); /* async-signal-safe; the dumper does the work */
-    if (previous.sa_flags & SA_SIGINFO) {
-        if (previous.sa_sigaction) previous.sa_sigaction(number, info, context);
-    } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-        previous.sa_handler(number);
-    }
-    errno = saved;
-}
-
-static void *dump_loop(void *unused)
-{
-    uint64_t last = 0;
-    (void)unused;
-    for (;;) {
-        while (sem_wait(&asked) && errno == EINTR) {}
-        if (fdr_load_acquire(&stopping)) return NULL; /* A:stop */
-        while (sem_trywait(&asked) == 0) {} /* requests that came together are one */
-        if (fdr_load_acquire(&stopping)) return NULL; /* A:stop */
-        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
-        if (last && now - last < fdri_view.holdoff_ns) continue;
-        last = now;
-        take("signal", true);
-    }
-}
-
-static int start_dumper(void)
-{
-    sigset_t all, old;
-    stopping = false;
-    sem_init(&asked, 0, 0);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* the application's signals are not ours to take */
-    int e = pthread_create(&dumper, NULL, dump_loop, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (e) return -e;
-    pthread_setname_np(dumper, "fdr-dumper");
-    have_dumper = true;
-    return 0;
-}
-
-static void install(void)
-{
-    struct sigaction now, ours;
-    installed = 0;
-    if (!fdri_view.signal || sigaction(fdri_view.signal, NULL, &now)) return;
-    if (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_IGN) return; /* ignored stays ignored */
-    memset(&ours, 0, sizeof ours);
-    ours.sa_sigaction = on_signal;
-    ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    previous = now;
-    if (sigaction(fdri_view.signal, &ours, NULL) == 0) installed = fdri_view.signal;
-}
-
-int fdri_export_start(const struct fdri_export_view *view)
-{
-    pthread_mutex_lock(&lock);
-    fdri_view = *view;
-    fdri_files_reset();
-    active = true;
-    pthread_mutex_unlock(&lock);
-    if (!fdri_view.signal) return 0;
-    int e = start_dumper();
-    if (!e) install();
-    return e;
-}
-
-static void uninstall(void)
-{
-    struct sigaction now;
-    if (installed && sigaction(installed, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal)
-        sigaction(installed, &previous, NULL);
-    installed = 0;
-}
-
-void fdri_export_stop(void)
-{
-    uninstall();
-    if (have_dumper) {
-        fdr_store_release(&stopping, true); /* R:stop */
-        sem_post(&asked);
-        pthread_join(dumper, NULL);
-        have_dumper = false;
-    }
-    pthread_mutex_lock(&lock);
-    while (running) pthread_cond_wait(&done, &lock);
-    active = false;
-    pthread_mutex_unlock(&lock);
-}
-
-void fdri_export_fork(int phase)
-{
-    if (phase == 3) {
-        pthread_mutex_init(&lock, NULL);
-        return;
-    }
-    if (phase == 0) {
-        pthread_mutex_lock(&lock);
-        return;
-    }
-    if (phase == 2) { /* no dumper here, and nothing to dump; a signal does what it did before fdr */
-        uninstall();
-        active = running = have_dumper = false;
-        last_path[0] = 0;
-        pthread_cond_init(&done, NULL);
-    }
-    pthread_mutex_unlock(&lock);
+    return next;
 }

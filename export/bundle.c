@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* The file a fatal signal leaves: the mapped arena under a name that says so, or a copy of it in FDR_DIR. Every
+ * descriptor is proved to be ours before it is used. Fatal path: see crash.h. */
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/raw.h"
+#include "export/crash.h"
+#include "export/export.h"
+
+enum { CHUNK = 1 << 20 };
+
+char *fdri_append(char *to, const char *end, const char *text)
+{
+    while (to + 1 < end && *text) *to++ = *text++;
+    *to = 0;
+    return to;
+}
+
+char *fdri_decimal(char *to, uint64_t value)
+{
+    char digits[20];
+    int n = 0;
+    do digits[n++] = (char)('0' + value % 10);
+    while (value /= 10);
+    while (n) *to++ = digits[--n];
+    *to = 0;
+    return to;
+}
+
+/* ---- what is still ours ---- */
+
+static bool is_it(int fd, const struct fdri_held *held)
+{
+    struct stat st;
+    return fd >= 0 && fdr_raw_fstat(fd, &st) == 0 && st.st_dev == held->dev && st.st_ino == held->ino;
+}
+
+/* The descriptor, or the path opened anew where the application closed it; -1: neither. */
+static int regain(const struct fdri_held *held, const char *path, int flags)
+{
+    if (held->fd < 0) return -1;
+    if (is_it(held->fd, held)) return held->fd;
+    int fd = fdr_raw_openat(AT_FDCWD, path, flags | O_CLOEXEC, 0);
+    return is_it(fd, held) ? fd : -1;
+}
+
+/* Writing beyond RLIMIT_FSIZE would be a signal of its own. */
+static bool may_write(uint64_t bytes)
+{
+    struct { uint64_t now, most; } limit;
+    return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || bytes <= limit.now;
+}
+
+/* ---- bytes ---- */
+
+static int put(int fd, const uint8_t *from, uint64_t count, uint64_t off)
+{
+    while (count) {
+        if (fdr_clock_ns(CLOCK_MONOTONIC) > fdri_death.until_ns) return -ETIME;
+        long n = fdr_raw_pwrite(fd, from, fdr_min(count, CHUNK), off);
+        if (n == -EINTR) continue;
+        if (n <= 0) return n ? (int)n : -EIO;
+        from += n;
+        off += (uint64_t)n;
+        count -= (uint64_t)n;
+    }
+    return 0;
+}
+
+static int put_section(int fd) { return put(fd, fdri_section, fdri_section_bytes(), fdri_view.bytes); }
+
+/* What was used of both ends, the section, and the superblock, which says what is missing. The middle stays a hole. */
+static int put_arena(int fd)
+{
+    const struct fdr_superblock *s = (const void *)fdri_view.base;
+    uint64_t low = fdr_min(s->bins_off + (uint64_t)(uint32_t)s->virgin * s->bin_bytes, fdri_view.bytes);
+    uint64_t high = fdr_max(fdr_min((s->virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes), low);
+    int e = put_section(fd);
+    if (!e) e = put(fd, fdri_view.base + high, fdri_view.bytes - high, high);
+    if (!e) e = put(fd, fdri_view.base, low, 0);
+    return e;
+}
+
+/* ---- names ---- */
+
+/* STEM.N.crash.fdr in `dir`, for the lowest N that is free, by `give`. */
+static int name_it(int from_dir, const char *from, int to_dir, const char *to_path, bool link)
+{
+    char path[512 + FDRI_STEM_MAX + 48];
+    int e = -EEXIST;
+    for (uint32_t n = 1; n < 10000 && e == -EEXIST; n++) {
+        char *p = fdri_append(path, path + sizeof path, to_path);
+        p = fdri_append(p, path + 512 + FDRI_STEM_MAX, fdri_crash.stem);
+        fdri_append(fdri_decimal(p, n), path + sizeof path, ".crash.fdr");
+        e = link ? fdr_raw_linkat(from_dir, from, to_dir, path, AT_SYMLINK_FOLLOW)
+                 : fdr_raw_rename_new(from_dir, from, to_dir, path);
+    }
+    return e;
+}
+
+/* ---- a copy ---- */
+
+/* The arena into fd. Where there is no mapped file a part is better than nothing, and says that it is one. */
+static int fill(int fd)
+{
+    int e = put_arena(fd);
+    if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT) || fdri_crash.live.fd >= 0) return e;
+    uint32_t cut = e == -ETIME ? FDR_CUT_DEADLINE : FDR_CUT_DISK;
+    fdri_death.until_ns += 100000000;
+    e = put(fd, fdri_view.base, FDR_SUPERBLOCK_BYTES, 0);
+    return e ? e : put(fd, (const uint8_t *)&cut, sizeof cut, offsetof(struct fdr_superblock, cut));
+}
+
+/* The unnamed file opened at start: nothing of it is seen before it is complete. */
+static int copy_unnamed(int dir)
+{
+    char self[48];
+    struct stat st;
+    int fd = fdri_crash.file.fd;
+    if (!is_it(fd, &fdri_crash.file) || fdr_raw_fstat(fd, &st) || st.st_nlink || st.st_size) return -EBADF;
+    int e = fill(fd);
+    fdri_decimal(fdri_append(self, self + sizeof self, "/proc/self/fd/"), (uint64_t)fd);
+    return e ? e : name_it(AT_FDCWD, self, dir, "", true);
+}
+
+static int copy_named(int dir)
+{
+    char temporary[FDRI_STEM_MAX + 16];
+    fdri_append(fdri_append(temporary, temporary + sizeof temporary, fdri_crash.stem), temporary + sizeof temporary, "crash.part");
+    fdr_raw_unlinkat(dir, temporary); /* ours by its pid */
+    int fd = fdr_raw_openat(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return fd;
+    int e = fill(fd);
+    fdr_raw_close(fd);
+    if (!e) e = name_it(dir, temporary, dir, "", false);
+    if (e) fdr_raw_unlinkat(dir, temporary);
+    return e;
+}
+
+static int copy(int dir)
+{
+    if (dir < 0 || fdri_view.bytes > fdri_view.disk_bytes || !may_write(fdri_view.bytes + fdri_section_bytes())) return -EFBIG;
+    int e = copy_unnamed(dir);
+    return e == 0 || e == -ETIME || e == -ENOSPC || e == -EDQUOT ? e : copy_named(dir);
+}
+
+/* ---- the mapped file ---- */
+
+/* It gets its section, and its name in FDR_DIR where that is the same file system, else where it lies. */
+static void finish_live(int live, int dir)
+{
+    if (may_write(fdri_view.bytes + fdri_section_bytes())) put_section(live);
+    if (dir >= 0 && name_it(AT_FDCWD, fdri_view.live_path, dir, "", false) == 0) return;
+    name_it(AT_FDCWD, fdri_view.live_path, AT_FDCWD, fdri_crash.live_dir, false);
+}
+
+static bool path_is_live(void)
+{
+    int fd = fdr_raw_openat(AT_FDCWD, fdri_view.live_path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    bool is = fdri_crash.live.fd >= 0 && is_it(fd, &fdri_crash.live);
+    if (fd >= 0) fdr_raw_close(fd);
+    return is;
+}
+
+static bool beside(int dir)
+{
+    struct stat st;
+    return dir >= 0 && fdr_raw_fstat(dir, &st) == 0 && st.st_dev == fdri_crash.live.dev;
+}
+
+void fdri_bundle_write(void)
+{
+    bool wanted = fdri_death.signal->fault || fdri_view.crash == FDRI_CRASH_ALL, named = path_is_live();
+    int live = named ? regain(&fdri_crash.live, fdri_view.live_path, O_RDWR | O_NOFOLLOW) : -1;
+    int dir = regain(&fdri_crash.dir, fdri_view.dir, O_PATH | O_DIRECTORY);
+    if (live >= 0 && (!wanted || beside(dir))) {
+        finish_live(live, wanted ? dir : -1);
+    } else if (wanted && copy(dir) == 0) {
+        if (named) fdr_raw_unlinkat(AT_FDCWD, fdri_view.live_path);
+        syscall(SYS_madvise, fdri_view.base, fdri_view.bytes, MADV_DONTDUMP); /* a core need not hold it again */
+    } else if (live >= 0) {
+        fdri_death.until_ns += 100000000; /* the section is small and the memory is near */
+        finish_live(live, -1);
+    }
+}

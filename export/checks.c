@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* The checks of a snapshot: of what stands in the file, so they are worked out when all of it is there, by reading it
+ * again. Bins have a check of their own. No allocation, no lock: it may run after a crash. */
+#include "format/checks.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "base/racy.h"
+#include "export/export.h"
+
+static struct fdr_chunk chunks[FDR_CHUNKS_MOST]; /* one snapshot at a time */
+static uint8_t block[65536];
+
+/* h as in fdr_check32 before its last step, over what the file holds in [off, off + count). */
+static int check_file(int fd, uint64_t off, uint64_t count, uint32_t *check)
+{
+    uint64_t h = fdr_check32_begin((uint32_t)count);
+    while (count) {
+        ssize_t n = pread(fd, block, fdr_min(count, sizeof block), (off_t)off);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n ? -errno : -EIO;
+        h = fdr_check32_add(h, block, (uint32_t)n);
+        off += (uint64_t)n;
+        count -= (uint64_t)n;
+    }
+    *check = fdr_check32_end(h);
+    return 0;
+}
+
+/* The pieces of bins that are meta blocks now: more than were copied, perhaps; their place in the file is checked as it is. */
+FDR_RACY static void add_pieces(struct fdr_chunk_list *l, uint64_t virgin)
+{
+    const struct fdr_superblock *s = (const void *)fdri_view.base;
+    uint32_t bin_bytes = s->bin_bytes;
+    uint64_t end = s->bins_off + (uint64_t)(uint32_t)virgin * bin_bytes;
+    for (uint64_t off = s->bins_off; off < end; off += FDR_BIN_MIN_BYTES) {
+        uint32_t room = bin_bytes - (uint32_t)((off - s->bins_off) % bin_bytes);
+        const struct fdr_meta_head *m = fdri_meta_piece(fdri_view.base + off, room);
+        uint32_t bytes = m ? m->bytes : 0;
+        if (bytes && bytes <= room) fdr_chunks_add(l, off, off + bytes);
+    }
+}
+
+int fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare)
+{
+    uint32_t room = (FDR_TAIL_MAX_BYTES - tail_bytes - 8) / sizeof(struct fdr_chunk);
+    struct fdr_chunk_list l = {.chunk = chunks, .log2 = FDR_CHUNK_LOG2_LEAST, .most = (uint32_t)fdr_min(room, FDR_CHUNKS_MOST)};
+    add_pieces(&l, virgin);
+    fdr_chunks_add(&l, (virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes);
+    int e = check_file(fd, fdri_view.bytes, tail_bytes, &spare->tail_check);
+    for (uint32_t i = 0; i < l.count && !e; i++)
+        e = check_file(fd, chunks[i].off, fdr_chunk_bytes(chunks[i].off, l.log2, fdri_view.bytes), &chunks[i].check);
+    if (e) return e;
+    spare->tail_bytes = tail_bytes;
+    spare->chunk_log2 = l.log2;
+    spare->chunk_count = l.count;
+    spare->chunks_off = fdr_align_up(fdri_view.bytes + tail_bytes, 8);
+    spare->chunks_check = fdr_check32(chunks, l.count * (uint32_t)sizeof chunks[0]);
+    return fdri_put(fd, chunks, l.count * sizeof chunks[0], spare->chunks_off);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* The handler of signals that end a process. It calls what was installed before; where that did not save the process
+ * it stores the cause, gathers the context, leaves the file, and lets the signal do what it would have done without
+ * us: the default action at the interrupted instruction. Fatal path: see crash.h. */
+#define _GNU_SOURCE
+#include <fdr/fdr.h>
+#include <setjmp.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/raw.h"
+#include "export/crash.h"
+#include "export/export.h"
+
+struct fdri_crash fdri_crash = {.live = {-1, 0, 0}, .dir = {-1, 0, 0}, .file = {-1, 0, 0}};
+struct fdri_death fdri_death;
+static uint32_t winner;             /* atomic: thread id of the first fatal signal's thread; 0: none */
+static sigjmp_buf behind;           /* where to go on after a fault in the handler itself */
+static volatile uint32_t stage, faults;
+static const void *interrupted;     /* context of the winner's signal */
+
+struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS] = {
+    {.number = SIGSEGV, .fault = true, .reason = "crash: SIGSEGV"}, {.number = SIGBUS, .fault = true, .reason = "crash: SIGBUS"},
+    {.number = SIGFPE, .fault = true, .reason = "crash: SIGFPE"},   {.number = SIGILL, .fault = true, .reason = "crash: SIGILL"},
+    {.number = SIGABRT, .fault = true, .reason = "crash: SIGABRT"}, {.number = SIGTRAP, .fault = true, .reason = "crash: SIGTRAP"},
+    {.number = SIGSYS, .fault = true, .reason = "crash: SIGSYS"},   {.number = SIGTERM, .reason = "ended by SIGTERM"},
+    {.number = SIGINT, .reason = "ended by SIGINT"},                {.number = SIGXCPU, .reason = "ended by SIGXCPU"}};
+
+/* The signal of this thread that the application's own handler has now. */
+static __thread struct { uint64_t frame, addr; int32_t signal, code; } given;
+
+static struct fdr_superblock *super(void) { return (void *)fdri_view.base; }
+bool fdri_crash_under_way(void) { return fdr_load_relaxed(&winner) != 0; }
+
+/* ---- the cause ---- */
+
+static struct fdr_crash_cause cause_of(int number, const siginfo_t *info, uint32_t flags)
+{
+    struct fdr_crash_cause c = {.signal = number, .code = info->si_code, .error = info->si_errno, .flags = flags};
+    bool sent = info->si_code <= 0;
+    c.tid = (uint32_t)fdr_raw_gettid();
+    c.tick = fdri_view.ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC);
+    c.realtime_ns = fdr_clock_ns(CLOCK_REALTIME);
+    if (sent) {
+        c.flags |= FDR_CAUSE_SENT;
+        c.sender_pid = (uint32_t)info->si_pid;
+        c.sender_uid = info->si_uid;
+    } else {
+        c.addr = (uint64_t)(uintptr_t)info->si_addr;
+    }
+    return c;
+}
+
+static void add_cause(struct fdr_crash_cause c)
+{
+    uint32_t i = fdr_add_relaxed(&fdri_death.causes, 1u);
+    if (i < 8) fdri_death.cause[i] = c;
+}
+
+static void store_cause(const struct fdr_crash_cause *c)
+{
+    struct fdr_superblock *s = super();
+    s->cause_code = c->code;
+    s->cause_tid = c->tid;
+    s->cause_addr = c->addr;
+    s->cause_tick = c->tick;
+    s->cause_realtime_ns = c->realtime_ns;
+    fdr_signal_fence();
+    s->cause_signal = (uint32_t)c->signal;
+    fdr_signal_fence();
+}
+
+static void store_death(void)
+{
+    struct fdr_superblock *s = super();
+    store_cause(&fdri_death.cause[0]);
+    struct fdr_clock_reading now = fdr_clock_read(fdri_view.ticks);
+    s->clock_last = (struct fdr_clock_pair){now.tick, now.monotonic_ns, now.realtime_ns, 0};
+    strncpy(s->reason, fdri_death.signal->reason, sizeof s->reason - 1);
+    fdr_signal_fence();
+    s->state = FDR_STATE_CRASHED;
+}
+
+/* ---- what was there before ---- */
+
+/* The signal's default action, at the instruction where it was interrupted, with the information it came with. */
+static void default_action(int number, siginfo_t *info)
+{
+    struct sigaction standard;
+    memset(&standard, 0, sizeof standard);
+    sigaction(number, &standard, NULL);
+    fdr_raw_queue(fdr_raw_getpid(), fdr_raw_gettid(), number, info); /* delivered when the handler returns */
+}
+
+static void call_previous(const struct fdri_crash_signal *s, siginfo_t *info, void *context)
+{
+    const struct sigaction *p = &s->previous;
+    uint64_t block, old;
+    memcpy(&block, &p->sa_mask, sizeof block);
+    if (!(p->sa_flags & SA_NODEFER)) block |= 1ull << (s->number - 1);
+    fdr_raw_mask(SIG_BLOCK, &block, &old);
+    if (p->sa_flags & (int)SA_RESETHAND) {
+        struct sigaction standard;
+        memset(&standard, 0, sizeof standard);
+        sigaction(s->number, &standard, NULL);
+    }
+    if (p->sa_flags & SA_SIGINFO) p->sa_sigaction(s->number, info, context);
+    else p->sa_handler(s->number);
+    fdr_raw_mask(SIG_SETMASK, &old, NULL);
+}
+
+static bool has_handler(const struct fdri_crash_signal *s)
+{
+    return (s->previous.sa_flags & SA_SIGINFO) || (s->previous.sa_handler != SIG_DFL && s->previous.sa_handler != SIG_IGN);
+}
+
+static bool at_default(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL;
+}
+
+/* True: the application's handler dealt with it and the process goes on. */
+static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context)
+{
+    if (!has_handler(s)) return false;
+    struct fdr_crash_cause c = cause_of(s->number, info, 0);
+    store_cause(&c); /* what is left tells of it should the handler end the process by itself */
+    given.frame = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    given.addr = c.addr;
+    given.signal = c.signal;
+    given.code = c.code;
+    call_previous(s, info, context);
+    given.signal = 0;
+    super()->cause_signal = 0;
+    if (at_default(s->number)) return false; /* it was only to say something first */
+    fdr_add_relaxed(&super()->faults_survived, 1u);
+    return true;
+}
+
+/* ---- the end ---- */
+
+static void give_causes(void)
+{
+    uint32_t n = fdr_load_relaxed(&fdri_death.causes);
+    for (uint32_t i = 0; i < n && i < 8; i++)
+        fdri_section_add(FDR_CRASH_CAUSE, &fdri_death.cause[i], sizeof fdri_death.cause[i], NULL, 0, NULL, 0);
+}
+static void take_self(void) { fdri_threads_self(interrupted); }
+
+static void (*const stages[])(void) = {store_death, fdri_threads_maps, take_self, fdri_threads_others, fdri_section_begin,
+                                       give_causes, fdri_threads_add, fdri_section_texts, fdri_section_end, fdri_bundle_write};
+enum { STAGES = sizeof stages / sizeof *stages };
+
+static void go_through_stages(void)
+{
+    if (sigsetjmp(behind, 0)) stage++; /* this stage faulted: the next one */
+    for (; stage < STAGES; stage++) stages[stage]();
+}
+
+static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, void *context)
+{
+    fdri_death.signal = s;
+    fdri_death.tid = (uint32_t)fdr_raw_gettid();
+    fdri_death.until_ns = fdr_clock_ns(CLOCK_MONOTONIC) + fdri_view.crash_deadline_ns;
+    interrupted = context;
+    fdri_death.cause[0] = cause_of(s->number, info, 0);
+    fdri_death.causes = 1;
+    uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    if (given.signal && here < given.frame && given.frame - here < 1u << 20) { /* inside the application's handler */
+        struct fdr_crash_cause before = fdri_death.cause[0];
+        before.signal = given.signal;
+        before.code = given.code;
+        before.addr = given.addr;
+        before.flags = FDR_CAUSE_BEFORE | (given.code <= 0 ? (uint32_t)FDR_CAUSE_SENT : 0u);
+        add_cause(before);
+    }
+}
+
+static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
+{
+    uint32_t none = 0, me = (uint32_t)fdr_raw_gettid();
+    if (fdr_cas_acq_rel_u32(&winner, &none, me)) { /* L:winner */
+        uint64_t all = ~0ull, old;
+        for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) /* a fault in here must arrive, not kill */
+            if (fdri_crash_signals[i].fault) all &= ~(1ull << (fdri_crash_signals[i].number - 1));
+        fdr_raw_mask(SIG_SETMASK, &all, &old);
+        fdr_store_relaxed(&fdr_switch_.on, 0u);
+        begin_death(s, info, context);
+        go_through_stages();
+        fdr_raw_mask(SIG_SETMASK, &old, NULL);
+    } else { /* another thread's fault is being handled, and ends all of us */
+        add_cause(cause_of(s->number, info, FDR_CAUSE_ALSO));
+        fdri_threads_self(context);
+        while (fdr_clock_ns(CLOCK_MONOTONIC) < fdri_death.until_ns + 200000000u) fdr_raw_sleep(1000000);
+    }
+    default_action(s->number, info);
+}
+
+/* A fault in our own handler: leave out what failed; after a few give up everything. */
+static void second_fault(int number, siginfo_t *info)
+{
+    add_cause(cause_of(number, info, FDR_CAUSE_HANDLER));
+    if (++faults <= 4 && stage < STAGES) siglongjmp(behind, 1);
+    uint64_t none = 0;
+    fdr_raw_mask(SIG_SETMASK, &none, NULL);
+    default_action(fdri_death.signal->number, info);
+    default_action(number, info);
+}
+
+/* ---- the arena's file was cut under us ---- */
+
+static bool in_arena(const siginfo_t *info)
+{
+    uint64_t at = (uint64_t)(uintptr_t)info->si_addr, base = (uint64_t)(uintptr_t)fdri_view.base;
+    return info->si_code == BUS_ADRERR && at >= base && at - base < fdri_view.bytes;
+}
+
+/* Memory takes its place; recording stops. */
+static bool arena_replaced(void)
+{
+    fdr_store_relaxed(&fdr_switch_.on, 0u);
+    return syscall(SYS_mmap, fdri_view.base, fdri_view.bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != -1;
+}
+
+void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    struct fdri_crash_signal *s = fdri_crash_signals;
+    while (s < fdri_crash_signals + FDRI_CRASH_SIGNALS - 1 && s->number != number) s++;
+    if (fdr_raw_getpid() != fdri_crash.pid) { /* a child: not its recording */
+        if (has_handler(s)) call_previous(s, info, context);
+        else default_action(number, info);
+    } else if (fdr_load_relaxed(&winner) == (uint32_t)fdr_raw_gettid()) {
+        second_fault(number, info);
+    } else if (number != SIGBUS || !in_arena(info) || !arena_replaced()) {
+        if (!survived(s, info, context)) die(s, info, context);
+    }
+    errno = saved;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* What the crash files of export/ share. Two kinds of files:
+ *
+ *   at start, in a healthy process       on the fatal path: no allocation, no lock, no formatting
+ *   crash_start.c    handlers            crash.c          the handler: chain, save, raise again
+ *   crash_context.c  command line, ...   crash_threads.c  registers and stacks of all threads
+ *   crash_stack.c    alternate stacks    crash_section.c  the section behind the arena
+ *   bundle_open.c    descriptors         bundle.c         the file
+ *
+ * The second kind calls nothing but each other, base/raw.h and what tests/test_crash_symbols.sh lists. */
+#ifndef FDR_EXPORT_CRASH_H
+#define FDR_EXPORT_CRASH_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "export/view.h"
+#include "format/crash.h"
+
+enum { FDRI_STEM_MAX = 288, FDRI_CONTEXT_BYTES = 16384 };
+
+struct fdri_crash_signal {
+    int number;
+    bool fault;                     /* else a request to end: handled only where the default action stands */
+    const char *reason;             /* text of the superblock */
+    bool installed;
+    struct sigaction previous;
+};
+enum { FDRI_CRASH_SIGNALS = 10 };
+extern struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS];
+
+/* A descriptor and what it was when it was opened: applications close what is not theirs. */
+struct fdri_held { int fd; uint64_t dev, ino; };
+
+struct fdri_crash {
+    int pid;                        /* whose recording; 0: none */
+    struct fdri_held live, dir, file; /* the mapped arena, FDR_DIR, an unnamed file in it; fd -1: none */
+    char live_dir[512];
+    char stem[FDRI_STEM_MAX];       /* "NAME.HOST.PID[.rRANK]." */
+    uint8_t context[FDRI_CONTEXT_BYTES]; /* entries of the section that are known at start */
+    uint32_t context_bytes, context_count;
+    const void *const *abort_message; /* of the C library, or NULL */
+    void *(*exception_type)(void);    /* of the C++ runtime, or NULL */
+};
+extern struct fdri_crash fdri_crash;
+
+/* What is known of the death under way; written by the thread that got here first. */
+struct fdri_death {
+    const struct fdri_crash_signal *signal;
+    uint32_t tid;
+    uint64_t until_ns;              /* CLOCK_MONOTONIC: the deadline */
+    struct fdr_crash_cause cause[8]; /* 0: of the death */
+    uint32_t causes;                /* atomic */
+};
+extern struct fdri_death fdri_death;
+
+/* ---- crash.c ---- */
+void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
+bool fdri_crash_under_way(void);
+
+/* ---- crash_threads.c ---- */
+void fdri_threads_maps(void);       /* reads the memory map: where code and stacks are */
+void fdri_threads_self(const void *context); /* the calling thread's registers and stack */
+void fdri_threads_others(void);     /* asks all others, waits for a bounded time */
+void fdri_threads_add(void);        /* entries for all of them */
+extern char fdri_maps_text[];
+extern uint32_t fdri_maps_bytes;
+
+/* ---- crash_section.c ---- */
+extern uint8_t fdri_section[];
+uint64_t fdri_section_bytes(void);
+/* One entry of up to three parts; false: no room. `keep` bytes are left free for what must come later. */
+bool fdri_section_add(enum fdr_crash_kind kind, const void *a, uint32_t a_bytes, const void *b, uint32_t b_bytes,
+                      const void *c, uint32_t c_bytes);
+void fdri_section_begin(void);
+void fdri_section_texts(void);
+void fdri_section_end(void);
+/* Text of /proc/self/`path` as an entry. */
+void fdri_section_proc(const char *path);
+
+/* ---- bundle.c ---- */
+void fdri_bundle_write(void);
+/* value in decimal, NUL behind it; returns the end. */
+char *fdri_decimal(char *to, uint64_t value);
+char *fdri_append(char *to, const char *end, const char *text);
+
+/* ---- start ---- */
+void fdri_bundle_open(void);
+void fdri_bundle_close(void);
+void fdri_crash_context(void);
+
+#endif

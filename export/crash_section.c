@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* The section behind the arena, built in memory that is there since start. Fatal path: see crash.h. */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/raw.h"
+#include "export/crash.h"
+
+uint8_t fdri_section[FDR_CRASH_MAX_BYTES] __attribute__((aligned(8)));
+static uint32_t used, count;
+
+static void append(const void *from, uint32_t bytes)
+{
+    if (bytes) memcpy(fdri_section + used, from, bytes);
+    used += bytes;
+}
+
+bool fdri_section_add(enum fdr_crash_kind kind, const void *a, uint32_t a_bytes, const void *b, uint32_t b_bytes,
+                      const void *c, uint32_t c_bytes)
+{
+    struct fdr_crash_entry entry = {kind, a_bytes + b_bytes + c_bytes};
+    uint32_t start = used;
+    if (FDR_CRASH_MAX_BYTES - used < sizeof entry + entry.bytes + 8ull) return false;
+    append(&entry, sizeof entry);
+    append(a, a_bytes);
+    append(b, b_bytes);
+    append(c, c_bytes);
+    used = (used + 7) & ~7u;
+    memset(fdri_section + start + sizeof entry + entry.bytes, 0, used - start - sizeof entry - entry.bytes);
+    count++;
+    return true;
+}
+
+void fdri_section_begin(void)
+{
+    used = sizeof(struct fdr_crash);
+    count = 0;
+}
+
+uint64_t fdri_section_bytes(void) { return used; }
+
+/* ---- texts ---- */
+
+static void text(const char *name, const char *value, uint32_t bytes)
+{
+    fdri_section_add(FDR_CRASH_TEXT, name, (uint32_t)strlen(name) + 1, value, bytes, NULL, 0);
+}
+
+void fdri_section_proc(const char *path)
+{
+    static char content[16384];
+    char full[96];
+    fdri_append(fdri_append(full, full + sizeof full, "/proc/self/"), full + sizeof full, path);
+    int fd = fdr_raw_openat(AT_FDCWD, full, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0) return;
+    uint32_t got = 0;
+    for (long n = 1; n > 0 && got < sizeof content; got += n > 0 ? (uint32_t)n : 0)
+        n = fdr_raw_read(fd, content + got, sizeof content - got);
+    fdr_raw_close(fd);
+    if (got) text(path, content, got);
+}
+
+/* What the C library wrote before it called abort: an assertion's text, or what it found wrong with the heap. */
+static void abort_text(void)
+{
+    struct message { unsigned size; char text[]; };
+    const struct message *m = fdri_crash.abort_message ? *fdri_crash.abort_message : NULL;
+    if (m) text("abort", m->text, (uint32_t)strnlen(m->text, 1000));
+}
+
+/* An exception nobody caught: std::type_info is a table of functions and a name. */
+static void exception_text(void)
+{
+    struct type { const void *table; const char *name; };
+    const struct type *t = fdri_crash.exception_type ? fdri_crash.exception_type() : NULL;
+    if (t && t->name) text("exception", t->name, (uint32_t)strnlen(t->name, 1000));
+}
+
+void fdri_section_texts(void)
+{
+    static const char *const files[] = {"status", "stat", "limits", "io", "oom_score", "cgroup", "wchan"};
+    if (fdri_death.signal->number == SIGABRT) {
+        abort_text();
+        exception_text();
+    }
+    if (FDR_CRASH_MAX_BYTES - used > fdri_crash.context_bytes) {
+        append(fdri_crash.context, fdri_crash.context_bytes);
+        count += fdri_crash.context_count;
+    }
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) fdri_section_proc(files[i]);
+    uint32_t room = FDR_CRASH_MAX_BYTES - used - 64; /* last: the longest */
+    text("maps", fdri_maps_text, fdri_maps_bytes < room ? fdri_maps_bytes : room);
+}
+
+void fdri_section_end(void)
+{
+    struct fdr_crash head = {.magic = FDR_CRASH_MAGIC, .count = count, .bytes = used, .check = 0x243F6A8885A308D3u};
+    for (uint32_t i = sizeof head; i < used; i += 8) {
+        uint64_t v;
+        memcpy(&v, fdri_section + i, 8);
+        head.check = (head.check ^ v) * 0x9E3779B97F4A7C15u;
+    }
+    memcpy(fdri_section, &head, sizeof head);
+}

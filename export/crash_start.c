@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Installs and removes the handlers of signals that end a process. docs/CRASH.md tells the rules. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "export/crash.h"
+#include "export/export.h"
+
+static bool is_ours(const struct sigaction *now)
+{
+    return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == fdri_crash_on_signal;
+}
+
+static bool is(const struct sigaction *now, void (*what)(int))
+{
+    return !(now->sa_flags & SA_SIGINFO) && now->sa_handler == what;
+}
+
+/* Process 1 of a container is not ended by a request whose default action stands; a handler would change that. */
+static bool wanted(const struct fdri_crash_signal *s, const struct sigaction *now)
+{
+    if (s->number == fdri_view.signal || is(now, SIG_IGN) || is_ours(now)) return false;
+    return s->fault || (is(now, SIG_DFL) && getpid() != 1);
+}
+
+static uint32_t bit(const struct fdri_crash_signal *s) { return 1u << (s->number - 1); }
+
+static void install(struct fdri_crash_signal *s)
+{
+    struct sigaction ours;
+    s->installed = false;
+    if (sigaction(s->number, NULL, &s->previous) || !wanted(s, &s->previous)) return;
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = fdri_crash_on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART; /* a second fault must come in, not kill */
+    s->installed = sigaction(s->number, &ours, NULL) == 0;
+}
+
+static void uninstall(void)
+{
+    struct sigaction now;
+    for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++) {
+        if (s->installed && sigaction(s->number, NULL, &now) == 0 && is_ours(&now)) sigaction(s->number, &s->previous, NULL);
+        s->installed = false;
+    }
+}
+
+void fdri_crash_look(void)
+{
+    struct fdr_superblock *super = (void *)fdri_view.base;
+    struct sigaction now;
+    uint32_t lost = 0;
+    if (!fdri_crash.pid) return;
+    for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
+        if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) lost |= bit(s);
+    fdr_store_relaxed(&super->handlers_lost, lost);
+}
+
+void fdri_crash_start(void)
+{
+    struct fdr_superblock *super = (void *)fdri_view.base;
+    if (fdri_view.crash == FDRI_CRASH_OFF) return;
+    fdri_bundle_open();
+    fdri_crash_context();
+    fdri_crash.pid = getpid();
+    fdri_crash_stacks(true);
+    fdri_crash_thread_begin();
+    for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) {
+        install(&fdri_crash_signals[i]);
+        if (fdri_crash_signals[i].installed) super->handlers |= bit(&fdri_crash_signals[i]);
+    }
+}
+
+void fdri_crash_stop(void)
+{
+    if (!fdri_crash.pid) return;
+    for (int i = 0; i < 2000 && fdri_crash_under_way(); i++) usleep(1000); /* its file is being written */
+    uninstall();
+    fdri_crash_stacks(false);
+    fdri_crash.pid = 0;
+    fdri_bundle_close();
+}
+
+/* The child has its parent's handlers and files and may use neither. */
+void fdri_crash_fork(int phase)
+{
+    if (phase != 2 || !fdri_crash.pid) return;
+    uninstall();
+    fdri_crash_stacks(false);
+    fdri_crash.pid = 0;
+    fdri_bundle_close();
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* Registers and stacks of all threads. Each takes its own, in a handler of a signal sent to it; those that do not answer
+ * within a fifth of a second are named with what /proc says of them. Stacks are not unwound here: words that are
+ * addresses of code or of the stack itself are kept, and the reader unwinds offline. Fatal path: see crash.h. */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/raw.h"
+#include "base/registers.h"
+#include "export/crash.h"
+
+enum { THREADS = 256, WORDS = 160, SELF_WORDS = 2048, MAPS = 4096, MAPS_BYTES = 262144,
+       SCAN_SELF = 1 << 20, SCAN_OTHER = 128 << 10, WAIT_NS = 200000000 };
+
+/* ---- the memory map ---- */
+
+struct map { uint64_t from, to; bool code, data; };
+static struct map maps[MAPS];
+static uint32_t map_count;
+static uint32_t maps_ready;
+char fdri_maps_text[MAPS_BYTES];
+uint32_t fdri_maps_bytes;
+
+static const char *hex(const char *p, const char *end, uint64_t *v)
+{
+    for (*v = 0; p < end; p++) {
+        unsigned d = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0') : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a' + 10) : 16;
+        if (d > 15) break;
+        *v = *v << 4 | d;
+    }
+    return p;
+}
+
+/* "from-to rwxp offset device inode path" */
+static const char *map_line(const char *p, const char *end)
+{
+    struct map m;
+    p = hex(p, end, &m.from);
+    p = hex(p + (p < end), end, &m.to);
+    if (end - p > 4) {
+        m.code = p[1] == 'r' && p[3] == 'x';
+        m.data = p[1] == 'r' && p[2] == 'w';
+        if (map_count < MAPS && m.from < m.to && (m.code || m.data)) maps[map_count++] = m;
+    }
+    while (p < end && *p != '\n') p++;
+    return p + (p < end);
+}
+
+void fdri_threads_maps(void)
+{
+    int fd = fdr_raw_openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    uint32_t got = 0;
+    for (long n = fd >= 0; n > 0 && got < MAPS_BYTES; got += n > 0 ? (uint32_t)n : 0)
+        n = fdr_raw_read(fd, fdri_maps_text + got, MAPS_BYTES - got);
+    if (fd >= 0) fdr_raw_close(fd);
+    fdri_maps_bytes = got;
+    map_count = 0;
+    for (const char *p = fdri_maps_text, *end = p + got; p < end;) p = map_line(p, end);
+    fdr_store_release(&maps_ready, 1u); /* R:maps - pairs with A:maps */
+}
+
+static const struct map *map_of(uint64_t address)
+{
+    uint32_t low = 0, high = map_count;
+    while (low < high) {
+        uint32_t i = (low + high) / 2;
+        if (address < maps[i].from) high = i;
+        else if (address >= maps[i].to) low = i + 1;
+        else return &maps[i];
+    }
+    return NULL;
+}
+
+/* The mapping of a stack pointer, or the one just above it: a stack that overflowed has left its own. */
+static const struct map *stack_map(uint64_t sp)
+{
+    const struct map *m = map_of(sp);
+    for (uint32_t i = 0; !m && i < map_count; i++)
+        if (maps[i].from > sp && maps[i].from - sp <= 1u << 20) m = &maps[i];
+    return m && m->data ? m : NULL;
+}
+
+/* ---- one thread ---- */
+
+struct slot {
+    uint32_t tid;                   /* atomic: claims the slot */
+    uint32_t answered;              /* atomic, release: what follows is there */
+    bool deaf;                      /* it blocks the signal */
+    struct fdr_crash_thread head;
+    uint64_t registers[FDR_REGISTERS];
+    uint64_t word[WORDS];
+    uint32_t place[WORDS];
+};
+static struct slot slots[THREADS];
+static struct slot self;            /* of the thread the process dies of, with room for more */
+static uint64_t self_word[SELF_WORDS];
+static uint32_t self_place[SELF_WORDS];
+static uint32_t released;           /* atomic: threads that wait may go on */
+
+static void keep(struct fdr_crash_thread *t, uint64_t *word, uint32_t *place, uint64_t value, uint64_t distance, bool call)
+{
+    word[t->words] = value;
+    place[t->words++] = (uint32_t)distance | call;
+}
+
+__attribute__((no_sanitize("thread", "address"))) static void scan(struct fdr_crash_thread *t, uint64_t *word,
+                                                                   uint32_t *place, uint32_t most, uint64_t far)
+{
+    const struct map *stack = stack_map(t->sp), *code = NULL;
+    if (!stack) return;
+    t->stack_end = stack->to;
+    uint64_t from = fdr_max((t->sp + 7) & ~7ull, stack->from), to = fdr_min(stack->to, from + far);
+    if (to < stack->to) t->flags |= FDR_THREAD_CUT;
+    for (uint64_t at = from; at + 8 <= to; at += 8) {
+        uint64_t v = *(const volatile uint64_t *)(uintptr_t)at;
+        if (v < 4096) continue;
+        if (t->words == most) {
+            t->flags |= FDR_THREAD_CUT;
+            return;
+        }
+        if (v > at && v < stack->to && v % 8 == 0) {
+            keep(t, word, place, v, at - t->sp, false);
+            continue;
+        }
+        if (!code || v < code->from || v >= code->to) code = map_of(v);
+        if (code && code->code) keep(t, word, place, v, at - t->sp, v - code->from >= 8 && fdr_after_call((const uint8_t *)(uintptr_t)v));
+    }
+}
+
+static void capture(struct slot *s, const void *context, uint64_t *word, uint32_t *place, uint32_t most, uint64_t far)
+{
+    fdr_registers(context, s->registers);
+    s->head.sp = fdr_registers_sp(s->registers);
+    s->head.pc = fdr_registers_pc(s->registers);
+    s->head.fp = fdr_registers_fp(s->registers);
+    s->head.machine = FDR_MACHINE;
+    s->head.registers = FDR_REGISTERS;
+    s->head.flags |= FDR_THREAD_ANSWERED;
+    scan(&s->head, word, place, most, far);
+}
+
+static struct slot *slot_of(uint32_t tid)
+{
+    for (uint32_t i = 0; i < THREADS; i++) {
+        uint32_t there = fdr_load_relaxed(&slots[i].tid);
+        if (there == 0 && fdr_cas_acq_rel_u32(&slots[i].tid, &there, tid)) there = tid; /* L:slot */
+        if (there != tid) continue;
+        slots[i].head.tid = tid;
+        return &slots[i];
+    }
+    return NULL;
+}
+
+void fdri_threads_self(const void *context)
+{
+    uint32_t tid = (uint32_t)fdr_raw_gettid();
+    bool first = tid == fdri_death.tid;
+    struct slot *s = first ? &self : slot_of(tid);
+    for (int i = 0; !first && i < 50 && !fdr_load_acquire(&maps_ready); i++) fdr_raw_sleep(1000000); /* A:maps */
+    if (!s || !fdr_load_acquire(&maps_ready)) return; /* A:maps */
+    s->head.tid = tid;
+    if (first) {
+        s->head.flags = FDR_THREAD_FAULTING;
+        capture(s, context, self_word, self_place, SELF_WORDS, SCAN_SELF);
+    } else {
+        capture(s, context, s->word, s->place, WORDS, SCAN_OTHER);
+    }
+    fdr_store_release(&s->answered, 1u); /* R:answered - pairs with A:answered */
+}
+
+/* ---- all the others ---- */
+
+static void on_asked(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info;
+    int saved = errno;
+    if (fdr_raw_getpid() == fdri_crash.pid && fdri_crash_under_way()) {
+        struct slot *s = slot_of((uint32_t)fdr_raw_gettid());
+        if (s && !fdr_load_relaxed(&s->answered)) fdri_threads_self(context);
+        /* until the process is gone: what runs on could end it otherwise, or change what is being saved */
+        while (!fdr_load_relaxed(&released) && fdr_clock_ns(CLOCK_MONOTONIC) < fdri_death.until_ns) fdr_raw_sleep(1000000);
+    }
+    errno = saved;
+}
+
+/* A real-time signal nobody has a handler for. */
+static int free_signal(void)
+{
+    struct sigaction now;
+    for (int n = SIGRTMAX - 1; n >= SIGRTMIN; n--)
+        if (!sigaction(n, NULL, &now) && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL) return n;
+    return 0;
+}
+
+static void ask(uint32_t tid, int number)
+{
+    if (tid == fdri_death.tid) return;
+    struct slot *s = slot_of(tid);
+    if (s && number && !fdr_load_acquire(&s->answered)) /* A:answered */
+        fdr_raw_tgkill(fdri_crash.pid, (int)tid, number);
+}
+
+struct entry { uint64_t inode; int64_t next; uint16_t bytes; uint8_t type; char name[]; }; /* of getdents64 */
+
+static void ask_all(int number)
+{
+    static char list[8192] __attribute__((aligned(8)));
+    int fd = fdr_raw_openat(AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) return;
+    for (long n; (n = fdr_raw_getdents(fd, list, sizeof list)) > 0;)
+        for (long at = 0; at < n; at += ((struct entry *)(void *)(list + at))->bytes) {
+            uint32_t tid = 0;
+            for (const char *c = ((struct entry *)(void *)(list + at))->name; *c >= '0' && *c <= '9'; c++)
+                tid = tid * 10 + (uint32_t)(*c - '0');
+            if (tid) ask(tid, number);
+        }
+    fdr_raw_close(fd);
+}
+
+static bool all_answered(void)
+{
+    for (uint32_t i = 0; i < THREADS && slots[i].tid; i++)
+        if (!slots[i].deaf && !fdr_load_acquire(&slots[i].answered)) return false; /* A:answered */
+    return true;
+}
+
+static uint32_t read_task(uint32_t tid, const char *file, char *to, uint32_t bytes)
+{
+    char path[64], *p = fdri_append(path, path + sizeof path, "/proc/self/task/");
+    fdri_append(fdri_decimal(p, tid), path + sizeof path, file);
+    int fd = fdr_raw_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    long n = fd >= 0 ? fdr_raw_read(fd, to, bytes - 1) : 0;
+    if (fd >= 0) fdr_raw_close(fd);
+    to[n > 0 ? n : 0] = 0;
+    return n > 0 ? (uint32_t)n : 0;
+}
+
+/* Threads that block the signal will not answer, however long one waits: our own do, and many of others'. */
+static void find_deaf(int number)
+{
+    static const char line[] = "SigBlk:\t";
+    for (uint32_t i = 0; i < THREADS && slots[i].tid; i++) {
+        char text[4096];
+        if (fdr_load_acquire(&slots[i].answered)) continue; /* A:answered */
+        uint32_t n = read_task(slots[i].tid, "/status", text, sizeof text);
+        for (const char *p = text; p + sizeof line < text + n; p++) {
+            uint64_t blocked;
+            if (memcmp(p, line, sizeof line - 1)) continue;
+            hex(p + sizeof line - 1, text + n, &blocked);
+            slots[i].deaf = blocked >> (number - 1) & 1;
+            break;
+        }
+        if (!n) slots[i].deaf = true; /* it is gone */
+    }
+}
+
+void fdri_threads_others(void)
+{
+    struct sigaction asked;
+    int number = free_signal();
+    memset(&asked, 0, sizeof asked);
+    asked.sa_sigaction = on_asked;
+    asked.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    if (number && sigaction(number, &asked, NULL)) number = 0;
+    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+    uint64_t until = fdr_min(now + WAIT_NS, now < fdri_death.until_ns ? now + (fdri_death.until_ns - now) / 3 : now);
+    ask_all(number);
+    for (uint64_t nap = 50000; !all_answered() && fdr_clock_ns(CLOCK_MONOTONIC) < until; nap = fdr_min(nap * 2, 2000000)) {
+        if (nap == 800000) find_deaf(number);
+        fdr_raw_sleep(nap);
+    }
+}
+
+/* ---- into the section ---- */
+
+static void name_thread(struct fdr_crash_thread *t)
+{
+    uint32_t n = read_task(t->tid, "/comm", t->name, sizeof t->name);
+    if (n && t->name[n - 1] == '\n') t->name[n - 1] = 0;
+}
+
+static void add(struct slot *s, const uint64_t *word, const uint32_t *place)
+{
+    static uint8_t body[FDR_REGISTERS * 8 + SELF_WORDS * 8];
+    uint32_t registers = s->head.registers * 8, words = s->head.words * 8;
+    name_thread(&s->head);
+    memcpy(body, s->registers, registers);
+    memcpy(body + registers, word, words);
+    fdri_section_add(FDR_CRASH_THREAD, &s->head, sizeof s->head, body, registers + words, place, s->head.words * 4);
+}
+
+static void add_silent(struct slot *s)
+{
+    static const char *const files[] = {"/syscall", "/stat"};
+    struct slot silent = {.head = {.tid = s->head.tid}}; /* it may answer this very moment */
+    add(&silent, silent.word, silent.place);
+    for (int i = 0; i < 2; i++) {
+        char path[48], *p = fdri_append(path, path + sizeof path, "task/");
+        fdri_append(fdri_decimal(p, s->head.tid), path + sizeof path, files[i]);
+        fdri_section_proc(path);
+    }
+}
+
+void fdri_threads_add(void)
+{
+    self.head.tid = fdri_death.tid;
+    self.head.flags |= FDR_THREAD_FAULTING;
+    add(&self, self_word, self_place);
+    for (uint32_t i = 0; i < THREADS && slots[i].tid; i++)
+        if (fdr_load_acquire(&slots[i].answered)) add(&slots[i], slots[i].word, slots[i].place); /* A:answered */
+        else add_silent(&slots[i]);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* The dumper thread: takes the snapshots that a signal, a trigger or the watchdog asks for, and looks now and then at what
+ * only looking can find. It starts with the recording where FDR_SIGNAL, a trigger or the watchdog needs it, else with the
+ * first trigger. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/signals.h"
+#include "export/export.h"
+
+static sem_t asked;             /* posted by handlers and recording threads */
+static uint32_t signalled;      /* atomic: signals not looked at yet */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the thread's beginning */
+static pthread_t dumper;
+static uint64_t served_ns;      /* dumper: when a signal was served last */
+static bool have_dumper, stopping;
+static struct sigaction previous;
+static int installed;           /* signal number, 0 = none */
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    fdr_add_relaxed(&signalled, 1u);
+    fdri_dumper_wake();
+    if (previous.sa_flags & SA_SIGINFO) {
+        if (previous.sa_sigaction) previous.sa_sigaction(number, info, context);
+    } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+        previous.sa_handler(number);
+    }
+    errno = saved;
+}
+
+void fdri_dumper_wake(void) { sem_post(&asked); /* async-signal-safe; the dumper does the work */ }
+
+/* Signals that came together are one. */
+static void serve_signals(void)
+{
+    uint32_t n = fdr_load_relaxed(&signalled);
+    if (!n) return;
+    fdr_sub_relaxed(&signalled, n);
+    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+    if (served_ns && now - served_ns < fdri_view.holdoff_ns) return;
+    served_ns = now;
+    struct fdri_why why = fdri_because(FDR_REASON_SIGNAL, "signal");
+    struct fdri_quota quota = fdri_whole_quota();
+    fdri_take(&why, &quota, true);
+}
+
+/* Until somebody asks, or until `until_ns` (CLOCK_MONOTONIC). */
+static void wait_until(uint64_t until_ns)
+{
+    if (until_ns == UINT64_MAX) {
+        while (sem_wait(&asked) && errno == EINTR) {}
+    } else {
+        struct timespec t = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+        while (sem_clockwait(&asked, CLOCK_MONOTONIC, &t) && errno == EINTR) {}
+    }
+    while (sem_trywait(&asked) == 0) {}
+}
+
+static void *dump_loop(void *unused)
+{
+    (void)unused;
+    for (uint64_t until = 0;;) {
+        wait_until(until);
+        bool last = fdr_load_acquire(&stopping); /* A:stop */
+        if (last) {
+            fdri_trigger_serve(UINT64_MAX); /* windows end with the recording */
+            return NULL;
+        }
+        serve_signals();
+        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+        until = fdri_trigger_serve(now);
+        until = fdr_min(until, fdri_watchdog_look(now));
+        if (fdri_view.poll) until = fdr_min(until, fdri_view.poll(now));
+    }
+}
+
+int fdri_dumper_start(void)
+{
+    sigset_t all, old;
+    int e = 0;
+    fdr_signals_but_faults(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* the application's signals are not ours to take */
+    pthread_mutex_lock(&lock);
+    if (!have_dumper) {
+        stopping = false;
+        signalled = 0;
+        served_ns = 0;
+        sem_init(&asked, 0, 0);
+        e = pthread_create(&dumper, NULL, dump_loop, NULL);
+        if (!e) pthread_setname_np(dumper, "fdr-dumper");
+        have_dumper = !e;
+    }
+    pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return -e;
+}
+
+static void install(void)
+{
+    struct sigaction now, ours;
+    installed = 0;
+    if (!fdri_view.signal || sigaction(fdri_view.signal, NULL, &now)) return;
+    if (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_IGN) return; /* ignored stays ignored */
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    previous = now;
+    if (sigaction(fdri_view.signal, &ours, NULL) == 0) installed = fdri_view.signal;
+}
+
+static void uninstall(void)
+{
+    struct sigaction now;
+    if (installed && sigaction(installed, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal)
+        sigaction(installed, &previous, NULL);
+    installed = 0;
+}
+
+int fdri_export_start(const struct fdri_export_view *view)
+{
+    fdri_take_begin(view);
+    fdri_watchdog_start();
+    if (!fdri_view.signal && !fdri_view.watchdog_ns && !fdri_trigger_any()) return 0;
+    int e = fdri_dumper_start();
+    if (!e) install();
+    return e;
+}
+
+void fdri_export_stop(void)
+{
+    uninstall();
+    if (have_dumper) {
+        fdr_store_release(&stopping, true); /* R:stop */
+        fdri_dumper_wake();
+        pthread_join(dumper, NULL);
+        have_dumper = false;
+    }
+    fdri_take_end();
+}
+
+void fdri_export_fork(int phase)
+{
+    fdri_take_fork(phase);
+    if (phase == 2) { /* no dumper here; a signal does what it did before fdr */
+        uninstall();
+        have_dumper = false;
+    }
+    if (phase == 2 || phase == 3) pthread_mutex_init(&lock, NULL);
+}

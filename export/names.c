@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of what is defined, for reasons and messages: looked for in the arena, which takes as long as it takes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "export/export.h"
+
+static const struct fdr_def *find(uint32_t kind, uint32_t id)
+{
+    const struct fdr_superblock *s = (const void *)fdri_view.base;
+    for (uint32_t off = fdr_load_acquire(&s->defs_first); off;) { /* A:defs */
+        const struct fdr_defs_block *b = (const void *)(fdri_view.base + off);
+        uint32_t used = fdr_load_acquire(&b->used); /* A:defs */
+        for (uint32_t at = 0; at < used;) {
+            const struct fdr_def *d = (const void *)((const uint8_t *)(b + 1) + at);
+            if (d->kind == kind && d->id == id) return d;
+            if (!d->bytes) break;
+            at += d->bytes;
+        }
+        off = fdr_load_acquire(&b->next); /* A:defs */
+    }
+    return NULL;
+}
+
+bool fdri_name_of(uint32_t key, char *name, size_t bytes)
+{
+    uint32_t kind = key >> 24, id = key & 0xffffffu;
+    name[0] = 0;
+    if (key == FDRI_NO_KEY) return false;
+    if (kind == 0) {
+        snprintf(name, bytes, "%s", id == 1 ? "send" : "recv");
+        return true;
+    }
+    const struct fdr_def *d = find(kind, id);
+    if (!d) return false;
+    if (d->name_bytes) snprintf(name, bytes, "%.*s", (int)d->name_bytes, (const char *)(d + 1));
+    else snprintf(name, bytes, "0x%llx", (unsigned long long)d->value);
+    return d->name_bytes != 0;
+}

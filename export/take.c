@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* Takes snapshots, one at a time: by the API in the caller's thread, by whoever else asks in the dumper thread, at the end.
+ * Who asks by the API or a signal while one runs gets its result. */
+#include <errno.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/say.h"
+#include "export/export.h"
+
+struct fdri_export_view fdri_view;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
+static bool active;             /* between begin and end */
+static bool running;            /* a snapshot is being written */
+static uint64_t finished;       /* snapshots written or failed, ever */
+static int last_result;
+static char last_path[FDRI_PATH_MAX];
+
+static int write_one(const struct fdri_why *why, const struct fdri_quota *quota)
+{
+    struct fdri_new_file f;
+    int e = quota ? fdri_files_admit(quota) : 0;
+    if (!e) e = fdri_file_begin(&f);
+    if (e) return e;
+    struct fdr_superblock *s = (void *)fdri_view.base;
+    uint64_t number = fdr_add_relaxed(&s->snapshots_taken, 1u) + 1;
+    fdri_crash_look();
+    e = fdri_copy_arena(f.fd, why, number);
+    if (e) {
+        fdri_file_abandon(&f);
+        fdri_say("snapshot (%s) in %s failed: %s; recording goes on", why->reason, fdri_view.dir, strerror(-e));
+        return e;
+    }
+    return fdri_file_commit(&f, quota ? quota->owner : 0);
+}
+
+/* Waits for the one under way; true: its result is the caller's, too. */
+static bool waited(bool join, int *result)
+{
+    bool one = running;
+    while (running) {
+        uint64_t mine = finished + 1;
+        while (finished < mine) pthread_cond_wait(&done, &lock);
+        *result = last_result;
+        if (join) break;
+    }
+    return one && join;
+}
+
+/* The lock is not held while files are written. */
+int fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool join)
+{
+    int result = -ESRCH;
+    pthread_mutex_lock(&lock);
+    if (!active || waited(join, &result)) {
+        pthread_mutex_unlock(&lock);
+        return result;
+    }
+    running = true;
+    pthread_mutex_unlock(&lock);
+    result = write_one(why, quota);
+    pthread_mutex_lock(&lock);
+    running = false;
+    finished++;
+    last_result = result;
+    if (!result) memcpy(last_path, fdri_files_last(), sizeof last_path);
+    pthread_cond_broadcast(&done);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+struct fdri_why fdri_because(enum fdr_reason_kind kind, const char *reason)
+{
+    struct fdri_why why = {.kind = kind, .location = UINT32_MAX};
+    strncpy(why.reason, reason, sizeof why.reason - 1);
+    return why;
+}
+
+struct fdri_quota fdri_whole_quota(void)
+{
+    return (struct fdri_quota){.owner = 0, .keep = fdri_view.keep, .keep_newest = fdri_view.keep_newest};
+}
+
+int fdr_snapshot(const char *reason)
+{
+    if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
+    struct fdri_why why = fdri_because(FDR_REASON_API, reason ? reason : "api");
+    struct fdri_quota quota = fdri_whole_quota();
+    return fdri_take(&why, &quota, true);
+}
+int fdri_export_final(const char *reason)
+{
+    struct fdri_why why = fdri_because(FDR_REASON_FINALIZE, reason);
+    return fdri_take(&why, NULL, true);
+}
+const char *fdr_last_snapshot(void) { return last_path; }
+
+void fdri_take_begin(const struct fdri_export_view *view)
+{
+    pthread_mutex_lock(&lock);
+    fdri_view = *view;
+    fdri_files_reset();
+    active = true;
+    pthread_mutex_unlock(&lock);
+}
+
+void fdri_take_end(void)
+{
+    pthread_mutex_lock(&lock);
+    while (running) pthread_cond_wait(&done, &lock);
+    active = false;
+    pthread_mutex_unlock(&lock);
+}
+
+void fdri_take_fork(int phase)
+{
+    if (phase == 3) {
+        pthread_mutex_init(&lock, NULL);
+        return;
+    }
+    if (phase == 0) {
+        pthread_mutex_lock(&lock);
+        return;
+    }
+    if (phase == 2) { /* nothing to copy here */
+        active = running = false;
+        last_path[0] = 0;
+        pthread_cond_init(&done, NULL);
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* The watchdog: a thread that has open regions and records nothing for FDR_WATCHDOG hangs, unless it computes or waits for
+ * a processor. One snapshot for all that are found together, none for them again until they have moved. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/racy.h"
+#include "base/say.h"
+#include "export/export.h"
+
+enum verdict { MOVES, STANDS, COMPUTES, HANGS };
+struct watched {
+    uint64_t last_tick;
+    uint32_t depth;
+    bool known, reported;
+    uint64_t since_ns, cpu_ns, delay_ns; /* when it stood still, and what it had used until then */
+};
+static struct watched *all;     /* by location id */
+static uint32_t room;
+static uint64_t look_ns, due_ns; /* the next look; when what was found is reported, 0: nothing was */
+
+/* How a thread spends its time; false: it is gone. */
+struct usage { uint64_t cpu_ns, delay_ns; char state; };
+
+static bool read_file(const char *path, char *text, size_t bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, bytes - 1);
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+static bool usage_of(uint32_t tid, struct usage *u)
+{
+    char path[64], text[512];
+    unsigned long long run, delay = 0;
+    *u = (struct usage){.state = '?'};
+    snprintf(path, sizeof path, "/proc/self/task/%u/stat", tid);
+    if (!read_file(path, text, sizeof text)) return false;
+    const char *p = strrchr(text, ')');
+    if (p && p[1]) u->state = p[2];
+    struct timespec t;
+    clockid_t clock = (clockid_t)(~tid << 3 | 6); /* the processor time of a thread, as pthread_getcpuclockid makes it */
+    if (clock_gettime(clock, &t) == 0) u->cpu_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);
+    if (read_file(path, text, sizeof text) && sscanf(text, "%llu %llu", &run, &delay) == 2) u->delay_ns = delay;
+    return true;
+}
+
+static struct watched *entry(uint32_t location)
+{
+    if (location >= room) {
+        uint32_t wider = location + 64;
+        struct watched *p = realloc(all, wider * sizeof *p);
+        if (!p) return NULL;
+        memset(p + room, 0, (wider - room) * sizeof *p);
+        all = p;
+        room = wider;
+    }
+    return &all[location];
+}
+
+static const struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
+{
+    const struct fdr_levels_block *b = (const void *)(fdri_view.base + l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK]);
+    return &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK];
+}
+
+FDR_RACY static uint32_t innermost(const struct fdr_location *l)
+{
+    uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame */
+    return depth && depth <= l->level_blocks * FDR_LEVELS_PER_BLOCK ? level_of(l, depth)->region : 0;
+}
+
+/* A region that waits may burn time while it does. */
+static bool waits_by_name(uint32_t region)
+{
+    static const char *const words[] = {"MPI_", "wait", "barrier", "lock", "recv", "join", "poll", "spin"};
+    char name[256];
+    if (!fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | region, name, sizeof name)) return false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasestr(name, words[i])) return true;
+    return false;
+}
+
+static void begin(struct watched *w, const struct fdr_location *l, uint64_t now)
+{
+    struct usage u;
+    usage_of(l->tid, &u);
+    *w = (struct watched){.known = true, .last_tick = fdr_load_relaxed(&l->last_tick), .depth = fdr_load_relaxed(&l->depth),
+                          .since_ns = now, .cpu_ns = u.cpu_ns, .delay_ns = u.delay_ns};
+}
+
+/* More than a tenth of the time on a processor, or on its way to one now: it computes. More than half of the time running
+ * or waiting for a processor: the host is busy. (The kernel counts a wait when it is over.) */
+static enum verdict judge(const struct watched *w, const struct fdr_location *l, uint64_t now, struct usage *u)
+{
+    uint64_t passed = now - w->since_ns;
+    if (!usage_of(l->tid, u)) return MOVES;
+    uint64_t cpu = u->cpu_ns - w->cpu_ns, delay = u->delay_ns - w->delay_ns;
+    u->cpu_ns = cpu;
+    if (cpu > passed / 10 || u->state == 'R') return waits_by_name(innermost(l)) ? HANGS : COMPUTES;
+    return cpu + delay > passed / 2 ? COMPUTES : HANGS;
+}
+
+FDR_RACY static enum verdict look_at(const struct fdr_location *l, uint64_t now, uint64_t limit, struct usage *u)
+{
+    uint32_t flags = fdr_load_relaxed(&l->flags), depth = fdr_load_relaxed(&l->depth);
+    struct watched *w = entry(l->id);
+    if (!w || !(flags & FDR_LOCATION_LIVE) || (flags & FDR_LOCATION_LANE) || !depth) {
+        if (w) w->known = false;
+        return MOVES;
+    }
+    if (!w->known || w->last_tick != fdr_load_relaxed(&l->last_tick) || w->depth != depth) {
+        begin(w, l, now);
+        return MOVES;
+    }
+    if (w->reported || now - w->since_ns < limit) return STANDS;
+    enum verdict v = judge(w, l, now, u);
+    if (v == COMPUTES) begin(w, l, now); /* and is looked at anew */
+    return v;
+}
+
+static const struct fdr_location *next(uint32_t off) { return off ? (const void *)(fdri_view.base + off) : NULL; }
+static const struct fdr_location *first(void)
+{
+    const struct fdr_superblock *s = (const void *)fdri_view.base;
+    return next(fdr_load_acquire(&s->location_first)); /* A:location */
+}
+
+static void describe(struct fdri_why *why, const struct fdr_location *l, const struct usage *u, uint64_t stood)
+{
+    char region[160] = "";
+    fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | innermost(l), region, sizeof region);
+    why->value = stood;
+    why->location = l->id;
+    snprintf(why->reason, sizeof why->reason, "watchdog: thread %u (%.31s) has stood in %.120s for %.3f s, state %c, %.3f s of processor time",
+             l->tid, l->name, region[0] ? region : "a region", (double)stood / 1e9, u->state, (double)u->cpu_ns / 1e9);
+}
+
+/* All that hang by now are in this one. The one that stood first is named. */
+FDR_RACY static void report(uint64_t now)
+{
+    struct fdri_why why = {.kind = FDR_REASON_WATCHDOG, .location = UINT32_MAX, .name = "watchdog"};
+    struct fdri_quota quota = fdri_whole_quota();
+    struct usage u;
+    uint32_t hanging = 0;
+    why.tick = fdri_view.ticks ? fdr_ticks() : now;
+    for (const struct fdr_location *l = first(); l; l = next(l->next)) {
+        if (look_at(l, now, fdri_view.watchdog_ns / 2, &u) != HANGS) continue;
+        struct watched *w = &all[l->id];
+        if (!hanging++ || now - w->since_ns > why.value) describe(&why, l, &u, now - w->since_ns);
+        w->reported = true;
+    }
+    if (!hanging) return;
+    size_t used = strlen(why.reason);
+    if (hanging > 1) snprintf(why.reason + used, sizeof why.reason - used, "; and %u more", hanging - 1);
+    int e = fdri_take(&why, &quota, false);
+    fdri_say("%s; %s", why.reason, e ? "no snapshot was written" : fdri_files_last());
+}
+
+FDR_RACY static bool any_hangs(uint64_t now)
+{
+    struct usage u;
+    bool found = false;
+    for (const struct fdr_location *l = first(); l; l = next(l->next))
+        found |= look_at(l, now, fdri_view.watchdog_ns, &u) == HANGS;
+    return found;
+}
+
+void fdri_watchdog_start(void)
+{
+    look_ns = due_ns = 0;
+    if (all) memset(all, 0, room * sizeof *all);
+}
+
+/* A quarter of the time between looks; others that hang for the same reason have one look's time to be found, too. */
+uint64_t fdri_watchdog_look(uint64_t now)
+{
+    uint64_t often = fdr_min(fdr_max(fdri_view.watchdog_ns / 4, 10000000), 1000000000);
+    if (!fdri_view.watchdog_ns) return UINT64_MAX;
+    if (now < look_ns) return look_ns;
+    if (look_ns && now - look_ns > often + fdri_view.watchdog_ns / 2) fdri_watchdog_start(); /* we were stopped, too */
+    if (due_ns && now >= due_ns) {
+        report(now);
+        due_ns = 0;
+    } else if (any_hangs(now) && !due_ns) {
+        due_ns = now + often;
+    }
+    look_ns = now + often;
+    return look_ns;
+}
