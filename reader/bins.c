@@ -23,9 +23,7 @@ bool fdri_reader_bin_begin(const struct fdr_file *f, const struct fdri_reader_bi
     memcpy(&h, f->bytes + b->off, sizeof h);
     uint64_t there = f->end - b->off, bytes = 1u << b->size_log2;
     if (there > bytes) there = bytes;
-    if (FDR_COMMIT_RECORDS(h.commit) == 0) h.commit = FDR_COMMIT(0, 0, 0); /* nothing there to be wrong */
-    return fdr_decode_begin(d, &h, f->bytes + b->off + FDR_BIN_HEADER, (uint32_t)(there - FDR_BIN_HEADER)) ||
-           d->records == 0;
+    return fdr_decode_begin(d, &h, f->bytes + b->off + FDR_BIN_HEADER, (uint32_t)(there - FDR_BIN_HEADER));
 }
 
 /* Counts those of the `n` records that are below the mark. */
@@ -65,7 +63,7 @@ static enum fdri_reader_bin_state read_calls(const struct fdr_file *f, const str
 {
     struct fdr_decoder d;
     if (!fdri_reader_bin_begin(f, b, &d)) return FDRI_READER_BIN_BAD;
-    if (d.records == 0 || all_calls(&d, mark, gone, newest, false)) return FDRI_READER_BIN_GOOD;
+    if (all_calls(&d, mark, gone, newest, false)) return FDRI_READER_BIN_GOOD;
     fdri_reader_bin_begin(f, b, &d);
     return all_calls(&d, mark, gone, newest, true) ? FDRI_READER_BIN_SLOW : FDRI_READER_BIN_BAD;
 }
@@ -75,7 +73,7 @@ static enum fdri_reader_bin_state read_points(const struct fdr_file *f, const st
 {
     struct fdr_decoder d;
     if (!fdri_reader_bin_begin(f, b, &d)) return FDRI_READER_BIN_BAD;
-    return d.records == 0 || all_points(&d, mark, gone, newest) ? FDRI_READER_BIN_GOOD : FDRI_READER_BIN_BAD;
+    return all_points(&d, mark, gone, newest) ? FDRI_READER_BIN_GOOD : FDRI_READER_BIN_BAD;
 }
 
 bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_location *l,

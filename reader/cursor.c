@@ -91,6 +91,10 @@ static bool next_bin(struct fdri_reader_cursor *c)
         bool last = c->next_bin == p->bin_count;
         if (b->gap) note_gap(c, b->base_tick);
         if (!last && !b[1].gap && b[1].base_tick < c->min_leave) continue;
+        if (b->base_tick < c->newest) { /* put into this list by damage: time never steps back along one */
+            note_gap(c, last ? UINT64_MAX : b[1].base_tick);
+            continue;
+        }
         bool whole = keep_whole(c, b);
         if (!fdri_reader_bin_good(c->file, c->location, b)) {
             if (c->newest < b->base_tick) c->newest = b->base_tick;

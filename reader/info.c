@@ -22,9 +22,16 @@ static const char *strategy_name(uint32_t strategy)
     }
 }
 
+static const char *reason_kind_name(uint32_t kind)
+{
+    static const char *const names[] = {"", "api", "signal", "finalize", "trigger", "watchdog", "outside"};
+    return kind < sizeof names / sizeof names[0] ? names[kind] : "";
+}
+
 static void open_calls(struct fdri_reader_location *l)
 {
     l->open = calloc(l->live_count ? l->live_count : 1, sizeof *l->open);
+    l->info.samples = (l->raw.flags & FDR_LOCATION_SAMPLES) != 0;
     l->info.open = l->open;
     if (!l->open) return;
     uint32_t count = l->stopped || l->frame_count > l->live_count ? l->live_count : l->frame_count;
@@ -41,7 +48,16 @@ static uint64_t clipped_ns(const struct fdri_reader_location *l, uint64_t stored
     return fdri_reader_ns(&l->clock, stored < l->clock.stored_max ? stored : l->clock.stored_max);
 }
 
-static void describe(struct fdri_reader_location *l)
+static uint32_t epochs_held(const struct fdr_file *f, const struct fdri_reader_location *l)
+{
+    const struct fdr_epochs *e = NULL;
+    if (l->raw.epochs_off)
+        e = (const void *)fdri_reader_meta_at(f, l->raw.epochs_off, FDR_META_EPOCHS, l->id, sizeof *e);
+    if (e) return e->count;
+    return l->raw.epoch >= l->raw.epoch_floor ? l->raw.epoch - l->raw.epoch_floor + 1 : 1;
+}
+
+static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
 {
     struct fdr_location_info *i = &l->info;
     i->id = l->id;
@@ -52,7 +68,8 @@ static void describe(struct fdri_reader_location *l)
     i->live = l->off && l->raw.flags & FDR_LOCATION_LIVE;
     i->start_ns = l->off ? clipped_ns(l, l->raw.start_tick) : i->from_ns;
     i->end_ns = l->raw.end_tick ? clipped_ns(l, l->raw.end_tick) : 0;
-    i->epochs = l->raw.epoch >= l->raw.epoch_floor ? l->raw.epoch - l->raw.epoch_floor + 1 : 1;
+    i->epochs = epochs_held(f, l);
+    i->moved_ns = l->off ? fdri_reader_full_ns(&l->clock, l->raw.last_tick) : 0;
     i->clamped = l->raw.clamped;
     i->unbalanced = l->raw.unbalanced;
     i->stray_leaves = l->raw.stray_leaves;
@@ -110,13 +127,32 @@ static void memory(struct fdr_file *f)
                         : 0;
     for (size_t n = 0; n < f->location_count; n++) i->bytes_stored += f->location[n].info.bytes_stored;
     for (size_t n = 0; n < f->found_count; n++) i->unlisted_bins += !f->found[n].listed;
+    fdri_reader_balance(f);
+}
+
+static void why_and_end(struct fdr_file *f)
+{
+    struct fdr_file_info *i = &f->info;
+    const struct fdr_superblock *sb = &f->sb;
+    i->taken_ns = sb->snapshot_number ? fdri_reader_full_ns(&f->clock, sb->clock_last.tick) : 0;
+    i->reason_kind = reason_kind_name(sb->reason_kind);
+    i->has_trigger = sb->trigger_tick != 0;
+    i->trigger_name = sb->trigger_name;
+    i->trigger_time_ns = i->has_trigger ? fdri_reader_full_ns(&f->clock, sb->trigger_tick) : 0;
+    i->trigger_value = sb->trigger_value;
+    i->trigger_value_type = sb->trigger_value_type;
+    i->trigger_location = sb->trigger_location;
+    i->has_end = sb->end_known == 1;
+    i->end_status = sb->end_status;
+    i->end_oom_kills = sb->end_oom_kills;
+    i->end_realtime_ns = sb->end_realtime_ns;
 }
 
 void fdri_reader_info(struct fdr_file *f)
 {
     struct fdr_file_info *i = &f->info;
     const struct fdr_superblock *sb = &f->sb;
-    for (size_t n = 0; n < f->location_count; n++) describe(&f->location[n]);
+    for (size_t n = 0; n < f->location_count; n++) describe(f, &f->location[n]);
     snprintf(f->strategy, sizeof f->strategy, "%s", strategy_name(sb->strategy));
     hex(sb, f->build_id);
     i->format = sb->format_version;
@@ -137,11 +173,23 @@ void fdri_reader_info(struct fdr_file *f)
     i->strategy = f->strategy;
     i->created_realtime_ns = sb->created_realtime_ns;
     i->time_unit_ns = (double)((uint64_t)1 << f->clock.shift) * (double)f->clock.num / (double)f->clock.den;
+    for (int b = 0; b < FDR_BANDS - 1; b++)
+        i->band_edge_ns[b] = fdri_reader_duration_ns(&f->clock, (sb->band_edge[b] <= f->clock.stored_max ? sb->band_edge[b] : 0) << f->clock.shift);
     i->lost_locations = sb->lost_locations;
     i->lost_unattached = sb->lost_unattached;
     i->lost_definitions = sb->lost_definitions;
     i->dropped_bins = sb->dropped_bins;
     i->realtime_offset_ns = (int64_t)(sb->clock_start.realtime_ns - sb->clock_start.monotonic_ns);
+    why_and_end(f);
+    i->cause_realtime_ns = i->has_cause ? sb->cause_realtime_ns : 0;
+    if (sb->state == FDR_STATE_RECORDING && sb->cause_signal) {
+        i->handled_signal = (int)sb->cause_signal;
+        i->handled_tid = sb->cause_tid;
+        i->handled_time_ns = fdri_reader_full_ns(&f->clock, sb->cause_tick);
+    }
+    i->faults_survived = sb->faults_survived;
+    i->handlers = sb->handlers;
+    i->handlers_lost = sb->handlers_lost & sb->handlers;
     memory(f);
     window(f);
 }

@@ -5,6 +5,7 @@
  *   T(d, b)  newest leave given back from the partition (d, b)
  *   a call of (d, b) is kept  <=>  leave > max of T(d', b') over d' <= d, b' >= b other than itself
  * So every kept call's ancestors are kept. What is held beyond that counts as reduced. */
+#include "base/bits.h"
 #include "reader/reader.h"
 
 #include <stdlib.h>
@@ -34,6 +35,7 @@ void fdri_reader_keep_rule(struct fdri_reader_location *l)
                 above[b] = at_least(above[b], here[longer]);
     }
     for (; i < l->part_count; i++) l->part[i].min_leave = all ? all + 1 : 0;
+    fdri_reader_keep_samples(l);
 }
 
 /* The oldest kept record's enter. */
@@ -64,13 +66,14 @@ static void believe_frames(struct fdri_reader_location *l)
         const struct fdri_reader_part *p = &l->part[i];
         if (p->class_ != FDR_CLASS_REGION || p->depth > l->frame_count) continue;
         uint64_t newest_leave = p->any && p->last_tick > p->floor ? p->last_tick : p->floor;
-        if (newest_leave > l->frame[p->depth - 1].enter) l->frame_count = p->depth - 1u;
+        const struct fdri_reader_frame *frame = &l->frame[p->depth - 1];
+        if (!(frame->flags & FDR_LEVEL_UNTIMED) && newest_leave > frame->enter) l->frame_count = p->depth - 1u;
     }
 }
 
 static bool needs_care(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
-    if (!l->off || l->parts_lost || l->levels_lost || l->moving || l->raw.presented_overflow || l->raw.pause)
+    if (!l->off || l->suspect || l->parts_lost || l->levels_lost || l->moving || l->raw.presented_overflow || l->raw.pause)
         return true;
     uint32_t deepest = 0;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
@@ -89,6 +92,16 @@ static bool needs_care(const struct fdr_file *f, const struct fdri_reader_locati
     return false;
 }
 
+/* Without payload the bins' headers and the partition's block say it. */
+static bool by_headers(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
+{
+    const struct fdr_part *raw = (const void *)fdri_reader_meta_at(f, p->off, FDR_META_PART, l->id, sizeof *raw);
+    if (!p->bin_count || !raw) return false;
+    p->first_tick = p->bin[0].base_tick;
+    p->last_tick = raw->last_tick;
+    return true;
+}
+
 void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
 {
     struct fdri_reader_cursor *c = malloc(sizeof *c);
@@ -96,19 +109,20 @@ void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
     uint64_t from = UINT64_MAX, to = 0;
     for (size_t i = 0; i < l->part_count; i++) {
         struct fdri_reader_part *p = &l->part[i];
-        p->any = newest(f, l, p) && oldest(f, l, p, c);
+        p->any = f->headers_only ? by_headers(f, l, p) : newest(f, l, p) && oldest(f, l, p, c);
         if (!p->any) continue;
         if (p->first_tick < from) from = p->first_tick;
         if (p->last_tick > to) to = p->last_tick;
     }
     free(c);
-    believe_frames(l);
+    if (!f->headers_only) believe_frames(l); /* what was open when it was looked at */
     for (uint32_t i = 0; i < l->frame_count; i++) {
         if (!fdri_reader_frame_kept(&l->frame[i])) continue;
         if (l->frame[i].enter < from) from = l->frame[i].enter;
         if (l->frame[i].enter > to) to = l->frame[i].enter;
     }
     bool none = from == UINT64_MAX;
+    if (l->moving && !none) to = fdr_min(to, fdr_max(l->cut, from)); /* what came later is not shown */
     uint64_t start = l->raw.start_tick <= l->clock.stored_max ? l->raw.start_tick : 0;
     l->end_tick = none ? start : to;
     l->info.from_ns = fdri_reader_ns(&l->clock, none ? start : from);

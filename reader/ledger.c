@@ -16,6 +16,14 @@ static struct fdr_ledger_row *new_row(struct fdr_file *f, uint32_t location, uin
 /* The accounts the recorder kept; false: there is no such level. */
 static bool accounts(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdr_ledger_row *r)
 {
+    const struct fdr_samples *samples = r->class_ == FDR_CLASS_SAMPLE ? fdri_reader_samples(f, l) : NULL;
+    if (samples && r->depth < FDR_SAMPLE_LEVELS) {
+        r->presented = samples->level[r->depth].presented;
+        r->filtered = samples->level[r->depth].filtered;
+        r->reduced = samples->level[r->depth].reduced_gate;
+        r->lost = samples->level[r->depth].lost;
+        return true;
+    }
     if (r->class_ == FDR_CLASS_REGION) {
         const struct fdr_level *v = fdri_reader_level(f, l, r->depth);
         if (!v) return false;
@@ -41,6 +49,10 @@ static void count_part(const struct fdr_file *f, const struct fdri_reader_locati
     for (uint32_t i = 0; i < p->bin_count; i++) {
         struct fdri_reader_bin *b = &p->bin[i];
         uint64_t gone, newest;
+        if (f->headers_only) {
+            r->kept += b->records;
+            continue;
+        }
         if (__atomic_load_n(&b->state, __ATOMIC_RELAXED) == FDRI_READER_BIN_BAD) continue;
         if (!fdri_reader_bin_read(f, l, b, p->min_leave, &gone, &newest)) continue;
         r->kept += b->records - gone;
@@ -71,6 +83,7 @@ static void count_location(struct fdr_file *f, const struct fdri_reader_location
         if (l->levels_off[i]) deepest = (i + 1) * FDR_LEVELS_PER_BLOCK;
     for (size_t i = 0; i < l->part_count; i++)
         if (l->part[i].depth > deepest) deepest = l->part[i].depth;
+    if (fdri_reader_samples(f, l) && deepest < FDR_SAMPLE_LEVELS - 1) deepest = FDR_SAMPLE_LEVELS - 1;
     for (uint32_t c = 0; c < FDR_CLASS_COUNT; c++) {
         for (uint32_t d = c == FDR_CLASS_REGION; d <= deepest; d++) count_cell(f, l, c, d);
         if (c != FDR_CLASS_REGION || !(l->raw.presented_overflow | l->raw.lost_overflow)) continue;
@@ -127,7 +140,7 @@ enum fdr_verdict fdr_file_verify(struct fdr_file *f)
     const struct fdr_total *totals;
     fdr_totals(f, &totals); /* finds damage of its own */
     pthread_mutex_lock(&f->lock);
-    if (!f->verified)
+    if (!f->verified && !f->headers_only)
         for (size_t i = 0; i < f->location_count; i++)
             for (size_t j = 0; j < f->location[i].part_count; j++)
                 verify_part(f, &f->location[i], &f->location[i].part[j]);

@@ -119,6 +119,8 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
 {
     struct fdr_bin h;
     if (p->bin_count && p->bin[p->bin_count - 1].seq >= raw->open_seq) return;
+    if (!p->bin_count && expect == raw->open_seq + 1)
+        return; /* all was given back: a bin of a later seq was never linked (its opening was broken off) */
     if (raw->open_off && fdri_reader_bin_header(f, raw->open_off, &h) && matches(&h, l->id, p) &&
         (h.seq == expect || (p->bin_count == 0 && h.seq == raw->open_seq && h.seq >= expect))) {
         accept(f, p, raw->open_off, &h, false);

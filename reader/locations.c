@@ -7,10 +7,11 @@
 
 /* ---- levels ---- */
 
-static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location)
+/* Block number `index` of the location's levels, if that is what stands there. */
+static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location, uint32_t index)
 {
-    return (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location,
-                                             sizeof(struct fdr_levels_block));
+    const struct fdr_levels_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location, sizeof *b);
+    return b && b->index == index ? b : NULL;
 }
 
 const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l,
@@ -25,7 +26,7 @@ const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct
     }
     uint32_t block = (depth - 1) / FDR_LEVELS_PER_BLOCK;
     if (block >= l->raw.level_blocks || !l->levels_off[block]) return NULL;
-    const struct fdr_levels_block *b = levels_at(f, l->levels_off[block], l->id);
+    const struct fdr_levels_block *b = levels_at(f, l->levels_off[block], l->id, block);
     return b ? &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK] : NULL;
 }
 
@@ -38,46 +39,34 @@ const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f,
                                              sizeof(struct fdr_level_points));
 }
 
-/* A levels block does not say which one it is. When just one is missing and just one is unclaimed, they are the
- * same. */
-static void claim_levels(struct fdr_file *f, struct fdri_reader_location *l, uint32_t missing)
+/* Blocks the location does not lead to any more. */
+static uint32_t claim_levels(struct fdr_file *f, struct fdri_reader_location *l)
 {
-    size_t count, unclaimed = 0;
-    uint64_t at = 0;
+    size_t count;
+    uint32_t missing = 0;
     const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_LEVELS, l->id, &count);
-    for (size_t i = 0; i < count; i++) {
-        bool used = l->raw.level0_off >= m[i].off &&
-                    l->raw.level0_off < m[i].off + sizeof(struct fdr_levels_block);
-        for (uint32_t b = 0; b < l->raw.level_blocks && !used; b++) used = l->levels_off[b] == m[i].off;
-        if (used || !levels_at(f, m[i].off, l->id)) continue;
-        unclaimed++;
-        at = m[i].off;
+    for (uint32_t b = 0; b < l->raw.level_blocks; b++) {
+        for (size_t i = 0; i < count && !l->levels_off[b]; i++)
+            if (levels_at(f, m[i].off, l->id, b)) l->levels_off[b] = m[i].off;
+        missing += !l->levels_off[b];
     }
-    if (unclaimed == 1)
-        l->levels_off[missing] = at;
-    else
-        l->levels_lost = true;
+    return missing;
 }
 
 static void find_levels(struct fdr_file *f, struct fdri_reader_location *l)
 {
-    uint32_t missing = 0, which = 0;
+    uint32_t missing = 0;
     if (l->raw.level_blocks > FDR_LEVEL_BLOCKS_MAX) {
         fdri_reader_damage(f, "location %u: %u blocks of levels", l->id, l->raw.level_blocks);
         l->raw.level_blocks = FDR_LEVEL_BLOCKS_MAX;
         while (l->raw.level_blocks && !l->raw.levels_off[l->raw.level_blocks - 1]) l->raw.level_blocks--;
     }
     for (uint32_t i = 0; i < l->raw.level_blocks; i++) {
-        l->levels_off[i] = levels_at(f, l->raw.levels_off[i], l->id) ? l->raw.levels_off[i] : 0;
-        if (l->levels_off[i]) continue;
-        missing++;
-        which = i;
+        l->levels_off[i] = levels_at(f, l->raw.levels_off[i], l->id, i) ? l->raw.levels_off[i] : 0;
+        missing += !l->levels_off[i];
     }
     if (missing) fdri_reader_damage(f, "location %u: levels are missing", l->id);
-    if (missing == 1)
-        claim_levels(f, l, which);
-    else if (missing)
-        l->levels_lost = true;
+    if (missing) l->levels_lost = claim_levels(f, l) != 0;
     if (!fdri_reader_level(f, l, 0)) fdri_reader_damage(f, "location %u: level 0 is missing", l->id);
 }
 
@@ -88,6 +77,7 @@ static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l,
                       uint32_t flags)
 {
     uint64_t enter = enter_tick >> l->clock.shift, before = *count ? frame[*count - 1].enter : 0;
+    if (flags & FDR_LEVEL_UNTIMED) enter = before;
     if (enter < before || enter > l->clock.stored_max) {
         if (!l->moving)
             fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id,
@@ -106,13 +96,16 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
             fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
         depth = 0;
     }
+    if (l->suspect) return;
     if (!depth || !(l->live = calloc(depth, sizeof *l->live))) return;
     for (uint32_t d = 1; d <= depth; d++) {
         const struct fdr_level *v = fdri_reader_level(f, l, d);
         uint32_t flags = v ? v->flags : 0;
         /* It stopped storing while it was copied: what was open is nowhere else. */
         if (l->moving && !(l->raw.flags & FDR_LOCATION_STOPPED)) flags &= ~(uint32_t)FDR_LEVEL_SETTLED;
-        if (!v || !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, flags)) return;
+        if (!v || fdri_reader_suspect(f, (uint64_t)((const uint8_t *)v - f->bytes), sizeof *v) ||
+            !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, flags))
+            return;
     }
 }
 
@@ -124,14 +117,16 @@ static void find_frozen(struct fdr_file *f, struct fdri_reader_location *l)
     const struct fdr_frozen *z = (const void *)fdri_reader_meta_at(f, off, FDR_META_FROZEN, l->id, sizeof *z);
     uint32_t count = z ? z->count : 0;
     if (!z || count > FDRI_READER_DEPTH_MAX ||
-        !fdri_reader_at(f, off, sizeof *z + count * sizeof z->frame[0])) {
+        !fdri_reader_at(f, off, sizeof *z + count * sizeof z->frame[0]) ||
+        fdri_reader_suspect(f, off, sizeof *z + count * sizeof z->frame[0])) {
         fdri_reader_damage(f, "location %u: what was open when it stopped is damaged", l->id);
         return;
     }
     l->stopped = true;
     if (!count || !(l->frozen = calloc(count, sizeof *l->frozen))) return;
     for (uint32_t i = 0; i < count; i++)
-        if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region, 0))
+        if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region,
+                       z->frame[i].flags & FDR_LEVEL_UNTIMED))
             return;
 }
 
@@ -156,6 +151,8 @@ static uint64_t presented(struct fdr_file *f, const struct fdri_reader_location 
         if (v && d > 0) sum += v->presented;
         for (uint32_t c = 1; p && c < FDR_CLASS_COUNT; c++) sum += p->by_class[c].presented;
     }
+    const struct fdr_samples *samples = fdri_reader_samples(f, l);
+    for (uint32_t i = 0; samples && i < FDR_SAMPLE_LEVELS; i++) sum += samples->level[i].presented;
     return sum;
 }
 
@@ -225,11 +222,14 @@ static bool take(struct fdr_file *f, uint64_t off, uint64_t *next)
     struct fdr_location raw;
     if (!fdri_reader_meta_at(f, off, FDR_META_LOCATION, UINT32_MAX, sizeof raw)) return false;
     memcpy(&raw, f->bytes + off, sizeof raw);
+    *next = raw.next;
+    if (raw.flags & FDR_LOCATION_FREE) return true;
     struct fdri_reader_location *l = add(f, raw.id);
     if (!l) return false;
     l->off = off;
     l->raw = raw;
     l->raw.name[sizeof l->raw.name - 1] = 0;
+    l->suspect = fdri_reader_suspect(f, off, sizeof raw);
     *next = raw.next;
     return true;
 }
@@ -286,7 +286,7 @@ static void find_all(struct fdr_file *f)
 {
     uint64_t off = f->sb.location_first;
     size_t most = f->end / sizeof(struct fdr_location) + 1;
-    while (off && f->location_count < most && take(f, off, &off)) continue;
+    while (off && most-- && take(f, off, &off)) continue;
     put_in_order(f);
     if (off) {
         fdri_reader_damage(f, "the chain of locations is broken");
@@ -312,10 +312,40 @@ static void from_bins(struct fdr_file *f)
     put_in_order(f);
 }
 
+/* Whether a location's times are ns its bins say, too, and theirs is under their check. */
+static void settle_units(struct fdr_file *f)
+{
+    for (size_t i = 0; i < f->found_count; i++) {
+        struct fdri_reader_location *l = fdri_reader_location(f, f->found[i].location);
+        bool ns = f->found[i].flags & FDR_BIN_NS;
+        if (!l || ns == ((l->raw.flags & FDR_LOCATION_NS) != 0)) continue;
+        if (l->off) fdri_reader_damage(f, "location %u: its unit of time is not that of its bins", l->id);
+        l->raw.flags ^= FDR_LOCATION_NS;
+    }
+}
+
+/* Samples the kernel took know their thread by its id only: the one that was attached last before the stream ended. */
+static void find_parents(struct fdr_file *f)
+{
+    for (size_t i = 0; i < f->location_count; i++) {
+        struct fdri_reader_location *s = &f->location[i];
+        if (!(s->raw.flags & FDR_LOCATION_SAMPLES) || s->raw.parent != UINT32_MAX) continue;
+        for (size_t k = 0; k < f->location_count; k++) {
+            const struct fdr_location *l = &f->location[k].raw;
+            bool thread = f->location[k].off && !(l->flags & (FDR_LOCATION_SAMPLES | FDR_LOCATION_LANE));
+            bool both_live = s->raw.flags & l->flags & FDR_LOCATION_LIVE;
+            bool both_ended = !((s->raw.flags | l->flags) & FDR_LOCATION_LIVE);
+            if (thread && l->tid == s->raw.tid && (both_live || both_ended)) s->raw.parent = l->id;
+        }
+    }
+}
+
 void fdri_reader_locations(struct fdr_file *f)
 {
     find_all(f);
     if (f->locations_lost) from_bins(f);
+    find_parents(f);
+    settle_units(f);
     for (size_t i = 0; i < f->location_count; i++) {
         struct fdri_reader_location *l = &f->location[i];
         if (l->raw.flags & FDR_LOCATION_NS)

@@ -16,6 +16,7 @@ struct fdr_iter {
     bool in_turn; /* one location after another */
     size_t turn;  /* in turn: the next location to open */
     struct fdri_reader_stream *current;
+    struct fdri_reader_stream *ended; /* gave its last event just now, which may lie in its memory */
     struct source *source;
     struct source **heap;
     size_t source_count, heap_count;
@@ -32,7 +33,7 @@ bool fdri_reader_selected(const struct fdr_select *s, uint32_t location)
 /* An event is up to 16 fields long and mostly has none. */
 static inline void copy_event(struct fdr_read_event *to, const struct fdr_read_event *from)
 {
-    memcpy(to, from, offsetof(struct fdr_read_event, field));
+    memcpy(to, from, offsetof(struct fdr_read_event, field)); /* a sample's path stays good for one more event */
     if (__builtin_expect(from->field_count != 0, 0))
         memcpy(to->field, from->field, from->field_count * sizeof *to->field);
 }
@@ -110,8 +111,10 @@ bool fdr_iter_next(struct fdr_iter *it, struct fdr_read_event *e)
     if (!it->heap_count) return false;
     struct source *s = it->heap[0];
     copy_event(e, &s->next);
+    fdri_reader_stream_close(it->ended);
+    it->ended = NULL;
     if (!fdri_reader_stream_next(s->stream, &s->next)) {
-        fdri_reader_stream_close(s->stream);
+        it->ended = s->stream;
         s->stream = NULL;
         it->heap[0] = it->heap[--it->heap_count];
     }
@@ -123,6 +126,7 @@ void fdr_iter_close(struct fdr_iter *it)
 {
     if (!it) return;
     fdri_reader_stream_close(it->current);
+    fdri_reader_stream_close(it->ended);
     for (size_t i = 0; i < it->source_count; i++) fdri_reader_stream_close(it->source[i].stream);
     free(it->source);
     free(it->heap);

@@ -35,10 +35,13 @@ static enum fdr_verdict assemble(struct fdr_file *f, struct fdr_file **out, char
         fdr_file_close(f);
         return FDR_UNREADABLE;
     }
+    fdri_reader_undo(f);
     fdri_reader_scan(f);
     fdri_reader_definitions(f);
     fdri_reader_locations(f);
     fdri_reader_info(f);
+    fdri_reader_notes(f);
+    fdri_reader_bundle(f);
     fdr_file_symbolise(f);
     first_line(f, message, message_bytes);
     *out = f;
@@ -113,6 +116,18 @@ static bool bring_in(struct fdr_file *f, int fd, char *message, size_t message_b
     return false;
 }
 
+enum fdr_verdict fdri_reader_open_fd(int fd, bool headers_only, struct fdr_file **out, char *message,
+                                     size_t message_bytes)
+{
+    struct fdr_file *f = calloc(1, sizeof *f);
+    if (!f || !bring_in(f, fd, message, message_bytes)) {
+        free(f);
+        return FDR_UNREADABLE;
+    }
+    f->headers_only = headers_only;
+    return assemble(f, out, message, message_bytes);
+}
+
 enum fdr_verdict fdr_file_open(const char *path, struct fdr_file **out, char *message, size_t message_bytes)
 {
     char none[1];
@@ -123,14 +138,9 @@ enum fdr_verdict fdr_file_open(const char *path, struct fdr_file **out, char *me
         snprintf(message, message_bytes, "cannot open: %s", strerror(errno));
         return FDR_UNREADABLE;
     }
-    struct fdr_file *f = calloc(1, sizeof *f);
-    if (!f || !bring_in(f, fd, message, message_bytes)) {
-        free(f);
-        close(fd);
-        return FDR_UNREADABLE;
-    }
+    enum fdr_verdict verdict = fdri_reader_open_fd(fd, false, out, message, message_bytes);
     close(fd);
-    return assemble(f, out, message, message_bytes);
+    return verdict;
 }
 
 static void free_locations(struct fdr_file *f)
@@ -149,21 +159,28 @@ static void free_locations(struct fdr_file *f)
 void fdr_file_close(struct fdr_file *f)
 {
     if (!f) return;
+    fdri_reader_bundle_free(f);
     free_locations(f);
     for (int i = 0; i < FDRI_READER_KINDS; i++) free(f->definitions[i].row);
     for (size_t i = 0; i < f->unknown_slots; i++) free(f->unknown[i]);
     for (size_t i = 0; i < f->kept_count; i++) free(f->kept_memory[i]);
     for (size_t i = 0; i < f->damage_count; i++) free(f->damage[i]);
+    free(f->note);
     free(f->unknown);
     free(f->kept_memory);
     free(f->damage);
     free(f->found);
+    free(f->bad);
     free(f->by_identity);
     free(f->meta);
     free(f->defs);
     free(f->ledger);
+    free(f->epoch);
+    free(f->epoch_total);
     free(f->total);
     free(f->reduction);
+    free(f->stream);
+    fdri_reader_places_close(f);
     pthread_mutex_destroy(&f->lock);
     if (f->mapped)
         munmap(f->owned, f->size);

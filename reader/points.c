@@ -37,6 +37,7 @@ static void pull(struct fdri_reader_points *q)
     p->class_ = c->part->class_;
     p->field_count = (uint8_t)c->decoder.field_count;
     memcpy(p->field, c->decoder.fields, p->field_count * sizeof *p->field);
+    p->path = q->paths && p->class_ == FDR_CLASS_SAMPLE ? fdri_reader_path(q->paths, &c->decoder.sample) : NULL;
     q->count++;
     if (!fdri_reader_cursor_fill(c)) q->heap[0] = q->heap[--q->heap_count];
     if (q->heap_count) sift(q, 0);
@@ -46,6 +47,7 @@ static void refill(struct fdri_reader_points *q)
 {
     if (!q->count && q->heap_count) pull(q);
     q->tick = q->count ? q->pending[q->first].record.enter : UINT64_MAX;
+    if (q->paths) return; /* samples are in no call: each comes as it is */
     while (q->count && q->count < FDRI_READER_PENDING && q->heap_count && q->heap[0]->at->enter == q->tick)
         pull(q);
 }
@@ -59,6 +61,7 @@ void fdri_reader_points_next(struct fdri_reader_points *q)
 
 static bool wanted(const struct fdri_reader_part *p, const struct fdr_select *s)
 {
+    if (p->class_ == FDR_CLASS_SAMPLE) return p->any && fdri_reader_class_selected(s, p->class_);
     return p->class_ != FDR_CLASS_REGION && p->any && fdri_reader_class_selected(s, p->class_) &&
            p->depth >= s->depth_min && (!s->depth_max || p->depth <= s->depth_max);
 }
@@ -74,6 +77,11 @@ bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, s
     q->memory = malloc(count * sizeof *q->memory);
     q->heap = malloc(count * sizeof *q->heap);
     if (!q->memory || !q->heap) return false;
+    if (l->raw.samples_off && (q->paths = malloc(sizeof *q->paths))) {
+        q->paths->number = fdri_reader_samples_from(f, l);
+        q->paths->next = 0;
+        min_tick = 0; /* what one stands for is told by the one before */
+    }
     for (size_t i = 0; i < l->part_count; i++) {
         struct fdri_reader_part *p = &l->part[i];
         if (!wanted(p, s)) continue;
@@ -88,6 +96,7 @@ bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, s
 
 void fdri_reader_points_close(struct fdri_reader_points *q)
 {
+    free(q->paths);
     free(q->heap);
     free(q->memory);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of reader/ share.
  *
+ *   process.c    where a running process has its arena; outside*.c: a copy of it; live.c: read as a file
  *   open.c       bytes of a file, verdict        clock.c      stored ticks to ns
  *   superblock.c its fields, or a way around     damage.c     what was found wrong, as text
+ *   checks.c     its spare, checks of meta blocks
  *   meta.c       where the meta blocks are       locations.c  locations, stacks, tail
  *   scan.c       all bin headers                 parts.c      partitions: lists of bins, or what a scan gives
  *   bins.c       one bin: header, decoding       list.c       the bins of one partition, in order
@@ -10,7 +12,10 @@
  *   decode.c     the fast way through a bin
  *   cursor.c     records of one partition        points.c     events without duration, in order
  *   stream.c     events of one location          careful.c    the same where something may be missing
+ *   samples.c    streams of samples: levels, weights   places.c   names for their addresses
+ *   epochs.c     detail by age                  balance.c    how well memory is used
  *   merge.c      all locations by time           ledger.c, totals.c, reductions.c, info.c, definitions.c
+ *   bundle*.c    what a fatal signal left behind the arena, and notes; unwind_*.c its stacks
  *   recover*.c   a fresh whole file              symbols*.c, demangle_*.c  names for addresses
  *
  * Everything read from the file is checked against the file's size before it is used, and copied where it could
@@ -61,6 +66,11 @@ void fdri_reader_clock_ns(struct fdri_reader_clock *c, uint32_t shift);
 /* false: the fields make no sense and ticks are shown as ns. */
 bool fdri_reader_clock_init(struct fdri_reader_clock *c, const struct fdr_superblock *sb);
 
+/* ---- open.c ---- */
+/* `message` has room for at least one byte. */
+enum fdr_verdict fdri_reader_open_fd(int fd, bool headers_only, struct fdr_file **out, char *message,
+                                     size_t message_bytes);
+
 /* ---- bins and partitions ---- */
 enum fdri_reader_bin_state {
     FDRI_READER_BIN_UNKNOWN = 0,
@@ -99,7 +109,8 @@ struct fdri_reader_location {
     uint64_t off;                              /* of struct fdr_location; 0: known from its bins only */
     struct fdr_location raw;                   /* a copy; zero when off is 0 */
     uint64_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* 0: missing */
-    bool levels_lost, parts_lost;
+    bool levels_lost, parts_lost, suspect; /* suspect: its own block is damaged */
+    bool accounts_dropped;                 /* while it is recovered */
     struct fdri_reader_clock clock;
     struct fdri_reader_part *part; /* sorted by class, depth, band */
     size_t part_count, part_room;
@@ -123,8 +134,11 @@ struct fdri_reader_location {
 struct fdri_reader_found { /* a valid bin header somewhere */
     uint32_t off, location, seq;
     uint16_t depth;
-    uint8_t class_, band;
+    uint8_t class_, band, flags;
     bool listed;
+};
+struct fdri_reader_bad { /* a stretch of meta blocks whose check is wrong */
+    uint64_t off, end;
 };
 struct fdri_reader_meta {
     uint64_t off;
@@ -154,11 +168,16 @@ struct fdr_file {
     void *owned; /* to unmap or free */
     bool mapped;
     struct fdr_superblock sb; /* as repaired */
+    struct fdr_spare spare;   /* zero: damaged */
+    struct fdri_reader_bad *bad; /* in order */
+    size_t bad_count, bad_room;
     uint64_t end;             /* arena bytes that are there */
     uint64_t bins_end;        /* no bin beyond */
     uint64_t meta_first;      /* no meta block before */
     bool has_tail;            /* a snapshot */
+    bool has_crash;           /* a bundle: a crash section lies behind the arena */
     bool sound;               /* nothing found damaged so far */
+    bool headers_only;        /* a look at a running process: bins have no payload */
 
     struct fdri_reader_found *found;
     size_t found_count, found_room;
@@ -188,13 +207,26 @@ struct fdr_file {
     char **damage;
     size_t damage_count, damage_room;
 
+    struct fdri_reader_bundle *bundle; /* NULL: no crash section */
+    struct fdr_note_info *note;
+    size_t note_count, note_room;
+
     pthread_mutex_t lock; /* what is computed on first use */
+    bool has_epochs;
+    struct fdr_epoch_info *epoch;
+    size_t epoch_count, epoch_room;
+    struct fdr_epoch_total *epoch_total;
+    size_t epoch_total_count, epoch_total_room;
     bool verified, has_ledger, has_totals, has_reductions;
     struct fdr_ledger_row *ledger;
     size_t ledger_count, ledger_room;
     struct fdr_total *total;
     size_t total_count, total_room;
     uint64_t total_slots; /* looked at so far */
+    struct fdr_sample_stream *stream;
+    size_t stream_count, stream_room;
+    bool has_streams;
+    struct fdri_reader_places *places;
     struct fdr_reduction_info *reduction;
     size_t reduction_count, reduction_room;
 };
@@ -212,8 +244,17 @@ bool fdri_reader_room(void *array, size_t count, size_t *room, size_t size);
 bool fdri_reader_superblock(struct fdr_file *f, char *message, size_t message_bytes);
 void *fdri_reader_keep(struct fdr_file *f, size_t bytes); /* zeroed, freed with the file */
 
+/* ---- checks.c ---- */
+void fdri_reader_spare(struct fdr_file *f);  /* mends f->sb */
+void fdri_reader_checks(struct fdr_file *f); /* says which meta blocks are damaged */
+/* Is any of these bytes in a damaged stretch? */
+bool fdri_reader_suspect(const struct fdr_file *f, uint64_t off, uint64_t bytes);
+
 /* ---- damage.c ---- */
 __attribute__((format(printf, 2, 3))) void fdri_reader_damage(struct fdr_file *f, const char *format, ...);
+
+/* ---- undo.c ---- */
+void fdri_reader_undo(struct fdr_file *f); /* a change that the recorder was killed in the middle of */
 
 /* ---- meta.c ---- */
 /* The head of a meta block of this kind (0: any) and location (UINT32_MAX: any) at off, `bytes` of it present. */
@@ -262,11 +303,32 @@ void fdri_reader_tail(struct fdr_file *f);
 void fdri_reader_keep_rule(struct fdri_reader_location *l);
 void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l);
 
+/* ---- samples.c ---- */
+/* Levels: what is held of one counts as kept as far back as all sparser ones reach. */
+void fdri_reader_keep_samples(struct fdri_reader_location *l);
+/* The accounts of one level, or NULL. */
+const struct fdr_samples *fdri_reader_samples(const struct fdr_file *f, const struct fdri_reader_location *l);
+/* The number that what is kept counts from: all before it is given back at every level. */
+uint64_t fdri_reader_samples_from(struct fdr_file *f, struct fdri_reader_location *l);
+
+void fdri_reader_show_sample(struct fdr_read_event *e, const struct fdr_sample_path *path);
+/* By depth (regions open around it) and region (any of them). */
+bool fdri_reader_sample_wanted(const struct fdr_select *w, const struct fdr_sample_path *path);
+
+/* ---- places.c ---- */
+void fdri_reader_places_close(struct fdr_file *f);
+
 /* ---- info.c, definitions.c, symbols, demangle ---- */
 void fdri_reader_info(struct fdr_file *f);
+void fdri_reader_balance(struct fdr_file *f);
 void fdri_reader_definitions(struct fdr_file *f);
 /* Bytes of the good definition record that starts here and is at most `room` bytes; 0: there is none. */
 uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room);
+
+/* ---- bundle.c ---- */
+void fdri_reader_notes(struct fdr_file *f);
+void fdri_reader_bundle(struct fdr_file *f);
+void fdri_reader_bundle_free(struct fdr_file *f);
 
 /* ---- decode.c ---- */
 /* The next call records of a bin, at most `most`: how many, fewer only at the end; -1: the bin is bad, if that was
@@ -309,6 +371,14 @@ struct fdri_reader_point {
     uint8_t class_;
     uint8_t field_count;
     uint64_t field[FDR_FIELDS_MAX];
+    const struct fdr_sample_path *path;
+};
+struct fdri_reader_paths {
+    uint64_t number; /* of the newest one pulled */
+    uint32_t next;   /* buffer of the next one */
+    struct fdr_sample_path path[3];
+    uint32_t region[3][FDR_SAMPLE_STEPS_MAX];
+    uint64_t frame[3][FDR_SAMPLE_STEPS_MAX];
 };
 struct fdri_reader_points {
     struct fdri_reader_cursor **heap;
@@ -318,7 +388,9 @@ struct fdri_reader_points {
     struct fdri_reader_point pending[FDRI_READER_PENDING]; /* of one tick, in order */
     uint32_t first, count;
     uint64_t tick; /* of the pending ones; UINT64_MAX: none */
+    struct fdri_reader_paths *paths; /* a location of samples: one is pending at a time, and one was shown */
 };
+const struct fdr_sample_path *fdri_reader_path(struct fdri_reader_paths *p, const struct fdr_sample_decoder *d);
 bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, struct fdri_reader_location *l,
                              const struct fdr_select *s, uint64_t min_tick);
 void fdri_reader_points_next(struct fdri_reader_points *q); /* drops the first pending one */
@@ -346,6 +418,7 @@ struct fdri_reader_stream {
     struct fdri_reader_clock clock;
     const struct fdr_select *select;
     bool plain; /* nothing to filter */
+    uint8_t band_min; /* shorter ones are not touched */
     bool careful, done;
     uint32_t base, depth, depth_max; /* depth: index of the top call; base: of the root */
     uint64_t now, now_ns;

@@ -3,6 +3,8 @@
  * accounts say that what was in bad bins is lost. */
 #include "reader/recover.h"
 
+#include "format/checks.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -65,8 +67,10 @@ static void finish_superblock(struct fdri_reader_image *m)
     sb->virgin = m->meta_first / FDR_META_ALIGN << 32 | (end - sb->bins_off) / sb->bin_bytes;
     sb->free_stack = 0;
     sb->free_bins = 0;
+    sb->nodes_off = 0;
     sb->dropped_bins = m->file->sb.dropped_bins;
     if (sb->state == FDR_STATE_RECORDING && !sb->snapshot_number) sb->state = m->file->sb.state;
+    fdr_spare_begin(sb);
 }
 
 /* ---- accounts ---- */
@@ -101,6 +105,20 @@ static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const 
         *presented += sum - r->presented;
 }
 
+/* What the tail says of a location whose accounts are others now. */
+static void settle_tail(struct fdri_reader_image *m, uint32_t location, uint64_t presented)
+{
+    const struct fdri_reader_location *l = fdri_reader_location(m->file, location);
+    struct fdr_tail *tail = fdri_reader_image_at(m, m->arena_bytes);
+    struct fdr_tail_entry *e = (void *)(tail + 1);
+    if (!l || m->bytes_all == m->arena_bytes) return;
+    for (uint32_t i = 0; i < tail->count; i++)
+        if (e[i].location == location && (l->accounts_dropped || e[i].presented < presented)) {
+            e[i].presented = presented;
+            e[i].completed = 0;
+        }
+}
+
 static bool settle_all(struct fdri_reader_image *m)
 {
     char message[128];
@@ -108,8 +126,17 @@ static bool settle_all(struct fdri_reader_image *m)
     const struct fdr_ledger_row *rows;
     fdr_file_open_memory(m->bytes, m->bytes_all, &g, message, sizeof message);
     if (!g) return false;
+    uint64_t presented = 0;
     size_t n = fdr_ledger(g, &rows);
-    for (size_t i = 0; i < n; i++) settle(m, g, &rows[i]);
+    for (size_t i = 0; i < n; i++) {
+        const struct fdr_ledger_row *r = &rows[i];
+        uint64_t sum = r->kept + r->filtered + r->reduced + r->lost;
+        settle(m, g, r);
+        presented += sum > r->presented ? sum : r->presented;
+        if (i + 1 < n && rows[i + 1].location == r->location) continue;
+        settle_tail(m, r->location, presented);
+        presented = 0;
+    }
     fdr_file_close(g);
     return true;
 }
@@ -127,6 +154,37 @@ static void write_tail(struct fdri_reader_image *m)
     }
     memcpy(to, &tail, sizeof tail);
     m->bytes_all = m->arena_bytes + sizeof tail + tail.count * sizeof(struct fdr_tail_entry);
+}
+
+/* ---- checks ---- */
+
+/* Meta blocks that lie in pieces of bins are told by their head. */
+static void add_pieces(const struct fdri_reader_image *m, struct fdr_chunk_list *l)
+{
+    const struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
+    uint64_t end = sb->bins_off + (sb->virgin & UINT32_MAX) * sb->bin_bytes;
+    for (uint64_t off = sb->bins_off; off < end; off += FDR_BIN_MIN_BYTES) {
+        const struct fdr_meta_head *h = fdri_reader_image_at(m, off);
+        if (h->magic == FDR_META_MAGIC && h->bytes <= sb->bin_bytes && off + h->bytes <= end)
+            fdr_chunks_add(l, off, off + h->bytes);
+    }
+}
+
+static void write_checks(struct fdri_reader_image *m)
+{
+    struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
+    uint32_t tail = (uint32_t)(m->bytes_all - m->arena_bytes);
+    uint64_t off = (m->bytes_all + 7) & ~7ull;
+    struct fdr_chunk_list l = {.chunk = fdri_reader_image_at(m, off), .log2 = FDR_CHUNK_LOG2_LEAST, .most = FDR_CHUNKS_MOST};
+    add_pieces(m, &l);
+    fdr_chunks_add(&l, (sb->virgin >> 32) * FDR_META_ALIGN, m->arena_bytes);
+    for (uint32_t i = 0; i < l.count; i++)
+        l.chunk[i].check = fdr_check32(m->bytes + l.chunk[i].off, fdr_chunk_bytes(l.chunk[i].off, l.log2, m->arena_bytes));
+    uint32_t bytes = l.count * (uint32_t)sizeof l.chunk[0];
+    struct fdr_spare spare = {.tail_check = fdr_check32(m->bytes + m->arena_bytes, tail), .tail_bytes = tail, .chunk_log2 = l.log2,
+                              .chunk_count = l.count, .chunks_check = fdr_check32(l.chunk, bytes), .chunks_off = off};
+    fdr_spare_finish(m->bytes, &spare);
+    m->bytes_all = off + bytes;
 }
 
 /* ---- the file ---- */
@@ -189,7 +247,7 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     fdr_file_verify(f);
     struct fdri_reader_image m = {.file = f, .arena_bytes = f->sb.arena_bytes};
     uint64_t room = m.arena_bytes + sizeof(struct fdr_tail) +
-                    f->location_count * sizeof(struct fdr_tail_entry);
+                    f->location_count * sizeof(struct fdr_tail_entry) + 8 + FDR_CHUNKS_MOST * sizeof(struct fdr_chunk);
     m.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m.bytes == MAP_FAILED) {
         snprintf(message, message_bytes, "out of memory");
@@ -203,7 +261,9 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     finish_superblock(&m);
     m.bytes_all = m.arena_bytes;
     if (f->has_tail || f->sb.snapshot_number) write_tail(&m);
-    int result = settle_all(&m) ? write_file(&m, out_path) : -EBADMSG;
+    bool settled = settle_all(&m);
+    if (settled) write_checks(&m);
+    int result = settled ? write_file(&m, out_path) : -EBADMSG;
     munmap(m.bytes, room);
     if (result)
         snprintf(message, message_bytes, "cannot write %s: %s", out_path, strerror(-result));

@@ -28,13 +28,11 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
         raw->open_off = b->off;
         raw->open_seq = h->seq;
         raw->total = index;
-        raw->records = FDR_COMMIT_RECORDS(h->commit);
         raw->bytes += 1u << (b->size_log2 - 9);
-        index += raw->records;
+        index += FDR_COMMIT_RECORDS(h->commit);
     }
     raw->total = index;
-    raw->bit = 1; /* sealed */
-    raw->limit = 0;
+    fdr_encode_close(raw);
     raw->floor_tick = p->floor;
     raw->last_tick = p->any ? p->last_tick : p->floor;
 }

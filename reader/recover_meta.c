@@ -103,9 +103,10 @@ static void fix_level(struct fdri_reader_image *m, struct fdri_reader_location *
                       uint32_t block)
 {
     raw->levels_off[block] = (uint32_t)l->levels_off[block];
-    if (!raw->levels_off[block])
-        raw->levels_off[block] = fdri_reader_image_meta(m, FDR_META_LEVELS, sizeof(struct fdr_levels_block),
-                                                        l->id);
+    if (raw->levels_off[block]) return;
+    uint32_t off = fdri_reader_image_meta(m, FDR_META_LEVELS, sizeof(struct fdr_levels_block), l->id);
+    if (off) ((struct fdr_levels_block *)fdri_reader_image_at(m, off))->index = block;
+    raw->levels_off[block] = off;
 }
 
 static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw)
@@ -121,6 +122,7 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
     }
     if (!fdri_reader_level(m->file, l, 0)) {
         uint32_t off = fdri_reader_image_meta(m, FDR_META_LEVELS, sizeof(struct fdr_levels_block), l->id);
+        if (off) ((struct fdr_levels_block *)fdri_reader_image_at(m, off))->index = UINT32_MAX;
         raw->level0_off = off ? off + (uint32_t)offsetof(struct fdr_levels_block, level) : 0;
     }
     raw->depth = l->live_count;
@@ -168,6 +170,30 @@ static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location 
     }
 }
 
+/* Accounts that are not what was written say nothing: they begin anew with what is kept (recover.c settles them). */
+static void drop_accounts(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw)
+{
+    const uint8_t *base = m->file->bytes;
+    for (uint32_t d = 0; d <= raw->level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
+        const struct fdr_level *v = fdri_reader_level(m->file, l, d);
+        const struct fdr_level_points *p = fdri_reader_points(m->file, l, d);
+        if (v && fdri_reader_suspect(m->file, (uint64_t)((const uint8_t *)v - base), sizeof *v)) {
+            struct fdr_level *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - base));
+            w->presented = w->filtered = w->reduced_gate = w->lost = 0;
+            l->accounts_dropped = true;
+        }
+        if (p && fdri_reader_suspect(m->file, (uint64_t)((const uint8_t *)p - base), sizeof *p)) {
+            struct fdr_level_points *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)p - base));
+            memset(w->by_class, 0, sizeof w->by_class);
+            l->accounts_dropped = true;
+        }
+    }
+    if (!l->suspect) return;
+    raw->lost_overflow = raw->presented_overflow = 0;
+    raw->floor_tick = 0;
+    l->accounts_dropped = true;
+}
+
 static void fix_reductions(struct fdri_reader_image *m, struct fdr_location *raw)
 {
     const struct fdr_meta_head *h = fdri_reader_meta_at(m->file, raw->reductions_off, FDR_META_REDUCTIONS,
@@ -192,6 +218,8 @@ static void recover_location(struct fdri_reader_image *m, struct fdri_reader_loc
         raw->parent = UINT32_MAX;
     }
     raw->busy = 0;
+    raw->flags = (raw->flags & ~(uint32_t)FDR_LOCATION_NS) | (l->raw.flags & FDR_LOCATION_NS);
+    if (l->off) drop_accounts(m, l, raw);
     fix_levels(m, l, raw);
     clear_points(m, l, raw);
     fix_points(m, l, raw);
@@ -208,6 +236,7 @@ void fdri_reader_recover_locations(struct fdri_reader_image *m)
     struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
     uint32_t *link = &sb->location_first;
     sb->location_count = 0;
+    sb->fold_off = 0; /* what was under way was undone */
     for (size_t i = 0; i < m->file->location_count; i++) recover_location(m, &m->file->location[i], &link);
     *link = 0;
 }

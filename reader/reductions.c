@@ -22,6 +22,7 @@ static const char *step_name(uint32_t step)
     case FDR_STEP_CLASS: return "class";
     case FDR_STEP_EPOCH: return "epoch";
     case FDR_STEP_STOP: return "stop";
+    case FDR_STEP_CLAIM: return "claim";
     default: return NULL;
     }
 }
@@ -60,7 +61,9 @@ static void say_what(const struct fdr_file *f, const struct fdr_reduction *r, st
     char duration[60] = "";
     if (r->step == FDR_STEP_STOP) {
         snprintf(out->what, sizeof out->what, "nothing is stored from here on");
-    } else if (r->step == FDR_STEP_EPOCH) {
+    } else if (r->step == FDR_STEP_CLAIM) {
+        snprintf(out->what, sizeof out->what, "taken from location %u, which held more than its share", r->depth);
+    } else if (r->class_ >= FDR_CLASS_COUNT) {
         snprintf(out->what, sizeof out->what, "everything of the oldest epoch");
     } else if (r->class_ == FDR_CLASS_REGION) {
         duration_text(f, &f->clock, r->band, duration, sizeof duration);
@@ -124,7 +127,8 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
     add_dropped(f, l, b->line[first % FDR_REDUCTION_LINES].tick);
     for (uint32_t i = first; i < count; i++) {
         const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
-        if (step_name(r->step) && r->class_ < FDR_CLASS_COUNT && r->band < FDR_BANDS)
+        bool of_a_class = r->class_ < FDR_CLASS_COUNT || r->step >= FDR_STEP_EPOCH;
+        if (step_name(r->step) && of_a_class && r->band < FDR_BANDS)
             add_line(f, l, r);
         else if (!l->moving && i + 1 < count)
             fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);

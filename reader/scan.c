@@ -28,7 +28,7 @@ void fdri_reader_scan(struct fdr_file *f)
     {
         if (!fdri_reader_room(&f->found, f->found_count, &f->found_room, sizeof *f->found)) return;
         f->found[f->found_count++] = (struct fdri_reader_found){(uint32_t)off, h.location, h.seq, h.depth,
-                                                                h.class_,      h.band,     false};
+                                                                h.class_,      h.band,     h.flags, false};
     }
 }
 

@@ -238,7 +238,10 @@ static void kind_of(struct fdr_read_event *e, const struct fdri_reader_point *p)
         break;
     case FDR_CLASS_METRIC: e->kind = FDR_METRIC; break;
     case FDR_CLASS_MARKER: e->kind = FDR_MARKER; break;
-    case FDR_CLASS_SAMPLE: e->kind = FDR_SAMPLE; break;
+    case FDR_CLASS_SAMPLE:
+        e->kind = FDR_SAMPLE;
+        e->id = p->path && p->path->region_count ? p->path->region[p->path->region_count - 1] : 0;
+        break;
     default: e->kind = FDR_EVENT; break;
     }
 }
@@ -258,6 +261,7 @@ static bool show_point(struct fdri_reader_stream *s, struct fdr_read_event *e)
     const struct fdr_select *w = s->select;
     uint64_t ns = fdri_reader_ns(&s->clock, p->record.enter);
     bool shown = (!w->from_ns || ns >= w->from_ns) && (!w->to_ns || ns <= w->to_ns);
+    if (p->path) shown = shown && fdri_reader_sample_wanted(w, p->path);
     if (s->location->moving &&
         p->depth < s->depth) { /* calls that were over by then; their records are not here yet */
         shown = false;
@@ -268,6 +272,7 @@ static bool show_point(struct fdri_reader_stream *s, struct fdr_read_event *e)
     if (shown) {
         *e = (struct fdr_read_event){
             .time_ns = ns, .location = s->location->id, .class_ = p->class_, .depth = p->depth};
+        if (p->path) fdri_reader_show_sample(e, p->path);
         kind_of(e, p);
         copy_fields(e, p);
     }
@@ -359,7 +364,36 @@ bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event
 
 static bool wanted(const struct fdri_reader_stream *s, const struct fdri_reader_part *p)
 {
-    return p->class_ == FDR_CLASS_REGION && p->any && p->depth > s->base && p->depth <= s->depth_max;
+    return p->class_ == FDR_CLASS_REGION && p->any && p->depth > s->base && p->depth <= s->depth_max &&
+           p->band >= s->band_min;
+}
+
+/* Are events without duration shown that stand in calls? */
+static bool any_points(const struct fdri_reader_stream *s)
+{
+    for (size_t i = 0; i < s->location->part_count; i++) {
+        const struct fdri_reader_part *p = &s->location->part[i];
+        bool point = p->class_ != FDR_CLASS_REGION && p->class_ != FDR_CLASS_SAMPLE;
+        if (point && p->any && fdri_reader_class_selected(s->select, p->class_)) return true;
+    }
+    return false;
+}
+
+/* Bands in which no call is long enough need not be touched: what is inside a call is no longer than it. But where a
+ * point stands among the calls of its tick is told by all of them: so only where no points are shown. */
+static void find_bands(struct fdri_reader_stream *s)
+{
+    static const uint64_t edge_ns[FDR_BANDS - 1] = {256, 4096, 262144}; /* FORMAT.md, 2.2 */
+    const struct fdr_superblock *sb = &s->file->sb;
+    if (!s->select->min_duration_ns || any_points(s)) return;
+    bool other_unit = sb->clock_kind == FDR_CLOCK_TSC && (s->location->raw.flags & FDR_LOCATION_NS);
+    for (uint32_t band = 0; band < sb->band_edge_count; band++) {
+        uint64_t edge = other_unit ? edge_ns[band] >> s->clock.shift : sb->band_edge[band];
+        if (edge == 0 || edge > s->clock.stored_max) break;
+        uint64_t longest = fdri_reader_duration_ns(&s->clock, (edge - 1) << s->clock.shift) + 1;
+        if (longest >= s->select->min_duration_ns) break;
+        s->band_min = (uint8_t)(band + 1);
+    }
 }
 
 static void find_depths(struct fdri_reader_stream *s)
@@ -449,6 +483,7 @@ struct fdri_reader_stream *fdri_reader_stream_open(struct fdr_file *f, struct fd
     s->careful = l->careful;
     s->stop = w->to_ns ? fdri_reader_stored_before(&s->clock, w->to_ns + 1) : UINT64_MAX - 2;
     find_depths(s);
+    find_bands(s);
     uint64_t from = w->from_ns ? fdri_reader_stored_before(&s->clock, w->from_ns) : 0;
     bool ok = open_calls(s, from) && fdri_reader_points_open(&s->points, f, l, w, from);
     if (ok && s->careful) ok = fdri_reader_careful_start(s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The superblock: ours or not, readable or not, and a way around each damaged field. */
+#include "format/crash.h"
 #include "reader/reader.h"
 
 #include <stdio.h>
@@ -38,6 +39,7 @@ static void end_texts(struct fdr_superblock *sb)
 {
     sb->host[sizeof sb->host - 1] = sb->exe[sizeof sb->exe - 1] = 0;
     sb->reason[sizeof sb->reason - 1] = sb->config[sizeof sb->config - 1] = 0;
+    sb->trigger_name[sizeof sb->trigger_name - 1] = 0;
 }
 
 /* Where does the arena end in this file? */
@@ -46,10 +48,14 @@ static void find_end(struct fdr_file *f)
     struct fdr_superblock *sb = &f->sb;
     struct fdr_tail tail = {0};
     uint64_t said = sb->arena_bytes;
+    if (sb->cut == FDR_CUT_DEADLINE) fdri_reader_damage(f, "cut off: FDR_CRASH_DEADLINE was over before all was written");
+    if (sb->cut == FDR_CUT_DISK) fdri_reader_damage(f, "cut off: the disk was full before all was written");
     if (said >= FDR_SUPERBLOCK_BYTES && said <= f->size && f->size - said >= sizeof tail)
         memcpy(&tail, f->bytes + said, sizeof tail);
     f->has_tail = tail.magic == FDR_TAIL_MAGIC;
-    if (said == f->size || f->has_tail) {
+    f->has_crash = tail.magic == FDR_CRASH_MAGIC;
+    bool known = f->spare.chunk_count && said <= f->size; /* what follows is the tail, if there is one, and checks */
+    if (said == f->size || f->has_tail || f->has_crash || known) {
         f->end = said;
     } else if (said < FDR_SUPERBLOCK_BYTES || said % FDR_META_ALIGN || said < f->size || said > ARENA_MOST) {
         fdri_reader_damage(f, "superblock: arena of %llu bytes in a file of %llu bytes",
@@ -132,10 +138,12 @@ bool fdri_reader_superblock(struct fdr_file *f, char *message, size_t message_by
                  (unsigned long long)f->size);
         return false;
     }
+    fdri_reader_spare(f);
     end_texts(&f->sb);
     find_end(f);
     repair_sizes(f);
     find_bounds(f);
     repair_clock(f);
+    fdri_reader_checks(f);
     return true;
 }

@@ -15,4 +15,13 @@ void fdri_reader_symbols_fallback(struct fdr_file *f);
 /* A demangled copy (malloc), or NULL. */
 char *fdri_reader_demangle(const char *name);
 
+/* ---- samples: any address, with what is inlined there ---- */
+struct fdri_reader_symbols; /* the files that were opened, by module */
+/* NULL: no memory, or nothing to look names up with. */
+struct fdri_reader_symbols *fdri_reader_symbols_open(void);
+void fdri_reader_symbols_close(struct fdri_reader_symbols *s);
+/* Fills what is found; strings are kept with the file. `address` is as recorded. */
+void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f,
+                               const struct fdri_reader_definition *module, uint64_t address, struct fdr_place *out);
+
 #endif

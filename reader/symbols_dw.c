@@ -2,6 +2,8 @@
 /* Names for addresses with elfutils: each module's file is used only if its build-id is the one that was recorded. */
 #include "reader/symbols.h"
 
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,4 +94,114 @@ void fdr_file_symbolise(struct fdr_file *f)
         for (size_t i = 0; i < modules->count; i++)
             if (modules->row[i].d.name[0] && modules->row[i].d.file[0]) name_module(f, &modules->row[i]);
     fdri_reader_symbols_fallback(f);
+}
+
+/* ---- samples: any address, with what is inlined there ---- */
+
+struct opened {
+    const struct fdri_reader_definition *module;
+    Dwfl *dwfl;
+    Dwfl_Module *m; /* NULL: not there, or of another build */
+    GElf_Addr bias;
+};
+struct fdri_reader_symbols {
+    struct opened *file;
+    size_t count, room;
+};
+
+struct fdri_reader_symbols *fdri_reader_symbols_open(void) { return calloc(1, sizeof(struct fdri_reader_symbols)); }
+
+void fdri_reader_symbols_close(struct fdri_reader_symbols *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->file[i].dwfl) dwfl_end(s->file[i].dwfl);
+    free(s->file);
+    free(s);
+}
+
+static const struct opened *open_module(struct fdri_reader_symbols *s, const struct fdri_reader_definition *module)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->file[i].module == module) return &s->file[i];
+    if (!fdri_reader_room(&s->file, s->count, &s->room, sizeof *s->file)) return NULL;
+    struct opened *o = &s->file[s->count++];
+    *o = (struct opened){.module = module};
+    if (!module->d.name[0] || !module->d.file[0]) return o;
+    o->dwfl = dwfl_begin(&callbacks);
+    o->m = o->dwfl ? report(o->dwfl, module, &o->bias) : NULL;
+    return o;
+}
+
+static const char *plain_name(struct fdr_file *f, const char *name)
+{
+    char *plain = name ? fdri_reader_demangle(name) : NULL;
+    const char *kept = name ? keep_copy(f, plain ? plain : name) : NULL;
+    free(plain);
+    return kept;
+}
+
+static const char *die_name(struct fdr_file *f, Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    const char *linkage = NULL;
+    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute)) linkage = dwarf_formstring(&attribute);
+    return plain_name(f, linkage ? linkage : dwarf_diename(die));
+}
+
+enum { INLINED_MAX = 32 };
+
+/* The functions inlined at the address, innermost first. */
+static void find_inlined(struct fdr_file *f, const struct opened *o, GElf_Addr address, struct fdr_place *out)
+{
+    Dwarf_Addr bias;
+    Dwarf_Die *cu = dwfl_module_addrdie(o->m, address, &bias), *scope = NULL;
+    struct fdr_place found[INLINED_MAX];
+    uint32_t n = 0;
+    const char *file = out->file;
+    uint32_t line = out->line;
+    int scopes = cu ? dwarf_getscopes(cu, address - bias, &scope) : 0;
+    for (int i = 0; i < scopes && n < INLINED_MAX; i++) {
+        if (dwarf_tag(&scope[i]) == DW_TAG_subprogram) break;
+        if (dwarf_tag(&scope[i]) != DW_TAG_inlined_subroutine) continue;
+        const char *name = die_name(f, &scope[i]);
+        found[n++] = (struct fdr_place){.function = name ? name : "[inlined]", .file = file, .line = line, .module = out->module};
+        Dwarf_Attribute at;
+        Dwarf_Word word = 0, index = 0;
+        Dwarf_Files *files;
+        size_t count;
+        if (dwarf_attr(&scope[i], DW_AT_call_line, &at)) dwarf_formudata(&at, &word);
+        line = (uint32_t)word;
+        if (dwarf_attr(&scope[i], DW_AT_call_file, &at) && dwarf_formudata(&at, &index) == 0 &&
+            dwarf_getsrcfiles(cu, &files, &count) == 0 && index < count) {
+            const char *text = dwarf_filesrc(files, index, NULL, NULL), *kept = text ? keep_copy(f, text) : NULL;
+            file = kept ? kept : "";
+        }
+    }
+    free(scope);
+    struct fdr_place *kept = n ? fdri_reader_keep(f, n * sizeof *kept) : NULL;
+    if (!kept) return;
+    memcpy(kept, found, n * sizeof *kept);
+    out->inlined = kept;
+    out->inlined_count = n;
+}
+
+void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f,
+                               const struct fdri_reader_definition *module, uint64_t recorded, struct fdr_place *out)
+{
+    const struct opened *o = open_module(s, module);
+    if (!o || !o->m) return;
+    GElf_Addr address = recorded - module->d.address + o->bias;
+    GElf_Off offset;
+    GElf_Sym symbol;
+    const char *name = dwfl_module_addrinfo(o->m, address, &offset, &symbol, NULL, NULL, NULL);
+    if (name && *name) out->function = plain_name(f, name);
+    int line = 0;
+    Dwfl_Line *at = dwfl_module_getsrc(o->m, address);
+    const char *file = at ? dwfl_lineinfo(at, NULL, &line, NULL, NULL, NULL) : NULL;
+    const char *kept = file ? keep_copy(f, file) : NULL;
+    if (kept) {
+        out->file = kept;
+        out->line = line > 0 ? (uint32_t)line : 0;
+    }
+    find_inlined(f, o, address, out);
 }

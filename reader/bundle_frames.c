@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Call stacks of a bundle: by unwind tables; where those give nothing by frame pointers; else what looks like return
+ * addresses, marked as guessed. */
+#include "reader/bundle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUESSES = 24 };
+
+bool fdri_reader_word(const struct fdri_reader_thread *t, uint64_t address, uint64_t *value)
+{
+    uint64_t distance = address - t->raw.sp;
+    uint32_t low = 0, high = t->raw.words;
+    if (address < t->raw.sp || distance > UINT32_MAX) return false;
+    while (low < high) {
+        uint32_t i = low + (high - low) / 2;
+        uint64_t there = t->place[i] & ~7u;
+        if (there == distance) {
+            *value = t->word[i];
+            return true;
+        }
+        if (there < distance) low = i + 1;
+        else high = i;
+    }
+    return false;
+}
+
+struct fdr_crash_frame *fdri_reader_frame(struct fdri_reader_thread *t)
+{
+    if (t->frame_count >= FDRI_READER_FRAMES_MAX ||
+        !fdri_reader_room(&t->frame, t->frame_count, &t->frame_room, sizeof *t->frame))
+        return NULL;
+    struct fdr_crash_frame *r = &t->frame[t->frame_count++];
+    *r = (struct fdr_crash_frame){.function = "", .file = "", .module = ""};
+    return r;
+}
+
+const struct fdri_reader_definition *fdri_reader_module_at(const struct fdr_file *f, uint64_t address)
+{
+    const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
+    for (size_t i = all->count; i-- > 0;) /* newer ones lie where older ones were unloaded */
+        if (address >= all->row[i].d.address && address - all->row[i].d.address < all->row[i].bytes) return &all->row[i];
+    return NULL;
+}
+
+/* rbp or x29: the caller's at *fp, the return address behind it. */
+static void by_frame_pointers(struct fdr_file *f, struct fdri_reader_thread *t)
+{
+    uint64_t fp = t->raw.fp, next, back;
+    for (int i = 0; i < 256 && fdri_reader_word(t, fp + 8, &back); i++) {
+        if (!fdri_reader_module_at(f, back)) break;
+        fdri_reader_frame_at(f, t, back, true, false);
+        if (!fdri_reader_word(t, fp, &next) || next <= fp) break;
+        fp = next;
+    }
+}
+
+static void by_guess(struct fdr_file *f, struct fdri_reader_thread *t)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < t->raw.words && n < GUESSES; i++) {
+        if (!(t->place[i] & 1)) continue;
+        fdri_reader_frame_at(f, t, t->word[i], true, true);
+        n++;
+    }
+}
+
+static void stack_of(struct fdr_file *f, struct fdri_reader_thread *t)
+{
+    if (!(t->raw.flags & FDR_THREAD_ANSWERED)) return;
+    fdri_reader_unwind(f, t);
+    if (t->frame_count > 1) return;
+    t->frame_count = 0;
+    fdri_reader_frame_at(f, t, t->raw.pc, false, false);
+    size_t self = t->frame_count;
+    by_frame_pointers(f, t);
+    if (t->frame_count == self) by_guess(f, t);
+}
+
+size_t fdr_crash_frames(struct fdr_file *f, size_t thread, const struct fdr_crash_frame **rows)
+{
+    *rows = NULL;
+    if (!f->bundle || thread >= f->bundle->thread_count) return 0;
+    struct fdri_reader_thread *t = &f->bundle->thread[thread];
+    pthread_mutex_lock(&f->lock);
+    if (!t->unwound) stack_of(f, t);
+    t->unwound = true;
+    pthread_mutex_unlock(&f->lock);
+    *rows = t->frame;
+    return t->frame_count;
+}

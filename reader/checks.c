@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* The spare of the superblock, and the checks a snapshot carries of everything that is no bin (FORMAT.md, 3.1 and 12.2).
+ * Where they do not fit the bytes this is said, and what lies there is suspect: none of it is shown as an event. */
+#include "format/checks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader/reader.h"
+
+/* ---- the superblock ---- */
+
+void fdri_reader_spare(struct fdr_file *f)
+{
+    struct fdr_spare s;
+    memcpy(&s, f->bytes + FDR_SPARE_OFF, sizeof s);
+    if (s.magic != FDR_SPARE_MAGIC || s.check != fdr_spare_check(&s)) {
+        fdri_reader_damage(f, "superblock: its spare is damaged, nothing is checked against it");
+        return;
+    }
+    f->spare = s;
+    bool same = true;
+    uint8_t *sb = (uint8_t *)&f->sb;
+    if (s.chunk_count) {
+        same = fdr_check32(f->bytes, FDR_SPARE_OFF) == s.header_check;
+        if (!same) memcpy(sb, s.copy, sizeof s.copy);
+    } else {
+        for (int i = 0; i < FDR_SPARE_FIXED; i++) {
+            uint32_t from = fdr_spare_fixed[i].from, bytes = fdr_spare_fixed[i].to - from;
+            same = same && memcmp(sb + from, s.copy + from, bytes) == 0;
+            memcpy(sb + from, s.copy + from, bytes);
+        }
+    }
+    if (!same) fdri_reader_damage(f, "superblock: not what was written; its spare is believed");
+}
+
+/* ---- meta blocks and tail ---- */
+
+static bool add_bad(struct fdr_file *f, uint64_t off, uint64_t end)
+{
+    struct fdri_reader_bad *last = f->bad_count ? &f->bad[f->bad_count - 1] : NULL;
+    if (last && last->end == off) {
+        last->end = end;
+        return true;
+    }
+    if (!fdri_reader_room(&f->bad, f->bad_count, &f->bad_room, sizeof *f->bad)) return false;
+    f->bad[f->bad_count++] = (struct fdri_reader_bad){off, end};
+    return true;
+}
+
+/* Where the list itself is damaged, what it finds fault with may be good; to doubt it does no harm. */
+static void check_chunks(struct fdr_file *f, const struct fdr_chunk *chunk, uint32_t chunks_bytes)
+{
+    if (fdr_check32(chunk, chunks_bytes) != f->spare.chunks_check)
+        fdri_reader_damage(f, "the checks of meta blocks are damaged");
+    for (uint32_t i = 0; i < f->spare.chunk_count; i++) {
+        uint64_t off = chunk[i].off;
+        if (off >= f->end) break;
+        uint32_t bytes = fdr_chunk_bytes(chunk[i].off, f->spare.chunk_log2, f->sb.arena_bytes);
+        const void *p = off % 64 || off < f->sb.bins_off ? NULL : fdri_reader_at(f, off, bytes); /* else it is cut off, which was said */
+        if (p && fdr_check32(p, bytes) != chunk[i].check && !add_bad(f, off, off + bytes)) break;
+    }
+    for (size_t i = 0; i < f->bad_count; i++)
+        fdri_reader_damage(f, "bytes %llu to %llu (meta blocks) are not what was written",
+                           (unsigned long long)f->bad[i].off, (unsigned long long)f->bad[i].end - 1);
+}
+
+void fdri_reader_checks(struct fdr_file *f)
+{
+    const struct fdr_spare *s = &f->spare;
+    if (!s->chunk_count) return;
+    if (f->has_tail && f->size - f->end >= s->tail_bytes &&
+        fdr_check32(f->bytes + f->end, s->tail_bytes) != s->tail_check)
+        fdri_reader_damage(f, "the tail is not what was written");
+    uint64_t bytes = (uint64_t)s->chunk_count * sizeof(struct fdr_chunk);
+    if (s->chunk_log2 > 31 || s->chunk_count > FDR_TAIL_MAX_BYTES / sizeof(struct fdr_chunk) || s->chunks_off % 8 ||
+        s->chunks_off > f->size || f->size - s->chunks_off < bytes)
+        fdri_reader_damage(f, "cut off: the checks of meta blocks are not there");
+    else
+        check_chunks(f, (const void *)(f->bytes + s->chunks_off), (uint32_t)bytes);
+}
+
+bool fdri_reader_suspect(const struct fdr_file *f, uint64_t off, uint64_t bytes)
+{
+    for (size_t i = 0; i < f->bad_count && f->bad[i].off < off + bytes; i++)
+        if (f->bad[i].end > off) return true;
+    return false;
+}

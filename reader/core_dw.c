@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* The arena out of a core file. It begins at the start of a page of a segment; where it lies on several NUMA nodes it is
+ * several segments in a row. */
+#include <errno.h>
+#include <fcntl.h>
+#include <fdr/reader.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "format/arena.h"
+
+struct segment { uint64_t address, off, bytes; };
+struct core { int fd; struct segment *segment; size_t count; };
+
+static bool read_at(int fd, uint64_t off, void *to, size_t count)
+{
+    return pread(fd, to, count, (off_t)off) == (ssize_t)count;
+}
+
+static bool find_segments(struct core *c)
+{
+    size_t headers = 0;
+    GElf_Phdr p;
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(c->fd, ELF_C_READ, NULL);
+    bool good = elf && elf_kind(elf) == ELF_K_ELF && elf_getphdrnum(elf, &headers) == 0;
+    c->segment = good ? calloc(headers + 1, sizeof *c->segment) : NULL;
+    for (size_t i = 0; c->segment && i < headers; i++)
+        if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && p.p_filesz)
+            c->segment[c->count++] = (struct segment){p.p_vaddr, p.p_offset, p.p_filesz};
+    elf_end(elf);
+    return c->segment != NULL;
+}
+
+static const struct segment *segment_of(const struct core *c, uint64_t address)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (address >= c->segment[i].address && address - c->segment[i].address < c->segment[i].bytes) return &c->segment[i];
+    return NULL;
+}
+
+static bool is_arena(int fd, uint64_t off, struct fdr_superblock *s)
+{
+    return read_at(fd, off, s, sizeof *s) && memcmp(s->magic, FDR_ARENA_MAGIC, sizeof s->magic) == 0 &&
+           s->format_version == FDR_FORMAT_VERSION && s->header_bytes == FDR_SUPERBLOCK_BYTES && s->arena_bytes >= 65536 &&
+           s->arena_bytes <= UINT32_MAX && s->bins_off < s->arena_bytes;
+}
+
+/* Its address; 0: there is none. */
+static uint64_t find_arena(const struct core *c, struct fdr_superblock *s)
+{
+    char magic[8];
+    for (size_t i = 0; i < c->count; i++)
+        for (uint64_t at = 0; at + FDR_SUPERBLOCK_BYTES <= c->segment[i].bytes; at += 4096)
+            if (read_at(c->fd, c->segment[i].off + at, magic, sizeof magic) && memcmp(magic, FDR_ARENA_MAGIC, 8) == 0 &&
+                is_arena(c->fd, c->segment[i].off + at, s))
+                return c->segment[i].address + at;
+    return 0;
+}
+
+/* What the core does not have stays zero: the reader finds out. */
+static int copy_arena(const struct core *c, uint64_t address, uint64_t bytes, int out)
+{
+    static const uint64_t most = 1 << 20;
+    uint8_t *block = malloc(most);
+    int e = block ? 0 : -ENOMEM;
+    for (uint64_t at = 0; at < bytes && !e;) {
+        const struct segment *s = segment_of(c, address + at);
+        uint64_t n = s ? s->bytes - (address + at - s->address) : 4096;
+        if (n > bytes - at) n = bytes - at;
+        if (n > most) n = most;
+        if (s && !read_at(c->fd, s->off + (address + at - s->address), block, n)) e = -EIO;
+        else if (s && pwrite(out, block, n, (off_t)at) != (ssize_t)n) e = errno ? -errno : -EIO;
+        at += n;
+    }
+    free(block);
+    return e ? e : ftruncate(out, (off_t)bytes) ? -errno : 0;
+}
+
+static int extract(struct core *c, const char *core, const char *out, char *message, size_t message_bytes)
+{
+    struct fdr_superblock s;
+    uint64_t address = find_segments(c) ? find_arena(c, &s) : 0;
+    if (!address) {
+        snprintf(message, message_bytes, "%s: %s", core,
+                 c->segment ? "no arena in it; a mapped one is in its live file, not in the core" : "not a core file");
+        return -ENOENT;
+    }
+    int fd = open(out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int e = fd < 0 ? -errno : copy_arena(c, address, s.arena_bytes, fd);
+    if (fd >= 0) close(fd);
+    if (e) snprintf(message, message_bytes, "%s: %s", out, strerror(-e));
+    if (e && fd >= 0) unlink(out);
+    return e;
+}
+
+int fdr_core_extract(const char *core, const char *out, char *message, size_t message_bytes)
+{
+    char none[1];
+    if (!message || !message_bytes) message = none, message_bytes = sizeof none;
+    struct core c = {.fd = open(core, O_RDONLY | O_CLOEXEC)};
+    if (c.fd < 0) {
+        snprintf(message, message_bytes, "%s: %s", core, strerror(errno));
+        return -EIO;
+    }
+    int e = extract(&c, core, out, message, message_bytes);
+    free(c.segment);
+    close(c.fd);
+    return e;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* How a process ended, added to its file by who saw it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "format/checks.h"
+
+static bool is_recording(const uint8_t *page)
+{
+    uint32_t version;
+    memcpy(&version, page + offsetof(struct fdr_superblock, format_version), sizeof version);
+    return memcmp(page, FDR_ARENA_MAGIC, 8) == 0 && version == FDR_FORMAT_VERSION;
+}
+
+int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint64_t realtime_ns)
+{
+    _Alignas(8) uint8_t page[FDR_SUPERBLOCK_BYTES];
+    struct fdr_superblock *s = (void *)page;
+    struct fdr_spare spare;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return -errno;
+    int e = pread(fd, page, sizeof page, 0) == (ssize_t)sizeof page && is_recording(page) ? 0 : -EINVAL;
+    if (!e) {
+        s->end_known = 1;
+        s->end_status = wait_status;
+        s->end_oom_kills = oom_kills;
+        s->end_realtime_ns = realtime_ns;
+        memcpy(&spare, page + FDR_SPARE_OFF, sizeof spare);
+        if (spare.magic == FDR_SPARE_MAGIC && spare.chunk_count) fdr_spare_finish(page, &spare); /* it has checks */
+        if (pwrite(fd, page, sizeof page, 0) != (ssize_t)sizeof page) e = errno ? -errno : -EIO;
+    }
+    close(fd);
+    return e;
+}

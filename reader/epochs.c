@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* Detail by age: the epochs of a location, what is kept of each, and their totals. */
+#include "reader/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The rows as the recorder left them, before they become ns. */
+struct sums {
+    uint64_t calls, inclusive, exclusive;
+};
+
+static void add_to(struct sums *s, uint64_t calls, uint64_t inclusive, uint64_t exclusive)
+{
+    s->calls += calls;
+    s->inclusive += inclusive;
+    s->exclusive += exclusive;
+}
+
+static struct fdr_epoch_info *new_epoch(struct fdr_file *f)
+{
+    if (!fdri_reader_room(&f->epoch, f->epoch_count, &f->epoch_room, sizeof *f->epoch)) return NULL;
+    return memset(&f->epoch[f->epoch_count++], 0, sizeof *f->epoch);
+}
+
+static void add_total(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t index, uint32_t key,
+                      bool at_least, const struct sums *s)
+{
+    if (!s->calls || !fdri_reader_room(&f->epoch_total, f->epoch_total_count, &f->epoch_total_room, sizeof *f->epoch_total))
+        return;
+    bool rest = key == FDR_ROW_KEY_REST;
+    f->epoch_total[f->epoch_total_count++] = (struct fdr_epoch_total){
+        .location = l->id,
+        .epoch = index,
+        .region = rest ? 0 : key & 0xffffffu,
+        .rest = rest,
+        .at_least = at_least,
+        .calls = s->calls,
+        .inclusive_ns = fdri_reader_duration_ns(&l->clock, s->inclusive),
+        .exclusive_ns = fdri_reader_duration_ns(&l->clock, s->exclusive)};
+}
+
+/* ---- totals ---- */
+
+/* Rows and rest of an epoch that is over. false: they are not its sums. */
+static bool rows_of(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epoch *e, uint32_t index)
+{
+    struct sums all = {0}, rest = {e->calls, e->inclusive, e->exclusive};
+    const struct fdr_epoch_rows *b = NULL;
+    if (e->rows_off) {
+        b = (const void *)fdri_reader_meta_at(f, e->rows_off, FDR_META_EPOCHROWS, l->id, sizeof *b);
+        const struct fdr_meta_head *h = &b->head;
+        if (!b || h->bytes < sizeof *b || b->count > (h->bytes - sizeof *b) / sizeof b->row[0] ||
+            !fdri_reader_at(f, e->rows_off, h->bytes))
+            return false;
+        rest = (struct sums){b->rest_calls, b->rest_inclusive, b->rest_exclusive};
+    }
+    all = rest;
+    for (uint32_t i = 0; b && i < b->count; i++) add_to(&all, b->row[i].calls, b->row[i].inclusive, b->row[i].exclusive);
+    if (all.calls != e->calls || all.inclusive != e->inclusive || all.exclusive != e->exclusive) return false;
+    for (uint32_t i = 0; b && i < b->count; i++)
+        add_total(f, l, index, b->row[i].key, b->row[i].flags & 1,
+                  &(struct sums){b->row[i].calls, b->row[i].inclusive, b->row[i].exclusive});
+    add_total(f, l, index, FDR_ROW_KEY_REST, false, &rest);
+    return true;
+}
+
+/* The current epoch: what the totals say beyond the base. */
+static bool rows_since(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
+                       struct sums *sum)
+{
+    size_t most = f->end / sizeof(struct fdr_row);
+    for (uint64_t off = e->base_first; off;) {
+        const struct fdr_epoch_base *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHBASE, l->id, sizeof *b);
+        if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
+            !fdri_reader_at(f, off, b->head.bytes) || b->count > most)
+            return false;
+        most -= b->count ? b->count : 1; /* a chain that goes round ends here */
+        if (!most) return false;
+        for (uint32_t i = 0; i < b->count; i++) {
+            uint64_t at = b->row[i].row_off;
+            const struct fdr_row *r = at % 64 || at < f->sb.bins_off ? NULL : fdri_reader_at(f, at, sizeof *r);
+            if (!r || r->calls < b->row[i].calls) return false;
+            struct sums d = {r->calls - b->row[i].calls, r->sum - b->row[i].sum, r->exclusive - b->row[i].exclusive};
+            add_to(sum, d.calls, d.inclusive, d.exclusive);
+            add_total(f, l, index, r->key, false, &d);
+        }
+        off = b->next;
+    }
+    return true;
+}
+
+static void set_totals(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
+                       struct fdr_epoch_info *out)
+{
+    const struct fdr_epoch *raw = &e->epoch[index];
+    struct sums s = {raw->calls, raw->inclusive, raw->exclusive};
+    size_t before = f->epoch_total_count;
+    out->exact = !e->untracked && !(out->current && l->moving);
+    if (out->current ? rows_since(f, l, e, index, &s) : rows_of(f, l, raw, index)) {
+        out->calls = s.calls;
+        out->inclusive_ns = fdri_reader_duration_ns(&l->clock, s.inclusive);
+        out->exclusive_ns = fdri_reader_duration_ns(&l->clock, s.exclusive);
+        return;
+    }
+    f->epoch_total_count = before;
+    out->exact = false;
+    if (!l->moving) fdri_reader_damage(f, "location %u: the totals of epoch %u are damaged", l->id, index);
+}
+
+/* ---- what is kept ---- */
+
+static uint32_t epoch_of(const struct fdr_epochs *e, uint64_t tick)
+{
+    uint32_t i = e->count - 1;
+    while (i && e->epoch[i].from_tick >= tick) i--;
+    return i;
+}
+
+/* How many of its records count as kept and left at or before each epoch's end. */
+static void count_bin(struct fdr_file *f, struct fdri_reader_location *l, const struct fdri_reader_part *p,
+                      struct fdri_reader_bin *b, const struct fdr_epochs *e, struct fdr_epoch_info *out)
+{
+    uint64_t gone, before, newest;
+    if (!fdri_reader_bin_read(f, l, b, p->min_leave, &gone, &newest) || !b->records) return;
+    uint32_t last = epoch_of(e, newest), weight = p->class_ == FDR_CLASS_REGION ? 2 : 1;
+    out[last].bytes += 1u << b->size_log2;
+    for (uint32_t i = epoch_of(e, b->base_tick); i < last; i++) {
+        uint64_t end = e->epoch[i + 1].from_tick + 1;
+        if (!fdri_reader_bin_read(f, l, b, end, &before, &newest) || before <= gone) continue;
+        out[i].kept_events += weight * (before - gone);
+        gone = before;
+    }
+    out[last].kept_events += weight * (b->records - gone);
+}
+
+/* By band: down to which depth every call of the epoch is kept. A call needs all shallower ones of its band or longer. */
+static void set_complete(const struct fdri_reader_location *l, uint64_t from, struct fdr_epoch_info *out)
+{
+    uint32_t deepest = 0;
+    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) deepest = l->part[i].depth;
+    out->deepest = deepest;
+    for (uint32_t b = 0; b < FDR_BANDS; b++) out->complete_depth[b] = deepest;
+    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
+        const struct fdri_reader_part *p = &l->part[i];
+        if (p->floor <= from) continue;
+        for (uint32_t b = 0; b <= p->band; b++)
+            if (out->complete_depth[b] >= p->depth) out->complete_depth[b] = p->depth - 1u;
+    }
+}
+
+/* ---- a location ---- */
+
+static bool believable(const struct fdri_reader_location *l, const struct fdr_epochs *e)
+{
+    if (!e->count || e->count > FDR_EPOCHS_MAX) return false;
+    for (uint32_t i = 0; i < e->count; i++)
+        if (e->epoch[i].from_tick > l->clock.stored_max || e->epoch[i].tier >= 32 ||
+            (i && e->epoch[i].from_tick < e->epoch[i - 1].from_tick))
+            return false;
+    return true;
+}
+
+static void collect(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    uint64_t off = l->raw.epochs_off;
+    if (!l->off || !off) return;
+    const struct fdr_epochs *e = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHS, l->id, sizeof *e);
+    if (e && e->version & 1) return; /* killed, or copied, while they were rearranged */
+    if (!e || !believable(l, e)) {
+        fdri_reader_damage(f, "location %u: its epochs are damaged", l->id);
+        return;
+    }
+    size_t first = f->epoch_count;
+    for (uint32_t i = 0; i < e->count; i++) {
+        struct fdr_epoch_info *out = new_epoch(f);
+        if (!out) return;
+        out->location = l->id;
+        out->index = i;
+        out->tier = e->epoch[i].tier;
+        out->current = i + 1 == e->count;
+        uint64_t to = out->current ? l->end_tick : e->epoch[i + 1].from_tick;
+        out->from_ns = fdri_reader_ns(&l->clock, e->epoch[i].from_tick);
+        out->to_ns = fdri_reader_ns(&l->clock, to > e->epoch[i].from_tick ? to : e->epoch[i].from_tick);
+        set_totals(f, l, e, i, out);
+        set_complete(l, i ? e->epoch[i].from_tick : 0, out);
+    }
+    for (size_t i = 0; i < l->part_count; i++)
+        for (uint32_t b = 0; b < l->part[i].bin_count; b++)
+            count_bin(f, l, &l->part[i], &l->part[i].bin[b], e, &f->epoch[first]);
+}
+
+static void once(struct fdr_file *f)
+{
+    pthread_mutex_lock(&f->lock);
+    if (!f->has_epochs)
+        for (size_t i = 0; i < f->location_count; i++) collect(f, &f->location[i]);
+    f->has_epochs = true;
+    pthread_mutex_unlock(&f->lock);
+}
+
+size_t fdr_epochs(struct fdr_file *f, const struct fdr_epoch_info **rows)
+{
+    once(f);
+    *rows = f->epoch;
+    return f->epoch_count;
+}
+
+size_t fdr_epoch_totals(struct fdr_file *f, const struct fdr_epoch_total **rows)
+{
+    once(f);
+    *rows = f->epoch_total;
+    return f->epoch_total_count;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Recordings of processes that run: a copy is taken, and read as any other file. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "reader/process.h"
+#include "reader/reader.h"
+
+static int copy_of(uint32_t pid, int fd, const char *reason, enum fdri_outside_mode mode, char *message, size_t message_bytes)
+{
+    struct fdri_process p;
+    if (!fdri_process_find(pid, &p, message, message_bytes)) return -ESRCH;
+    int e = fdri_outside_copy(&p, fd, reason, mode);
+    fdri_process_close(&p);
+    if (e)
+        snprintf(message, message_bytes, "process %u: %s", pid,
+                 e == -ESRCH || e == -ESTALE ? "ended, or ended its recording, while it was copied" : strerror(-e));
+    return e;
+}
+
+enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_file **out, char *message, size_t message_bytes)
+{
+    char none[1];
+    *out = NULL;
+    if (!message || !message_bytes) message = none, message_bytes = sizeof none;
+    int fd = memfd_create("fdr-copy", MFD_CLOEXEC);
+    if (fd < 0) {
+        snprintf(message, message_bytes, "no memory for a copy: %s", strerror(errno));
+        return FDR_UNREADABLE;
+    }
+    enum fdr_verdict verdict = FDR_UNREADABLE;
+    if (!copy_of(pid, fd, "live", events ? FDRI_OUTSIDE_LOOK : FDRI_OUTSIDE_HEADERS, message, message_bytes))
+        verdict = fdri_reader_open_fd(fd, !events, out, message, message_bytes);
+    close(fd);
+    return verdict;
+}
+
+/* As renameat2(RENAME_NOREPLACE), also on file systems that do not know it. */
+static int rename_new(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+    if (errno != EINVAL && errno != ENOSYS) return -errno;
+    if (link(from, to)) return -errno;
+    unlink(from);
+    return 0;
+}
+
+int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, char *message, size_t message_bytes)
+{
+    char none[1], part[4096];
+    if (!message || !message_bytes) message = none, message_bytes = sizeof none;
+    message[0] = 0;
+    if (snprintf(part, sizeof part, "%s.%d.part", path, (int)getpid()) >= (int)sizeof part) return -ENAMETOOLONG;
+    int fd = open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        int e = errno;
+        snprintf(message, message_bytes, "%s: %s", part, strerror(e));
+        return -e;
+    }
+    int e = copy_of(pid, fd, reason && *reason ? reason : "outside", FDRI_OUTSIDE_FILE, message, message_bytes);
+    close(fd);
+    if (!e && (e = rename_new(part, path))) snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
+    if (e) unlink(part);
+    return e;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of a copy from outside share: outside.c (the order of it, meta, bins), outside_stacks.c (locations, open
+ * calls, tail), outside_checks.c (checks of the finished file). */
+#ifndef FDR_READER_OUTSIDE_H
+#define FDR_READER_OUTSIDE_H
+
+#include "format/checks.h"
+#include "reader/process.h"
+
+enum { BATCH = 256 * 1024, STACK_MAX = FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX };
+/* the last 4 KiB are for checks */
+enum { TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - 4096 - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry) };
+
+struct kept_stack {
+    uint64_t location_off; /* 0: not read */
+    uint32_t believed, levels_off[FDR_LEVEL_BLOCKS_MAX];
+    size_t first; /* of its frames */
+};
+
+struct copy {
+    const struct fdri_process *from;
+    int fd, error;
+    enum fdri_outside_mode mode;
+    struct fdr_superblock super;
+    uint64_t bytes, virgin, dropped;
+    uint8_t *first, *second;        /* batches */
+    struct { struct fdr_tail head; struct fdr_tail_entry entry[TAIL_ENTRIES]; } tail;
+    uint64_t location_off[TAIL_ENTRIES];
+    struct fdr_level *frames, *frames_again;   /* of one stack, while it is read */
+    struct kept_stack *stacks;
+    struct fdr_level *kept_frames;
+    size_t kept_count, kept_room;
+    struct fdr_chunk chunks[FDR_CHUNKS_MOST];
+    struct fdr_chunk_list chunk_list;
+};
+
+/* What is read goes to `to`; false at an error, or where there is nothing at that place: a chain that leads out of the
+ * arena ends there. */
+bool fdri_outside_get(struct copy *c, uint64_t off, void *to, size_t count);
+void fdri_outside_put(struct copy *c, uint64_t off, const void *from, size_t count);
+#define GET_FIELD(c, off, type, field, to) fdri_outside_get(c, (off) + offsetof(type, field), to, sizeof *(to))
+
+static inline uint32_t fdri_outside_tail_bytes(const struct copy *c)
+{
+    return (uint32_t)(sizeof c->tail.head + c->tail.head.count * sizeof c->tail.entry[0]);
+}
+
+/* ---- outside_stacks.c ---- */
+void fdri_outside_note_bounds(struct copy *c);
+void fdri_outside_read_stacks(struct copy *c);
+void fdri_outside_write_stacks(struct copy *c);
+void fdri_outside_finish_locations(struct copy *c);
+
+/* ---- outside_checks.c ---- */
+void fdri_outside_put_checks(struct copy *c, struct fdr_spare *spare);
+
+#endif

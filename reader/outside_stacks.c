@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Locations from outside: how much each had completed, its open calls, its partitions, and what the tail says of it. */
+#include "reader/outside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+
+/* ---- locations ---- */
+
+static uint64_t level_off(const struct fdr_location *l, uint32_t depth)
+{
+    return l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK] + offsetof(struct fdr_levels_block, level) +
+           (depth - 1) % FDR_LEVELS_PER_BLOCK * sizeof(struct fdr_level);
+}
+
+static bool get_location(struct copy *c, uint64_t off, struct fdr_location *l)
+{
+    if (!fdri_outside_get(c, off, l, sizeof *l) || l->head.magic != FDR_META_MAGIC || l->head.kind != FDR_META_LOCATION) return false;
+    if (l->level_blocks > FDR_LEVEL_BLOCKS_MAX) l->level_blocks = FDR_LEVEL_BLOCKS_MAX;
+    return true;
+}
+
+static uint64_t presented_of_level(struct copy *c, const struct fdr_level *v)
+{
+    struct fdr_level_points points;
+    uint64_t n = v->presented;
+    if (!v->points_off || !fdri_outside_get(c, v->points_off, &points, sizeof points)) return n;
+    for (int i = 0; i < FDR_CLASS_COUNT; i++) n += points.by_class[i].presented;
+    return n;
+}
+
+static uint64_t presented_of(struct copy *c, const struct fdr_location *l)
+{
+    struct fdr_levels_block block;
+    struct fdr_level outside;
+    uint64_t n = l->presented_overflow;
+    if (fdri_outside_get(c, l->level0_off, &outside, sizeof outside)) n += presented_of_level(c, &outside);
+    for (uint32_t b = 0; b < l->level_blocks && !c->error; b++) {
+        if (!fdri_outside_get(c, l->levels_off[b], &block, sizeof block)) continue;
+        for (int i = 0; i < FDR_LEVELS_PER_BLOCK; i++) n += presented_of_level(c, &block.level[i]);
+    }
+    return n;
+}
+
+/* How many events were over: the open calls are read after the accounts, so there are never too many of them. */
+static uint64_t completed_of(struct copy *c, uint64_t off, const struct fdr_location *l)
+{
+    uint64_t presented = presented_of(c, l);
+    struct { uint32_t depth, overflow; } open = {0, 0};
+    fdri_outside_get(c, off + offsetof(struct fdr_location, depth), &open, sizeof open);
+    uint64_t closed = (uint64_t)open.depth + open.overflow + 1; /* one may be on its way */
+    return presented > closed ? presented - closed : 0;
+}
+static_assert(offsetof(struct fdr_location, overflow) == offsetof(struct fdr_location, depth) + 4, "read together");
+
+/* Nobody's, or of a thread that came while the copy was made: the copy has half of it at most. */
+static bool is_free(const struct copy *c, const struct fdr_location *l)
+{
+    return (l->flags & FDR_LOCATION_FREE) || l->id >= c->super.location_count;
+}
+
+void fdri_outside_note_bounds(struct copy *c)
+{
+    struct fdr_location l;
+    c->tail.head = (struct fdr_tail){.magic = FDR_TAIL_MAGIC};
+    uint64_t off = c->super.location_first;
+    for (; off && c->tail.head.count < TAIL_ENTRIES && get_location(c, off, &l); off = l.next) {
+        if (is_free(c, &l)) continue;
+        uint32_t i = c->tail.head.count++;
+        c->location_off[i] = off;
+        c->tail.entry[i] = (struct fdr_tail_entry){.location = l.id, .completed = completed_of(c, off, &l)};
+    }
+}
+
+/* ---- stacks ---- */
+
+static uint32_t read_frames(struct copy *c, const struct fdr_location *l, uint32_t depth, struct fdr_level *frames)
+{
+    uint32_t d = 0;
+    while (d < depth) {
+        uint32_t n = (uint32_t)fdr_min(depth - d, FDR_LEVELS_PER_BLOCK);
+        if (!fdri_outside_get(c, level_off(l, d + 1), frames + d, n * sizeof *frames)) break;
+        d += n;
+    }
+    return d;
+}
+
+static bool same_frame(const struct fdr_level *a, const struct fdr_level *b)
+{
+    return a->enter_tick == b->enter_tick && a->region == b->region && a->flags == b->flags && a->address == b->address;
+}
+
+static bool keep_frames(struct copy *c, uint32_t count)
+{
+    if (c->kept_count + count > c->kept_room) {
+        size_t room = (c->kept_count + count) * 2;
+        void *grown = realloc(c->kept_frames, room * sizeof *c->kept_frames);
+        if (!grown) {
+            c->error = -ENOMEM;
+            return false;
+        }
+        c->kept_frames = grown;
+        c->kept_room = room;
+    }
+    memcpy(c->kept_frames + c->kept_count, c->frames, count * sizeof *c->frames);
+    c->kept_count += count;
+    return true;
+}
+
+/* The longest prefix that two readings agree on. */
+static void read_stack(struct copy *c, uint32_t i)
+{
+    struct fdr_location l;
+    struct kept_stack *s = &c->stacks[i];
+    uint64_t off = c->location_off[i];
+    uint32_t depth = 0, again = 0, believed = 0;
+    if (!GET_FIELD(c, off, struct fdr_location, last_tick, &c->tail.entry[i].cut_tick)) return;
+    if (!GET_FIELD(c, off, struct fdr_location, depth, &depth) || !get_location(c, off, &l)) return;
+    if (depth > l.level_blocks * FDR_LEVELS_PER_BLOCK || depth > STACK_MAX) depth = 0;
+    depth = read_frames(c, &l, depth, c->frames);
+    uint32_t there = read_frames(c, &l, depth, c->frames_again);
+    GET_FIELD(c, off, struct fdr_location, depth, &again);
+    if (again < there) there = again;
+    while (believed < there && same_frame(&c->frames[believed], &c->frames_again[believed])) believed++;
+    *s = (struct kept_stack){.location_off = off, .believed = believed, .first = c->kept_count};
+    memcpy(s->levels_off, l.levels_off, sizeof s->levels_off);
+    if (!keep_frames(c, believed)) s->believed = 0;
+}
+
+void fdri_outside_read_stacks(struct copy *c)
+{
+    for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) read_stack(c, i);
+}
+
+void fdri_outside_write_stacks(struct copy *c)
+{
+    struct fdr_location l;
+    for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
+        const struct kept_stack *s = &c->stacks[i];
+        if (!s->location_off) continue;
+        memcpy(l.levels_off, s->levels_off, sizeof l.levels_off);
+        for (uint32_t d = 1; d <= s->believed; d++)
+            fdri_outside_put(c, level_off(&l, d), &c->kept_frames[s->first + d - 1], sizeof *c->kept_frames);
+        fdri_outside_put(c, s->location_off + offsetof(struct fdr_location, depth), &s->believed, sizeof s->believed);
+    }
+}
+
+/* ---- partitions, tail ---- */
+
+static void copy_parts(struct copy *c, uint64_t location_off)
+{
+    struct fdr_part part;
+    uint32_t first = 0;
+    uint64_t floor = 0, most = c->bytes / sizeof part;
+    if (!GET_FIELD(c, location_off, struct fdr_location, parts_first, &first)) return;
+    fdri_outside_put(c, location_off + offsetof(struct fdr_location, parts_first), &first, sizeof first);
+    for (uint64_t off = first; off && most-- && fdri_outside_get(c, off, &part, sizeof part); off = part.next) {
+        GET_FIELD(c, off, struct fdr_part, list_head, &part.list_head); /* with the fields before it, not older */
+        fdri_outside_put(c, off, &part, sizeof part);
+    }
+    if (GET_FIELD(c, location_off, struct fdr_location, floor_tick, &floor))
+        fdri_outside_put(c, location_off + offsetof(struct fdr_location, floor_tick), &floor, sizeof floor);
+}
+
+static void leave_out_newcomers(struct copy *c)
+{
+    const uint32_t nobodys = FDR_LOCATION_FREE;
+    struct fdr_location l;
+    uint64_t most = c->bytes / sizeof l;
+    for (uint64_t off = c->super.location_first; off && most-- && get_location(c, off, &l); off = l.next)
+        if (is_free(c, &l)) fdri_outside_put(c, off + offsetof(struct fdr_location, flags), &nobodys, sizeof nobodys);
+}
+
+void fdri_outside_finish_locations(struct copy *c)
+{
+    struct fdr_location l;
+    leave_out_newcomers(c);
+    for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
+        uint64_t off = c->location_off[i], busy = 0;
+        copy_parts(c, off);
+        if (!get_location(c, off, &l)) continue;
+        struct fdr_tail_entry *e = &c->tail.entry[i];
+        e->presented = presented_of(c, &l);
+        GET_FIELD(c, off, struct fdr_location, busy, &busy);
+        e->under_way = busy != 0;
+        GET_FIELD(c, off, struct fdr_location, last_tick, &e->end_tick);
+    }
+    fdri_outside_put(c, c->bytes, &c->tail, fdri_outside_tail_bytes(c));
+}
+
