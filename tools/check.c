@@ -192,20 +192,13 @@ static int unreadable(const struct arguments *a, struct findings *f, const char 
     return COULD_NOT;
 }
 
-static bool is_live(const char *path, const struct fdr_file_info *info)
-{
-    struct stat s;
-    return !info->reason[0] && strcmp(info->state, "recording") == 0 && stat(path, &s) == 0 &&
-           mapped_by_someone(&s, info->pid);
-}
-
 static int check(const struct arguments *a, struct findings *f)
 {
     struct fdr_file *file = NULL;
     char message[512] = "";
-    enum fdr_verdict verdict = fdr_file_open(a->path, &file, message, sizeof message);
+    enum fdr_verdict verdict = open_quietly(a->path, &file, message, sizeof message);
     if (!file) return unreadable(a, f, message);
-    bool live = is_live(a->path, fdr_file_info(file));
+    bool live = written_by(a->path, fdr_file_info(file)) != 0; /* and could not be read from its process */
     if (fdr_file_verify(file) == FDR_DAMAGED) verdict = FDR_DAMAGED;
     size_t rows = check_ledger(f, file, live);
     for (size_t i = 0; i < fdr_file_damage_count(file); i++) add(f->damage, "%s", fdr_file_damage(file, i));

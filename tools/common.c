@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/common.h"
+#include "tools/live.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,11 +24,34 @@ void complain(const char *format, ...)
 
 int worse(int a, int b) { return a > b ? a : b; }
 
+uint32_t process_named(const char *text)
+{
+    uint64_t pid;
+    return parse_count(text, &pid) && pid > 0 && pid <= INT32_MAX && access(text, F_OK) != 0 ? (uint32_t)pid : 0;
+}
+
+enum fdr_verdict open_quietly(const char *path, struct fdr_file **file, char *message, size_t message_bytes)
+{
+    uint32_t pid = process_named(path);
+    if (pid) return fdr_process_open(pid, true, file, message, message_bytes);
+    enum fdr_verdict verdict = fdr_file_open(path, file, message, message_bytes);
+    struct fdr_file *copy = NULL;
+    if (!*file) return verdict;
+    pid = written_by(path, fdr_file_info(*file));
+    if (pid == 0) mark_read(path);
+    else fdr_process_open(pid, true, &copy, NULL, 0);
+    if (!copy) return verdict;
+    fdr_file_close(*file);
+    *file = copy;
+    message[0] = '\0';
+    return FDR_WHOLE;
+}
+
 struct fdr_file *open_recording(const char *path, int *status)
 {
     struct fdr_file *file = NULL;
     char message[512] = "";
-    enum fdr_verdict verdict = fdr_file_open(path, &file, message, sizeof message);
+    enum fdr_verdict verdict = open_quietly(path, &file, message, sizeof message);
     if (verdict != FDR_WHOLE || !file) {
         bool named = strstr(message, path) != NULL; /* the reader may have said which file */
         const char *text = message[0] ? message : "not readable as a recording";
@@ -42,7 +66,7 @@ int close_recording(struct fdr_file *file, const char *path, bool decoded)
     size_t before = fdr_file_damage_count(file);
     if (decoded) fdr_file_verify(file);
     size_t after = fdr_file_damage_count(file);
-    if (after > before)
+    if (after > before && before == 0) /* else opening it has said so */
         complain("%s: damaged parts are left out: %s%s", path, fdr_file_damage(file, before),
                  after > before + 1 ? ", and more; fdr check lists them" : "");
     fdr_file_close(file);
@@ -284,6 +308,7 @@ const char *event_name(const struct fdr_file *file, const struct fdr_read_event 
     case FDR_METRIC: return fdr_definition(file, FDR_METRIC_DEFINITION, event->id)->name;
     case FDR_MARKER: return fdr_definition(file, FDR_MARKER_DEFINITION, event->id)->name;
     case FDR_EVENT: return fdr_definition(file, FDR_EVENT_DEFINITION, event->id)->name;
+    case FDR_SAMPLE: return event->sample && event->sample->pc ? fdr_place(file, event->sample->pc, false)->function : "[unknown]";
     default: return "sample";
     }
 }

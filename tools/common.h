@@ -18,18 +18,32 @@ int verb_info(int argc, char **argv);
 int verb_check(int argc, char **argv);
 int verb_dump(int argc, char **argv);
 int verb_stats(int argc, char **argv);
+int verb_samples(int argc, char **argv);
 int verb_tree(int argc, char **argv);
 int verb_recover(int argc, char **argv);
 int verb_replay(int argc, char **argv);
+int verb_counters(int argc, char **argv);
 int verb_list(int argc, char **argv);
+int verb_run(int argc, char **argv);
+int verb_collect(int argc, char **argv);
+int verb_gc(int argc, char **argv);
+int verb_hang(int argc, char **argv);
+int verb_snapshot(int argc, char **argv);
+int verb_top(int argc, char **argv);
 int verb_export(int argc, char **argv);
+int verb_crash(int argc, char **argv);
 int verb_version(int argc, char **argv);
 
 /* ---- messages ------------------------------------------------------------------------------------------- */
 /* One line on standard error: "fdr: ...". */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Opens and says what is wrong with it. *status is raised to DIFFERENT for a damaged file, COULD_NOT with NULL. */
+/* "1234" where no file is named so: a process. Else 0. */
+uint32_t process_named(const char *text);
+/* Opens a file, or the recording of a process by its number. The file that a process is writing is read as the process
+ * is. One that was unread (mode 0600) is marked as read (0400). Otherwise as fdr_file_open. */
+enum fdr_verdict open_quietly(const char *path, struct fdr_file **file, char *message, size_t message_bytes);
+/* The same, and says what is wrong with it. *status is raised to DIFFERENT for a damaged file, COULD_NOT with NULL. */
 struct fdr_file *open_recording(const char *path, int *status);
 int worse(int a, int b);
 /* DIFFERENT where the file is damaged, else DONE. `decoded`: events were read, so that damaged bins count, too (and a

@@ -83,6 +83,12 @@ static struct fields fields_of(const struct fdr_file *file, const struct fdr_rea
     }
 }
 
+/* A metric whose values are running counts; all others are gauges. */
+static bool is_counter(const struct fdr_file *file, const struct fdr_read_event *e)
+{
+    return e->kind == FDR_METRIC && fdr_definition(file, FDR_METRIC_DEFINITION, e->id)->line == 1;
+}
+
 static void write_value(uint8_t type, uint64_t bits, bool json)
 {
     double real;
@@ -105,6 +111,32 @@ static void write_word(const char *text)
     for (; *text; text++) out_char((unsigned char)*text <= ' ' || *text == '=' ? '_' : *text);
 }
 
+static void out_hex(uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "0x%llx", (unsigned long long)value);
+    out_text(text);
+}
+
+/* The path: regions, outermost first; then the functions of the stack. */
+static void sample_attributes(const struct fdr_file *file, const struct fdr_sample_path *p)
+{
+    out_text("pc=");
+    out_hex(p->pc);
+    out_text(" weight=");
+    out_u64(p->weight);
+    for (uint32_t i = 0; i < p->region_count; i++) {
+        out_text(i ? ";" : " regions=");
+        write_word(region_name(file, p->region[i]));
+    }
+    for (uint32_t i = 0; i < p->frame_count; i++) {
+        out_text(i ? ";" : " stack=");
+        write_word(fdr_place(file, p->frame[i], true)->function);
+    }
+    if (p->flags & 1) out_text(" inside_fdr=1");
+    if (p->flags & 2) out_text(" cut=1");
+}
+
 static void write_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
     uint8_t type;
@@ -121,6 +153,8 @@ static void write_attributes(const struct fdr_file *file, const struct fdr_read_
         out_text(" unit=");
         write_word(f.unit);
     }
+    if (is_counter(file, e)) out_text(" kind=counter");
+    if (e->sample) sample_attributes(file, e->sample);
     if (e->repaired) out_text(some ? " repaired=1" : "repaired=1");
     if (e->reduced) out_text(" reduced=1");
 }
@@ -160,6 +194,26 @@ static void json_key(const char *before, const char *key)
     out_text(": ");
 }
 
+static void sample_json(const struct fdr_file *file, const struct fdr_sample_path *p)
+{
+    out_text("\"pc\": \"");
+    out_hex(p->pc);
+    out_text("\", \"weight\": ");
+    out_u64(p->weight);
+    out_text(", \"regions\": [");
+    for (uint32_t i = 0; i < p->region_count; i++) {
+        if (i) out_text(", ");
+        out_json(region_name(file, p->region[i]));
+    }
+    out_text("], \"stack\": [");
+    for (uint32_t i = 0; i < p->frame_count; i++) {
+        if (i) out_text(", ");
+        out_json(fdr_place(file, p->frame[i], true)->function);
+    }
+    out_text("], \"flags\": ");
+    out_u64(p->flags);
+}
+
 static void json_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
     uint8_t type;
@@ -173,6 +227,11 @@ static void json_attributes(const struct fdr_file *file, const struct fdr_read_e
         json_key(", ", "unit");
         out_json(f.unit);
     }
+    if (e->kind == FDR_METRIC) {
+        json_key(", ", "metric_kind");
+        out_json(is_counter(file, e) ? "counter" : "gauge");
+    }
+    if (e->sample) sample_json(file, e->sample);
     if (e->repaired) out_text(before), out_text("\"repaired\": 1");
     if (e->reduced) out_text(", \"reduced\": 1");
 }
@@ -256,7 +315,7 @@ static void point_line(const struct fdr_file *file, uint64_t first_ns, const str
     out_spaces(12);
     indented(e->depth);
     out_text("* ");
-    if (e->kind == FDR_METRIC || e->kind == FDR_MARKER || e->kind == FDR_EVENT) {
+    if (e->kind == FDR_METRIC || e->kind == FDR_MARKER || e->kind == FDR_EVENT || e->kind == FDR_SAMPLE) {
         out_text(kind_name(e->kind));
         out_char(' ');
     }

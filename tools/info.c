@@ -2,7 +2,9 @@
 /* fdr info: what a recording is, why it was taken, what it holds, and what is missing, where and why. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "tools/common.h"
@@ -49,12 +51,6 @@ static const char *wall_time(char *text, uint64_t realtime_ns)
     return text;
 }
 
-static bool is_mapped(const char *path, uint32_t pid)
-{
-    struct stat s;
-    return stat(path, &s) == 0 && mapped_by_someone(&s, pid);
-}
-
 static void print_why(const struct fdr_file *file, const char *path)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -66,14 +62,57 @@ static void print_why(const struct fdr_file *file, const char *path)
                thread_of(file, info->cause_tid));
         return;
     }
-    if (info->reason[0])
+    if (strcmp(info->reason, "live") == 0)
+        printf("why        no snapshot: the live recording itself, copied while its process goes on\n");
+    else if (info->reason[0])
         printf("why        %s\n", info->reason);
     else if (strcmp(info->state, "recording") != 0)
         printf("why        not said\n");
-    else if (is_mapped(path, info->pid))
+    else if (written_by(path, info))
         printf("why        no snapshot: the live recording itself, written right now\n");
     else
         printf("why        left by a process that was killed, or that ended without a word (_exit, exec)\n");
+}
+
+/* Handlers installed after ours have the signals now. */
+static void print_handlers(const struct fdr_file_info *info)
+{
+    char name[HUMAN_BYTES];
+    const char *before = "handlers   installed later than fdr's, so that these leave no bundle:";
+    for (int s = 1; s <= 64; s++) {
+        if (!(info->handlers_lost >> (s - 1) & 1)) continue;
+        printf("%s %s", before, signal_name(s, name));
+        before = ",";
+    }
+    if (info->handlers_lost) putchar('\n');
+}
+
+static void print_trigger(const struct fdr_file_info *info)
+{
+    char value[HUMAN_BYTES], since[HUMAN_BYTES];
+    double f;
+    if (!info->has_trigger) return;
+    memcpy(&f, &info->trigger_value, sizeof f);
+    if (info->trigger_value_type == 2) snprintf(value, sizeof value, "%.9g", f);
+    else if (info->trigger_value_type == 1) snprintf(value, sizeof value, "%lld", (long long)info->trigger_value);
+    else snprintf(value, sizeof value, "%llu", (unsigned long long)info->trigger_value);
+    printf("trigger    %s: value %s at %s", info->trigger_name, value,
+           human_since(since, info->trigger_time_ns, info->first_ns));
+    if (info->trigger_location != UINT32_MAX) printf(" on location %u", info->trigger_location);
+    putchar('\n');
+}
+
+static void print_end(const struct fdr_file_info *info)
+{
+    char text[HUMAN_BYTES];
+    if (!info->has_end) return;
+    if (info->end_status == INT_MIN) printf("end        not seen");
+    else if (WIFSIGNALED(info->end_status)) printf("end        killed by %s", signal_name(WTERMSIG(info->end_status), text));
+    else printf("end        exit status %d", WEXITSTATUS(info->end_status));
+    if (info->end_oom_kills)
+        printf("; the kernel killed %u process%s of its control group for want of memory", info->end_oom_kills,
+               info->end_oom_kills == 1 ? "" : "es");
+    printf(" (%s)\n", wall_time(text, info->end_realtime_ns));
 }
 
 static void print_identity(const struct fdr_file *file, const char *path)
@@ -82,11 +121,14 @@ static void print_identity(const struct fdr_file *file, const char *path)
     char text[HUMAN_BYTES];
     printf("%s: fdr recording, format %u, state %s\n", path, info->format, info->state);
     print_why(file, path);
+    print_trigger(info);
+    print_handlers(info);
     printf("process    %s, pid %u", info->exe, info->pid);
     if (info->rank >= 0) printf(", rank %d", info->rank);
     printf(" on %s\n", info->host);
     if (info->build_id[0]) printf("build id   %s\n", info->build_id);
     printf("started    %s\n", wall_time(text, info->created_realtime_ns));
+    print_end(info);
 }
 
 static void print_time(const struct fdr_file_info *info)
@@ -112,8 +154,8 @@ static void print_buffer(const struct fdr_file_info *info)
            human_bytes(a, info->buffer_bytes), info->strategy, human_count(b, used),
            human_count(c, info->bins), human_bytes(d, info->bin_bytes),
            info->bins ? 100.0 * (double)used / (double)info->bins : 0.0);
-    printf("           %s stored, %s of definitions, stacks, totals and ledger\n",
-           human_bytes(a, info->bytes_stored), human_bytes(b, info->meta_bytes));
+    printf("           %s stored, %s of definitions, stacks, totals and ledger; memory balance %.3f\n",
+           human_bytes(a, info->bytes_stored), human_bytes(b, info->meta_bytes), info->memory_balance);
 }
 
 /* One line where n > 0. */
@@ -169,8 +211,9 @@ static void print_location(const struct fdr_file *file, const struct fdr_locatio
 {
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES];
     const struct fdr_file_info *info = fdr_file_info(file);
-    printf("  %u %s%stid %u, %s", l->id, l->name, l->name[0] ? ", " : "", l->tid, l->live ? "live" : "ended");
-    if (l->parent != UINT32_MAX) printf(", signal handlers of location %u", l->parent);
+    printf("  %u %s%stid %u, %s, node %u", l->id, l->name, l->name[0] ? ", " : "", l->tid, l->live ? "live" : "ended",
+           l->numa_node);
+    if (l->parent != UINT32_MAX) printf(l->samples ? ", samples of location %u" : ", signal handlers of location %u", l->parent);
     printf("\n    reach   %s to %s (%s), %u epoch%s, %s\n", human_since(a, l->from_ns, info->first_ns),
            human_since(b, l->to_ns, info->first_ns),
            human_time(c, l->to_ns > l->from_ns ? l->to_ns - l->from_ns : 0), l->epochs,
@@ -213,7 +256,9 @@ static int by_class_and_depth(const void *a, const void *b)
 
 static void depth_label(char *label, size_t bytes, const struct fdr_ledger_row *r)
 {
-    if (r->depth == 0)
+    if (r->class_ == FDR_IN_SAMPLE)
+        snprintf(label, bytes, "  level %u", r->depth);
+    else if (r->depth == 0)
         snprintf(label, bytes, "  outside any region");
     else
         snprintf(label, bytes, "  depth %u", r->depth);
@@ -281,6 +326,7 @@ static const char *meaning(const char *step)
     if (strcmp(step, "class") == 0) return "a whole event class was given back";
     if (strcmp(step, "epoch") == 0) return "the oldest stretch of time was given back";
     if (strcmp(step, "stop") == 0) return "storing stopped: the buffer was full";
+    if (strcmp(step, "claim") == 0) return "shared out to a location that held less";
     return "given back";
 }
 
@@ -332,6 +378,7 @@ static int print_text(const struct arguments *a, struct fdr_file *file)
     print_losses(info);
     if (a->config) print_config(info->config);
     print_locations(file);
+    print_ages(file);
     print_ledger(file, a->ledger);
     print_reductions(file);
     return finish_output();

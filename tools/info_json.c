@@ -2,7 +2,9 @@
 /* fdr info --json. The keys are a contract: more may be added, none changed. */
 #include <signal.h>
 #include <stdio.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "tools/info.h"
 
@@ -85,8 +87,10 @@ static json_t *location_json(const struct fdr_file *file, const struct fdr_locat
     set(o, "open_enter_ns", open_enter_json(l));
     set_u64(o, "epochs", l->epochs);
     set(o, "parent", l->parent == UINT32_MAX ? json_null() : json_u64(l->parent));
+    set(o, "samples", json_boolean(l->samples));
     set_u64(o, "start_ns", l->start_ns);
     set(o, "end_ns", l->end_ns ? json_u64(l->end_ns) : json_null());
+    set_u64(o, "numa_node", l->numa_node);
     set_u64(o, "bins", l->bins);
     set_u64(o, "bytes_stored", l->bytes_stored);
     location_counters(o, l);
@@ -143,12 +147,42 @@ static json_t *reductions_json(struct fdr_file *file)
     return list;
 }
 
+static json_t *trigger_json(const struct fdr_file_info *info)
+{
+    double value;
+    if (!info->has_trigger) return json_null();
+    memcpy(&value, &info->trigger_value, sizeof value);
+    json_t *o = json_object();
+    set(o, "name", json_text(info->trigger_name));
+    set_u64(o, "time_ns", info->trigger_time_ns);
+    set(o, "value", info->trigger_value_type == 2   ? json_real(value)
+                    : info->trigger_value_type == 1 ? json_integer((json_int_t)info->trigger_value)
+                                                    : json_u64(info->trigger_value));
+    set(o, "location", info->trigger_location == UINT32_MAX ? json_null() : json_u64(info->trigger_location));
+    return o;
+}
+
+static json_t *end_json(const struct fdr_file_info *info)
+{
+    bool known = info->has_end && info->end_status != INT_MIN, killed = known && WIFSIGNALED(info->end_status);
+    if (!info->has_end) return json_null();
+    json_t *o = json_object();
+    set(o, "exit_status", known && !killed ? json_integer(WEXITSTATUS(info->end_status)) : json_null());
+    set(o, "signal", killed ? json_integer(WTERMSIG(info->end_status)) : json_null());
+    set_u64(o, "oom_kill", info->end_oom_kills);
+    set_u64(o, "realtime_ns", info->end_realtime_ns);
+    return o;
+}
+
 static void set_identity(json_t *o, const struct fdr_file *file)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
     set_u64(o, "format", info->format);
     set(o, "state", text_or_null(info->state));
     set(o, "reason", text_or_null(info->reason));
+    set(o, "reason_kind", text_or_null(info->reason_kind));
+    set(o, "trigger", trigger_json(info));
+    set(o, "end", end_json(info));
     set(o, "cause", cause_json(file));
     set_u64(o, "pid", info->pid);
     set(o, "rank", info->rank < 0 ? json_null() : json_integer(info->rank));
@@ -169,6 +203,8 @@ static void set_sizes(json_t *o, const struct fdr_file_info *info)
     set_u64(o, "bins_free", info->bins_free);
     set_u64(o, "meta_bytes", info->meta_bytes);
     set_u64(o, "bytes_stored", info->bytes_stored);
+    set_u64(o, "record_bytes", info->record_bytes);
+    set(o, "memory_balance", json_real(info->memory_balance));
     set(o, "strategy", json_text(info->strategy));
     set_u64(o, "first_ns", info->first_ns);
     set_u64(o, "last_ns", info->last_ns);
@@ -186,6 +222,7 @@ int print_info_json(struct fdr_file *file)
     set_identity(o, file);
     set_sizes(o, fdr_file_info(file));
     set(o, "locations", locations_json(file));
+    set(o, "epochs", epochs_json(file));
     set(o, "ledger", ledger_json(file));
     set(o, "reductions", reductions_json(file));
     return print_json(o);

@@ -56,12 +56,6 @@ static uint64_t age_of(const struct entry *e)
     return now > e->stat.st_mtime ? (uint64_t)(now - e->stat.st_mtime) : 0;
 }
 
-static bool ends_in(const char *name, const char *end)
-{
-    size_t a = strlen(name), b = strlen(end);
-    return a > b && strcmp(name + a - b, end) == 0;
-}
-
 static bool open_entry(struct entry *e, const char *directory, const char *name)
 {
     char message[256];
@@ -72,8 +66,7 @@ static bool open_entry(struct entry *e, const char *directory, const char *name)
     e->file = NULL;
     fdr_file_open(e->path, &e->file, message, sizeof message);
     e->readable = e->file != NULL;
-    e->live = e->readable && fdr_file_info(e->file)->reason[0] == '\0' &&
-              mapped_by_someone(&e->stat, fdr_file_info(e->file)->pid);
+    e->live = e->readable && written_by(e->path, fdr_file_info(e->file)) != 0;
     return true;
 }
 
@@ -119,6 +112,12 @@ static int list_directory(const char *directory, bool must_be, bool json, json_t
         return COULD_NOT;
     }
     for (int i = 0; i < n; i++) {
+        char below[4096];
+        struct stat st;
+        if (strncmp(names[i]->d_name, "run-", 4) == 0 && /* of `fdr run` */
+            snprintf(below, sizeof below, "%s/%s", directory, names[i]->d_name) < (int)sizeof below &&
+            lstat(below, &st) == 0 && S_ISDIR(st.st_mode))
+            list_directory(below, false, json, list, count);
         if (open_entry(&e, directory, names[i]->d_name)) {
             if (json)
                 json_array_append_new(list, entry_json(&e));

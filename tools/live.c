@@ -2,8 +2,10 @@
 #include "tools/live.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -35,17 +37,42 @@ static bool maps_hold(const char *pid, const struct stat *file)
     return found;
 }
 
-bool mapped_by_someone(const struct stat *file, uint32_t pid)
+uint32_t mapped_by(const struct stat *file, uint32_t pid)
 {
     char name[16];
     struct dirent *entry;
-    bool found;
+    uint32_t found = 0;
     snprintf(name, sizeof name, "%u", pid);
-    if (maps_hold(name, file)) return true;
+    if (pid && maps_hold(name, file)) return pid;
     /* A pid of another container, or a recording that a forked child still maps. */
     DIR *proc = opendir("/proc");
-    for (found = false; proc && !found && (entry = readdir(proc));)
-        found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && maps_hold(entry->d_name, file);
+    while (proc && !found && (entry = readdir(proc)))
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && maps_hold(entry->d_name, file))
+            found = (uint32_t)strtoul(entry->d_name, NULL, 10);
     if (proc) closedir(proc);
     return found;
+}
+
+uint32_t written_by(const char *path, const struct fdr_file_info *info)
+{
+    struct stat st;
+    if (info->reason[0] || strcmp(info->state, "recording") != 0 || stat(path, &st) != 0) return 0;
+    return mapped_by(&st, info->pid);
+}
+
+bool ends_in(const char *name, const char *end)
+{
+    size_t a = strlen(name), b = strlen(end);
+    return a > b && strcmp(name + a - b, end) == 0;
+}
+
+bool is_unread(const struct stat *file) { return (file->st_mode & 07777) == 0600; }
+
+void mark_read(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    if (ends_in(path, ".fdr") && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_unread(&st)) (void)!fchmod(fd, 0400);
+    close(fd);
 }

@@ -61,7 +61,7 @@ static void define_points(struct stream *s)
     for (size_t i = 1; i < s->metric_count; i++)
         s->metric[i].recorded = fdr_metric_define(s->metric[i].name, s->metric[i].file,
                                                   (enum fdr_type)(s->metric[i].value_type % 3),
-                                                  FDR_METRIC_GAUGE);
+                                                  s->metric[i].line == 1 ? FDR_METRIC_COUNTER : FDR_METRIC_GAUGE);
     for (size_t i = 1; i < s->marker_count; i++) s->marker[i].recorded = fdr_marker_define(s->marker[i].name);
     for (size_t i = 1; i < s->event_count; i++) define_event(&s->event[i]);
 }

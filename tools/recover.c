@@ -50,13 +50,40 @@ static int report(const struct arguments *a, const struct fdr_file *file, const 
     return print_json(o);
 }
 
+static bool is_core(const char *path)
+{
+    unsigned char head[18] = {0};
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f) fclose(f);
+    return n == sizeof head && memcmp(head, "\177ELF", 4) == 0 && (head[16] == 4 || head[17] == 4); /* ET_CORE */
+}
+
+static int from_core(const struct arguments *a)
+{
+    char message[512] = "";
+    int e = fdr_core_extract(a->path, a->out, message, sizeof message);
+    if (e) {
+        complain("%s", message[0] ? message : strerror(-e));
+        return COULD_NOT;
+    }
+    if (!a->json) {
+        printf("%s: the recording is in %s\n", a->path, a->out);
+        return finish_output();
+    }
+    json_t *o = json_object();
+    json_object_set_new(o, "file", json_text(a->path));
+    json_object_set_new(o, "output", json_text(a->out));
+    return print_json(o);
+}
+
 int verb_recover(int argc, char **argv)
 {
     static const struct argp argp = {
         options,
         parse,
-        "FILE",
-        "Writes what is readable of a damaged recording as a fresh, whole file. "
+        "FILE|CORE",
+        "Writes what is readable of a damaged recording as a fresh, whole file; takes the recording out of a core file. "
         "Exit code 0: FILE was whole; 1: what was damaged is left out and named.",
         NULL,
         NULL,
@@ -65,6 +92,7 @@ int verb_recover(int argc, char **argv)
     char message[512] = "";
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
+    if (is_core(a.path)) return from_core(&a);
     struct fdr_file *file = open_recording(a.path, &status);
     if (!file) return status;
     if (fdr_file_verify(file) == FDR_DAMAGED) status = worse(status, DIFFERENT);

@@ -25,7 +25,9 @@ static const struct {
 } knobs[] = {
     {"buffer", "SIZE", "Memory of the whole recording: 256K, 32M, 1G", offsetof(struct fdr_config, buffer)},
     {"bin", "SIZE", "Size of a bin, 512 to 64K, a power of two", offsetof(struct fdr_config, bin)},
-    {"strategy", "NAME", "whole, last or first", offsetof(struct fdr_config, strategy)},
+    {"strategy", "NAME", "telescope, whole, last or first", offsetof(struct fdr_config, strategy)},
+    {"telescope", "LIST", "Shares of the age tiers, newest first: 8,4,1; fdr info shows what that keeps",
+     offsetof(struct fdr_config, telescope)},
     {"reduce", "LIST", "Order of the reduction steps: duration,depth,class,epoch",
      offsetof(struct fdr_config, reduce)},
     {"classes", "LIST", "Event classes, least important first", offsetof(struct fdr_config, classes)},
@@ -117,6 +119,8 @@ struct gang {
     size_t size, attached, finished;
     uint64_t repeat;
     bool release;
+    bool balanced;        /* the first reduction was seen */
+    double first_balance; /* below 0: there was none */
 };
 struct player {
     pthread_t thread;
@@ -124,6 +128,7 @@ struct player {
     struct stream *stream;
     size_t index;
     uint64_t elapsed_ns;
+    bool looked; /* the first reduction is known of */
 };
 
 static void wait_for(struct gang *g, const size_t *count, size_t value)
@@ -155,6 +160,41 @@ static size_t first_event(const struct stream *s)
     return i < s->count ? i + 1 : i;
 }
 
+/* How evenly memory is used when the first of it is given back: a snapshot at that moment tells. */
+static void look_for_first(struct player *p)
+{
+    int status = DONE;
+    struct gang *g = p->gang;
+    pthread_mutex_lock(&g->lock);
+    bool mine = !g->balanced && fdr_usage().reductions > 0;
+    g->balanced |= mine;
+    p->looked = g->balanced;
+    pthread_mutex_unlock(&g->lock);
+    if (!mine || fdr_snapshot("first reduction")) return;
+    struct fdr_file *file = open_recording(fdr_last_snapshot(), &status);
+    unlink(fdr_last_snapshot());
+    if (!file) return;
+    g->first_balance = fdr_file_info(file)->memory_balance;
+    fdr_file_close(file);
+}
+
+enum { LOOK_EVERY = 4096 }; /* events between two looks for the first reduction */
+
+/* Events from .. to of the stream; returns the time of the last. Looking is not in *elapsed. */
+static uint64_t play_part(struct player *p, size_t from, size_t to, uint64_t t)
+{
+    const struct stream *s = p->stream;
+    while (from < to) {
+        size_t end = p->looked || to - from < LOOK_EVERY ? to : from + LOOK_EVERY;
+        uint64_t start = now_ns();
+        t = play(s, from, end, t);
+        p->elapsed_ns += now_ns() - start;
+        from = end;
+        if (!p->looked) look_for_first(p);
+    }
+    return t;
+}
+
 static void *player_main(void *argument)
 {
     struct player *p = argument;
@@ -165,13 +205,11 @@ static void *player_main(void *argument)
     fdr_thread_name(s->name);
     count_up(p->gang, &p->gang->attached);
     wait_for(p->gang, &p->gang->attached, p->gang->size);
-    uint64_t start = now_ns();
-    t = play(s, first, s->count, t);
+    t = play_part(p, first, s->count, t);
     for (uint64_t i = 1; i < p->gang->repeat; i++) {
         close_open(s, t);
-        t = play(s, 0, s->count, s->t0_ns + i * s->span_ns);
+        t = play_part(p, 0, s->count, s->t0_ns + i * s->span_ns);
     }
-    p->elapsed_ns = now_ns() - start;
     count_up(p->gang, &p->gang->finished);
     wait_for_release(p->gang);
     return NULL;
@@ -210,6 +248,8 @@ static void release(struct gang *g)
 struct figures {
     uint64_t events, calls, kept_events, elapsed_ns;
     struct fdr_usage usage;
+    uint64_t given_back;           /* bytes */
+    double balance, first_balance; /* now; when memory was given back for the first time, below 0: never */
     const char *snapshot; /* NULL: none was asked for */
 };
 
@@ -219,12 +259,16 @@ static bool count_kept(const char *path, struct figures *f)
     int status = DONE;
     uint64_t calls = 0, open = 0, points = 0;
     const struct fdr_ledger_row *rows;
+    const struct fdr_reduction_info *reductions;
     struct fdr_file *file = open_recording(path, &status);
     if (!file) return false;
     size_t count = fdr_ledger(file, &rows);
     for (size_t i = 0; i < count; i++) *(rows[i].class_ == FDR_IN_REGION ? &calls : &points) += rows[i].kept;
     for (size_t i = 0; i < fdr_location_count(file); i++) open += fdr_location_info(file, i)->open_count;
     f->kept_events = 2 * (calls > open ? calls - open : 0) + points;
+    f->balance = fdr_file_info(file)->memory_balance;
+    count = fdr_reductions(file, &reductions);
+    for (size_t i = 0; i < count; i++) f->given_back += reductions[i].bytes;
     fdr_file_close(file);
     return true;
 }
@@ -239,13 +283,18 @@ static int print_object(const struct figures *f)
     json_object_set_new(o, "kept_events", json_u64(f->kept_events));
     json_object_set_new(o, "bytes_stored", json_u64(f->usage.bytes_stored));
     json_object_set_new(o, "bytes_per_event", json_real(per(f->usage.bytes_stored, f->kept_events)));
-    json_object_set_new(o, "bins_used", json_u64(f->usage.bins - f->usage.bins_free));
+    json_object_set_new(o, "bins_used", json_u64(f->usage.bins_used));
     json_object_set_new(o, "reductions", json_u64(f->usage.reductions));
     json_object_set_new(o, "ns_per_event", json_real(per(f->elapsed_ns, f->events)));
     json_object_set_new(o, "snapshot", f->snapshot ? json_text(f->snapshot) : json_null());
     json_object_set_new(o, "locations", json_u64(f->usage.locations));
     json_object_set_new(o, "lost", json_u64(f->usage.lost));
     json_object_set_new(o, "meta_bytes", json_u64(f->usage.meta_bytes));
+    json_object_set_new(o, "given_back_bytes", json_u64(f->given_back));
+    json_object_set_new(o, "reduction_ns", json_u64(f->usage.reduction_ns));
+    json_object_set_new(o, "reduction_worst_ns", json_u64(f->usage.reduction_worst_ns));
+    json_object_set_new(o, "memory_balance", json_real(f->balance));
+    json_object_set_new(o, "memory_balance_first", f->first_balance < 0 ? json_null() : json_real(f->first_balance));
     return print_json(o);
 }
 
@@ -259,6 +308,12 @@ static int print_text(const struct figures *f)
     printf("buffer     %s in %s of %s bins, %s reductions\n", human_bytes(c, f->usage.bytes_stored),
            human_count(a, f->usage.bins - f->usage.bins_free), human_count(b, f->usage.bins),
            human_count((char[HUMAN_BYTES]){0}, f->usage.reductions));
+    if (f->given_back)
+        printf("           %s given back, %.1f us per MiB, the longest step %s\n", human_bytes(a, f->given_back),
+               (double)f->usage.reduction_ns * 1048.576 / (double)f->given_back, human_time(b, f->usage.reduction_worst_ns));
+    printf("balance    %.4f", f->balance);
+    if (f->first_balance >= 0) printf("; %.4f when memory was given back for the first time", f->first_balance);
+    printf("\n");
     if (f->snapshot) printf("snapshot   %s\n", f->snapshot);
     return finish_output();
 }
@@ -329,7 +384,8 @@ static bool run(const struct arguments *a, struct streams *streams, struct figur
     struct gang g = {.lock = PTHREAD_MUTEX_INITIALIZER,
                      .changed = PTHREAD_COND_INITIALIZER,
                      .size = streams->count,
-                     .repeat = a->repeat};
+                     .repeat = a->repeat,
+                     .first_balance = -1};
     struct player *players = calloc(streams->count, sizeof *players);
     if (!players || !play_prepare(streams)) {
         complain("replay: out of memory");
@@ -339,6 +395,7 @@ static bool run(const struct arguments *a, struct streams *streams, struct figur
     start_players(players, streams, &g);
     wait_for_all(&g);
     sum_figures(f, players, streams->count, a->repeat);
+    f->first_balance = g.first_balance;
     bool good = take_out(a, f);
     release(&g);
     for (size_t i = 0; i < streams->count; i++) pthread_join(players[i].thread, NULL);

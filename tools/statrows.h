@@ -22,7 +22,7 @@ struct stat_rows {
     struct stat_row *row; /* in order of id, the rest last */
     size_t count;
 };
-enum stat_by { BY_REGION, BY_PATH, BY_CLASS, BY_DEPTH, BY_LOCATION };
+enum stat_by { BY_REGION, BY_PATH, BY_CLASS, BY_DEPTH, BY_LOCATION, BY_EPOCH, BY_METRIC };
 
 /* From the totals; BY_REGION or BY_LOCATION. `select`: its locations and regions count, the rest is ignored. */
 bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const struct fdr_select *select,

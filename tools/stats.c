@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "tools/out.h"
+#include "tools/counters.h"
 #include "tools/stats.h"
 
 static const struct argp_option options[] = {
-    {"by", 'b', "WHAT", 0, "region (default), path, class, depth or location", 0},
+    {"by", 'b', "WHAT", 0, "region (default), path, class, depth, location, epoch or metric", 0},
     {"events", 'e', 0, 0, "From the events that are kept, not from the exact totals", 0},
     {"limit", 'n', "N", 0, "At most N rows", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
@@ -16,10 +17,10 @@ static const struct argp_option options[] = {
 
 static enum stat_by parse_by(struct argp_state *state, const char *text)
 {
-    static const char *const names[] = {"region", "path", "class", "depth", "location"};
+    static const char *const names[] = {"region", "path", "class", "depth", "location", "epoch", "metric"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(text, names[i]) == 0) return (enum stat_by)i;
-    argp_error(state, "--by: '%s' is none of region, path, class, depth, location", text);
+    argp_error(state, "--by: '%s' is none of region, path, class, depth, location, epoch, metric", text);
     return BY_REGION;
 }
 
@@ -30,7 +31,12 @@ static void check(struct argp_state *state, const struct stats_arguments *a)
     if (!a->path) argp_error(state, "a FILE is needed");
     if (a->by == BY_CLASS && a->events)
         argp_error(state, "--by class counts kept events already (column kept); leave out --events");
-    if (a->events || a->by == BY_PATH) return;
+    if (a->by == BY_EPOCH && (a->events || s->depth_min || s->depth_max || s->min_duration_ns || s->classes))
+        argp_error(state, "--by epoch shows totals: of options that choose it takes --location, --region, --from and --to");
+    if (a->by == BY_METRIC && (a->events || s->location_count || s->region_count || s->from || s->to || s->depth_min ||
+                               s->depth_max || s->min_duration_ns || s->classes))
+        argp_error(state, "--by metric takes no filters; fdr counters divides metrics by region, thread and time");
+    if (a->events || a->by == BY_PATH || a->by == BY_EPOCH) return;
     if (s->from || s->to || s->depth_min || s->depth_max || s->min_duration_ns || s->classes)
         argp_error(
             state,
@@ -267,6 +273,16 @@ static void out_value(uint32_t type, uint64_t bits)
     out_text_wide(text, 18);
 }
 
+static void out_metric_kind(const struct fdr_definition *d)
+{
+    out_text(d->line == 1 ? "  (counter" : "  (gauge");
+    if (d->file[0]) {
+        out_text(", ");
+        out_cell(d->file);
+    }
+    out_char(')');
+}
+
 bool points_text(const struct fdr_file *file, const struct fdr_select *select)
 {
     struct point_row *rows;
@@ -285,6 +301,7 @@ bool points_text(const struct fdr_file *file, const struct fdr_select *select)
         out_text(fdr_class_name(rows[i].class_));
         out_char(' ');
         out_cell(point_name(file, &rows[i]));
+        if (rows[i].class_ == FDR_IN_METRIC) out_metric_kind(fdr_definition(file, FDR_METRIC_DEFINITION, rows[i].id));
         out_char('\n');
     }
     free(rows);
@@ -312,6 +329,13 @@ static int print_rows(const struct stats_arguments *a, struct fdr_file *file, co
     return good ? out_finish() : out_of_memory(a);
 }
 
+/* Metrics and sampled counters, with their kinds, units and rates; more of it: fdr counters. */
+static int print_metrics(const struct stats_arguments *a, struct fdr_file *file)
+{
+    const struct counters_arguments counters = {.path = a->path, .by = BY_COUNTER, .json = a->json};
+    return print_counters(&counters, file);
+}
+
 static int stats(const struct stats_arguments *a, struct fdr_file *file)
 {
     struct chosen chosen;
@@ -319,6 +343,10 @@ static int stats(const struct stats_arguments *a, struct fdr_file *file)
     if (!choose(&a->selection, file, a->path, &chosen)) return COULD_NOT;
     if (a->by == BY_PATH)
         status = print_paths(a, file, &chosen.select);
+    else if (a->by == BY_METRIC)
+        status = print_metrics(a, file);
+    else if (a->by == BY_EPOCH)
+        status = print_epochs(a, file, &chosen.select);
     else if (a->by == BY_CLASS || (a->by == BY_DEPTH && !a->events))
         status = print_accounts(a, file, &chosen.select);
     else
@@ -347,5 +375,5 @@ int verb_stats(int argc, char **argv)
     status = worse(status, stats(&a, file));
     return worse(
         status,
-        close_recording(file, a.path, a.events || a.by == BY_PATH || a.by == BY_CLASS || a.by == BY_DEPTH));
+        close_recording(file, a.path, a.events || a.by == BY_PATH || a.by == BY_CLASS || a.by == BY_DEPTH || a.by == BY_EPOCH));
 }

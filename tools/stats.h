@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of fdr stats: rows of figures (stats.c), call paths (stats_path.c), accounts (stats_ledger.c). */
+/* The tables of fdr stats: rows of figures (stats.c), call paths (stats_path.c), accounts (stats_ledger.c),
+ * stretches of time (stats_epoch.c). */
 #ifndef FDR_TOOLS_STATS_H
 #define FDR_TOOLS_STATS_H
 
@@ -17,6 +18,7 @@ struct stats_arguments {
 
 /* Each prints its table; DONE or COULD_NOT. */
 int print_paths(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
+int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
 int print_accounts(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
 
 size_t limited(const struct stats_arguments *a, size_t count);

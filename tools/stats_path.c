@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr stats --by path: call paths of the events that are kept. */
+/* fdr stats --by path: call paths of the events that are kept; where there are no events, what samples say. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/calltree.h"
 #include "tools/out.h"
+#include "tools/sampletable.h"
 #include "tools/stats.h"
 
 static int by_path_time(const void *a, const void *b, void *context)
@@ -63,7 +66,87 @@ static void path_line(const struct fdr_file *file, const struct calltree *t, uin
     out_char('\n');
 }
 
-static void print_paths_of(const struct stats_arguments *a, const struct fdr_file *file,
+/* ---- where there are no events ---- */
+
+/* The node of a path of names divided by ';', or 0. */
+static uint32_t node_of(const struct fdr_file *file, const struct calltree *t, const char *path)
+{
+    uint32_t id = 0;
+    while (*path) {
+        size_t bytes = strcspn(path, ";");
+        uint32_t child = t->node[id].child;
+        for (; child != NO_NODE; child = t->node[child].sibling) {
+            const char *name = calltree_name(file, &t->node[child]);
+            if (strlen(name) == bytes && !memcmp(name, path, bytes)) break;
+        }
+        if (child == NO_NODE) return 0;
+        id = child;
+        path += bytes + (path[bytes] == ';');
+    }
+    return id;
+}
+
+static void sample_path_json(const struct sample_table *s, const struct sample_row *r)
+{
+    struct sample_interval i = sample_interval(&r->self, &s->total);
+    out_text("{\"path\": [");
+    char *copy = strdup(r->name), *save = NULL;
+    const char *before = "";
+    for (char *w = copy ? strtok_r(copy, ";", &save) : NULL; w; w = strtok_r(NULL, ";", &save), before = ", ") {
+        out_text(before);
+        out_json(w);
+    }
+    free(copy);
+    out_text("], \"from\": \"samples\"");
+    key_u64("samples", r->self.samples);
+    key_u64("exclusive_ns", (uint64_t)r->self.weight);
+    key_u64("low_ns", (uint64_t)(i.low * s->total.weight));
+    key_u64("high_ns", (uint64_t)(i.high * s->total.weight));
+    out_char('}');
+}
+
+static void sample_path_line(const struct sample_table *s, const struct sample_row *r)
+{
+    char text[64];
+    struct sample_interval i = sample_interval(&r->self, &s->total);
+    out_time((uint64_t)r->self.weight);
+    snprintf(text, sizeof text, " %6.2f %% (%.2f .. %.2f)", 100 * i.share, 100 * i.low, 100 * i.high);
+    out_text(text);
+    out_u64_wide(r->self.samples, 10);
+    out_text("  ");
+    for (const char *c = r->name; *c; c++) {
+        if (*c == ';') out_text(" > ");
+        else out_char(*c);
+    }
+    out_char('\n');
+}
+
+/* Paths that no event is of. `any`: rows were printed already. */
+static bool print_sampled(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select,
+                          const struct calltree *t, bool any)
+{
+    struct sample_table s;
+    size_t shown = 0;
+    if (!sample_table_build(&s, file, select, BY_PATH_FUNCTION, -1)) return false;
+    for (size_t i = 0; i < s.count && s.by < 2 && (!a->limit || shown < a->limit); i++) {
+        if (!s.row[i].self.samples || node_of(file, t, s.row[i].name)) continue;
+        if (a->json) {
+            out_text(any || shown ? ",\n" : "\n");
+            sample_path_json(&s, &s.row[i]);
+        } else {
+            if (!shown)
+                out_text(s.by ? "\n# where there are no events: from samples of wall time, with 95 % intervals\n"
+                              : "\n# where there are no events: from samples of CPU time, with 95 % intervals\n");
+            if (!shown) out_text("   exclusive    share (95 %)          samples  path\n");
+            sample_path_line(&s, &s.row[i]);
+        }
+        shown++;
+    }
+    sample_table_free(&s);
+    return true;
+}
+
+static bool print_paths_of(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select,
                            const struct calltree *t, uint32_t *order, uint32_t *path)
 {
     size_t count = t->count - 1, shown = limited(a, count);
@@ -75,12 +158,14 @@ static void print_paths_of(const struct stats_arguments *a, const struct fdr_fil
             out_text(i ? ",\n" : "\n");
             path_json(file, t, order[i], path);
         }
+        bool good = print_sampled(a, file, select, t, shown > 0);
         out_text("\n]\n");
-        return;
+        return good;
     }
     out_text("# call paths of the events that are kept; open calls count up to the newest event\n"
              "   exclusive    share    inclusive          calls  path\n");
     for (size_t i = 0; i < shown; i++) path_line(file, t, order[i], path, calltree_total(t));
+    return print_sampled(a, file, select, t, false);
 }
 
 int print_paths(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select)
@@ -89,7 +174,7 @@ int print_paths(const struct stats_arguments *a, struct fdr_file *file, const st
     if (!calltree_build(&t, file, select)) return out_of_memory(a);
     uint32_t *order = malloc(t.count * sizeof *order), *path = malloc(t.count * sizeof *path);
     bool good = order && path;
-    if (good) print_paths_of(a, file, &t, order, path);
+    if (good) good = print_paths_of(a, file, select, &t, order, path);
     free(order);
     free(path);
     calltree_free(&t);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr collect: takes what dead processes left out of a node's live directory before somebody wipes it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/common.h"
+#include "tools/left.h"
+#include "tools/live.h"
+
+struct arguments {
+    char **directories;
+    int count;
+    const char *out;
+    bool live, all, json;
+};
+
+static const struct argp_option options[] = {
+    {"output", 'o', "DIR", 0, "Where to (the working directory)", 0},
+    {"live", 'l', 0, 0, "Also take a snapshot of each recording that is still written; it stays", 0},
+    {"all-users", 'a', 0, 0, "The live directories of all users, /dev/shm/fdr-*; copies keep their owner", 0},
+    {"json", 'j', 0, 0, "As JSON", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case 'o': a->out = text; return 0;
+    case 'l': a->live = true; return 0;
+    case 'a': a->all = true; return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_ARGS:
+        a->directories = state->argv + state->next;
+        a->count = state->argc - state->next;
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void say(const struct arguments *a, json_t *list, const struct left *l, const char *to, const char *what)
+{
+    if (!a->json) {
+        printf("%s: %s %s\n", l->path, what, to);
+        return;
+    }
+    json_t *o = json_object();
+    json_object_set_new(o, "path", json_text(l->path));
+    json_object_set_new(o, "to", to[0] ? json_text(to) : json_null());
+    json_object_set_new(o, "live", json_boolean(l->live));
+    json_array_append_new(list, o);
+}
+
+static int from_process(const struct arguments *a, const struct left *l, json_t *list)
+{
+    char to[4096], message[512] = "";
+    uint32_t pid = mapped_by(&l->stat, l->pid);
+    if (!a->live) {
+        say(a, list, l, "", "a process is writing it, it stays");
+        return DONE;
+    }
+    snprintf(to, sizeof to, "%s/%s", a->out, left_name(l));
+    int e = fdr_process_snapshot(pid, to, "collect", message, sizeof message);
+    if (e) complain("%s: %s", l->path, message[0] ? message : strerror(-e));
+    else say(a, list, l, to, "snapshot");
+    return e ? COULD_NOT : DONE;
+}
+
+static int take(const struct arguments *a, const struct left *l, json_t *list)
+{
+    char to[4096];
+    if (l->live) return from_process(a, l, list);
+    int e = left_copy(l, a->out, to, sizeof to);
+    if (!e && unlink(l->path) != 0) e = -errno;
+    if (e) complain("%s: %s", l->path, strerror(-e));
+    else say(a, list, l, to, "now");
+    return e ? COULD_NOT : DONE;
+}
+
+static int from_directory(const struct arguments *a, const char *directory, json_t *list)
+{
+    struct left_list all = {0};
+    struct stat x, y;
+    if (stat(directory, &x) == 0 && stat(a->out, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino) {
+        complain("%s: from and to are the same directory", directory);
+        return COULD_NOT;
+    }
+    int status = left_find(directory, &all);
+    for (size_t i = 0; i < all.count; i++) status = worse(status, take(a, all.entry[i], list));
+    left_free(&all);
+    return status;
+}
+
+static int from_all_users(const struct arguments *a, json_t *list)
+{
+    glob_t found = {0};
+    int status = DONE;
+    if (glob("/dev/shm/fdr-[0-9]*", GLOB_ONLYDIR, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++) status = worse(status, from_directory(a, found.gl_pathv[i], list));
+    globfree(&found);
+    return status;
+}
+
+int verb_collect(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options,
+        parse,
+        "[DIRECTORY...]",
+        "Moves the recordings that dead processes left from the live directory (FDR_LIVE_DIR, else /dev/shm/fdr-<uid>), or from "
+        "those given, to another one: before the epilog of a job wipes it. A file goes when its copy is complete and on disk. "
+        "Names that are taken get a number.",
+        NULL,
+        NULL,
+        NULL};
+    struct arguments a = {.out = "."};
+    int status = DONE;
+    parse_arguments(&argp, argc, argv, &a);
+    setenv("FDR_SYMBOLS", "0", 0);
+    json_t *list = json_array();
+    for (int i = 0; i < a.count; i++) status = worse(status, from_directory(&a, a.directories[i], list));
+    if (a.all) status = worse(status, from_all_users(&a, list));
+    else if (a.count == 0) status = from_directory(&a, live_directory(), list);
+    if (a.json) return worse(status, print_json(list));
+    json_decref(list);
+    return worse(status, finish_output());
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FDR_TOOLS_COUNTERS_H
+#define FDR_TOOLS_COUNTERS_H
+
+#include "tools/rates.h"
+
+struct counters_arguments {
+    const char *path, *glob;
+    enum rate_by by;
+    bool json;
+    uint64_t slices, limit;
+};
+
+/* ---- counters_print.c ---- */
+int print_counters(const struct counters_arguments *a, struct fdr_file *file);
+
+#endif

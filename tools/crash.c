@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr crash: the post-mortem. Over many files, who died first and who was killed after it. */
+#include "tools/crash.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/live.h"
+
+struct arguments {
+    char **path;
+    size_t count;
+    bool json, all;
+};
+
+static const struct argp_option options[] = {
+    {"all", 'a', 0, 0, "Of several files tell all that died, not only the first", 0},
+    {"json", 'j', 0, 0, "As JSON", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case 'a': a->all = true; return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_ARG: a->path[a->count++] = text; return 0;
+    case ARGP_KEY_END:
+        if (!a->count) argp_error(state, "a FILE is needed");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- facts -------------------------------------------------------------------------------------------------- */
+
+const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_t tid)
+{
+    const struct fdr_location_info *found = NULL;
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (l->tid == tid && l->parent == UINT32_MAX && (!found || l->to_ns > found->to_ns)) found = l; /* tids are used again */
+    }
+    return found;
+}
+
+struct fdr_crash_cause_info main_cause(const struct fdr_file *file)
+{
+    const struct fdr_crash_cause_info *row;
+    const struct fdr_file_info *i = fdr_file_info(file);
+    if (fdr_crash_causes(file, &row)) return row[0];
+    return (struct fdr_crash_cause_info){.signal = i->cause_signal, .code = i->cause_code, .tid = i->cause_tid, .addr = i->cause_addr,
+                                         .time_ns = i->cause_time_ns, .realtime_ns = i->cause_realtime_ns, .sent = i->cause_code <= 0};
+}
+
+static const char *code_text(int number, int code)
+{
+    static const struct { int signal, code; const char *text; } known[] = {
+        {SIGSEGV, SEGV_MAPERR, "address not mapped"},   {SIGSEGV, SEGV_ACCERR, "access not permitted"},
+        {SIGSEGV, SI_KERNEL, "address not canonical"},  {SIGBUS, BUS_ADRALN, "misaligned address"},
+        {SIGBUS, BUS_ADRERR, "beyond the end of a mapped file"}, {SIGBUS, BUS_OBJERR, "hardware error"},
+        {SIGFPE, FPE_INTDIV, "integer divided by zero"}, {SIGFPE, FPE_INTOVF, "integer overflow"},
+        {SIGFPE, FPE_FLTDIV, "floating point divided by zero"}, {SIGFPE, FPE_FLTOVF, "floating point overflow"},
+        {SIGFPE, FPE_FLTUND, "floating point underflow"}, {SIGFPE, FPE_FLTRES, "inexact floating point result"},
+        {SIGFPE, FPE_FLTINV, "invalid floating point operation"}, {SIGILL, ILL_ILLOPC, "illegal instruction"},
+        {SIGILL, ILL_ILLOPN, "illegal operand"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].signal == number && known[i].code == code) return known[i].text;
+    return "";
+}
+
+const char *describe_cause(const struct fdr_crash_cause_info *c, char *text, size_t bytes)
+{
+    char name[HUMAN_BYTES];
+    const char *why = code_text(c->signal, c->code);
+    bool address = c->signal == SIGSEGV || c->signal == SIGBUS || c->signal == SIGFPE || c->signal == SIGILL;
+    signal_name(c->signal, name);
+    if (c->sent && c->signal == SIGABRT) snprintf(text, bytes, "%s (abort)", name);
+    else if (c->sent) snprintf(text, bytes, "%s, sent by process %u of user %u", name, c->sender_pid, c->sender_uid);
+    else if (!address) snprintf(text, bytes, "%s (code %d)", name, c->code);
+    else if (c->signal == SIGSEGV && c->code == SI_KERNEL) snprintf(text, bytes, "%s (%s)", name, why);
+    else if (*why) snprintf(text, bytes, "%s (%s: 0x%llx)", name, why, (unsigned long long)c->addr);
+    else snprintf(text, bytes, "%s (code %d, address 0x%llx)", name, c->code, (unsigned long long)c->addr);
+    return text;
+}
+
+/* Looks back over ever longer stretches: a large recording is not read to see its end. */
+size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct fdr_read_event *event, size_t most)
+{
+    for (uint64_t back = 20000;; back *= 16) {
+        struct fdr_select s = {.locations = &location, .location_count = 1, .from_ns = until_ns > back ? until_ns - back : 0};
+        struct fdr_iter *i = fdr_iter_open(file, &s);
+        struct fdr_read_event e;
+        size_t seen = 0;
+        while (i && fdr_iter_next(i, &e))
+            if (e.time_ns >= s.from_ns && !(e.repaired && e.kind == FDR_LEAVE)) event[seen++ % most] = e;
+        fdr_iter_close(i);
+        if (seen < most && s.from_ns) continue;
+        if (seen <= most) return seen;
+        struct fdr_read_event *turned = malloc(most * sizeof *turned); /* the ring begins in the middle */
+        if (!turned) return 0;
+        for (size_t k = 0; k < most; k++) turned[k] = event[(seen + k) % most];
+        memcpy(event, turned, most * sizeof *turned);
+        free(turned);
+        return most;
+    }
+}
+
+/* ---- who died first ----------------------------------------------------------------------------------------- */
+
+static bool is_request(int number) { return number == SIGTERM || number == SIGINT || number == SIGXCPU; }
+
+static void judge(struct death *d)
+{
+    const struct fdr_file_info *i = fdr_file_info(d->file);
+    d->realtime_ns = i->last_ns + (uint64_t)i->realtime_offset_ns;
+    if (i->has_cause) {
+        d->how = is_request(i->cause_signal) ? BY_REQUEST : BY_FAULT;
+        d->realtime_ns = i->cause_realtime_ns ? i->cause_realtime_ns : i->cause_time_ns + (uint64_t)i->realtime_offset_ns;
+    } else if (i->reason[0] || strcmp(i->state, "recording")) {
+        d->how = NO_DEATH;
+    } else {
+        d->how = written_by(d->path, i) ? ALIVE : KILLED;
+        if (d->how == KILLED && i->has_end && i->end_realtime_ns) d->realtime_ns = i->end_realtime_ns;
+    }
+}
+
+/* A fault comes before what it made others do. Where nobody faulted: a process that was killed and had fallen silent before the others
+ * were asked to end; else who was asked first. */
+static struct death *first_of(struct death *d, size_t count)
+{
+    struct death *best[3] = {NULL, NULL, NULL};
+    for (size_t i = 0; i < count; i++)
+        if (d[i].how <= KILLED && (!best[d[i].how] || d[i].realtime_ns < best[d[i].how]->realtime_ns)) best[d[i].how] = &d[i];
+    if (best[BY_FAULT]) return best[BY_FAULT];
+    if (best[KILLED] && (!best[BY_REQUEST] || best[KILLED]->realtime_ns < best[BY_REQUEST]->realtime_ns)) return best[KILLED];
+    return best[BY_REQUEST];
+}
+
+static int by_time(const void *x, const void *y)
+{
+    const struct death *a = x, *b = y;
+    if (a->first != b->first) return a->first ? -1 : 1;
+    return a->realtime_ns < b->realtime_ns ? -1 : a->realtime_ns > b->realtime_ns;
+}
+
+static void print_one_line(const struct death *d, const struct death *first)
+{
+    const struct fdr_file_info *i = fdr_file_info(d->file);
+    char cause[160], since[HUMAN_BYTES], rank[24] = "";
+    struct fdr_crash_cause_info c = main_cause(d->file);
+    if (i->rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", i->rank);
+    const char *what = d->how == KILLED ? "killed without a trace, newest event" : d->how == ALIVE ? "still running"
+                     : d->how == NO_DEATH ? "a snapshot, not a death" : describe_cause(&c, cause, sizeof cause);
+    printf("%s  %-16s %spid %u on %s: %s  %s\n", d->first ? "FIRST" : "     ",
+           d->realtime_ns ? human_since(since, d->realtime_ns, first ? first->realtime_ns : d->realtime_ns) : "", rank, i->pid, i->host, what,
+           d->path);
+}
+
+static int tell(const struct arguments *a, struct death *d, size_t count, const struct death *first)
+{
+    json_t *list = a->json ? json_array() : NULL;
+    for (size_t i = 0; count > 1 && !a->json && i < count; i++) print_one_line(&d[i], first);
+    int result = DONE;
+    for (size_t i = 0; i < count; i++) {
+        if (list) json_array_append_new(list, crash_json(&d[i]));
+        else if (count == 1 || d[i].first || (a->all && d[i].how <= KILLED)) {
+            if (count > 1) printf("\n");
+            result = worse(result, print_crash(&d[i]));
+        }
+    }
+    if (!list) return worse(result, finish_output());
+    return print_json(list);
+}
+
+int verb_crash(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options, parse, "FILE...",
+        "What died, where, what each thread was doing, and what came before. Of several files names the one that died first. "
+        "Stacks are named with the program's own files where they are found (FDR_SYMBOLS=0: not looked for).",
+        NULL, NULL, NULL};
+    struct arguments a = {.path = calloc((size_t)argc + 1, sizeof *a.path)};
+    int status = DONE;
+    size_t count = 0;
+    if (!a.path) return COULD_NOT;
+    parse_arguments(&argp, argc, argv, &a);
+    struct death *d = calloc(a.count, sizeof *d);
+    for (size_t i = 0; d && i < a.count; i++) {
+        d[count] = (struct death){.path = a.path[i], .file = open_recording(a.path[i], &status)};
+        if (d[count].file) judge(&d[count++]);
+    }
+    struct death *first = d && count ? first_of(d, count) : NULL;
+    if (first) first->first = true;
+    if (count) qsort(d, count, sizeof *d, by_time);
+    if (count) status = worse(status, tell(&a, d, count, first ? d : NULL));
+    for (size_t i = 0; i < count; i++) fdr_file_close(d[i].file);
+    free(d);
+    free(a.path);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr crash: crash.c decides who died first, crash_print.c tells it to people, crash_json.c to programs. */
+#ifndef FDR_TOOLS_CRASH_H
+#define FDR_TOOLS_CRASH_H
+
+#include "tools/common.h"
+
+enum { CRASH_EVENTS = 50 };
+
+/* How a process ended, as its file tells. */
+struct death {
+    const char *path;
+    struct fdr_file *file;
+    enum { BY_FAULT, BY_REQUEST, KILLED, ALIVE, NO_DEATH } how;
+    uint64_t realtime_ns;       /* of the cause; else of the newest event */
+    bool first;                 /* died before the others */
+};
+
+/* The location of a thread; NULL: it recorded nothing. */
+const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_t tid);
+/* "SIGSEGV: address not mapped, 0x8" */
+const char *describe_cause(const struct fdr_crash_cause_info *cause, char *text, size_t bytes);
+struct fdr_crash_cause_info main_cause(const struct fdr_file *file);
+const char *signal_name(int number, char *text);
+/* The newest events of a location, oldest of them first; how many. */
+size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct fdr_read_event *event, size_t most);
+
+int print_crash(const struct death *d);
+json_t *crash_json(const struct death *d);
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr crash for people: what died, where, what each thread was doing, what came before. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tools/crash.h"
+
+static const char *clock_text(uint64_t realtime_ns, char *text, size_t bytes)
+{
+    time_t s = (time_t)(realtime_ns / 1000000000u);
+    struct tm t;
+    char day[32] = "";
+    if (gmtime_r(&s, &t)) strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &t);
+    snprintf(text, bytes, "%s.%06u UTC", day, (unsigned)(realtime_ns % 1000000000u / 1000));
+    return text;
+}
+
+/* ---- what died ---------------------------------------------------------------------------------------------- */
+
+static void print_text(const struct fdr_file *file, const char *name, const char *label)
+{
+    size_t bytes;
+    const char *text = fdr_crash_text(file, name, &bytes);
+    if (!text || !bytes) return;
+    printf("%-10s ", label);
+    for (size_t i = 0; i < bytes; i++) {
+        char c = text[i];
+        if (c == '\0' || c == '\n') {
+            if (i + 1 < bytes) printf(c ? "\n           " : " ");
+        } else {
+            putchar((unsigned char)c < 32 ? '?' : c);
+        }
+    }
+    putchar('\n');
+}
+
+static void print_other_causes(const struct fdr_file *file)
+{
+    const struct fdr_crash_cause_info *c;
+    char text[160];
+    for (size_t i = 1, n = fdr_crash_causes(file, &c); i < n; i++) {
+        describe_cause(&c[i], text, sizeof text);
+        if (c[i].also) printf("meanwhile  thread %u: %s\n", c[i].tid, text);
+        else if (c[i].before) printf("inside     the program's own handler of %s\n", text);
+        else printf("handler    thread %u: %s while this file was written\n", c[i].tid, text);
+    }
+}
+
+static void print_handlers(const struct fdr_file_info *i)
+{
+    char name[HUMAN_BYTES];
+    for (int s = 1; s <= 64; s++)
+        if (i->handlers_lost >> (s - 1) & 1) printf("handler    %s was taken over by a handler installed later\n", signal_name(s, name));
+    if (i->faults_survived) printf("survived   %" PRIu64 " signals, by handlers of the program's own\n", i->faults_survived);
+}
+
+/* As its parent saw it. */
+static void print_end(const struct fdr_file_info *i)
+{
+    char name[HUMAN_BYTES];
+    int s = i->end_status;
+    if (s == INT_MIN) printf("died of    nothing that could be caught");
+    else if (WIFSIGNALED(s)) printf("died of    %s", signal_name(WTERMSIG(s), name));
+    else printf("died of    nothing: it ended by _exit or exec, status %d", WEXITSTATUS(s));
+    if (i->end_oom_kills) printf("; its memory cgroup killed %u for want of memory", i->end_oom_kills);
+    putchar('\n');
+}
+
+static void print_head(const struct death *d)
+{
+    const struct fdr_file_info *i = fdr_file_info(d->file);
+    const struct fdr_note_info *note;
+    struct fdr_crash_cause_info c = main_cause(d->file);
+    char cause[160], when[64];
+    const struct fdr_location_info *l = location_of(d->file, c.tid);
+    printf("%s\n", d->path);
+    if (i->has_cause) printf("died of    %s in thread %u%s%s\n", describe_cause(&c, cause, sizeof cause), c.tid, l && l->name[0] ? " " : "", l ? l->name : "");
+    else if (d->how == KILLED && i->has_end) print_end(i);
+    else if (d->how == KILLED) printf("died of    nothing that could be caught: SIGKILL, the OOM killer, _exit or exec; or the machine went down\n");
+    else printf("died       not: %s\n", d->how == ALIVE ? "it is running" : i->reason[0] ? "this is a snapshot" : "it ended well");
+    if (i->handled_signal) printf("before     %s had been given to the program's own handler in thread %u, which had not returned\n", signal_name(i->handled_signal, when), i->handled_tid);
+    print_other_causes(d->file);
+    printf("%-10s %s\n", i->has_cause ? "when" : "newest", clock_text(d->realtime_ns, when, sizeof when));
+    printf("process    %s, pid %u%s on %s\n", i->exe, i->pid, "", i->host);
+    if (i->rank >= 0) printf("rank       %d\n", i->rank);
+    print_text(d->file, "abort", "message");
+    print_text(d->file, "exception", "exception");
+    print_text(d->file, "cmdline", "command");
+    for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++) printf("note       %s = %s\n", note[n].key, note[n].value);
+    print_handlers(i);
+}
+
+/* ---- where -------------------------------------------------------------------------------------------------- */
+
+static void print_frames(struct fdr_file *file, size_t thread, size_t most)
+{
+    const struct fdr_crash_frame *r;
+    size_t count = fdr_crash_frames(file, thread, &r), number = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *slash = strrchr(r[i].module, '/'), *module = slash ? slash + 1 : r[i].module;
+        if (number >= most) {
+            printf("  ... %zu more\n", count - i);
+            return;
+        }
+        printf("  %s#%-2zu %016" PRIx64 " ", r[i].guessed ? "?" : " ", number, r[i].address);
+        if (r[i].function[0]) printf("%s", r[i].function);
+        else if (module[0]) printf("%s+0x%" PRIx64, module, r[i].offset);
+        else printf("in no module");
+        if (r[i].is_inline) printf(" [inlined]");
+        if (r[i].file[0]) printf(" at %s:%u", r[i].file, r[i].line);
+        else if (r[i].function[0] && module[0]) printf(" in %s+0x%" PRIx64, module, r[i].offset);
+        putchar('\n');
+        number += !r[i].is_inline;
+    }
+}
+
+static void print_registers(const struct fdr_crash_thread_info *t)
+{
+    for (size_t i = 0; i < t->register_count; i++) {
+        const char *name = fdr_crash_register_name(t->machine, i);
+        if (!name) break;
+        printf("%s%8s %016" PRIx64, i % 4 ? "" : "  ", name, t->registers[i]);
+        if (i % 4 == 3 || i + 1 == t->register_count) putchar('\n');
+    }
+}
+
+static void print_open(const struct fdr_file *file, const struct fdr_location_info *l, uint64_t end_ns)
+{
+    char text[HUMAN_BYTES];
+    for (size_t i = 0; i < l->open_count; i++)
+        printf("  %*s%s, for %s\n", (int)(i < 20 ? 2 * i : 40), "", region_name(file, l->open[i].region),
+               human_time(text, end_ns > l->open[i].enter_ns ? end_ns - l->open[i].enter_ns : 0));
+    if (!l->open_count) printf("  (no region open)\n");
+}
+
+static void print_silent(const struct fdr_file *file, uint32_t tid)
+{
+    char name[48];
+    snprintf(name, sizeof name, "task/%u/syscall", tid);
+    const char *call = fdr_crash_text(file, name, NULL);
+    snprintf(name, sizeof name, "task/%u/stat", tid);
+    const char *stat = fdr_crash_text(file, name, NULL), *state = stat ? strrchr(stat, ')') : NULL;
+    printf("  it did not answer: state %.1s, system call %.*s\n", state && state[1] ? state + 2 : "?",
+           call ? (int)strcspn(call, "\n") : 1, call ? call : "?");
+}
+
+static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
+{
+    const struct fdr_crash_thread_info *t;
+    size_t count = fdr_crash_threads(file, &t);
+    for (size_t i = 0; i < count; i++) {
+        const struct fdr_location_info *l = location_of(file, t[i].tid);
+        if (t[i].faulting) continue;
+        printf("\nthread %u %s\n", t[i].tid, t[i].name);
+        if (l) print_open(file, l, end_ns);
+        if (t[i].answered) print_frames(file, i, 12);
+        else print_silent(file, t[i].tid);
+    }
+    for (size_t i = 0; !count && i < fdr_location_count(file); i++) { /* no section: what the arena knows */
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (!l->live || l->tid == dead) continue;
+        printf("\nthread %u %s\n", l->tid, l->name);
+        print_open(file, l, end_ns);
+    }
+}
+
+/* ---- what came before --------------------------------------------------------------------------------------- */
+
+static void print_event(const struct fdr_file *file, const struct fdr_read_event *e, uint64_t end_ns)
+{
+    char since[HUMAN_BYTES], duration[HUMAN_BYTES];
+    static const char *const kinds[] = {"", "enter", "leave", "send", "recv", "begin", "end", "metric", "marker", "sample", "event"};
+    printf("  %s  %-6s %*s%s", human_since(since, e->time_ns, end_ns), e->kind < 11 ? kinds[e->kind] : "?",
+           (int)(e->depth < 20 ? e->depth : 20), "", event_name(file, e));
+    if (e->kind == FDR_LEAVE) printf(", %s", human_time(duration, e->duration_ns));
+    if (e->kind == FDR_MARKER) printf(" %" PRIu64, e->field[0]);
+    if (e->kind == FDR_SEND || e->kind == FDR_RECV)
+        printf(" %s %" PRIu64 ", tag %" PRId64 ", %" PRIu64 " bytes", e->kind == FDR_SEND ? "to" : "from", e->field[0], (int64_t)e->field[1], e->field[3]);
+    putchar('\n');
+}
+
+static void print_newest(struct fdr_file *file, const struct fdr_location_info *l, uint64_t end_ns)
+{
+    struct fdr_read_event *e = calloc(CRASH_EVENTS, sizeof *e);
+    size_t count = e ? newest_events(file, l->id, end_ns, e, CRASH_EVENTS) : 0;
+    printf("\nthe newest %zu events of thread %u %s\n", count, l->tid, l->name);
+    for (size_t i = 0; i < count; i++) print_event(file, &e[i], end_ns);
+    free(e);
+}
+
+struct share { uint32_t region; uint64_t calls, ns; };
+static int by_ns(const void *x, const void *y)
+{
+    const struct share *a = x, *b = y;
+    return a->ns > b->ns ? -1 : a->ns < b->ns;
+}
+
+enum { STRETCH_CALLS = 2000000 }; /* more of one stretch are not looked at: the end is what matters, and soon */
+
+/* Calls that ended between two moments before the end, down to a depth, most time first. */
+static void print_stretch(struct fdr_file *file, uint32_t location, uint64_t end_ns, uint64_t from, uint64_t to, uint32_t depth)
+{
+    size_t regions = fdr_definition_count(file, FDR_REGION_DEFINITION) + 1, used = 0;
+    struct share *share = calloc(regions, sizeof *share); /* by region; 0 stands for those without a name */
+    uint64_t calls = 0;
+    char text[HUMAN_BYTES], other[HUMAN_BYTES];
+    struct fdr_select s = {.locations = &location, .location_count = 1, .depth_max = depth, .classes = 1,
+                           .from_ns = end_ns > from ? end_ns - from : 0, .to_ns = end_ns - to};
+    struct fdr_iter *it = share ? fdr_iter_open(file, &s) : NULL;
+    struct fdr_read_event e;
+    while (calls < STRETCH_CALLS && it && fdr_iter_next(it, &e)) {
+        if (e.kind != FDR_LEAVE || e.repaired || e.time_ns < s.from_ns || e.time_ns > s.to_ns) continue;
+        struct share *r = &share[e.id < regions ? e.id : 0];
+        calls++;
+        r->region = e.id;
+        r->calls++;
+        r->ns += e.duration_ns;
+    }
+    fdr_iter_close(it);
+    for (size_t i = 0; calls && i < regions; i++)
+        if (share[i].calls) share[used++] = share[i];
+    if (calls) {
+        qsort(share, used, sizeof *share, by_ns);
+        printf("  %8s to %8s before: %s%s calls", human_time(text, from), human_time(other, to),
+               calls == STRETCH_CALLS ? "the first " : "", human_count((char[HUMAN_BYTES]){0}, calls));
+        if (depth) printf(" at depth %u or less", depth);
+        for (size_t i = 0; i < used && i < 3; i++)
+            printf("%s %s %s (%s)", i ? "," : ":", region_name(file, share[i].region), human_time(text, share[i].ns), human_count(other, share[i].calls));
+        putchar('\n');
+    }
+    free(share);
+}
+
+static void print_before(struct fdr_file *file, const struct fdr_location_info *l, uint64_t end_ns)
+{
+    static const struct { uint64_t from, to; uint32_t depth; } stretch[] = {
+        {1000000, 0, 0}, {10000000, 1000000, 16}, {100000000, 10000000, 8}, {1000000000, 100000000, 4}, {60000000000, 1000000000, 2}};
+    uint64_t reach = end_ns > l->from_ns ? end_ns - l->from_ns : 0;
+    printf("\nwhat came before, calls that ended in thread %u %s\n", l->tid, l->name);
+    for (size_t i = 0; i < 5 && stretch[i].to < reach; i++)
+        print_stretch(file, l->id, end_ns, stretch[i].from < reach ? stretch[i].from : reach, stretch[i].to, stretch[i].depth);
+    if (reach > 60000000000) print_stretch(file, l->id, end_ns, reach, 60000000000, 1);
+}
+
+/* The newest value of each metric, over all locations. */
+static void print_metrics(struct fdr_file *file)
+{
+    size_t count = fdr_definition_count(file, FDR_METRIC_DEFINITION);
+    struct fdr_read_event *last = count && count < 100000 ? calloc(count + 1, sizeof *last) : NULL, e;
+    struct fdr_select s = {.classes = 1u << FDR_IN_METRIC};
+    struct fdr_iter *it = last ? fdr_iter_open(file, &s) : NULL;
+    while (it && fdr_iter_next(it, &e))
+        if (e.kind == FDR_METRIC && e.id <= count) last[e.id] = e;
+    fdr_iter_close(it);
+    bool any = false;
+    for (size_t i = 1; last && i <= count; i++) {
+        const struct fdr_definition *m = fdr_definition(file, FDR_METRIC_DEFINITION, (uint32_t)i);
+        double f;
+        if (!last[i].kind) continue;
+        if (!any) printf("\nnewest value of each metric\n");
+        any = true;
+        memcpy(&f, &last[i].field[0], sizeof f);
+        if (m->value_type == 2) printf("  %s = %g %s\n", m->name, f, m->file);
+        else if (m->value_type == 1) printf("  %s = %" PRId64 " %s\n", m->name, (int64_t)last[i].field[0], m->file);
+        else printf("  %s = %" PRIu64 " %s\n", m->name, last[i].field[0], m->file);
+    }
+    free(last);
+}
+
+int print_crash(const struct death *d)
+{
+    const struct fdr_crash_thread_info *t;
+    const struct fdr_file_info *i = fdr_file_info(d->file);
+    struct fdr_crash_cause_info c = main_cause(d->file);
+    const struct fdr_location_info *l = location_of(d->file, c.tid);
+    uint64_t end_ns = i->has_cause ? c.time_ns : i->last_ns;
+    print_head(d);
+    if (fdr_crash_threads(d->file, &t) && t[0].faulting) {
+        printf("\nwhere, thread %u %s\n", t[0].tid, t[0].name);
+        print_frames(d->file, 0, 64);
+        print_registers(&t[0]);
+    }
+    if (l) printf("\nopen regions of thread %u, outermost first\n", l->tid), print_open(d->file, l, end_ns);
+    print_threads(d->file, end_ns, c.tid);
+    if (!l && !i->has_cause) /* whoever was there last */
+        for (size_t n = 0; n < fdr_location_count(d->file); n++)
+            if (!l || fdr_location_info(d->file, n)->to_ns > l->to_ns) l = fdr_location_info(d->file, n);
+    if (l) print_newest(d->file, l, end_ns), print_before(d->file, l, end_ns);
+    print_metrics(d->file);
+    return DONE;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr gc: removes recordings that are old or too many; never one that a process writes, and none that nobody has read. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/common.h"
+#include "tools/left.h"
+#include "tools/live.h"
+
+struct arguments {
+    char **directories;
+    int count;
+    uint64_t age_ns, size;
+    bool unread, dry_run, json, limited;
+};
+
+static const struct argp_option options[] = {
+    {"age", 'a', "TIME", 0, "Remove what is older: 90s, 30min, 12h, 7d (7d where --size is not given)", 0},
+    {"size", 's', "BYTES", 0, "Then remove the oldest until at most so much is left: 500M, 2G", 0},
+    {"unread", 'u', 0, 0, "Also those that nobody has read (mode 0600)", 0},
+    {"dry-run", 'n', 0, 0, "Only say what would be removed", 0},
+    {"json", 'j', 0, 0, "As JSON", 0},
+    {0}};
+
+static bool parse_days(const char *text, uint64_t *ns)
+{
+    char *end;
+    double days = strtod(text, &end);
+    if (end == text || strcmp(end, "d") != 0 || !(days >= 0) || days > 36500) return parse_duration(text, ns);
+    *ns = (uint64_t)(days * 86400e9);
+    return true;
+}
+
+static bool parse_bytes(const char *text, uint64_t *bytes)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || !(v >= 0) || v > 1e15) return false;
+    static const struct { const char *name; double scale; } units[] = {{"", 1}, {"K", 1024}, {"M", 1048576}, {"G", 1073741824}};
+    for (size_t i = 0; i < 4; i++)
+        if (strcmp(end, units[i].name) == 0) {
+            *bytes = (uint64_t)(v * units[i].scale);
+            return true;
+        }
+    return false;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case 'a':
+        if (!parse_days(text, &a->age_ns)) argp_error(state, "not a time: '%s'", text);
+        a->limited = true;
+        return 0;
+    case 's':
+        if (!parse_bytes(text, &a->size)) argp_error(state, "not a size: '%s'", text);
+        a->limited = true;
+        return 0;
+    case 'u': a->unread = true; return 0;
+    case 'n': a->dry_run = true; return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_ARGS:
+        a->directories = state->argv + state->next;
+        a->count = state->argc - state->next;
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static uint64_t bytes_of(const struct left *l) { return (uint64_t)l->stat.st_blocks * 512; }
+
+static bool spared(const struct arguments *a, const struct left *l)
+{
+    return l->live || !l->readable || (is_unread(&l->stat) && !a->unread);
+}
+
+static int remove_it(const struct arguments *a, const struct left *l, json_t *list)
+{
+    char size[HUMAN_BYTES];
+    if (!a->dry_run && unlink(l->path) != 0) {
+        complain("%s: %s", l->path, strerror(errno));
+        return COULD_NOT;
+    }
+    if (a->json) {
+        json_t *o = json_object();
+        json_object_set_new(o, "path", json_text(l->path));
+        json_object_set_new(o, "bytes", json_u64(bytes_of(l)));
+        json_object_set_new(o, "removed", json_boolean(!a->dry_run));
+        json_array_append_new(list, o);
+    } else {
+        printf("%s %s (%s)\n", a->dry_run ? "would remove" : "removed", l->path, human_bytes(size, bytes_of(l)));
+    }
+    return DONE;
+}
+
+/* Oldest first: what is too old, and then what is too much. */
+static int collect_garbage(const struct arguments *a, const struct left_list *list, json_t *removed)
+{
+    int status = DONE;
+    uint64_t whole = 0, now = (uint64_t)time(NULL);
+    for (size_t i = 0; i < list->count; i++) whole += list->entry[i]->live ? 0 : bytes_of(list->entry[i]);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct left *l = list->entry[i];
+        uint64_t then = (uint64_t)l->stat.st_mtime, age = now > then ? now - then : 0;
+        bool old = a->age_ns != UINT64_MAX && age >= a->age_ns / 1000000000u;
+        if (spared(a, l) || (!old && whole <= a->size)) continue;
+        status = worse(status, remove_it(a, l, removed));
+        whole -= bytes_of(l);
+    }
+    return status;
+}
+
+int verb_gc(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options,
+        parse,
+        "[DIRECTORY...]",
+        "Removes recordings by age and by the size of all of them, from the live directory or from those given. Never one that "
+        "a process writes, nor a file that is no recording; none that nobody has read, unless told to.",
+        NULL,
+        NULL,
+        NULL};
+    struct arguments a = {.age_ns = UINT64_MAX, .size = UINT64_MAX};
+    struct left_list list = {0};
+    int status = DONE;
+    parse_arguments(&argp, argc, argv, &a);
+    if (!a.limited) a.age_ns = 7 * 86400ull * 1000000000u;
+    setenv("FDR_SYMBOLS", "0", 0);
+    if (a.count == 0) status = left_find(live_directory(), &list);
+    for (int i = 0; i < a.count; i++) status = worse(status, left_find(a.directories[i], &list));
+    json_t *removed = json_array();
+    status = worse(status, collect_garbage(&a, &list, removed));
+    left_free(&list);
+    if (a.json) return worse(status, print_json(removed));
+    json_decref(removed);
+    return worse(status, finish_output());
+}

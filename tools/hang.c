@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr hang: which threads of one or many processes stand in open regions, where most of them wait, and who is missing there. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common.h"
+
+struct arguments {
+    char **paths;
+    int count;
+    uint64_t limit_ns;
+    bool json;
+};
+
+static const struct argp_option options[] = {
+    {"for", 'f', "TIME", 0, "A thread that has not moved for so long hangs (1s)", 0},
+    {"json", 'j', 0, 0, "As JSON", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case 'f':
+        if (!parse_duration(text, &a->limit_ns)) argp_error(state, "not a duration: '%s'", text);
+        return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_ARGS:
+        a->paths = state->argv + state->next;
+        a->count = state->argc - state->next;
+        return 0;
+    case ARGP_KEY_END:
+        if (a->count == 0) argp_error(state, "a FILE or PID is needed");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- who stands ---------------------------------------------------------------------------------------------- */
+
+struct process {
+    struct fdr_file *file;
+    uint64_t end_real_ns;   /* up to when we know of it, since 1970 */
+    size_t threads, stuck;  /* live ones with open regions; of these, those that stand */
+};
+struct stuck {
+    const struct process *process;
+    const struct fdr_location_info *location;
+    char region[256];
+    uint64_t stood_ns, since_real_ns;
+};
+struct verdict {
+    struct process *process;
+    size_t processes;
+    struct stuck *stuck;
+    size_t count;
+    int ranks;              /* highest rank + 1; 0: no ranks */
+};
+
+static uint64_t real_of(const struct fdr_file_info *info, uint64_t ns) { return ns + (uint64_t)info->realtime_offset_ns; }
+
+static uint64_t end_of(const struct fdr_file_info *info)
+{
+    uint64_t taken = info->taken_ns > info->last_ns ? info->taken_ns : info->last_ns;
+    return info->has_end ? info->end_realtime_ns : real_of(info, taken);
+}
+
+/* What one file does not know, another of the same host may: the latest moment that any of them saw. */
+static void share_time(struct verdict *v)
+{
+    for (size_t i = 0; i < v->processes; i++)
+        for (size_t j = 0; j < v->processes; j++) {
+            const struct fdr_file_info *a = fdr_file_info(v->process[i].file), *b = fdr_file_info(v->process[j].file);
+            if (strcmp(a->host, b->host) == 0 && a->reason[0] == '\0' && end_of(b) > v->process[i].end_real_ns)
+                v->process[i].end_real_ns = end_of(b);
+        }
+}
+
+static bool add(struct verdict *v, const struct process *p, const struct fdr_location_info *l, uint64_t since, uint64_t stood)
+{
+    struct stuck *wider = realloc(v->stuck, (v->count + 1) * sizeof *wider);
+    if (!wider) return false;
+    v->stuck = wider;
+    struct stuck *s = &v->stuck[v->count++];
+    *s = (struct stuck){.process = p, .location = l, .stood_ns = stood, .since_real_ns = since};
+    snprintf(s->region, sizeof s->region, "%s", region_name(p->file, l->open[l->open_count - 1].region));
+    return true;
+}
+
+static void look(struct verdict *v, struct process *p, uint64_t limit)
+{
+    const struct fdr_file_info *info = fdr_file_info(p->file);
+    for (size_t i = 0; i < fdr_location_count(p->file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(p->file, i);
+        if (!l->live || l->open_count == 0 || l->parent != UINT32_MAX) continue;
+        p->threads++;
+        uint64_t moved = real_of(info, l->moved_ns > l->to_ns ? l->moved_ns : l->to_ns);
+        uint64_t stood = p->end_real_ns > moved ? p->end_real_ns - moved : 0;
+        if (stood >= limit && add(v, p, l, moved, stood)) p->stuck++;
+    }
+    if (info->rank >= v->ranks) v->ranks = info->rank + 1;
+}
+
+static int by_since(const void *x, const void *y)
+{
+    const struct stuck *a = x, *b = y;
+    if (a->since_real_ns != b->since_real_ns) return a->since_real_ns < b->since_real_ns ? -1 : 1;
+    return 0;
+}
+
+/* ---- where most of them are ------------------------------------------------------------------------------------ */
+
+/* How many processes have a thread that stands in this region. */
+static size_t in_region(const struct verdict *v, const char *region)
+{
+    size_t n = 0;
+    for (size_t p = 0; p < v->processes; p++)
+        for (size_t i = 0; i < v->count; i++)
+            if (v->stuck[i].process == &v->process[p] && strcmp(v->stuck[i].region, region) == 0) {
+                n++;
+                break;
+            }
+    return n;
+}
+
+static const char *crowded(const struct verdict *v)
+{
+    const char *best = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        size_t n = in_region(v, v->stuck[i].region);
+        if (n > most) most = n, best = v->stuck[i].region;
+    }
+    return best;
+}
+
+static bool stands_in(const struct verdict *v, const struct process *p, const char *region)
+{
+    for (size_t i = 0; i < v->count; i++)
+        if (v->stuck[i].process == p && strcmp(v->stuck[i].region, region) == 0) return true;
+    return false;
+}
+
+static bool has_rank(const struct verdict *v, int rank)
+{
+    for (size_t i = 0; i < v->processes; i++)
+        if (fdr_file_info(v->process[i].file)->rank == rank) return true;
+    return false;
+}
+
+/* ---- as text ---------------------------------------------------------------------------------------------------- */
+
+static void print_who(const struct process *p)
+{
+    const struct fdr_file_info *info = fdr_file_info(p->file);
+    if (info->rank >= 0) printf("rank %d ", info->rank);
+    printf("pid %u on %s", info->pid, info->host);
+}
+
+static void print_stuck(const struct verdict *v, const struct stuck *s)
+{
+    char stood[HUMAN_BYTES];
+    print_who(s->process);
+    printf(", thread %u%s%s: for %s (%+.6f s)\n   ", s->location->tid, s->location->name[0] ? " " : "", s->location->name,
+           human_time(stood, s->stood_ns), (double)(s->since_real_ns - v->stuck[0].since_real_ns) / 1e9);
+    for (size_t i = 0; i < s->location->open_count; i++)
+        printf(" %s%s", i ? "> " : "", region_name(s->process->file, s->location->open[i].region));
+    putchar('\n');
+}
+
+static void print_others(const struct verdict *v, const char *region)
+{
+    printf("\n%zu of %zu processes stand in %s\n", in_region(v, region), v->processes, region);
+    for (size_t i = 0; i < v->processes; i++) {
+        if (stands_in(v, &v->process[i], region)) continue;
+        printf("not there: ");
+        print_who(&v->process[i]);
+        printf(", %s\n", v->process[i].stuck ? "which stands elsewhere" : "which goes on");
+    }
+    for (int r = 0; r < v->ranks; r++)
+        if (!has_rank(v, r)) printf("missing: rank %d, of which there is no recording\n", r);
+}
+
+static void print_report(const struct verdict *v)
+{
+    size_t threads = 0;
+    for (size_t i = 0; i < v->processes; i++) threads += v->process[i].threads;
+    printf("%s: %zu of %zu threads with open regions stand, in %zu process%s\n", v->count ? "hangs" : "nothing hangs", v->count,
+           threads, v->processes, v->processes == 1 ? "" : "es");
+    for (size_t i = 0; i < v->count; i++) print_stuck(v, &v->stuck[i]);
+    if (v->count && v->processes > 1) print_others(v, crowded(v));
+}
+
+/* ---- as JSON ---------------------------------------------------------------------------------------------------- */
+
+static json_t *who_json(const struct process *p)
+{
+    const struct fdr_file_info *info = fdr_file_info(p->file);
+    json_t *o = json_object();
+    json_object_set_new(o, "pid", json_u64(info->pid));
+    json_object_set_new(o, "rank", info->rank >= 0 ? json_integer(info->rank) : json_null());
+    json_object_set_new(o, "host", json_text(info->host));
+    return o;
+}
+
+static json_t *stuck_json(const struct stuck *s)
+{
+    json_t *o = who_json(s->process), *open = json_array();
+    for (size_t i = 0; i < s->location->open_count; i++)
+        json_array_append_new(open, json_text(region_name(s->process->file, s->location->open[i].region)));
+    json_object_set_new(o, "location", json_u64(s->location->id));
+    json_object_set_new(o, "tid", json_u64(s->location->tid));
+    json_object_set_new(o, "thread", json_text(s->location->name));
+    json_object_set_new(o, "region", json_text(s->region));
+    json_object_set_new(o, "open", open);
+    json_object_set_new(o, "stood_ns", json_u64(s->stood_ns));
+    json_object_set_new(o, "since_realtime_ns", json_u64(s->since_real_ns));
+    return o;
+}
+
+static int print_object(const struct verdict *v)
+{
+    const char *region = crowded(v);
+    json_t *o = json_object(), *stuck = json_array(), *absent = json_array(), *missing = json_array();
+    for (size_t i = 0; i < v->count; i++) json_array_append_new(stuck, stuck_json(&v->stuck[i]));
+    for (size_t i = 0; region && i < v->processes; i++)
+        if (!stands_in(v, &v->process[i], region)) json_array_append_new(absent, who_json(&v->process[i]));
+    for (int r = 0; r < v->ranks; r++)
+        if (!has_rank(v, r)) json_array_append_new(missing, json_integer(r));
+    json_object_set_new(o, "hangs", json_boolean(v->count > 0));
+    json_object_set_new(o, "processes", json_u64(v->processes));
+    json_object_set_new(o, "stuck", stuck);
+    json_object_set_new(o, "region", region ? json_text(region) : json_null());
+    json_object_set_new(o, "absent", absent);
+    json_object_set_new(o, "missing_ranks", missing);
+    return print_json(o);
+}
+
+int verb_hang(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options,
+        parse,
+        "FILE...",
+        "Says which threads stand in open regions and since when, over the recordings of one or of many processes; in which region most "
+        "processes stand, who is not there, and of which ranks there is no recording. Also takes process numbers. Exit code 1: "
+        "something hangs.",
+        NULL,
+        NULL,
+        NULL};
+    struct arguments a = {.limit_ns = 1000000000u};
+    struct verdict v = {0};
+    int status = DONE, damage = DONE;
+    parse_arguments(&argp, argc, argv, &a);
+    v.process = calloc((size_t)a.count, sizeof *v.process);
+    for (int i = 0; v.process && i < a.count; i++) {
+        struct fdr_file *file = open_recording(a.paths[i], &damage);
+        if (file) v.process[v.processes++] = (struct process){.file = file, .end_real_ns = end_of(fdr_file_info(file))};
+    }
+    share_time(&v);
+    for (size_t i = 0; i < v.processes; i++) look(&v, &v.process[i], a.limit_ns);
+    if (v.count) qsort(v.stuck, v.count, sizeof *v.stuck, by_since);
+    if (v.processes) {
+        if (!a.json) print_report(&v);
+        status = a.json ? print_object(&v) : finish_output();
+    }
+    if (v.count) status = worse(status, DIFFERENT);
+    for (size_t i = 0; i < v.processes; i++) fdr_file_close(v.process[i].file);
+    free(v.process);
+    free(v.stuck);
+    return worse(status, damage);
+}

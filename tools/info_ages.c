@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr info: the table of detail by age. One line an age tier; its epochs, one by one, are in --json. */
+#include <stdio.h>
+
+#include "tools/common.h"
+#include "tools/info.h"
+
+enum { LOCATIONS_SHOWN = 4 };
+
+static void print_head(const struct fdr_file *file, uint32_t location, bool others)
+{
+    const struct fdr_file_info *info = fdr_file_info(file);
+    char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES];
+    if (others) printf("  location %u %s\n", location, location_name(file, location));
+    printf("  every call is kept, of              any length  >= %s  >= %s  >= %s\n",
+           human_time(a, info->band_edge_ns[0]), human_time(b, info->band_edge_ns[1]), human_time(c, info->band_edge_ns[2]));
+    printf("  %-4s %19s %12s %11s %11s %11s %11s %15s %15s %10s\n", "tier", "from", "for", "down to", "down to", "down to",
+           "down to", "calls made", "events kept", "bins");
+}
+
+/* "all", "depth 7", "-" */
+static const char *reach(char *text, uint32_t depth, uint32_t deepest)
+{
+    if (depth >= deepest) return "all";
+    if (depth == 0) return "-";
+    snprintf(text, HUMAN_BYTES, "depth %u", depth);
+    return text;
+}
+
+/* Adds an epoch to the line of its tier. */
+static void add(struct fdr_epoch_info *line, const struct fdr_epoch_info *e)
+{
+    line->to_ns = e->to_ns;
+    line->calls += e->calls;
+    line->kept_events += e->kept_events;
+    line->bytes += e->bytes;
+    line->exact &= e->exact;
+    for (int b = 0; b < 4; b++)
+        if (e->complete_depth[b] < line->complete_depth[b]) line->complete_depth[b] = e->complete_depth[b];
+}
+
+static void print_line(const struct fdr_file *file, const struct fdr_epoch_info *e)
+{
+    char text[HUMAN_BYTES], count[HUMAN_BYTES];
+    printf("  %-4u %19s %12s", e->tier, human_since(text, e->from_ns, fdr_file_info(file)->first_ns),
+           human_time(count, e->to_ns - e->from_ns));
+    for (int b = 0; b < 4; b++) printf(" %11s", reach(text, e->complete_depth[b], e->deepest));
+    printf(" %15s %15s", e->exact ? human_count(count, e->calls) : "?", human_count(text, e->kept_events));
+    printf(" %10s\n", human_bytes(text, e->bytes));
+}
+
+void print_ages(struct fdr_file *file)
+{
+    const struct fdr_epoch_info *rows;
+    size_t count = fdr_epochs(file, &rows), shown = 0;
+    if (count == 0) return;
+    printf("\ndetail by age (a call is two events, and belongs to the time at which it ended)\n");
+    for (size_t i = 0, end; i < count && shown < LOCATIONS_SHOWN; i = end, shown++) {
+        print_head(file, rows[i].location, rows[0].location != rows[count - 1].location);
+        for (end = i; end < count && rows[end].location == rows[i].location;) {
+            struct fdr_epoch_info line = rows[end++];
+            for (; end < count && rows[end].location == line.location && rows[end].tier == line.tier; end++) add(&line, &rows[end]);
+            print_line(file, &line);
+        }
+    }
+    if (rows[count - 1].location != rows[0].location) printf("  (more than %d locations: --json has all)\n", LOCATIONS_SHOWN);
+    printf("  totals of each stretch: fdr stats --by epoch\n");
+}
+
+json_t *epochs_json(struct fdr_file *file)
+{
+    const struct fdr_epoch_info *rows;
+    size_t count = fdr_epochs(file, &rows);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        const struct fdr_epoch_info *e = &rows[i];
+        json_t *o = json_object(), *complete = json_array();
+        json_object_set_new(o, "location", json_u64(e->location));
+        json_object_set_new(o, "epoch", json_u64(e->index));
+        json_object_set_new(o, "tier", json_u64(e->tier));
+        json_object_set_new(o, "current", json_boolean(e->current));
+        json_object_set_new(o, "from_ns", json_u64(e->from_ns));
+        json_object_set_new(o, "to_ns", json_u64(e->to_ns));
+        json_object_set_new(o, "exact", json_boolean(e->exact));
+        json_object_set_new(o, "calls", json_u64(e->calls));
+        json_object_set_new(o, "inclusive_ns", json_u64(e->inclusive_ns));
+        json_object_set_new(o, "exclusive_ns", json_u64(e->exclusive_ns));
+        json_object_set_new(o, "kept_events", json_u64(e->kept_events));
+        json_object_set_new(o, "bytes", json_u64(e->bytes));
+        json_object_set_new(o, "deepest", json_u64(e->deepest));
+        for (int b = 0; b < 4; b++) json_array_append_new(complete, json_u64(e->complete_depth[b]));
+        json_object_set_new(o, "complete_depth", complete);
+        json_array_append_new(list, o);
+    }
+    return list;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr run: starts a program, waits, and keeps what it left where a kill took it: copied out of the live directory, with how
+ * it ended. Exit status and death by a signal are passed on. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/common.h"
+#include "tools/left.h"
+#include "tools/live.h"
+
+struct arguments { char **command; const char *out; };
+
+static const struct argp_option options[] = {
+    {"output", 'o', "DIR", 0, "Where to copy what is left (FDR_DIR, else the working directory)", 0}, {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case 'o': a->out = text; return 0;
+    case ARGP_KEY_ARG: /* what follows is the program's */
+        a->command = state->argv + state->next - 1;
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->command) argp_error(state, "a command is needed");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- what the kernel killed for want of memory in this control group (version 2, else 1) ---- */
+
+static uint64_t field(const char *path, const char *name)
+{
+    char line[256];
+    uint64_t value = 0;
+    FILE *f = fopen(path, "re");
+    size_t n = strlen(name);
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, name, n) == 0 && line[n] == ' ') value = strtoull(line + n, NULL, 10);
+    if (f) fclose(f);
+    return value;
+}
+
+static uint64_t oom_kills(void)
+{
+    char line[1024], path[1200];
+    uint64_t sum = 0;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        const char *group = strchr(line, ':') ? strchr(strchr(line, ':') + 1, ':') : NULL;
+        if (!group) continue;
+        if (strncmp(line, "0::", 3) == 0) {
+            snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.events", group + 1);
+            sum += field(path, "oom_kill");
+        } else if (strstr(line, ":memory:")) {
+            snprintf(path, sizeof path, "/sys/fs/cgroup/memory%s/memory.oom_control", group + 1);
+            sum += field(path, "oom_kill");
+        }
+    }
+    if (f) fclose(f);
+    return sum;
+}
+
+/* ---- the program ---- */
+
+static volatile sig_atomic_t child;
+static void pass_on(int number)
+{
+    int saved = errno;
+    if (child > 0) kill((pid_t)child, number);
+    errno = saved;
+}
+
+static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGXCPU, SIGALRM, SIGWINCH, SIGTSTP};
+enum { PASSED = sizeof passed / sizeof passed[0] };
+
+/* Its wait status; INT_MIN: it could not be started. */
+static int run(char **command, const char *live)
+{
+    struct sigaction ours = {.sa_handler = pass_on, .sa_flags = SA_RESTART}, before[PASSED];
+    sigset_t all, old;
+    int status = INT_MIN;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &old); /* none is lost between the fork and the handlers */
+    pid_t pid = fork();
+    if (pid == 0) {
+        sigprocmask(SIG_SETMASK, &old, NULL);
+        setenv("FDR_LIVE_DIR", live, 1);
+        execvp(command[0], command);
+        complain("%s: %s", command[0], strerror(errno));
+        _exit(errno == ENOENT ? 127 : 126);
+    }
+    if (pid > 0) child = pid;
+    for (int i = 0; i < PASSED; i++) {
+        sigaction(passed[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN) sigaction(passed[i], &ours, NULL);
+    }
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    for (int i = 0; i < PASSED; i++) sigaction(passed[i], &before[i], NULL);
+    return pid > 0 ? status : INT_MIN;
+}
+
+/* ---- what it left ---- */
+
+static uint64_t realtime_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void keep(const struct left *l, const char *out, int status, uint64_t kills)
+{
+    char to[4096];
+    if (l->live) {
+        complain("%s: process %u still writes it; it stays", l->path, l->pid);
+        return;
+    }
+    int e = left_copy(l, out, to, sizeof to);
+    if (!e) e = fdr_file_add_end(to, (pid_t)l->pid == (pid_t)child ? status : INT_MIN, (uint32_t)kills, realtime_ns());
+    if (e) complain("%s: %s", l->path, strerror(-e));
+    else if (unlink(l->path) == 0) complain("kept %s", to);
+}
+
+/* A directory of its own below the live directory: what is in it afterwards is of this run. */
+static bool make_directory(char *path, size_t bytes)
+{
+    if (mkdir(live_directory(), 0700) != 0 && errno != EEXIST) return false;
+    snprintf(path, bytes, "%s/run-%d-XXXXXX", live_directory(), (int)getpid());
+    return mkdtemp(path) != NULL;
+}
+
+/* Ends as the program did. */
+static int end_as(int status)
+{
+    if (status == INT_MIN) return COULD_NOT;
+    if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+    struct rlimit none = {0, 0};
+    sigset_t one;
+    setrlimit(RLIMIT_CORE, &none); /* its core is there, ours would say nothing */
+    signal(WTERMSIG(status), SIG_DFL);
+    sigemptyset(&one);
+    sigaddset(&one, WTERMSIG(status));
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    raise(WTERMSIG(status));
+    return 128 + WTERMSIG(status);
+}
+
+int verb_run(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options,
+        parse,
+        "[--] COMMAND [ARGUMENT...]",
+        "Runs a program and waits. Where it was killed, what it recorded is copied out of the live directory, with its exit status "
+        "or signal and how many processes the kernel killed for want of memory meanwhile (`fdr info` shows them). Signals are "
+        "passed on to the program; its exit status, or its signal, is that of this command.",
+        NULL,
+        NULL,
+        NULL};
+    const char *directory = getenv("FDR_DIR");
+    struct arguments a = {.out = directory && directory[0] ? directory : "."};
+    struct left_list list = {0};
+    char live[4096];
+    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+    if (!make_directory(live, sizeof live)) {
+        complain("%s: %s", live_directory(), strerror(errno));
+        return COULD_NOT;
+    }
+    uint64_t before = oom_kills();
+    int status = run(a.command, live);
+    uint64_t kills = oom_kills() - before;
+    setenv("FDR_SYMBOLS", "0", 0);
+    left_find(live, &list);
+    for (size_t i = 0; i < list.count; i++) keep(list.entry[i], a.out, status, kills);
+    left_free(&list);
+    rmdir(live); /* stays where something is left in it */
+    return end_as(status);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/sampletable.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rows by name ---- */
+
+static uint64_t hash_text(const char *text)
+{
+    uint64_t h = 0xCBF29CE484222325u;
+    for (; *text; text++) h = (h ^ (uint8_t)*text) * 0x100000001B3u;
+    return h ^ h >> 29;
+}
+
+static size_t slot_of(const struct sample_table *t, const char *name)
+{
+    size_t i = hash_text(name) & (t->slots - 1);
+    while (t->slot[i] && strcmp(t->row[t->slot[i] - 1].name, name)) i = (i + 1) & (t->slots - 1);
+    return i;
+}
+
+static bool grow(struct sample_table *t)
+{
+    if (t->count < t->room) return true;
+    size_t room = t->room ? t->room * 2 : 256;
+    struct sample_row *row = realloc(t->row, room * sizeof *row);
+    if (row) t->row = row;
+    uint32_t *slot = row ? calloc(room * 2, sizeof *slot) : NULL;
+    if (!slot) return false;
+    free(t->slot);
+    t->slot = slot;
+    t->room = room;
+    t->slots = room * 2;
+    for (size_t i = 0; i < t->count; i++) t->slot[slot_of(t, t->row[i].name)] = (uint32_t)i + 1;
+    return true;
+}
+
+static struct sample_row *row_of(struct sample_table *t, const char *name)
+{
+    if (!grow(t)) return NULL;
+    size_t i = slot_of(t, name);
+    if (!t->slot[i]) {
+        char *copy = strdup(name);
+        if (!copy) return NULL;
+        t->row[t->count++] = (struct sample_row){.name = copy};
+        t->slot[i] = (uint32_t)t->count;
+    }
+    return &t->row[t->slot[i] - 1];
+}
+
+/* ---- one sample ---- */
+
+struct builder {
+    struct sample_table *table;
+    struct fdr_file *file;
+    enum samples_by by;
+    const struct fdr_sample_stream *stream; /* of the sample */
+    uint64_t done;
+    char *text;
+    size_t text_room, text_used;
+};
+
+static void add_to(struct sample_sum *s, double weight)
+{
+    s->samples++;
+    s->weight += weight;
+    s->squares += weight * weight;
+}
+
+static bool count(struct builder *b, const char *name, double weight, bool self)
+{
+    struct sample_row *r = row_of(b->table, name);
+    if (!r) return false;
+    if (self) add_to(&r->self, weight);
+    if (r->newest == b->done) return true; /* recursion counts once */
+    r->newest = b->done;
+    add_to(&r->all, weight);
+    return true;
+}
+
+static bool append(struct builder *b, const char *text)
+{
+    size_t bytes = strlen(text), need = b->text_used + bytes + 2;
+    if (need > b->text_room) {
+        char *wider = realloc(b->text, need * 2);
+        if (!wider) return false;
+        b->text = wider;
+        b->text_room = need * 2;
+    }
+    if (b->text_used) b->text[b->text_used++] = ';';
+    for (; *text; text++) b->text[b->text_used++] = *text == ';' ? ':' : *text == '\n' ? ' ' : *text;
+    b->text[b->text_used] = 0;
+    return true;
+}
+
+const char *sample_function(const struct fdr_file *file, const struct fdr_sample_path *p)
+{
+    return p->pc ? fdr_place(file, p->pc, false)->function : "[unknown]";
+}
+
+static bool by_function(struct builder *b, const struct fdr_sample_path *p, double w)
+{
+    if (!count(b, sample_function(b->file, p), w, true)) return false;
+    for (uint32_t i = 0; i < p->frame_count; i++)
+        if (!count(b, fdr_place(b->file, p->frame[i], true)->function, w, false)) return false;
+    return true;
+}
+
+static bool by_region(struct builder *b, const struct fdr_sample_path *p, double w)
+{
+    if (!p->region_count) return count(b, "[outside]", w, true);
+    for (uint32_t i = p->region_count; i-- > 0;)
+        if (!count(b, region_name(b->file, p->region[i]), w, i + 1 == p->region_count)) return false;
+    return true;
+}
+
+static bool by_line(struct builder *b, const struct fdr_sample_path *p, double w)
+{
+    const struct fdr_place *at = fdr_place(b->file, p->pc, false);
+    char text[1200];
+    if (at->line) snprintf(text, sizeof text, "%s:%u", at->file, at->line);
+    else snprintf(text, sizeof text, "%s (no line)", at->function);
+    return count(b, text, w, true);
+}
+
+static bool append_place(struct builder *b, const struct fdr_place *at)
+{
+    if (!append(b, at->function)) return false;
+    for (uint32_t i = at->inlined_count; i-- > 0;)
+        if (!append(b, at->inlined[i].function)) return false;
+    return true;
+}
+
+/* Regions, then the whole native stack with what is inlined. */
+static bool by_stack(struct builder *b, const struct fdr_sample_path *p, double w)
+{
+    b->text_used = 0;
+    if (!append(b, b->stream->name)) return false;
+    for (uint32_t i = 0; i < p->region_count; i++)
+        if (!append(b, region_name(b->file, p->region[i]))) return false;
+    for (uint32_t i = 0; i < p->frame_count; i++)
+        if (!append_place(b, fdr_place(b->file, p->frame[i], true))) return false;
+    if (!append_place(b, fdr_place(b->file, p->pc, false))) return false;
+    return count(b, b->text, w, true);
+}
+
+/* Regions and the function in which the sample fell, unless that is the innermost region itself. */
+static bool by_path_function(struct builder *b, const struct fdr_sample_path *p, double w)
+{
+    const char *function = sample_function(b->file, p), *inner = "";
+    b->text_used = 0;
+    for (uint32_t i = 0; i < p->region_count; i++)
+        if (!append(b, inner = region_name(b->file, p->region[i]))) return false;
+    if (strcmp(inner, function) && !append(b, function)) return false;
+    return count(b, b->text, w, true);
+}
+
+static bool by_thread(struct builder *b, double w)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%s, tid %u", b->stream->name, b->stream->tid);
+    return count(b, text, w, true);
+}
+
+static bool one(struct builder *b, const struct fdr_sample_path *p)
+{
+    double w = (double)p->weight * (double)b->stream->period;
+    b->done++;
+    add_to(&b->table->total, w);
+    switch (b->by) {
+    case BY_FUNCTION: return by_function(b, p, w);
+    case BY_SAMPLE_REGION: return by_region(b, p, w);
+    case BY_LINE: return by_line(b, p, w);
+    case BY_STACK: return by_stack(b, p, w);
+    case BY_PATH_FUNCTION: return by_path_function(b, p, w);
+    default: return by_thread(b, w);
+    }
+}
+
+/* ---- all of them ---- */
+
+static const struct fdr_sample_stream *stream_of(struct fdr_file *file, uint32_t location)
+{
+    static const struct fdr_sample_stream none = {.name = "", .period = 1};
+    const struct fdr_sample_stream *s;
+    size_t n = fdr_sample_streams(file, &s);
+    for (size_t i = 0; i < n; i++)
+        if (s[i].location == location) return &s[i];
+    return &none;
+}
+
+/* The clock of most samples. */
+static uint32_t usual_clock(struct fdr_file *file)
+{
+    const struct fdr_sample_stream *s;
+    size_t n = fdr_sample_streams(file, &s);
+    uint64_t kept[3] = {0};
+    for (size_t i = 0; i < n; i++) kept[s[i].by] += s[i].kept;
+    return kept[1] > kept[0] ? (kept[2] > kept[1] ? 2 : 1) : kept[2] > kept[0] ? 2 : 0;
+}
+
+static int by_weight(const void *x, const void *y)
+{
+    const struct sample_row *a = x, *b = y;
+    if (a->self.weight != b->self.weight) return a->self.weight < b->self.weight ? 1 : -1;
+    if (a->all.weight != b->all.weight) return a->all.weight < b->all.weight ? 1 : -1;
+    return strcmp(a->name, b->name);
+}
+
+bool sample_table_build(struct sample_table *t, struct fdr_file *file, const struct fdr_select *select,
+                        enum samples_by by, int by_clock)
+{
+    struct builder b = {.table = t, .file = file, .by = by};
+    struct fdr_select only = *select;
+    struct fdr_read_event e;
+    struct progress progress = {.what = "samples"};
+    *t = (struct sample_table){.by = by_clock < 0 ? usual_clock(file) : (uint32_t)by_clock};
+    only.classes = 1u << FDR_IN_SAMPLE;
+    only.one_location_after_another = true;
+    struct fdr_iter *iter = fdr_iter_open(file, &only);
+    bool good = iter && grow(t);
+    while (good && fdr_iter_next(iter, &e)) {
+        if (!e.sample) continue;
+        if (!b.stream || b.stream->location != e.location) b.stream = stream_of(file, e.location);
+        if (b.stream->by == t->by) good = one(&b, e.sample);
+        else t->others++;
+        progress_at(&progress, b.done);
+    }
+    progress_end(&progress);
+    fdr_iter_close(iter);
+    free(b.text);
+    if (good) qsort(t->row, t->count, sizeof *t->row, by_weight); /* the index is of no use from here on */
+    else sample_table_free(t);
+    return good;
+}
+
+void sample_table_free(struct sample_table *t)
+{
+    for (size_t i = 0; i < t->count; i++) free(t->row[i].name);
+    free(t->row);
+    free(t->slot);
+    *t = (struct sample_table){0};
+}
+
+struct sample_interval sample_interval(const struct sample_sum *part, const struct sample_sum *total)
+{
+    const double z = 1.959964;
+    struct sample_interval i = {0, 0, 0};
+    if (total->weight <= 0 || total->squares <= 0) return i;
+    double p = part->weight / total->weight, n = total->weight * total->weight / total->squares;
+    double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
+    double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+    i.share = p;
+    i.low = middle - half > 0 ? middle - half : 0;
+    i.high = middle + half < 1 ? middle + half : 1;
+    return i;
+}
+
+const char *sample_clock_name(uint32_t by)
+{
+    static const char *const names[] = {"cpu", "wall", "events"};
+    return by < 3 ? names[by] : "events";
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr stats --by epoch: exact totals of each stretch of time, long after its calls are gone. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/out.h"
+#include "tools/stats.h"
+
+static bool wanted(const struct fdr_select *s, uint32_t location)
+{
+    for (size_t i = 0; i < s->location_count; i++)
+        if (s->locations[i] == location) return true;
+    return s->locations == NULL;
+}
+
+static bool overlaps(const struct fdr_select *s, const struct fdr_epoch_info *e)
+{
+    return wanted(s, e->location) && (!s->to_ns || e->from_ns < s->to_ns) && (!s->from_ns || e->to_ns > s->from_ns);
+}
+
+static bool shown(const struct fdr_select *s, const struct fdr_epoch_total *t)
+{
+    return !s->regions || (!t->rest && t->region < s->region_count && s->regions[t->region]);
+}
+
+static int by_exclusive(const void *a, const void *b)
+{
+    const struct fdr_epoch_total *x = a, *y = b;
+    if (x->rest != y->rest) return x->rest ? 1 : -1;
+    if (x->exclusive_ns != y->exclusive_ns) return x->exclusive_ns < y->exclusive_ns ? 1 : -1;
+    return x->region < y->region ? -1 : x->region > y->region;
+}
+
+/* The totals of one epoch, in order, into `rows`; how many. */
+static size_t rows_of(const struct fdr_select *s, const struct fdr_epoch_info *e, const struct fdr_epoch_total *all,
+                      size_t count, struct fdr_epoch_total *rows)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (all[i].location == e->location && all[i].epoch == e->index && shown(s, &all[i])) rows[n++] = all[i];
+    qsort(rows, n, sizeof *rows, by_exclusive);
+    return n;
+}
+
+/* ---- text ---- */
+
+static void epoch_line(const struct fdr_file *file, const struct fdr_epoch_info *e)
+{
+    char text[HUMAN_BYTES];
+    uint64_t first = fdr_file_info(file)->first_ns;
+    out_text("\nlocation ");
+    out_u64(e->location);
+    out_text(", from ");
+    out_text(human_since(text, e->from_ns, first));
+    out_text(" to ");
+    out_text(human_since(text, e->to_ns, first));
+    out_text(" (");
+    out_text(human_time(text, e->to_ns - e->from_ns));
+    out_text(e->current ? ", still going on): " : "): ");
+    out_text(human_count(text, e->calls));
+    out_text(e->exact ? " calls ended, " : " calls or more ended, ");
+    out_text(human_count(text, e->kept_events));
+    out_text(" events kept\n");
+}
+
+static void total_line(const struct fdr_file *file, const struct fdr_epoch_total *t, uint64_t all)
+{
+    char text[HUMAN_BYTES];
+    out_time(t->exclusive_ns);
+    out_share(t->exclusive_ns, all);
+    out_char(' ');
+    out_time(t->inclusive_ns);
+    out_text_wide(human_count(text, t->calls), 15);
+    out_char(' ');
+    out_time(t->inclusive_ns / t->calls);
+    out_char(' ');
+    out_cell(t->rest ? "[all others]" : region_name(file, t->region));
+    if (t->at_least) out_text("  [or more: some may be among the others]");
+    out_char('\n');
+}
+
+static void epoch_text(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_epoch_info *e,
+                       const struct fdr_epoch_total *rows, size_t count)
+{
+    size_t most = limited(a, count);
+    epoch_line(file, e);
+    if (count) out_text("   exclusive    share    inclusive           calls         mean  region\n");
+    for (size_t i = 0; i < most; i++) total_line(file, &rows[i], e->exclusive_ns);
+    if (most < count) {
+        out_text("# and ");
+        out_u64(count - most);
+        out_text(" more rows\n");
+    }
+}
+
+/* ---- JSON ---- */
+
+static void epoch_json(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_epoch_info *e,
+                       const struct fdr_epoch_total *rows, size_t count)
+{
+    out_text("{\"location\": ");
+    out_u64(e->location);
+    key_u64("epoch", e->index);
+    key_u64("tier", e->tier);
+    out_text(e->current ? ", \"current\": true" : ", \"current\": false");
+    out_text(e->exact ? ", \"exact\": true" : ", \"exact\": false");
+    key_u64("from_ns", e->from_ns);
+    key_u64("to_ns", e->to_ns);
+    key_u64("calls", e->calls);
+    key_u64("inclusive_ns", e->inclusive_ns);
+    key_u64("exclusive_ns", e->exclusive_ns);
+    key_u64("kept_events", e->kept_events);
+    out_text(", \"regions\": [");
+    for (size_t i = 0; i < limited(a, count); i++) {
+        const struct fdr_epoch_total *t = &rows[i];
+        out_text(i ? ",\n  {\"id\": " : "\n  {\"id\": ");
+        if (t->rest) out_text("null");
+        else out_u64(t->region);
+        out_text(", \"name\": ");
+        out_json(t->rest ? "[all others]" : region_name(file, t->region));
+        key_u64("calls", t->calls);
+        key_u64("inclusive_ns", t->inclusive_ns);
+        key_u64("exclusive_ns", t->exclusive_ns);
+        out_text(t->rest ? ", \"rest\": true" : ", \"rest\": false");
+        out_text(t->at_least ? ", \"at_least\": true}" : ", \"at_least\": false}");
+    }
+    out_text("]}");
+}
+
+int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select)
+{
+    const struct fdr_epoch_info *epochs;
+    const struct fdr_epoch_total *totals;
+    size_t count = fdr_epochs(file, &epochs), total_count = fdr_epoch_totals(file, &totals);
+    struct fdr_epoch_total *rows = malloc((total_count + 1) * sizeof *rows);
+    const char *before = "[\n";
+    if (!rows) return out_of_memory(a);
+    if (!a->json)
+        out_text(count ? "# exact totals of each stretch of time, kept or not; a call belongs to the one in which it ended\n"
+                       : "# no epochs here: they come with the strategy telescope, once a thread has recorded enough\n");
+    for (size_t i = 0; i < count; i++) {
+        if (!overlaps(select, &epochs[i])) continue;
+        size_t n = rows_of(select, &epochs[i], totals, total_count, rows);
+        if (a->json) {
+            out_text(before);
+            before = ",\n";
+        }
+        (a->json ? epoch_json : epoch_text)(a, file, &epochs[i], rows, n);
+    }
+    if (a->json) out_text(before[0] == '[' ? "[\n]\n" : "\n]\n");
+    free(rows);
+    return out_finish();
+}

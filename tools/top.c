@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr top: a running process, looked at every now and then. On a terminal the screen is drawn in place; else one block
+ * follows the other. The process is not asked for anything: it may hang or be stopped. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/common.h"
+
+struct arguments {
+    const char *process;
+    uint32_t pid;
+    uint64_t interval_ns, count; /* count 0: until it ends */
+    bool json;
+};
+
+static const struct argp_option options[] = {
+    {"interval", 'i', "TIME", 0, "Time between two looks (1s)", 0},
+    {"count", 'n', "N", 0, "End after N looks; default: when the process ends", 0},
+    {"json", 'j', 0, 0, "As JSON, one object a line", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case 'i':
+        if (!parse_duration(text, &a->interval_ns)) argp_error(state, "not a duration: '%s'", text);
+        return 0;
+    case 'n':
+        if (!parse_count(text, &a->count)) argp_error(state, "not a number: '%s'", text);
+        return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_ARG:
+        if (a->process) argp_error(state, "one PID at a time: '%s'", text);
+        a->process = text;
+        uint64_t pid;
+        if (!parse_count(text, &pid) || pid == 0 || pid > INT32_MAX) argp_error(state, "no process number: '%s'", text);
+        a->pid = (uint32_t)pid;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->process) argp_error(state, "a PID is needed");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- what is looked at ---------------------------------------------------------------------------------------- */
+
+struct sums {
+    uint32_t location;
+    uint64_t presented, kept, filtered, reduced, lost;
+};
+struct look {
+    struct fdr_file *file;
+    uint64_t time_ns;
+    struct sums *sums; /* by location index */
+    size_t count;
+    struct sums all;
+};
+
+static void add(struct sums *s, const struct fdr_ledger_row *r)
+{
+    s->presented += r->presented;
+    s->kept += r->kept;
+    s->filtered += r->filtered;
+    s->reduced += r->reduced;
+    s->lost += r->lost;
+}
+
+static void sum_up(struct look *l)
+{
+    const struct fdr_ledger_row *rows;
+    size_t n = fdr_ledger(l->file, &rows), i = 0;
+    l->count = fdr_location_count(l->file);
+    l->sums = calloc(l->count + 1, sizeof *l->sums);
+    for (size_t at = 0; l->sums && at < l->count; at++) {
+        l->sums[at].location = fdr_location_info(l->file, at)->id;
+        for (; i < n && rows[i].location == l->sums[at].location; i++) {
+            add(&l->sums[at], &rows[i]);
+            add(&l->all, &rows[i]);
+        }
+    }
+}
+
+static bool look_at(uint32_t pid, struct look *l, char *message, size_t message_bytes)
+{
+    *l = (struct look){.time_ns = now_ns()};
+    fdr_process_open(pid, false, &l->file, message, message_bytes);
+    if (l->file) sum_up(l);
+    return l->file != NULL;
+}
+
+static void forget(struct look *l)
+{
+    if (l->file) fdr_file_close(l->file);
+    free(l->sums);
+    *l = (struct look){0};
+}
+
+/* Events a second since the look before; 0 where there was none. */
+static double rate_of(const struct look *now, const struct look *before, size_t at)
+{
+    if (!before->file || now->time_ns <= before->time_ns) return 0;
+    for (size_t i = 0; i < before->count; i++)
+        if (before->sums[i].location == now->sums[at].location)
+            return (double)(now->sums[at].presented - before->sums[i].presented) * 1e9 /
+                   (double)(now->time_ns - before->time_ns);
+    return 0;
+}
+
+static double whole_rate(const struct look *now, const struct look *before)
+{
+    double sum = 0;
+    for (size_t i = 0; i < now->count; i++) sum += rate_of(now, before, i);
+    return sum;
+}
+
+/* ---- as text -------------------------------------------------------------------------------------------------- */
+
+/* "outermost < ... < innermost", the innermost ones where the line is too short. */
+static void print_open(const struct fdr_file *file, const struct fdr_location_info *l, unsigned columns)
+{
+    char name[256], line[1024] = "";
+    size_t first = l->open_count, used = 0;
+    while (first > 0) {
+        size_t length = strlen(region_name(file, l->open[first - 1].region));
+        if (length > 48) length = 48;
+        if (used && used + length + 3 > columns) break;
+        used += length + 3;
+        first--;
+    }
+    if (first > 0) strcpy(line, "... > ");
+    for (size_t i = first; i < l->open_count; i++) {
+        size_t at = strlen(line);
+        snprintf(line + at, sizeof line - at, "%s%s", fit(name, region_name(file, l->open[i].region), 48),
+                 i + 1 < l->open_count ? " > " : "");
+    }
+    printf("%s", l->open_count ? line : "-");
+}
+
+static void print_sums(const char *what, const struct sums *s)
+{
+    char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES], e[HUMAN_BYTES];
+    printf("%s presented %s = kept %s + filtered %s + reduced %s + lost %s\n", what, human_count(a, s->presented),
+           human_count(b, s->kept), human_count(c, s->filtered), human_count(d, s->reduced), human_count(e, s->lost));
+}
+
+static void print_head(const struct look *now, const struct look *before)
+{
+    const struct fdr_file_info *info = fdr_file_info(now->file);
+    char rate[HUMAN_BYTES], buffer[HUMAN_BYTES];
+    uint64_t free_bins = info->bins_free;
+    printf("%s, pid %u on %s: %zu locations, %s events/s\n", info->exe, info->pid, info->host, now->count,
+           human_count(rate, (uint64_t)whole_rate(now, before)));
+    printf("buffer  %s, %.1f %% of bins free\n", human_bytes(buffer, info->buffer_bytes),
+           info->bins ? 100.0 * (double)free_bins / (double)info->bins : 0.0);
+    print_sums("ledger ", &now->all);
+}
+
+static unsigned width(bool terminal)
+{
+    struct winsize w;
+    if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 60) return w.ws_col;
+    return 160;
+}
+
+static unsigned height(bool terminal)
+{
+    struct winsize w;
+    return terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row > 8 ? w.ws_row : 0;
+}
+
+static void print_look(const struct look *now, const struct look *before, bool terminal)
+{
+    char rate[HUMAN_BYTES], for_[HUMAN_BYTES], name[80];
+    unsigned rows = height(terminal), columns = width(terminal) - 58;
+    if (terminal) fputs("\033[H\033[J", stdout);
+    print_head(now, before);
+    printf("%5s %-16s %14s %12s  %s\n", "LOC", "NAME", "EVENTS/S", "INNERMOST", "OPEN REGIONS");
+    for (size_t i = 0; i < now->count; i++) {
+        const struct fdr_location_info *l = fdr_location_info(now->file, i);
+        if (!l->live) continue;
+        if (rows && i + 6 >= rows) {
+            printf("      ... %zu more", now->count - i);
+            break;
+        }
+        uint64_t since = l->open_count ? l->open[l->open_count - 1].enter_ns : 0;
+        printf("%5u %-16s %14s %12s  ", l->id, fit(name, l->name, 16), human_count(rate, (uint64_t)rate_of(now, before, i)),
+               since ? human_time(for_, now->time_ns > since ? now->time_ns - since : 0) : "-");
+        print_open(now->file, l, columns);
+        putchar('\n');
+    }
+    if (!terminal) putchar('\n');
+}
+
+/* ---- as JSON -------------------------------------------------------------------------------------------------- */
+
+static void set_sums(json_t *o, const struct sums *s)
+{
+    json_object_set_new(o, "presented", json_u64(s->presented));
+    json_object_set_new(o, "kept", json_u64(s->kept));
+    json_object_set_new(o, "filtered", json_u64(s->filtered));
+    json_object_set_new(o, "reduced", json_u64(s->reduced));
+    json_object_set_new(o, "lost", json_u64(s->lost));
+}
+
+static json_t *location_json(const struct look *now, const struct look *before, size_t i)
+{
+    const struct fdr_location_info *l = fdr_location_info(now->file, i);
+    json_t *o = json_object(), *open = json_array(), *since = json_array();
+    for (size_t k = 0; k < l->open_count; k++) {
+        json_array_append_new(open, json_text(region_name(now->file, l->open[k].region)));
+        json_array_append_new(since, json_u64(l->open[k].enter_ns));
+    }
+    json_object_set_new(o, "id", json_u64(l->id));
+    json_object_set_new(o, "name", json_text(l->name));
+    json_object_set_new(o, "tid", json_u64(l->tid));
+    json_object_set_new(o, "live", json_boolean(l->live));
+    json_object_set_new(o, "open", open);
+    json_object_set_new(o, "open_enter_ns", since);
+    json_object_set_new(o, "events_per_s", json_real(rate_of(now, before, i)));
+    set_sums(o, &now->sums[i]);
+    return o;
+}
+
+static int print_object(const struct look *now, const struct look *before)
+{
+    const struct fdr_file_info *info = fdr_file_info(now->file);
+    json_t *o = json_object(), *all = json_array(), *ledger = json_object();
+    for (size_t i = 0; i < now->count; i++) json_array_append_new(all, location_json(now, before, i));
+    set_sums(ledger, &now->all);
+    json_object_set_new(o, "time_ns", json_u64(now->time_ns));
+    json_object_set_new(o, "pid", json_u64(info->pid));
+    json_object_set_new(o, "exe", json_text(info->exe));
+    json_object_set_new(o, "events_per_s", json_real(whole_rate(now, before)));
+    json_object_set_new(o, "buffer_bytes", json_u64(info->buffer_bytes));
+    json_object_set_new(o, "bins", json_u64(info->bins));
+    json_object_set_new(o, "bins_free", json_u64(info->bins_free));
+    json_object_set_new(o, "ledger", ledger);
+    json_object_set_new(o, "locations", all);
+    json_dumpf(o, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(o);
+    return finish_output();
+}
+
+/* ---- again and again ------------------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t interrupted;
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static void wait_for(uint64_t ns)
+{
+    struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    while (!interrupted && nanosleep(&t, &t) && errno == EINTR) {}
+}
+
+static int watch(const struct arguments *a)
+{
+    struct look now, before = {0};
+    char message[512] = "";
+    bool terminal = !a->json && isatty(STDOUT_FILENO);
+    int status = DONE;
+    uint64_t n = 0;
+    for (; !interrupted && status == DONE && (a->count == 0 || n < a->count); n++) {
+        if (n) wait_for(a->interval_ns);
+        if (interrupted || !look_at(a->pid, &now, message, sizeof message)) break;
+        message[0] = '\0'; /* what a moving copy lacks is no news here */
+        if (!a->json) print_look(&now, &before, terminal);
+        status = a->json ? print_object(&now, &before) : finish_output();
+        forget(&before);
+        before = now;
+    }
+    forget(&before);
+    if (message[0] && !interrupted) complain("%s", message);
+    return n == 0 ? COULD_NOT : status; /* that it ended is how a watch ends */
+}
+
+int verb_top(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options,
+        parse,
+        "PID",
+        "Shows a running process as its recording shows it: for each thread how many events a second it records and which "
+        "regions are open, innermost last, with the time since the innermost was entered; the buffer; and the ledger. "
+        "The process may hang or be stopped. Ends with the process, or at an interrupt.",
+        NULL,
+        NULL,
+        NULL};
+    struct arguments a = {.interval_ns = 1000000000u};
+    parse_arguments(&argp, argc, argv, &a);
+    signal(SIGINT, on_interrupt);
+    return watch(&a);
+}
