@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "format/checks.h"
+
 struct built_location {
     uint32_t off;
     struct fdr_point_table **table; /* by partition, in order of making */
@@ -146,6 +148,7 @@ uint32_t builder_location(struct builder *b, const char *name)
     l->flags = b->set.tsc ? 0 : FDR_LOCATION_NS;
     snprintf(l->name, sizeof l->name, "%s", name);
     l->level0_off = meta(b, FDR_META_LEVELS, sizeof(struct fdr_levels_block), id) + 64;
+    ((struct fdr_levels_block *)at(b, l->level0_off - 64))->index = UINT32_MAX;
     s->location_first = b->location[id].off;
     return id;
 }
@@ -154,9 +157,11 @@ static struct fdr_level *level(struct builder *b, uint32_t location, uint32_t de
 {
     struct fdr_location *l = builder_raw(b, location);
     if (depth == 0) return at(b, l->level0_off);
-    while (l->level_blocks * FDR_LEVELS_PER_BLOCK < depth)
-        l->levels_off[l->level_blocks++] = meta(b, FDR_META_LEVELS, sizeof(struct fdr_levels_block),
-                                                location);
+    while (l->level_blocks * FDR_LEVELS_PER_BLOCK < depth) {
+        uint32_t off = meta(b, FDR_META_LEVELS, sizeof(struct fdr_levels_block), location);
+        ((struct fdr_levels_block *)at(b, off))->index = l->level_blocks;
+        l->levels_off[l->level_blocks++] = off;
+    }
     struct fdr_levels_block *block = at(b, l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK]);
     return &block->level[(depth - 1) % FDR_LEVELS_PER_BLOCK];
 }
@@ -212,7 +217,7 @@ static void open_bin(struct builder *b, uint32_t location, struct fdr_part *p, u
 {
     struct fdr_superblock *s = super(b);
     struct fdr_bin *old = p->open_off ? at(b, p->open_off) : NULL;
-    if (old) p->total = old->first_index + p->records;
+    if (old) p->total = old->first_index + FDR_COMMIT_RECORDS(p->progress);
     uint32_t bytes = p->open_seq >= 7 ? s->bin_bytes : 512u << p->open_seq;
     if (bytes > s->bin_bytes) bytes = s->bin_bytes;
     uint32_t off = take(b, bytes),
@@ -224,6 +229,7 @@ static void open_bin(struct builder *b, uint32_t location, struct fdr_part *p, u
                           .depth = p->depth,
                           .class_ = p->class_,
                           .band = p->band,
+                          .flags = b->set.tsc ? 0 : FDR_BIN_NS,
                           .size_log2 = (uint8_t)__builtin_ctz(bytes),
                           .base_ordinal = base_ordinal,
                           .base_tick = p->last_tick,
@@ -233,7 +239,7 @@ static void open_bin(struct builder *b, uint32_t location, struct fdr_part *p, u
     h->check = fdr_check32((uint8_t *)h + 8, 40);
     p->open_off = off;
     p->size_log2 = h->size_log2;
-    fdr_encode_begin(p, &b->location[location].table[p->table_off]->t, bytes, bits);
+    fdr_encode_begin(p, &b->location[location].table[p->table_off]->t, (uint8_t *)(h + 1), bytes, bits);
     if (old)
         old->next = off;
     else
@@ -243,7 +249,7 @@ static void open_bin(struct builder *b, uint32_t location, struct fdr_part *p, u
 static struct fdr_bin *room(struct builder *b, uint32_t location, struct fdr_part *p)
 {
     const struct fdr_level *v = level(b, location, p->depth);
-    if (!p->open_off || p->bit > p->limit)
+    if (!p->open_off || fdr_encode_full(p))
         open_bin(b, location, p, v->zero_tick == p->last_tick ? v->zero_count : 0);
     return at(b, p->open_off);
 }
@@ -365,5 +371,6 @@ uint32_t builder_reduce(struct builder *b, uint32_t location, uint32_t count)
 uint8_t *builder_image(struct builder *b, size_t *bytes)
 {
     *bytes = b->bytes;
+    fdr_spare_begin(b->base);
     return b->base;
 }

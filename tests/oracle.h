@@ -517,6 +517,8 @@ static inline const char *oracle_check_totals(const struct oracle *o, const stru
     return wrong;
 }
 
+#include "tests/oracle_epochs.h"
+
 /* ---- all of it ---- */
 
 static inline const char *oracle_check(struct oracle *o, struct oracle_rules *r, struct fdr_file *f, uint32_t location)
@@ -529,6 +531,7 @@ static inline const char *oracle_check(struct oracle *o, struct oracle_rules *r,
     if (!wrong) wrong = oracle_order(o, &v);
     if (!wrong) wrong = oracle_ledger(o, r, &v, f, location);
     if (!wrong) wrong = oracle_check_totals(o, r, f, location, r->complete);
+    if (!wrong) wrong = oracle_check_epochs(o, r, &v, f, location);
     oracle_view_free(&v);
     return wrong;
 }

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-HEADERS = "format/arena.h"
+HEADERS = ["format/arena.h", "format/crash.h"]
 
 
 def compile_and_run(work, name, text, options):
@@ -36,7 +36,7 @@ def structures(header):
 
 
 def measure(work, source, structs, enums):
-    lines = ["#include <stdio.h>", "#include <stddef.h>", f'#include "{HEADERS}"', "int main(void) {"]
+    lines = ["#include <stdio.h>", "#include <stddef.h>", *(f'#include "{h}"' for h in HEADERS), "int main(void) {"]
     for name, fields in structs.items():
         lines.append(f'printf("{name} - 0 %zu\\n", sizeof(struct {name}));')
         for f in fields:
@@ -116,8 +116,10 @@ def main():
     path = os.path.join(source, "docs", "FORMAT.md")
     with open(path, encoding="utf-8") as f:
         page = f.read()
-    with open(os.path.join(source, HEADERS), encoding="utf-8") as f:
-        header = f.read()
+    header = ""
+    for name in HEADERS:
+        with open(os.path.join(source, name), encoding="utf-8") as f:
+            header += f.read()
     structs, bad = structures(header), []
     enums = re.findall(r"^\s+(FDR_(?:META|DEF)_[A-Z]+)\b", header, flags=re.M)
     with tempfile.TemporaryDirectory() as work:

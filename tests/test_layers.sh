@@ -11,7 +11,7 @@ declare -A may=(
     [format]='format/|base/'
     [bins]='bins/|format/|base/'
     [policies]='policies/'
-    [recorder]='recorder/|bins/|policies/|format/|base/|fdr/|fdr_build\.h$|export/view\.h$'
+    [recorder]='recorder/|bins/|policies/|format/|base/|fdr/|fdr_build\.h$|export/view\.h$|sampler/[a-z]+_view\.h$'
     [sampler]='sampler/|base/|fdr/'
     [export]='export/|format/|base/|fdr/|recorder/view\.h$'
     [reader]='reader/|format/|base/|fdr/|fdr_build\.h$'
@@ -24,7 +24,7 @@ declare -A may=(
 # Where system headers are restricted, the ones that are allowed.
 standard='assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|uchar|wchar|wctype'
 bytes_only='assert|inttypes|limits|stdalign|stdatomic|stdbool|stddef|stdint|string'
-declare -A system=([include/fdr]=$standard [policies]=$standard [format]=$bytes_only)
+declare -A system=([include/fdr]="$standard|exception" [policies]=$standard [format]=$bytes_only)
 
 folders=(base format bins policies recorder sampler export reader convert tools adapters examples benchmarks)
 project='(base|format|bins|policies|recorder|sampler|export|reader|convert|tools|adapters|examples|benchmarks|tests|fdr)/'
@@ -43,7 +43,7 @@ check_include()
         if [[ ! $path =~ ^(${may[$folder]}) ]]; then
             complain "$where: $folder/ may not include $path"
         fi
-    elif [[ -n ${system[$folder]:-} && ! $path =~ ^(${system[$folder]})\.h$ ]]; then
+    elif [[ -n ${system[$folder]:-} && ! $path =~ ^(${system[$folder]})(\.h)?$ ]]; then
         complain "$where: $folder/ may not include <$path>"
     elif [[ $folder != base && $path =~ ^(immintrin|x86intrin|emmintrin|nmmintrin|cpuid|arm_neon|arm_acle)\.h$ ]]; then
         complain "$where: the processor is the business of base/: <$path>"

@@ -160,6 +160,8 @@ static void P3_P4_P5_P9_every_stream(void **state)
     static const char *const strategies[] = {"whole", "last", "first"};
     (void)state;
     for (int i = 0; i < STREAMS; i++) {
+        struct setting t = {.buffer = "1M", .strategy = "telescope", .resolution = i & 1 ? "128ns" : NULL};
+        start(all_streams[i], &t);
         struct setting s = {.buffer = "1M", .strategy = strategies[i % 3], .resolution = i & 1 ? "128ns" : NULL};
         start(all_streams[i], &s);
         struct setting w = {.buffer = "1M", .strategy = "whole", .resolution = i & 1 ? NULL : "128ns"};
@@ -176,11 +178,11 @@ static void P3_P4_P5_P9_every_strategy_and_buffer(void **state)
 {
     static const char *const streams[] = {"npb-lu.r0.t0", "lua-json.r0.t0", "sqlite.r0.t0"};
     static const char *const buffers[] = {"256K", "1M", "8M", "256M"};
-    static const char *const strategies[] = {"whole", "last", "first"};
+    static const char *const strategies[] = {"whole", "last", "first", "telescope"};
     (void)state;
     for (int i = 0; i < 3; i++)
         for (int b = 0; b < 4; b++)
-            for (int k = 0; k < 3; k++)
+            for (int k = 0; k < 4; k++)
                 for (int how = 0; how < 3; how++) { /* min duration is a gate of its own: at the sizes where it matters */
                     if (b == 3 && (k || how == 2)) continue;
                     if (how == 2 && b == 1) continue;
@@ -206,7 +208,7 @@ static void P3_P9_depth_filter_chains_and_classes(void **state)
         start(streams[i % 3], &s);
         s.depth = i % 3 == 2 ? "22" : "5";
         s.min_duration = i % 4 == 0 ? "1us" : NULL;
-        s.strategy = i % 4 == 1 ? "last" : "whole";
+        s.strategy = i % 4 == 1 ? "last" : i % 4 == 2 ? "whole" : "telescope";
         start(streams[(i + 1) % 3], &s);
     }
     finish("depth, chains, classes");

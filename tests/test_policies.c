@@ -199,6 +199,60 @@ static void P10_epochs_are_cut_by_share(void **state)
     assert_false(fdri_policy_closes(FDRI_BY_EPOCH));
 }
 
+/* Epochs carry like a binary counter: few of them, older ones never younger, each as long as its tier says. */
+static void P1_epochs_grow_with_the_logarithm(void **state)
+{
+    uint32_t tier[64], births[64], count = 0, most = 0;
+    (void)state;
+    for (uint32_t n = 1; n <= 100000; n++) {
+        tier[count] = 0;
+        births[count++] = 1;
+        for (uint32_t i; (i = fdri_policy_merge(tier, count)) < count; count--) {
+            assert_int_equal(tier[i], tier[i + 1]);
+            tier[i]++;
+            births[i] += births[i + 1];
+            for (uint32_t k = i + 1; k + 1 < count; k++) tier[k] = tier[k + 1], births[k] = births[k + 1];
+        }
+        uint32_t all = 0, log2 = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            if (i) assert_true(tier[i] <= tier[i - 1]);
+            assert_int_equal(births[i], 1u << tier[i]);
+            all += births[i];
+        }
+        while (n >> (log2 + 1)) log2++;
+        assert_int_equal(all, n);
+        assert_true(count <= FDRI_EPOCHS_A_TIER * (log2 + 1));
+        if (count > most) most = count;
+    }
+    assert_true(most < 40);
+}
+
+static void P10_tiers_have_their_shares(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        struct fdri_tier_shares s = {.count = rnd(6)};
+        uint32_t tiers = 1 + rnd(FDRI_TIERS - 1);
+        uint64_t held[FDRI_TIERS], total = 1000 + rnd(1000000), sum = 0, over;
+        for (uint32_t i = 0; i < s.count; i++) s.share[i] = (uint16_t)(1 + rnd(1000));
+        for (uint32_t t = 0; t < tiers; t++) {
+            held[t] = rnd(3) ? rnd(100000) : 0;
+            sum += fdri_policy_share(&s, t, tiers, total);
+        }
+        assert_true(sum <= total && sum + tiers >= total);
+        uint32_t tier = fdri_policy_tier(&s, held, tiers, total, 0, &over);
+        bool any = false;
+        for (uint32_t t = 1; t < tiers; t++) any |= held[t] != 0;
+        assert_int_equal(tier != 0, any); /* the newest never gives here */
+        for (uint32_t t = 1; t < tiers && any; t++) { /* nobody is further above */
+            double a = (double)held[t] / (double)fdri_policy_share(&s, t, tiers, 1u << 30);
+            double b = (double)held[tier] / (double)fdri_policy_share(&s, tier, tiers, 1u << 30);
+            assert_true(a <= b * 1.001);
+        }
+        if (any) assert_true(fdri_policy_tier(&s, held, tiers, total, 1u << tier, &over) != tier);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +261,8 @@ int main(void)
         cmocka_unit_test(P10_each_step_takes_what_it_says),
         cmocka_unit_test(P10_classes_go_in_the_users_order),
         cmocka_unit_test(P10_epochs_are_cut_by_share),
+        cmocka_unit_test(P1_epochs_grow_with_the_logarithm),
+        cmocka_unit_test(P10_tiers_have_their_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <fdr/reader.h>
 #include <pthread.h>
 
+#include "reader/reader.h"
 #include "tests/arena_builder.c"
 
 static uint64_t seed = 0x2545F4914F6CDD1Du;
@@ -144,6 +145,40 @@ static void selections(void **state)
         fdr_file_close(f);
         builder_free(b);
     }
+}
+
+/* Bins of calls too short to be asked for are not decoded. */
+static void short_bands_are_not_touched(void **state)
+{
+    (void)state;
+    struct builder_options o = {.bin_bytes = 1024, .edge = {30, 300, 3000}};
+    struct builder *b = builder_new(&o);
+    builder_location(b, "x");
+    uint64_t t = 1000;
+    for (uint32_t i = 0; i < 20000; i++) {
+        builder_enter(b, 0, 1, t), builder_enter(b, 0, 2, t += 3);
+        builder_leave(b, 0, t += 5), builder_leave(b, 0, t += i % 100 ? 4 : 500);
+        t += 10;
+    }
+    struct fdr_file *f = open_image(b);
+    struct fdr_select s = {.min_duration_ns = 400};
+    struct list some = all_events(f, &s);
+    assert_int_equal(some.count, 2 * 200);
+    drop(&some);
+    size_t bins[FDR_BANDS] = {0}, decoded[FDR_BANDS] = {0};
+    for (size_t i = 0; i < f->location[0].part_count; i++) {
+        const struct fdri_reader_part *p = &f->location[0].part[i];
+        for (uint32_t k = 0; k < p->bin_count; k++) {
+            bins[p->band]++;
+            decoded[p->band] += p->bin[k].state != FDRI_READER_BIN_UNKNOWN;
+        }
+    }
+    print_message("%zu of %zu bins of the shortest band decoded, %zu of %zu of those asked for\n", decoded[0], bins[0], decoded[2], bins[2]);
+    assert_true(bins[0] > 20);
+    assert_true(decoded[0] <= 4); /* the first and the last of each depth: how far it reaches */
+    assert_int_equal(decoded[2], bins[2]);
+    fdr_file_close(f);
+    builder_free(b);
 }
 
 static void one_location_after_another(void **state)
@@ -310,7 +345,7 @@ static void many_readers_of_one_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(selections),  cmocka_unit_test(one_location_after_another),
+        cmocka_unit_test(selections),  cmocka_unit_test(short_bands_are_not_touched), cmocka_unit_test(one_location_after_another),
         cmocka_unit_test(tsc_clock),   cmocka_unit_test(open_calls),
         cmocka_unit_test(definitions), cmocka_unit_test(many_readers_of_one_file),
     };

@@ -206,9 +206,9 @@ class Partition:
     def __init__(self, image, at, location):
         assert image.u32(at) == 0x4D524446 and image.u16(at + 4) == 4
         head = image.u64(at + 16)
-        self.total, self.floor_tick = image.u64(at + 32), image.u64(at + 40)
-        self.next = image.u32(at + 60)
-        self.depth, self.class_, self.band = image.u16(at + 64), image.u8(at + 66), image.u8(at + 67)
+        self.total, self.floor_tick = image.u64(at + 24), image.u64(at + 32)
+        self.next = image.u32(at + 40)
+        self.depth, self.class_, self.band = image.u16(at + 48), image.u8(at + 50), image.u8(at + 51)
         self.bins = []
         seq, off = head >> 32, head & 0xFFFFFFFF
         while off:
@@ -249,7 +249,7 @@ class Location:
         self.frames = []
         for depth in range(1, image.u32(at + 72) + 1):
             level = self.level(depth)
-            self.frames.append((image.u64(level) >> shift, image.u32(level + 8), image.u32(level + 88)))
+            self.frames.append((image.u64(level) >> shift, image.u32(level + 8), image.u32(level + 48)))
         self.parts = []
         off, floor = image.u32(at + 348), image.u64(at + 584)
         while off:
@@ -273,8 +273,8 @@ class Location:
         for depth in range(image.u32(self.at + 84) * 16 + 1):
             level = self.level(depth)
             if depth:
-                rows[0, depth] = [image.u64(level + 24), 0, *(image.u64(level + 32 + 8 * i) for i in range(3))]
-            points = image.u32(level + 84)
+                rows[0, depth] = [image.u64(level + 24), 0, *(image.u64(level + 64 + 8 * i) for i in range(3))]
+            points = image.u32(level + 100)
             for c in range(1, 9 if points else 1):
                 at = points + 16 + 40 * c
                 rows[c, depth] = [image.u64(at), 0, *(image.u64(at + 8 + 8 * i) for i in range(3))]
@@ -387,8 +387,9 @@ class Recording:
 
     def __init__(self, path):
         with open(path, "rb") as f:
-            image = Image(f.read())
+            image = Image(bytearray(f.read()))
         assert image.data[:8] == b"FDRAREN1" and image.u32(8) == 1
+        self.checks(image)
         self.image, self.shift, self.clock_kind = image, image.u32(68), image.u32(64)
         self.tick0, self.ns0 = image.u64(80), image.u64(88)
         ticks, ns, rate = image.u64(112) - self.tick0, image.u64(120) - self.ns0, image.u64(72)
@@ -398,10 +399,34 @@ class Recording:
         while off:
             self.definitions(off)
             off = image.u32(off + 20)
+        undo = image.u32(2408)
+        words = image.u32(undo + 16) if undo else 0
+        for i in reversed(range(words)):  # killed in the middle of a change of these words
+            where, was = image.u64(undo + 64 + 16 * i), image.u64(undo + 72 + 16 * i)
+            image.data[where:where + 8] = struct.pack("<Q", was)
         self.locations, off = [], image.u32(144)
         while off:
+            if image.u32(off + 28) & 16:  # nobody's
+                off = image.u32(off + 20)
+                continue
             self.locations.append(Location(image, off, self.shift))
             off = self.locations[-1].next
+
+    @staticmethod
+    def checks(image):  # sections 3.1 and 12.2; a part of the chunks, for this is slow
+        data, at, arena, virgin = image.data, 4096 - 512, image.u64(16), image.u64(40)
+        assert data[at : at + 4] == b"SPAR" and image.u32(at + 4) == check32(data[at : at + 4] + bytes(4) + data[at + 8 : at + 440])
+        size, count, tail = 1 << image.u32(at + 20), image.u32(at + 24), image.u32(at + 16)
+        if count == 0:
+            return
+        assert data[at + 40 : at + 440] == data[:400]
+        assert image.u32(at + 8) == check32(data[:at]) and image.u32(at + 12) == check32(data[arena : arena + tail])
+        start = image.u64(at + 32)
+        assert image.u32(at + 28) == check32(data[start : start + 8 * count]) and start + 8 * count == len(data)
+        assert size * count >= arena - 64 * (virgin >> 32)
+        for i in range(0, count, count // 50 + 1):
+            off = image.u32(start + 8 * i)
+            assert off % size == 0 and image.u32(start + 8 * i + 4) == check32(data[off : min(off + size, arena)])
 
     def definitions(self, block):
         image, at = self.image, block + 32

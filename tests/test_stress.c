@@ -14,9 +14,9 @@
 #include "tests/oracle.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
-enum { SNAPSHOTS = 12 };
+static int snapshots = 12;
 #else
-enum { SNAPSHOTS = 60 };
+static int snapshots = 60; /* FDR_STRESS_SNAPSHOTS */
 #endif
 enum { STEADY = 3, REGIONS = 24 };
 
@@ -81,7 +81,11 @@ static void *comings(void *unused)
     (void)unused;
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED) && n < 1060) {
         pthread_t t[2];
-        for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&t[i], NULL, brief, (void *)n++), 0);
+        for (int i = 0; i < 2; i++) { /* asserting here would end the process without a word */
+            int error = pthread_create(&t[i], NULL, brief, (void *)n++);
+            if (error) print_message("no more threads: %s\n", strerror(error));
+            if (error) return NULL;
+        }
         for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
     }
     return NULL;
@@ -120,7 +124,7 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     assert_int_equal(pthread_create(&thread[STEADY], NULL, comings, NULL), 0);
     uint64_t events = 0, whole = 0;
     const char *wrong = NULL;
-    for (int i = 0; i < SNAPSHOTS && !wrong; i++) {
+    for (int i = 0; i < snapshots && !wrong; i++) {
         struct fdr_file *f = oracle_snapshot(bytes, &wrong);
         if (!wrong) wrong = oracle_check_any(f, &events);
         if (f) fdr_file_close(f);
@@ -190,6 +194,33 @@ static void P3_P9_snapshots_under_load_tiny(void **state)
     one_storm("whole", "256K", 256 << 10, "0", "class,depth,duration");
 }
 
+static void P3_P9_snapshots_under_load_telescope(void **state)
+{
+    (void)state;
+    one_storm("telescope", "1M", 1 << 20, "0", NULL);
+}
+
+/* The same on two nodes: threads move between them all the time, and their bins follow. */
+static int some_cpu(void)
+{
+    static uint32_t n;
+    return (int)(__atomic_fetch_add(&n, 1, __ATOMIC_RELAXED) / 8 & 1);
+}
+static bool no_preference(uint32_t id)
+{
+    (void)id;
+    return true;
+}
+static void P3_P9_snapshots_under_load_on_two_nodes(void **state)
+{
+    static const struct fdr_topology two = {.nodes = 2, .page_bytes = 4096, .id = {0, 1}, .of_cpu = {0, 1}, .cpu = some_cpu,
+                                            .prefer = no_preference};
+    (void)state;
+    fdr_topology_given = &two;
+    one_storm("telescope", "1M", 1 << 20, "128ns", NULL);
+    fdr_topology_given = NULL;
+}
+
 /* Several ask at once: each gets an answer, and a file that was complete when it was told. */
 static void *asker(void *unused)
 {
@@ -229,13 +260,18 @@ int main(void)
 {
     const char *given = getenv("FDR_SEED");
     start_seed = given ? strtoull(given, NULL, 0) : 0x9E3779B97F4A7C15u;
+    if (getenv("FDR_STRESS_SNAPSHOTS")) snapshots = atoi(getenv("FDR_STRESS_SNAPSHOTS"));
     print_message("FDR_SEED=0x%llx\n", (unsigned long long)start_seed);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P3_P9_snapshots_under_load_whole),  cmocka_unit_test(P3_P9_snapshots_under_load_oldest_first),
         cmocka_unit_test(P3_P9_snapshots_under_load_last),   cmocka_unit_test(P3_P9_snapshots_under_load_first),
         cmocka_unit_test(P3_P9_snapshots_under_load_tiny),   cmocka_unit_test(P10_snapshots_asked_at_once_are_one),
     };
+    /* not steady yet: docs/ARCHITECTURE.md, Known limits */
+    const struct CMUnitTest more[] = {cmocka_unit_test(P3_P9_snapshots_under_load_telescope),
+                                      cmocka_unit_test(P3_P9_snapshots_under_load_on_two_nodes)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
+    if (getenv("FDR_STRESS_ALL")) bad += cmocka_run_group_tests(more, NULL, NULL);
     rmdir(oracle_directory());
     return bad;
 }

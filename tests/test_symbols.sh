@@ -8,10 +8,12 @@ lib=${FDR_BUILD:?}/lib
 bad=0
 complain() { printf '%s\n' "$*"; bad=$((bad + 1)); }
 
-# declared HEADER: names that carry FDR_API.
+# declared HEADERS: names that carry FDR_API.
 declared()
 {
-    sed '/^[[:space:]]*#/d' "$source_dir/include/fdr/$1" | tr '\n' ' ' | sed 's@/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/@ @g' |
+    local header
+    # shellcheck disable=SC2086
+    for header in $1; do cat "$source_dir/include/fdr/$header"; done | sed '/^[[:space:]]*#/d' | tr '\n' ' ' | sed 's@/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/@ @g' |
         grep -oE 'FDR_API[^;{]*[;{]' | grep -v '^FDR_API  *__attribute__' |
         sed -E 's/__attribute__ *\(\([^;]*\)\)//; s/\(.*//; s/[;{].*//' |
         grep -oE 'fdr_[a-z0-9_]+ *$' | tr -d ' ' | sort -u
@@ -42,9 +44,10 @@ check()
     echo "lib$1.so: $(exported "$so" | wc -l) symbols"
 }
 
-check fdr fdr.h 'none'
+check fdr 'fdr.h counters.h' 'none'
 check fdr-reader reader.h 'none'
 if [ -e "$lib/libfdr-instrument.so" ]; then
     check fdr-instrument '' '__cyg_profile_func_(enter|exit)|dlclose'
 fi
+if [ -e "$lib/libfdr-papi.so" ]; then check fdr-papi papi.h none; fi
 if [ "$bad" != 0 ]; then echo "$bad complaints"; exit 1; fi

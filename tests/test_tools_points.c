@@ -19,7 +19,7 @@ static const char *const expected[] = {
     "1000 enter 1 solve ",
     "1100 metric 1 temperature value=36.6 unit=deg_C",
     "1200 metric 1 drift value=-42 unit=um",
-    "1300 metric 1 bytes value=18446744073709551615 unit=B",
+    "1300 metric 1 bytes value=18446744073709551615 unit=B kind=counter",
     "1400 marker 1 iteration value=7",
     "1500 send 1 send peer=3 tag=-1 comm=0 bytes=4096",
     "1600 recv 1 recv peer=2 tag=99 comm=0 bytes=0",

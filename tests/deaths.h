@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* Children that die, and what they leave. Each death is tried twice, with and without a recording: the wait status
+ * must be the same. Included by tests. */
+#ifndef FDR_TESTS_DEATHS_H
+#define FDR_TESTS_DEATHS_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct death_place { char dir[256], live[256]; };
+
+static inline void death_clear(const char *dir)
+{
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] != '.') unlinkat(dirfd(d), e->d_name, 0);
+    if (d) closedir(d);
+}
+
+/* A directory for files on disk and one for live files in memory. */
+static inline const struct death_place *death_place_as_it_is(void)
+{
+    static struct death_place p;
+    if (!p.dir[0]) {
+        const char *t = getenv("TMPDIR");
+        snprintf(p.dir, sizeof p.dir, "%s/fdr-death-XXXXXX", t && *t ? t : "/tmp");
+        snprintf(p.live, sizeof p.live, "/dev/shm/fdr-death-XXXXXX");
+        if (!mkdtemp(p.dir) || !mkdtemp(p.live)) abort();
+    }
+    return &p;
+}
+/* The same, both empty. */
+static inline const struct death_place *death_place(void)
+{
+    death_clear(death_place_as_it_is()->dir);
+    death_clear(death_place_as_it_is()->live);
+    return death_place_as_it_is();
+}
+
+static inline void death_place_remove(void)
+{
+    const struct death_place *p = death_place();
+    rmdir(p->dir);
+    rmdir(p->live);
+}
+
+static inline struct fdr_config death_config(const struct death_place *p)
+{
+    return (struct fdr_config){.size = sizeof(struct fdr_config), .ignore_environment = 1, .name = "victim", .buffer = "1M",
+                               .dir = p->dir, .live_dir = p->live, .signal = "none"};
+}
+
+/* Runs `die` in a child, with a recording when config is not NULL. The child has default handlers, is in the
+ * directory, and may write cores. Its wait status, or -1 when it hung. */
+static inline int death_of(const struct fdr_config *config, void (*die)(void), pid_t *pid)
+{
+    static const int standard[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGTERM, SIGINT, SIGXCPU};
+    fflush(NULL);
+    *pid = fork();
+    if (*pid == 0) {
+        struct rlimit core = {64 << 20, 64 << 20};
+        for (size_t i = 0; i < sizeof standard / sizeof *standard; i++) signal(standard[i], SIG_DFL);
+        setrlimit(RLIMIT_CORE, &core);
+        if (!freopen("/dev/null", "w", stderr) || chdir(death_place_as_it_is()->dir)) _exit(97);
+        if (config && fdr_init(config)) _exit(98);
+        die();
+        _exit(99);
+    }
+    int status = -1;
+    for (int i = 0; i < 3000; i++) {
+        if (waitpid(*pid, &status, WNOHANG) == *pid) return status;
+        usleep(10000);
+    }
+    kill(*pid, SIGKILL);
+    waitpid(*pid, &status, 0);
+    return -1;
+}
+
+/* The one recording in a directory: its path; "" none, "2" several. Other files (cores) do not count. */
+static inline const char *death_file(const char *dir)
+{
+    static char path[4][512];
+    static int turn;
+    char *p = path[turn++ % 4];
+    DIR *d = opendir(dir);
+    *p = 0;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        size_t n = strlen(e->d_name);
+        if (n < 4 || (strcmp(e->d_name + n - 4, ".fdr") && strcmp(e->d_name + n - 5, ".part"))) continue;
+        if (*p) strcpy(p, "2");
+        else snprintf(p, 512, "%.255s/%.255s", dir, e->d_name);
+    }
+    if (d) closedir(d);
+    return p;
+}
+
+static inline int death_ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), m = strlen(end);
+    return n >= m && !strcmp(path + n - m, end);
+}
+
+/* Whole, and each location's ledger right within the one event that was under way. NULL, or what is wrong. */
+static inline const char *death_check(struct fdr_file *f)
+{
+    static char text[256];
+    const struct fdr_ledger_row *row;
+    if (fdr_file_verify(f) != FDR_WHOLE) {
+        snprintf(text, sizeof text, "damaged: %s", fdr_file_damage_count(f) ? fdr_file_damage(f, 0) : "?");
+        return text;
+    }
+    size_t n = fdr_ledger(f, &row);
+    for (size_t i = 0, end; i < n; i = end) {
+        uint64_t apart = 0;
+        for (end = i; end < n && row[end].location == row[i].location; end++) {
+            uint64_t right = row[end].kept + row[end].filtered + row[end].reduced + row[end].lost;
+            apart += row[end].presented > right ? row[end].presented - right : right - row[end].presented;
+        }
+        snprintf(text, sizeof text, "location %u: the ledger is off by %llu", row[i].location, (unsigned long long)apart);
+        if (apart > 1) return text;
+    }
+    return NULL;
+}
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* As much of PAPI as libfdr-papi calls, for machines whose own has no events: built as libpapi by test_papi.py.
+ *   FAKE::FAULTS, FAKE::PAGE-FAULTS  the thread's minor faults       FAKE::CONTEXT-SWITCHES  starts, stays 0
+ *   FAKE::CPU-CLOCK                  the thread's CPU time, ns       FAKE::BROKEN            cannot be added
+ * FAKE_COUNTERS: how many go into one set (8). FAKE_MULTIPLEX: sets can be multiplexed. */
+#define _GNU_SOURCE
+#include <papi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FAULTS, PAGE_FAULTS, SWITCHES, CLOCK, BROKEN, EVENTS, SETS = 256 };
+static const char *const names[EVENTS] = {"FAKE::FAULTS", "FAKE::PAGE-FAULTS", "FAKE::CONTEXT-SWITCHES", "FAKE::CPU-CLOCK",
+                                          "FAKE::BROKEN"};
+static struct { int used, count, running, multiplex, event[32]; long owner; long long base[32]; } sets[SETS];
+
+static int code_of(int event) { return (int)((unsigned)event | PAPI_NATIVE_MASK); }
+static int event_of(int code) { return (int)((unsigned)code & ~PAPI_NATIVE_MASK); }
+
+static long long now(int event)
+{
+    struct rusage r;
+    struct timespec t;
+    getrusage(RUSAGE_THREAD, &r);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    if (event == FAULTS || event == PAGE_FAULTS) return r.ru_minflt;
+    return event == CLOCK ? t.tv_sec * 1000000000ll + t.tv_nsec : 0;
+}
+
+int PAPI_library_init(int version) { return getenv("FAKE_DEAD") ? PAPI_ENOSUPP : version; }
+int PAPI_thread_init(unsigned long (*id)(void))
+{
+    (void)id;
+    return PAPI_OK;
+}
+int PAPI_set_domain(int domain) { return domain == PAPI_DOM_ALL ? PAPI_OK : PAPI_EINVAL; }
+int PAPI_register_thread(void) { return PAPI_OK; }
+int PAPI_unregister_thread(void) { return PAPI_OK; }
+int PAPI_multiplex_init(void) { return getenv("FAKE_MULTIPLEX") ? PAPI_OK : PAPI_ENOSUPP; }
+char *PAPI_strerror(int e) { return e == PAPI_ECNFLCT ? "conflict" : e == PAPI_ENOEVNT ? "no event" : "not supported"; }
+int PAPI_num_components(void) { return 1; }
+int PAPI_get_event_component(int code)
+{
+    (void)code;
+    return 0;
+}
+const PAPI_component_info_t *PAPI_get_component_info(int c)
+{
+    static PAPI_component_info_t info = {.name = "fake", .short_name = "fake"};
+    return c == 0 ? &info : NULL;
+}
+int PAPI_event_name_to_code(const char *name, int *code)
+{
+    for (int i = 0; i < EVENTS; i++)
+        if (!strcmp(name, names[i])) return *code = code_of(i), PAPI_OK;
+    return PAPI_ENOEVNT;
+}
+int PAPI_event_code_to_name(int code, char *name)
+{
+    if (event_of(code) >= EVENTS) return PAPI_ENOEVNT;
+    strcpy(name, names[event_of(code)]);
+    return PAPI_OK;
+}
+int PAPI_get_event_info(int code, PAPI_event_info_t *info)
+{
+    (void)code;
+    memset(info, 0, sizeof *info);
+    return PAPI_OK;
+}
+int PAPI_enum_event(int *code, int modifier)
+{
+    (void)code;
+    (void)modifier;
+    return PAPI_ENOEVNT;
+}
+int PAPI_enum_cmp_event(int *code, int modifier, int component)
+{
+    if (component) return PAPI_ENOEVNT;
+    if (modifier == PAPI_ENUM_FIRST) return *code = code_of(0), PAPI_OK;
+    if (event_of(*code) + 1 >= EVENTS) return PAPI_ENOEVNT;
+    ++*code;
+    return PAPI_OK;
+}
+
+int PAPI_create_eventset(int *set)
+{
+    for (int i = 0; i < SETS; i++) {
+        if (__atomic_exchange_n(&sets[i].used, 1, __ATOMIC_ACQ_REL)) continue;
+        sets[i].count = sets[i].running = sets[i].multiplex = 0;
+        return *set = i, PAPI_OK;
+    }
+    return PAPI_ENOMEM;
+}
+int PAPI_assign_eventset_component(int set, int component)
+{
+    (void)set;
+    (void)component;
+    return PAPI_OK;
+}
+int PAPI_set_multiplex(int set) { return sets[set].multiplex = 1, PAPI_OK; }
+int PAPI_add_event(int set, int code)
+{
+    const char *most = getenv("FAKE_COUNTERS");
+    if (event_of(code) == BROKEN) return PAPI_ENOEVNT;
+    if (!sets[set].multiplex && sets[set].count >= (most ? atoi(most) : 8)) return PAPI_ECNFLCT;
+    sets[set].event[sets[set].count++] = event_of(code);
+    return PAPI_OK;
+}
+int PAPI_start(int set)
+{
+    sets[set].owner = syscall(SYS_gettid);
+    sets[set].running = 1;
+    for (int i = 0; i < sets[set].count; i++) sets[set].base[i] = now(sets[set].event[i]);
+    return PAPI_OK;
+}
+int PAPI_read(int set, long long *value)
+{
+    if (!sets[set].running) return PAPI_ENOTRUN;
+    if (sets[set].owner != syscall(SYS_gettid)) abort(); /* sets belong to their threads */
+    for (int i = 0; i < sets[set].count; i++) value[i] = now(sets[set].event[i]) - sets[set].base[i];
+    return PAPI_OK;
+}
+int PAPI_stop(int set, long long *value)
+{
+    int e = PAPI_read(set, value);
+    sets[set].running = 0;
+    return e;
+}
+int PAPI_cleanup_eventset(int set) { return sets[set].running ? PAPI_EISRUN : PAPI_OK; }
+int PAPI_destroy_eventset(int *set)
+{
+    __atomic_store_n(&sets[*set].used, 0, __ATOMIC_RELEASE);
+    return *set = PAPI_NULL, PAPI_OK;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* The public header: rules, phases, rewinding. */
+#include "tests/api_fixture.h"
+
+/* ---- rules, phases, rewind ---- */
+
+static char *write_rules(const char *text)
+{
+    static char path[300];
+    snprintf(path, sizeof path, "%s/rules", oracle_directory());
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+    return path;
+}
+
+static void P3_rules_keep_out_what_they_say(void **state)
+{
+    (void)state;
+    char *rules = write_rules("# comment\n exclude name mpi_*\ninclude name mpi_init\nfirst 3 name warm*\nevery 4 name often\n"
+                              "min 5us name brief\nexclude file */noise.c\n");
+    begin(&(struct fdr_config){.filter = rules});
+    const char *const names[] = {"mpi_send", "mpi_init", "warmup", "often", "brief", "plain", "other"};
+    const uint64_t kept[] = {0, 20, 3, 5, 10, 20, 0}, untimed[] = {20, 0, 17, 15, 0, 0, 20};
+    fdr_region id[7];
+    for (int i = 0; i < 7; i++) id[i] = fdr_region_define(names[i], i == 6 ? "src/noise.c" : "src/main.c", 1);
+    uint64_t t = 0;
+    for (int round = 0; round < 20; round++)
+        for (int i = 0; i < 7; i++) {
+            fdr_enter_at(id[i], t += 100);
+            fdr_enter_at(id[5], t += 100); /* inside all of them; never kept out */
+            fdr_leave_at(id[5], t += 100);
+            fdr_leave_at(id[i], t += i == 4 && round % 2 ? 6000 : 100);
+        }
+    struct fdr_file *f = take();
+    uint64_t shown[7] = {0};
+    struct fdr_read_event e;
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    while (fdr_iter_next(it, &e))
+        for (int i = 0; i < 7; i++) shown[i] += e.kind == FDR_ENTER && e.id == id[i] && !e.reduced;
+    fdr_iter_close(it);
+    for (int i = 0; i < 7; i++) {
+        uint64_t expect = i == 5 ? 20 + 140 : kept[i];
+        const struct fdr_total *w = total(f, FDR_IN_REGION, id[i]);
+        if (shown[i] != expect || w->untimed != untimed[i])
+            print_message("%s: %llu shown, %llu expected; untimed %llu, expected %llu\n", names[i], (unsigned long long)shown[i],
+                          (unsigned long long)expect, (unsigned long long)w->untimed, (unsigned long long)untimed[i]);
+        assert_int_equal(shown[i], expect);
+        assert_int_equal(w->untimed, untimed[i]);
+    }
+    assert_int_equal(total(f, FDR_IN_REGION, id[4])->calls, 20); /* a minimum stops storage, not the clock */
+    assert_int_equal(balance(f), 20 * 14);
+    assert_int_equal(fdr_location_info(f, 0)->open_count, 0);
+    assert_int_equal(fdr_location_info(f, 0)->stray_leaves + fdr_location_info(f, 0)->unbalanced, 0);
+    end(f);
+    unlink(rules);
+}
+
+/* A call that a rule keeps out, and one of the same region that it does not, may be open at the same time. */
+static void P3_recursion_of_a_region_that_is_kept_out(void **state)
+{
+    (void)state;
+    char *rules = write_rules("every 2 name r\n");
+    begin(&(struct fdr_config){.filter = rules});
+    fdr_region r = fdr_region_define("r", NULL, 0), s = fdr_region_define("s", NULL, 0);
+    for (int i = 0; i < 8; i++) fdr_enter(r), fdr_enter(s);
+    for (int i = 0; i < 8; i++) fdr_leave(s), fdr_leave(r);
+    struct fdr_file *f = take();
+    assert_int_equal(balance(f), 16);
+    assert_int_equal(fdr_location_info(f, 0)->open_count, 0);
+    assert_int_equal(fdr_location_info(f, 0)->stray_leaves + fdr_location_info(f, 0)->unbalanced, 0);
+    end(f);
+    unlink(rules);
+}
+
+static void P3_phases_store_only_inside(void **state)
+{
+    (void)state;
+    char *rules = write_rules("phase solve*\n");
+    begin(&(struct fdr_config){.filter = rules});
+    fdr_enter_at(1, 100);
+    fdr_leave_at(1, 200);
+    fdr_phase_begin("other");
+    fdr_enter_at(1, 300);
+    fdr_leave_at(1, 400);
+    fdr_phase_end("other");
+    fdr_phase_begin("solver");
+    fdr_enter_at(2, 500);
+    fdr_leave_at(2, 600);
+    fdr_phase_end("solver");
+    fdr_enter_at(1, 700);
+    fdr_leave_at(1, 800);
+    struct fdr_file *f = take();
+    assert_int_equal(balance(f), 4);
+    uint64_t kept = row(f, 0, FDR_IN_REGION, 1)->kept, filtered = row(f, 0, FDR_IN_REGION, 1)->filtered;
+    end(f);
+    unlink(rules);
+    assert_int_equal(kept, 1); /* docs: a thread stores only between begin and end of a named one */
+    assert_int_equal(filtered, 3);
+}
+
+static void P3_rewind_forgets_exactly(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "8M"});
+    fdr_rewind(); /* no mark: nothing */
+    uint64_t t = 0, forgotten = 0;
+    fdr_enter_at(1, t += 10);
+    for (int round = 0; round < 60; round++) {
+        fdr_rewind_mark();
+        uint64_t n = 0;
+        for (int i = 0; i < 400; i++) {
+            fdr_enter_at(2, t += 10);
+            fdr_enter_at(3, t += 10);
+            fdr_marker_at(1, 5, t);
+            fdr_leave_at(3, t += 300);
+            fdr_leave_at(2, t += 5000);
+            n += 3;
+        }
+        if (round % 3) fdr_rewind(), forgotten += n;
+    }
+    fdr_leave_at(1, t += 10);
+    struct fdr_file *f = take();
+    assert_int_equal(balance(f), 1 + 60 * 1200);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->filtered + row(f, 0, FDR_IN_REGION, 3)->filtered + row(f, 0, FDR_IN_MARKER, 3)->filtered, forgotten);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->kept, 20 * 400);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->kept, 1);
+    assert_int_equal(total(f, FDR_IN_REGION, 2)->calls, 60 * 400); /* totals stay */
+    assert_int_equal(total(f, FDR_IN_MARKER, 1)->calls, 60 * 400);
+    uint64_t events = 0;
+    assert_null(oracle_check_any(f, &events));
+    assert_int_equal(events, 20 * 400 * 5 + 2);
+    end(f);
+}
+
+/* Rewinds while reductions go on, marks whose bins are long gone, calls that span the mark. */
+static void P3_rewind_in_a_small_buffer(void **state)
+{
+    static const char *const strategies[] = {"whole", "last", "first"};
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        begin(&(struct fdr_config){.buffer = "256K", .bin = "1K", .strategy = strategies[k]});
+        uint64_t t = 0, n = 0, seed = 99;
+        uint32_t depth = 0;
+        for (int i = 0; i < 400000; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            uint32_t x = (uint32_t)(seed >> 33) % 1000;
+            t += x % 7 == 0 ? 3000 : x % 11;
+            if (x < 430 && depth < 20) fdr_enter_at(1 + depth++, t), n++;
+            else if (x < 900 && depth) fdr_leave_at(depth--, t);
+            else if (x < 940) fdr_marker_at(1, 9, t), n++;
+            else if (x == 950) fdr_rewind_mark();
+            else if (x == 951) fdr_rewind();
+        }
+        struct fdr_file *f = take();
+        assert_int_equal(balance(f), n);
+        uint64_t events = 0;
+        const char *wrong = oracle_check_any(f, &events);
+        if (wrong) print_message("%s: %s\n", strategies[k], wrong);
+        assert_null(wrong);
+        end(f);
+    }
+}
+/* After a rewind in the very tick of the mark, calls without length are numbered after those that stayed; and marks
+ * use no more memory however many there are. */
+static void P4_rewind_within_one_tick(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "16M", .resolution = "128ns"});
+    uint64_t t = 128;
+    for (int round = 0; round < 300; round++, t += 1280) {
+        both_enter(&o, 1, t);
+        both_enter(&o, 2, t), both_marker(&o, 1, (uint64_t)round, t), both_leave(&o, t);
+        fdr_rewind_mark();
+        for (int i = 0; i < 3; i++) {
+            fdr_enter_at(2, t), fdr_enter_at(3, t), fdr_marker_at(1, 7, t), fdr_leave_at(3, t), fdr_leave_at(2, t);
+        }
+        fdr_rewind();
+        both_enter(&o, 2, t + 1), both_enter(&o, 3, t + 1), both_marker(&o, 1, 9, t + 2), both_leave(&o, t + 3), both_leave(&o, t + 4);
+        both_leave(&o, t + 1000);
+    }
+    struct oracle_view v = {0};
+    struct oracle_rules r = {.shift = 7};
+    struct fdr_file *f = take();
+    const char *wrong = oracle_load(f, 0, &v);
+    if (!wrong) wrong = oracle_match(&o, &r, &v);
+    if (!wrong) wrong = oracle_order(&o, &v);
+    if (wrong) print_message("%s\n", wrong);
+    assert_null(wrong);
+    oracle_view_free(&v);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->filtered, 900);
+    assert_int_equal(fdr_usage().lost, 0);
+    end(f);
+}
+
+/* Calls that are only counted stand on the stack, too; when storing stops the others keep their depth. */
+static void P9_counted_calls_on_the_stack(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        begin(&(struct fdr_config){.buffer = "256K", .strategy = first ? "first" : "whole"});
+        uint64_t t = 1000;
+        fdr_enter_at(1, t);
+        fdr_enter_at(2, t += 5), fdr_leave_at(2, t += 5); /* leaves its time on the level */
+        fdr_pause();
+        fdr_enter_at(2, t);
+        fdr_resume();
+        fdr_enter_at(3, t += 10);
+        for (int i = 0; i < 300000; i++) fdr_enter_at(4, t += 1 + (uint64_t)i * i % 5000), fdr_leave_at(4, t += 1 + (uint64_t)i * i % 777);
+        struct fdr_file *f = take();
+        const struct fdr_location_info *l = fdr_location_info(f, 0);
+        assert_int_equal(l->open_count, 3);
+        assert_true(l->open[1].untimed && !l->open[0].untimed && !l->open[2].untimed);
+        assert_int_equal(row(f, 0, FDR_IN_REGION, 3)->kept, 1);
+        struct oracle_view v = {0};
+        const char *wrong = oracle_load(f, 0, &v);
+        if (wrong) print_message("%s\n", wrong);
+        assert_null(wrong);
+        uint32_t third = 0;
+        for (size_t i = 0; i < v.count; i++) {
+            if (v.shown[i].kind != FDR_ENTER) continue;
+            if (v.shown[i].id == 3) third += v.shown[i].depth == 3;
+            if (v.shown[i].id == 4) assert_int_equal(v.shown[i].depth, 4);
+        }
+        assert_int_equal(third, 1);
+        oracle_view_free(&v);
+        end(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P3_rules_keep_out_what_they_say), cmocka_unit_test(P3_recursion_of_a_region_that_is_kept_out),
+        cmocka_unit_test(P3_phases_store_only_inside), cmocka_unit_test(P3_rewind_forgets_exactly),
+        cmocka_unit_test(P3_rewind_in_a_small_buffer),
+        cmocka_unit_test(P4_rewind_within_one_tick), cmocka_unit_test(P9_counted_calls_on_the_stack),
+    };
+    int bad = cmocka_run_group_tests(tests, NULL, NULL);
+    oracle_free(&o);
+    rmdir(oracle_directory());
+    return bad;
+}

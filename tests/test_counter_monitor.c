@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit,stress timeout=120
+ * The monitor and the edges with sources and providers that this machine lacks, and with threads, recordings and children that
+ * come and go. What the counters say is known exactly, so the recording must say just that. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/descriptors.h"
+#include "sampler/counter.h"
+#include "tests/oracle.h"
+
+/* ---- a source with cycles, instructions and energy ---- */
+
+static uint64_t cycles, instructions, temperature;  /* shared with the monitor thread */
+static uint32_t opened, closed;
+static int open_error;
+
+static const struct fdri_counter chip_counters[] = {
+    {"cycles", "", FDR_METRIC_COUNTER}, {"instructions", "", FDR_METRIC_COUNTER}, {"temperature", "mK", FDR_METRIC_GAUGE}};
+
+static int chip_probe(uint32_t which, char *why, size_t bytes)
+{
+    (void)which;
+    (void)why;
+    (void)bytes;
+    return 0;
+}
+static uint32_t chip_descriptors(uint32_t wanted)
+{
+    (void)wanted;
+    return 1;
+}
+static int chip_open(struct fdri_handle *h)
+{
+    (void)h;
+    if (open_error) return open_error;
+    fdr_add_relaxed(&opened, 1u);
+    return 0;
+}
+static int chip_read(struct fdri_handle *h, uint64_t *value)
+{
+    (void)h;
+    value[0] = fdr_load_relaxed(&cycles);
+    value[1] = fdr_load_relaxed(&instructions);
+    value[2] = fdr_load_relaxed(&temperature);
+    return 0;
+}
+static void chip_close(struct fdri_handle *h)
+{
+    (void)h;
+    fdr_add_relaxed(&closed, 1u);
+}
+static const struct fdri_source chip = {"chip", true, chip_counters, 3, chip_probe, chip_descriptors,
+                                        chip_open, chip_read, chip_close};
+
+/* ---- a provider ---- */
+
+static uint32_t sets;
+static __thread uint64_t ticks_of_thread;
+
+static size_t tick_probe(struct fdr_counter_info *out, size_t most)
+{
+    if (most) *out = (struct fdr_counter_info){.name = "ticks", .kind = FDR_METRIC_COUNTER, .per_thread = 1, .works = 1};
+    return 1;
+}
+static size_t tick_choose(const char *names, struct fdr_counter_info *out, size_t most)
+{
+    assert_string_equal(names, "ticks");
+    return tick_probe(out, most);
+}
+static void *tick_open(void)
+{
+    fdr_add_relaxed(&sets, 1u);
+    return &ticks_of_thread;
+}
+static int tick_read(void *set, uint64_t *values)
+{
+    assert_ptr_equal(set, &ticks_of_thread); /* read by its own thread */
+    *values = *(uint64_t *)set;
+    return 0;
+}
+static void tick_close(void *set)
+{
+    (void)set;
+    fdr_sub_relaxed(&sets, 1u);
+}
+static const struct fdr_counter_provider ticks = {sizeof ticks, "ticks", tick_probe, tick_choose, tick_open, tick_read, tick_close};
+
+/* ---- help ---- */
+
+static const char *triggers; /* of the next recording */
+
+static void start(const char *counters, const char *edges, const char *papi)
+{
+    struct fdr_config c = oracle_config(oracle_directory());
+    c.arena = "anonymous";
+    c.signal = "none";
+    c.buffer = "16M";
+    c.counters = counters;
+    c.counter_interval = "100us";
+    c.edge_counters = edges;
+    c.papi = papi;
+    c.triggers = triggers;
+    fdr_finalize();
+    assert_int_equal(fdr_init(&c), 0);
+}
+
+static struct fdr_file *take(void)
+{
+    const char *wrong;
+    struct fdr_file *f = oracle_snapshot(16 << 20, &wrong);
+    if (!f) fail_msg("%s", wrong);
+    return f;
+}
+
+typedef void event_function(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p);
+static void each_event(struct fdr_file *f, event_function *call, void *p)
+{
+    struct fdr_select user = {.classes = 1u << FDR_IN_USER};
+    struct fdr_read_event e;
+    struct fdr_iter *it = fdr_iter_open(f, &user);
+    assert_non_null(it);
+    while (fdr_iter_next(it, &e)) call(f, &e, fdr_definition(f, FDR_EVENT_DEFINITION, e.id), p);
+    fdr_iter_close(it);
+}
+
+static void wait_for_readings(uint32_t threads)
+{
+    for (int i = 0; i < 5000 && fdr_load_relaxed(&opened) - fdr_load_relaxed(&closed) < threads; i++) usleep(1000);
+    usleep(5000);
+}
+
+/* ---- readings ---- */
+
+struct readings { uint64_t count, last[16], idle, thread; bool falls; };
+static void add_reading(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
+{
+    struct readings *r = p;
+    (void)f;
+    if (strncmp(d->name, "fdr.counters.", 13) || e->field[0] != r->thread) return;
+    assert_string_equal(d->field_name[3], "chip:cycles");
+    for (uint32_t i = 3; i < 5; i++) r->falls |= e->field[i] < r->last[i];
+    memcpy(r->last, e->field, sizeof r->last);
+    r->idle += e->field[2];
+    r->count++;
+}
+
+static void readings_are_running_counts_of_each_thread(void **state)
+{
+    (void)state;
+    opened = closed = 0;
+    start("chip:cycles,chip:instructions,chip:temperature", "", "");
+    fdr_marker(fdr_marker_define("here"), 1);
+    wait_for_readings(1);
+    for (int i = 0; i < 50; i++) {
+        fdr_add_relaxed(&cycles, 2000u);
+        fdr_add_relaxed(&instructions, 1000u);
+        usleep(300);
+    }
+    usleep(20000); /* nothing happens */
+    fdr_add_relaxed(&cycles, 7u);
+    usleep(20000);
+    struct fdr_file *f = take();
+    struct readings r = {.thread = (uint64_t)getpid()};
+    each_event(f, add_reading, &r);
+    assert_true(r.count > 1 && !r.falls);
+    assert_true(r.last[3] == fdr_load_relaxed(&cycles) && r.last[4] == fdr_load_relaxed(&instructions));
+    assert_true(r.idle > 0); /* readings without news are counted, not stored */
+    const struct fdr_definition *d = fdr_definition(f, FDR_METRIC_DEFINITION, 3);
+    assert_string_equal(d->name, "chip:temperature");
+    assert_string_equal(d->file, "mK");
+    assert_int_equal(d->line, FDR_METRIC_GAUGE);
+    fdr_file_close(f);
+    fdr_finalize();
+    assert_int_equal(fdri_descriptors_held(), 0);
+    assert_int_equal(opened, closed);
+}
+
+/* Instructions per cycle, as far as it is known. */
+struct quotients { uint64_t known, unknown; double least, most; };
+static void add_quotient(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
+{
+    struct quotients *q = p;
+    double v;
+    (void)f;
+    if (strncmp(d->name, "fdr.counters.", 13) || e->field[0] != (uint64_t)getpid()) return;
+    assert_string_equal(d->field_name[3], "derived:ipc");
+    assert_int_equal(d->field_type[3], FDR_F64);
+    memcpy(&v, &e->field[3], sizeof v);
+    if (v != v) {
+        q->unknown++;
+    } else {
+        if (!q->known || v < q->least) q->least = v;
+        if (!q->known || v > q->most) q->most = v;
+        q->known++;
+    }
+}
+
+static void instructions_per_cycle(void **state)
+{
+    struct quotients q = {0};
+    char why[FDRI_WHY_BYTES];
+    (void)state;
+    opened = closed = 0;
+    enum { SLOW = 1, FAST, HOT }; /* numbered as they stand */
+    triggers = "slow: metric *derived:ipc below 0.3; fast: metric *derived:ipc above 2; hot: metric *chip:temperature above 1000";
+    start("ipc,chip:temperature", "", "");
+    triggers = NULL;
+    wait_for_readings(1);
+    for (int i = 0; i < 300; i++) {
+        fdr_add_relaxed(&instructions, 500u);
+        fdr_add_relaxed(&cycles, 2000u);
+        usleep(1000);
+    }
+    for (int i = 0; i < 5000 && !fdr_trigger_count(SLOW); i++) usleep(1000);
+    assert_int_equal(fdr_trigger_count(SLOW), 1); /* once beyond, until it comes back */
+    assert_int_equal(fdr_trigger_count(FAST), 0);
+    assert_int_equal(fdr_trigger_count(HOT), 0);
+    fdr_store_relaxed(&temperature, 1001u);
+    for (int i = 0; i < 5000 && !fdr_trigger_count(HOT); i++) usleep(1000);
+    assert_int_equal(fdr_trigger_count(HOT), 1);
+    struct fdr_file *f = take();
+    each_event(f, add_quotient, &q);
+    fdr_file_close(f);
+    fdr_finalize();
+    assert_true(q.unknown > 0 && q.known > 0); /* not a number before there is one, never 0 */
+    assert_true(q.least > 0.2 && q.most < 0.3);
+    fdri_source_add(NULL); /* without the chip, on a machine without hardware counters: refused with the part's reason */
+    if (fdri_source_derived.probe(FDRI_IPC, why, sizeof why)) assert_non_null(strstr(why, "perf_event_open(instructions)"));
+    fdri_source_add(&chip);
+}
+
+static void *short_life(void *p)
+{
+    usleep((useconds_t)(uintptr_t)p);
+    return NULL;
+}
+
+static void threads_come_and_go(void **state)
+{
+    (void)state;
+    opened = closed = 0;
+    start("chip:cycles,task:page-faults", "", "");
+    wait_for_readings(1);
+    for (int round = 0; round < 20; round++) {
+        pthread_t t[8];
+        for (uintptr_t i = 0; i < 8; i++) pthread_create(&t[i], NULL, short_life, (void *)(i * 400));
+        for (int i = 0; i < 8; i++) pthread_join(t[i], NULL);
+    }
+    struct fdr_file *f = take();
+    assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
+    fdr_file_close(f);
+    fdr_finalize();
+    assert_int_equal(opened, closed);
+    assert_int_equal(fdri_descriptors_held(), 0);
+}
+
+static void a_source_that_does_not_open_is_no_zeros(void **state)
+{
+    (void)state;
+    opened = closed = 0;
+    open_error = -EIO;
+    start("chip:cycles", "", "");
+    usleep(20000);
+    struct fdr_file *f = take();
+    struct readings r = {.thread = (uint64_t)getpid()};
+    each_event(f, add_reading, &r);
+    assert_int_equal(r.count, 0);
+    fdr_file_close(f);
+    fdr_finalize();
+    open_error = 0;
+}
+
+/* ---- edges ---- */
+
+struct edges { uint64_t count, sum, wrong; };
+static void add_edge(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
+{
+    struct edges *r = p;
+    (void)f;
+    if (strcmp(d->name, "fdr.edges")) return;
+    r->count++;
+    r->sum += e->field[e->field_count - 1];
+    r->wrong += e->field[e->field_count - 1] != 3 || e->depth == 0;
+}
+
+static void *tick_away(void *p)
+{
+    fdr_region region = fdr_region_define("ticking", NULL, 0);
+    for (int i = 0; i < 100; i++) {
+        fdr_enter(region);
+        ticks_of_thread += 3;
+        fdr_leave(region);
+        ticks_of_thread += 100; /* outside */
+    }
+    return p;
+}
+
+static void each_thread_reads_its_own_provider(void **state)
+{
+    pthread_t t[4];
+    struct edges r = {0};
+    (void)state;
+    assert_int_equal(fdr_counter_provide(&(struct fdr_counter_provider){.size = 8}), -EINVAL);
+    assert_int_equal(fdr_counter_provide(&ticks), 0);
+    for (int recording = 0; recording < 3; recording++) {
+        start("", "chip:cycles", "ticks");
+        for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, tick_away, NULL);
+        tick_away(NULL);
+        for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+        struct fdr_file *f = take();
+        r = (struct edges){0};
+        each_event(f, add_edge, &r);
+        fdr_file_close(f);
+        assert_int_equal(r.count, 500);
+        assert_int_equal(r.sum, 1500);
+        assert_int_equal(r.wrong, 0);
+        assert_int_equal(fdr_load_relaxed(&sets), 1); /* this thread's; the others closed theirs at their end */
+        fdr_finalize();
+    }
+    fdr_counter_provide(NULL);
+}
+
+static fdr_region in_handler;
+static void handler(int s)
+{
+    (void)s;
+    fdr_enter(in_handler);
+    fdr_leave(in_handler);
+}
+
+static void handlers_interrupt_edges(void **state)
+{
+    struct edges r = {0};
+    struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
+    struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+    (void)state;
+    fdr_counter_provide(&ticks);
+    start("", "", "ticks");
+    in_handler = fdr_region_define("in handler", NULL, 0);
+    sigaction(SIGALRM, &a, &old);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 50; i++) tick_away(NULL);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &old, NULL);
+    struct fdr_file *f = take();
+    each_event(f, add_edge, &r);
+    assert_true(r.count >= 4000 && r.sum >= 3 * 4000);
+    assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
+    fdr_file_close(f);
+    fdr_finalize();
+    fdr_counter_provide(NULL);
+}
+
+static void a_child_has_neither(void **state)
+{
+    int status;
+    const char *sanitizers = getenv("FDR_SANITIZE");
+    (void)state;
+    if (sanitizers && strstr(sanitizers, "thread")) skip(); /* it allows no threads after fork */
+    opened = closed = 0;
+    start("chip:cycles,task:page-faults", "task:page-faults", "");
+    tick_away(NULL);
+    wait_for_readings(1);
+    pid_t child = fork();
+    if (child == 0) {
+        tick_away(NULL); /* nothing records */
+        uint32_t held = fdri_descriptors_held();
+        struct fdr_config c = oracle_config(oracle_directory());
+        c.arena = "anonymous";
+        c.signal = "none";
+        c.buffer = "4M";
+        c.counters = "chip:cycles";
+        c.edge_counters = "task:page-faults";
+        int e = fdr_init(&c);
+        tick_away(NULL);
+        fdr_finalize();
+        _exit(held > 1 ? 2 : e ? 3 : 0); /* at most one: the monitor may have been opening it */
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    fdr_finalize();
+}
+
+static int use_chip(void **state)
+{
+    (void)state;
+    fdri_source_add(NULL);
+    fdri_source_add(&chip);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readings_are_running_counts_of_each_thread),
+        cmocka_unit_test(instructions_per_cycle),
+        cmocka_unit_test(threads_come_and_go),
+        cmocka_unit_test(a_source_that_does_not_open_is_no_zeros),
+        cmocka_unit_test(each_thread_reads_its_own_provider),
+        cmocka_unit_test(handlers_interrupt_edges),
+        cmocka_unit_test(a_child_has_neither),
+    };
+    return cmocka_run_group_tests(tests, use_chip, NULL);
+}

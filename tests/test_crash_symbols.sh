@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The fatal path calls nothing that allocates, locks or formats: what its objects refer to, by name.
+set -euo pipefail
+build=${FDR_BUILD:?}
+if [ -n "${FDR_SANITIZE:-}" ] || [ "${FDR_COVERAGE:-OFF}" != OFF ]; then echo "instrumented code calls its runtime"; exit 77; fi
+# Ours (each async-signal-safe), the C library's: system calls, memory, the way back out of a fault.
+allowed='fdr_switch_|fdri_.*|fdr_clock_read'
+allowed+='|syscall|sigaction|clock_gettime|__errno_location|__sigsetjmp|siglongjmp|__longjmp_chk'
+allowed+='|memcpy|memcmp|memset|memmove|strlen|strnlen|strncpy|__memcpy_chk|__memset_chk|__strncpy_chk|__stack_chk_fail'
+allowed+='|__libc_current_sigrtmin|__libc_current_sigrtmax|_GLOBAL_OFFSET_TABLE_'
+# What of ours it may not reach: the files of the healthy process.
+bad=0
+for file in crash crash_threads crash_section bundle; do
+    object=$build/CMakeFiles/fdr_obj_export.dir/export/$file.c.o
+    [ -e "$object" ] || { echo "$object is not there"; exit 1; }
+    while IFS= read -r name; do
+        [[ $name =~ ^($allowed)$ ]] || { echo "$file.c refers to $name"; bad=1; }
+        case $name in
+            fdri_say | fdri_once | fdri_file_* | fdri_bundle_open | fdri_crash_context | fdri_copy_arena | fdri_export_*)
+                echo "$file.c refers to $name, which is for a healthy process"; bad=1 ;;
+        esac
+    done < <(nm -u "$object" | awk '{ print $2 }')
+done
+[ "$bad" = 0 ] && echo "the fatal path keeps to its list"

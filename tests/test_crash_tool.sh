@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# fdr crash on real bundles: the function, the line, inlined ones, all threads, the text behind an abort, an exception
+# nobody caught, secrets; and of several processes who died first.
+set -euo pipefail
+if [ -n "${FDR_SANITIZE:-}" ]; then echo "sanitizers have handlers of their own"; exit 77; fi
+build=${FDR_BUILD:?}
+source_dir=${FDR_SOURCE:?}
+work=$(mktemp -d)
+live=$(mktemp -d /dev/shm/fdr-tool-XXXXXX)
+trap 'rm -rf "$work" "$live"' EXIT
+cd "$work"
+fdr=$build/bin/fdr
+export FDR_LIVE_DIR=$live FDR_DIR=$work FDR_BUFFER=1M
+unset FDR_CRASH
+
+bad=0
+has() { grep -qE -- "$1" "$2" || { echo "no '$1' in:"; cat "$2"; bad=1; }; }
+has_not() { if grep -qE -- "$1" "$2"; then echo "'$1' is in:"; cat "$2"; bad=1; fi; }
+same() { [ "$1" = "$2" ] || { echo "$3: '$1', not '$2'"; bad=1; }; }
+options=(-O2 -g -I "$source_dir/include" -L "$build/lib" "-Wl,-rpath,$build/lib")
+
+cat >victim.c <<'END'
+#include <assert.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int *volatile nowhere = (int *)16;
+static void (*volatile no_function)(void);
+static inline __attribute__((always_inline)) int folded(int v) { return *nowhere + v; }
+__attribute__((noinline)) int culprit(const char *how)
+{
+    FDR_FUNCTION();
+    int v = (int)strlen(how);
+    if (!strcmp(how, "assert")) assert(v == 3);
+    if (!strcmp(how, "jump")) no_function();
+    if (!strcmp(how, "wait")) pause();
+    if (!strcmp(how, "raise")) raise(SIGTERM);
+    return folded(v);
+}
+static void *bystander(void *unused)
+{
+    FDR_REGION("waiting") pause();
+    return unused;
+}
+static void *deaf(void *unused)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    pause();
+    return unused;
+}
+int main(int argc, char **argv)
+{
+    pthread_t t;
+    (void)argc;
+    fdr_init(NULL);
+    fdr_note("case", "seventeen");
+    fdr_note("case", "eighteen");
+    fdr_metric_id m = fdr_metric_define("residual", "", FDR_F64, FDR_METRIC_GAUGE);
+    pthread_create(&t, NULL, bystander, NULL);
+    pthread_create(&t, NULL, deaf, NULL);
+    for (int i = 0; i < 200; i++)
+        FDR_REGION("step") fdr_metric_f64(m, 0.5 * i);
+    usleep(20000);
+    return culprit(argv[1]);
+}
+END
+gcc "${options[@]}" victim.c -o victim -lfdr -pthread
+
+die() { rm -f ./*.crash.fdr; { (ulimit -c 0; "$@" || true); } 2>/dev/null; }
+bundle() { set -- ./*.crash.fdr; [ $# = 1 ] && [ -e "$1" ] && echo "$1"; }
+
+SLURM_JOB_ID=4711 OMP_SECRET_X=hidden DATABASE=hidden die ./victim segv --password hunter2 --api-token=hunter2 KEY=hunter2
+$fdr crash "$(bundle)" >out.txt
+has 'died of    SIGSEGV \(address not mapped: 0x10\) in thread [0-9]+ victim' out.txt
+has '#0 .* folded \[inlined\] at .*victim.c:10' out.txt
+has '#0 .* culprit at .*victim.c:19' out.txt
+has '#1 .* main at .*victim.c:' out.txt
+has 'rip' out.txt
+has 'waiting, for' out.txt
+has 'it did not answer: state S' out.txt
+has 'enter  +culprit' out.txt
+has 'residual = 99.5' out.txt
+has 'note       case = eighteen' out.txt
+has 'newest 50 events' out.txt
+has_not 'hunter2|hidden' out.txt
+$fdr crash --json "$(bundle)" >out.json
+has_not 'hunter2|hidden' out.json
+has 'SLURM_JOB_ID=4711' out.json
+has_not 'DATABASE' out.json
+has '\*\*\*' out.json
+python3 - out.json <<'END'
+import json, sys
+[d] = json.load(open(sys.argv[1]))
+assert d["cause"]["name"] == "SIGSEGV" and d["cause"]["addr"] == 16, d["cause"]
+[t] = [t for t in d["threads"] if t["faulting"]]
+assert [f["function"] for f in t["frames"]][:3] == ["folded", "culprit", "main"], t["frames"]
+assert t["open"] == ["culprit"] and len(d["events"]) == 50 and d["events"][-1]["name"] == "culprit"
+others = [t for t in d["threads"] if not t["faulting"] and t["answered"]]
+assert any(any("pause" in f["function"] for f in t["frames"]) for t in others), others
+assert len([t for t in d["threads"] if not t["answered"]]) == 2  # the deaf one and the dumper
+for text in "cmdline", "environment", "uname", "status", "limits", "maps":
+    assert d["texts"][text], text
+assert d["notes"] == {"case": "eighteen"}
+END
+same "$($fdr check -q "$(bundle)"; echo $?)" 0 "fdr check"
+# what was there is not what crashed: other bytes under the same path name nothing
+cp victim kept; gcc "${options[@]}" -DOTHER -O0 victim.c -o victim -lfdr -pthread
+$fdr crash "$(bundle)" >out.txt
+has_not 'culprit at' out.txt
+has 'victim\+0x' out.txt
+cp kept victim
+
+die ./victim assert
+$fdr crash "$(bundle)" >out.txt
+has "message    victim: victim.c:15: culprit: Assertion .v == 3. failed" out.txt
+has '#[0-9]+ .* culprit at .*victim.c:15' out.txt
+die ./victim jump
+$fdr crash "$(bundle)" >out.txt
+has '#0 +0000000000000000 in no module' out.txt
+has '#1 .* culprit at .*victim.c:16' out.txt
+strip -g victim
+die ./victim segv
+$fdr crash "$(bundle)" >out.txt
+has '#1 .* main in victim' out.txt
+cp kept victim
+rm -f ./*.crash.fdr
+
+# An exception nobody caught, and what it said.
+if command -v g++ >/dev/null; then
+    cat >thrower.cpp <<'END'
+#include <fdr/fdr.hpp>
+#include <stdexcept>
+int main() { fdr_init(nullptr); throw std::out_of_range("index 17 of 12"); }
+END
+    g++ -std=c++17 "${options[@]}" thrower.cpp -o thrower -lfdr
+    die ./thrower
+    $fdr crash "$(bundle)" >out.txt
+    has 'died of    SIGABRT' out.txt
+    has 'exception  std::out_of_range' out.txt
+    has 'note       what = index 17 of 12' out.txt
+    rm -f ./*.crash.fdr
+fi
+
+# Three processes: one faults, one is asked to end afterwards, one is killed.
+FDR_CRASH=all ./victim wait & one=$!
+./victim wait & two=$!
+sleep 0.3
+mkdir first; FDR_DIR=$work/first die ./victim segv
+{ kill -TERM "$one"; kill -KILL "$two"; } 2>/dev/null
+wait "$one" "$two" 2>/dev/null || true
+$fdr crash ./*.crash.fdr "$live"/*.live.fdr first/*.crash.fdr >out.txt
+has '^FIRST .*SIGSEGV .*first/' out.txt
+has 'SIGTERM, sent by process' out.txt
+has 'killed without a trace' out.txt
+same "$(head -1 out.txt | cut -d' ' -f1)" FIRST "the first line"
+has '#0 .* culprit' out.txt
+same "$($fdr crash nothing.fdr >/dev/null 2>&1; echo $?)" 2 "no file"
+[ "$bad" = 0 ]

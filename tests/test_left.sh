@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# ctest: label=tools timeout=120
+# What processes leave behind: listed, read, collected, removed, never while it is written or unread; fdr run, fdr hang.
+# shellcheck disable=SC2015
+set -u
+: "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
+fdr=$FDR_BUILD/bin/fdr
+if [ ! -x "$fdr" ]; then echo "test_left: no $fdr (jansson or zstd missing): skipped"; exit 77; fi
+if [ -n "${FDR_SANITIZE:-}" ]; then echo "test_left: the program it builds has no sanitizer: skipped"; exit 77; fi
+work=$(mktemp -d)
+live=/dev/shm/fdr-test-left-$$
+trap 'rm -rf "$work" "$live"' EXIT
+cd "$work" || exit 1
+export FDR_LIVE_DIR=$live FDR_DIR=$work
+bad=0
+fail() { echo "FAIL: $*"; bad=$((bad + 1)); }
+ok() { echo "ok: $*"; }
+expect()
+{
+    local code=$1 what=$2 got
+    shift 2
+    "$@" >out.txt 2>err.txt
+    got=$?
+    if [ "$got" = "$code" ]; then ok "$what"; else
+        fail "$what: exit $got, not $code: $*"
+        head -3 err.txt
+    fi
+}
+has() { grep -q -- "$1" out.txt err.txt || fail "$2: no '$1' in: $(cat out.txt err.txt)"; }
+# shellcheck disable=SC2012,SC2086
+count() { ls $1 2>/dev/null | wc -l; }
+
+cat >program.c <<'END'
+#include <fdr/fdr.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "";
+    struct fdr_config c = {.size = sizeof c, .buffer = "1M"};
+    if (fdr_init(&c)) return 90;
+    fdr_region outer = fdr_region_define("outer", NULL, 0), stuck = fdr_region_define(argc > 2 ? argv[2] : "stuck", NULL, 0);
+    fdr_enter(outer);
+    for (int i = 0; i < 100; i++) fdr_enter(stuck), fdr_leave(stuck);
+    if (!strcmp(how, "exit")) return atoi(argv[2]);
+    if (!strcmp(how, "kill")) kill(getpid(), SIGKILL);
+    if (!strcmp(how, "_exit")) _exit(7);
+    if (!strcmp(how, "term")) { raise(SIGTERM); }
+    fdr_enter(stuck);
+    puts("ready");
+    fflush(stdout);
+    for (;;) pause();
+}
+END
+${CC:-cc} -O1 -I"$FDR_SOURCE/include" program.c -o program -L"$FDR_BUILD/lib" -lfdr -Wl,-rpath,"$FDR_BUILD/lib" ||
+    { echo "cannot build the program"; exit 1; }
+
+# ---- dead and live ----------------------------------------------------------------------------------------------
+./program kill >/dev/null 2>&1
+[ "$(count "$live/*.live.fdr")" = 1 ] && ok "a kill leaves one" || fail "a kill left: $(ls "$live")"
+./program wait x >ready.txt &
+pid=$!
+for _ in $(seq 500); do grep -q ready ready.txt && break; sleep 0.02; done
+expect 0 "list" "$fdr" list
+grep -q "^left " out.txt && grep -q "^live " out.txt || fail "list: $(cat out.txt)"
+[ "$(stat -c %a "$live"/*.live.fdr | sort -u)" = 600 ] || fail "list marked something as read"
+
+# ---- gc: not what is live, not what is unread ------------------------------------------------------------------
+expect 0 "gc spares the unread" "$fdr" gc --age 0s
+[ "$(count "$live/*.live.fdr")" = 2 ] || fail "gc removed something unread"
+expect 0 "gc --dry-run" "$fdr" gc --age 0s --unread --dry-run
+has "would remove" "gc --dry-run"
+[ "$(count "$live/*.live.fdr")" = 2 ] || fail "gc --dry-run removed something"
+dead=$("$fdr" list --json | python3 -c 'import json,sys; print([e["path"] for e in json.load(sys.stdin) if e["condition"] == "left"][0])')
+expect 0 "check" "$fdr" check "$dead"
+[ "$(stat -c %a "$dead")" = 400 ] || fail "check did not mark $dead as read"
+expect 0 "stats of the live one" "$fdr" stats "$live"/program.*."$pid".0.live.fdr
+[ "$(stat -c %a "$live"/program.*."$pid".0.live.fdr)" = 600 ] || fail "a live recording was marked as read"
+expect 0 "gc --age 1h" "$fdr" gc --age 1h
+[ -e "$dead" ] || fail "gc removed what is young"
+expect 0 "gc --size" "$fdr" gc --size 0 --json
+[ ! -e "$dead" ] || fail "gc --size 0 left what was read"
+[ "$(count "$live/*.live.fdr")" = 1 ] || fail "gc removed what is live"
+expect 64 "gc --age nonsense" "$fdr" gc --age nonsense
+
+# ---- hang --------------------------------------------------------------------------------------------------------
+expect 1 "hang PID" "$fdr" hang --for 1ms "$pid"
+has "outer > x" "hang"
+expect 0 "hang: not so long" "$fdr" hang --for 100h "$pid"
+./program wait y >ready2.txt &
+other=$!
+for _ in $(seq 500); do grep -q ready ready2.txt && break; sleep 0.02; done
+expect 1 "hang over two" "$fdr" hang --for 1ms --json "$pid" "$other"
+python3 - <<'END' || fail "hang --json"
+import json
+v = json.load(open("out.txt"))
+assert v["hangs"] and v["processes"] == 2 and len(v["stuck"]) == 2 and len(v["absent"]) == 1, v
+END
+kill -KILL "$pid" "$other"
+wait "$pid" "$other" 2>/dev/null
+
+# ---- collect -----------------------------------------------------------------------------------------------------
+mkdir kept
+expect 0 "collect" "$fdr" collect -o kept
+[ "$(count "$live/*.fdr")" = 0 ] || fail "collect left: $(ls "$live")"
+[ "$(count "kept/*.live.fdr")" = 2 ] || fail "collect took: $(ls kept)"
+for f in kept/*.fdr; do "$fdr" check -q "$f" || fail "check $f"; done
+expect 0 "collect again" "$fdr" collect -o kept
+expect 2 "collect to nowhere is said" bash -c "./program kill; '$fdr' collect -o '$work/nowhere'"
+rm -f "$live"/*.fdr
+
+# ---- run -----------------------------------------------------------------------------------------------------------
+mkdir runs
+expect 0 "run: exit 0" "$fdr" run -o runs -- ./program exit 0
+expect 5 "run: exit status" "$fdr" run -o runs ./program exit 5
+[ "$(count "runs/*.fdr")" = 0 ] || fail "run kept something of a clean exit"
+expect 127 "run: no such command" "$fdr" run -o runs -- ./no-such-program
+expect 137 "run: SIGKILL" bash -c "'$fdr' run -o runs -- ./program kill; exit \$?"
+[ "$(count "runs/*.live.fdr")" = 1 ] || fail "run kept of a kill: $(ls runs)"
+"$fdr" info --json runs/*.live.fdr >out.txt
+python3 - <<'END' || fail "run: end in info --json"
+import json
+e = json.load(open("out.txt"))["end"]
+assert e["signal"] == 9 and e["exit_status"] is None and e["oom_kill"] == 0, e
+END
+"$fdr" check -q runs/*.live.fdr || fail "check of what run kept"
+rm -f runs/*
+expect 7 "run: _exit" "$fdr" run -o runs -- ./program _exit
+"$fdr" info runs/*.live.fdr >out.txt
+has "exit status 7" "run: info"
+rm -f runs/*
+"$fdr" run -o runs -- ./program wait z >ready3.txt 2>/dev/null &
+runner=$!
+for _ in $(seq 500); do grep -q ready ready3.txt && break; sleep 0.02; done
+kill -TERM "$runner"
+wait "$runner"
+[ "$?" = 143 ] && ok "run passes SIGTERM on and ends of it" || fail "run did not end of SIGTERM"
+[ "$(find "$live" -mindepth 1 | wc -l)" = 0 ] || fail "run left: $(find "$live" -mindepth 1)"
+
+# ---- a core file ---------------------------------------------------------------------------------------------------
+pattern=$(cat /proc/sys/kernel/core_pattern)
+if [ "$pattern" = core ] && "$fdr" version --build | grep -q "dw"; then
+    mkdir cores
+    (cd cores && ulimit -c unlimited && FDR_ARENA=anonymous FDR_CRASH=0 exec ../program wait c >../ready4.txt) &
+    pid=$!
+    for _ in $(seq 500); do grep -q ready ready4.txt && break; sleep 0.02; done
+    kill -QUIT "$pid"
+    wait "$pid" 2>/dev/null
+    core=$(find cores -type f | head -1)
+    if [ -n "$core" ]; then
+        expect 0 "recover CORE" "$fdr" recover "$core" -o from-core.fdr
+        expect 0 "check of it" "$fdr" check from-core.fdr
+        "$fdr" info from-core.fdr >out.txt
+        has "outer > c" "info of it"
+        expect 2 "recover CORE: never over another" "$fdr" recover "$core" -o from-core.fdr
+    else echo "no core file is written here: skipped"; fi
+    expect 2 "recover of no recording" "$fdr" recover /bin/true -o x.fdr
+fi
+
+# ---- nothing leaks -------------------------------------------------------------------------------------------------
+for _ in $(seq "${FDR_LEFT_STARTS:-50}"); do ./program exit 0; done
+[ "$(find "$live" -mindepth 1 | wc -l)" = 0 ] && ok "clean starts and stops leave nothing" || fail "clean exits left: $(ls "$live")"
+
+[ "$bad" = 0 ] || { echo "$bad complaints"; exit 1; }

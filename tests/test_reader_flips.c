@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=300
+ * P8: one flipped bit anywhere in a real recording is reported, or changes nothing that is shown; and whatever is shown
+ * after it was presented. Sampled; FDR_TEST_FLIPS=N flips every Nth bit (1: all; minutes). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "recorder/recorder.h"
+#include "tests/oracle.h"
+
+/* ---- hashes of what is shown ---- */
+
+static uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15u + (h >> 29); }
+static uint64_t mix_text(uint64_t h, const char *s)
+{
+    while (*s) h = mix(h, (uint8_t)*s++);
+    return mix(h, 0x55);
+}
+static uint64_t mix_bytes(uint64_t h, const void *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) h = mix(h, ((const uint8_t *)p)[i]);
+    return h;
+}
+
+static uint64_t key_of(const struct fdr_read_event *e)
+{
+    uint64_t h = mix(mix(mix(mix(1, e->kind), e->id), e->depth), e->time_ns);
+    if (e->kind == FDR_LEAVE) h = mix(h, e->duration_ns);
+    for (uint32_t i = 0; i < e->field_count; i++) h = mix(h, e->field[i]);
+    return h;
+}
+
+/* ---- the truth: keys of everything that was presented ---- */
+
+struct truth {
+    uint64_t *slot;
+    size_t mask;
+};
+static void truth_add(struct truth *t, uint64_t key)
+{
+    size_t i = key & t->mask;
+    while (t->slot[i] && t->slot[i] != key) i = (i + 1) & t->mask;
+    t->slot[i] = key;
+}
+static bool truth_has(const struct truth *t, uint64_t key)
+{
+    size_t i = key & t->mask;
+    while (t->slot[i] && t->slot[i] != key) i = (i + 1) & t->mask;
+    return t->slot[i] == key;
+}
+static void truth_of(struct truth *t, const struct oracle *o, uint32_t shift)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        const struct oracle_event *p = &o->event[i];
+        struct fdr_read_event e = {.kind = p->kind, .id = p->id, .depth = p->depth, .time_ns = p->time >> shift << shift};
+        if (p->kind == FDR_LEAVE) {
+            e.depth = o->event[p->mate].depth;
+            e.duration_ns = e.time_ns - (o->event[p->mate].time >> shift << shift);
+        }
+        e.field_count = p->fields;
+        memcpy(e.field, o->field + p->field, p->fields * sizeof *e.field);
+        truth_add(t, key_of(&e));
+    }
+}
+
+/* ---- the recording ---- */
+
+struct recording {
+    struct truth truth;
+    uint8_t *bytes, *copy;
+    size_t count;
+    uint64_t meta_first, bins_end;
+    uint64_t digest;
+};
+
+static uint64_t seed;
+static uint32_t below(uint32_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % n;
+}
+
+static void program(struct oracle *o, int events, uint64_t now)
+{
+    for (int i = 0; i < events; i++) {
+        now += below(3) ? 0 : below(below(20) ? 500 : 400000);
+        uint32_t what = below(24);
+        if (what == 0) both_marker(o, 1, below(1000), now);
+        else if (what == 1) both_metric(o, 1, below(100), now);
+        else if (what == 2) both_message(o, below(2), 3, -1, 0, below(5000), now);
+        else if (o->depth == 0 || (o->depth < 18 && below(2))) both_enter(o, 1 + below(12), now);
+        else both_leave(o, now);
+    }
+}
+
+static struct oracle of_thread;
+static void *thread(void *unused)
+{
+    fdr_thread_name("worker");
+    program(&of_thread, 400, 5000);
+    return unused;
+}
+
+static void load(struct recording *r, const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    r->count = (size_t)st.st_size;
+    r->bytes = aligned_alloc(64, (r->count + 63) & ~(size_t)63);
+    r->copy = aligned_alloc(64, (r->count + 63) & ~(size_t)63);
+    assert_int_equal(read(fd, r->bytes, r->count), (ssize_t)r->count);
+    close(fd);
+    const struct fdr_superblock *s = (const void *)r->bytes;
+    r->bins_end = s->bins_off + (uint64_t)(uint32_t)s->virgin * s->bin_bytes;
+    r->meta_first = (s->virgin >> 32) * FDR_META_ALIGN;
+}
+
+static uint64_t digest_of(struct fdr_file *f, const struct recording *r, size_t *invented, size_t *invented_open);
+
+/* live: the file as it is while it is written, or after SIGKILL; else a snapshot. */
+static void record(struct recording *r, const char *strategy, const char *resolution, bool live)
+{
+    static char dir[300];
+    struct fdr_config c = oracle_config(oracle_directory());
+    struct oracle o = {0};
+    snprintf(dir, sizeof dir, "/dev/shm/fdr-test-flips-%d", (int)getpid());
+    c.buffer = "192K";
+    c.bin = "1K";
+    c.strategy = strategy;
+    c.resolution = resolution;
+    c.arena = live ? "mapped" : "anonymous";
+    c.live_dir = dir;
+    seed = 42;
+    memset(r, 0, sizeof *r);
+    memset(&of_thread, 0, sizeof of_thread);
+    assert_int_equal(fdr_init(&c), 0);
+    for (unsigned i = 1; i < 13; i++) fdr_region_define("region", "file.c", i);
+    fdr_marker_define("marker");
+    fdr_metric_define("metric", "unit", FDR_U64, FDR_METRIC_GAUGE);
+    pthread_t t;
+    both_enter(&o, 2, 900); /* the first location */
+    pthread_create(&t, NULL, thread, NULL);
+    pthread_join(t, NULL);
+    program(&o, 30000, 1000);
+    both_enter(&o, 3, o.last + 10);
+    if (!live) assert_int_equal(fdr_snapshot("test"), 0);
+    load(r, live ? fdri_rec.live_path : fdr_last_snapshot());
+    if (!live) unlink(fdr_last_snapshot());
+    fdr_finalize();
+    rmdir(dir);
+    r->truth.mask = (1u << 17) - 1;
+    r->truth.slot = calloc(r->truth.mask + 1, 8);
+    uint32_t shift = resolution ? 7 : 0;
+    truth_of(&r->truth, &o, shift);
+    truth_of(&r->truth, &of_thread, shift);
+    oracle_free(&o);
+    oracle_free(&of_thread);
+    struct fdr_file *f;
+    char message[256];
+    size_t invented = 0, open = 0;
+    assert_int_equal(fdr_file_open_memory(r->bytes, r->count, &f, message, sizeof message), FDR_WHOLE);
+    assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
+    r->digest = digest_of(f, r, &invented, &open);
+    assert_int_equal(invented + open, 0);
+    fdr_file_close(f);
+}
+
+static void forget(struct recording *r)
+{
+    free(r->truth.slot);
+    free(r->bytes);
+    free(r->copy);
+}
+
+/* ---- everything that is shown, as one number ---- */
+
+static uint64_t digest_of_facts(struct fdr_file *f)
+{
+    const struct fdr_file_info *i = fdr_file_info(f);
+    uint64_t h = mix_text(mix_text(mix_text(mix_text(1, i->state), i->reason), i->host), i->exe);
+    h = mix_text(mix_text(mix_text(h, i->build_id), i->config), i->strategy);
+    h = mix(mix(mix(mix(h, i->pid), (uint64_t)i->rank), i->created_realtime_ns), i->buffer_bytes);
+    h = mix(mix(mix(h, i->bin_bytes), i->first_ns), i->last_ns);
+    h = mix(mix(mix(mix(h, i->common_from_ns), i->lost_locations), i->lost_unattached), i->lost_definitions);
+    for (size_t k = 0; k < fdr_location_count(f); k++) {
+        const struct fdr_location_info *l = fdr_location_info(f, k);
+        h = mix_text(mix(mix(mix(h, l->id), l->tid), l->parent), l->name);
+        h = mix(mix(mix(mix(h, l->start_ns), l->end_ns), l->from_ns), l->to_ns);
+        h = mix(mix(mix(mix(h, l->live), l->open_count), l->clamped), l->unbalanced);
+        h = mix(mix(mix(mix(h, l->stray_leaves), l->abandoned), l->hists_dropped), l->rows_folded);
+        for (size_t d = 0; d < l->open_count; d++) h = mix(mix(h, l->open[d].region), l->open[d].enter_ns);
+    }
+    for (uint32_t kind = 0; kind < 6; kind++)
+        for (uint32_t id = 0; id < 14; id++) {
+            const struct fdr_definition *d = fdr_definition(f, (enum fdr_definition_kind)kind, id);
+            h = mix(mix_text(mix_text(h, d->name), d->file), d->line);
+        }
+    return h;
+}
+
+static uint64_t digest_of_sums(struct fdr_file *f, uint64_t h)
+{
+    const struct fdr_ledger_row *l;
+    const struct fdr_total *t;
+    const struct fdr_reduction_info *d;
+    size_t n = fdr_ledger(f, &l);
+    for (size_t i = 0; i < n; i++) {
+        h = mix(mix(mix(h, l[i].location), l[i].class_), l[i].depth);
+        h = mix(mix(mix(mix(mix(h, l[i].presented), l[i].kept), l[i].filtered), l[i].reduced), l[i].lost);
+    }
+    n = fdr_totals(f, &t);
+    for (size_t i = 0; i < n; i++) {
+        h = mix(mix(mix(mix(h, t[i].location), t[i].class_), t[i].id), t[i].rest);
+        h = mix(mix(mix(mix(mix(mix(h, t[i].calls), t[i].untimed), t[i].inclusive_ns), t[i].exclusive_ns), t[i].min_ns), t[i].max_ns);
+        h = mix(mix(mix(mix(h, t[i].sum_u), t[i].min_u), t[i].max_u), t[i].has_histogram);
+        h = mix_bytes(h, t[i].histogram, sizeof t[i].histogram);
+    }
+    n = fdr_reductions(f, &d);
+    for (size_t i = 0; i < n; i++) {
+        h = mix_text(mix_text(mix(mix(h, d[i].location), d[i].time_ns), d[i].step), d[i].what);
+        h = mix(mix(mix(mix(mix(mix(h, d[i].events), d[i].bytes), d[i].from_ns), d[i].to_ns), d[i].steps), d[i].gone);
+    }
+    return h;
+}
+
+/* Also counts what is shown and was never presented: closed calls and points, or calls that are said to be open. */
+static uint64_t digest_of(struct fdr_file *f, const struct recording *r, size_t *invented, size_t *invented_open)
+{
+    struct fdr_read_event e;
+    uint64_t h = digest_of_sums(f, digest_of_facts(f));
+    struct oracle_view v = {0};
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    assert_non_null(it);
+    while (fdr_iter_next(it, &e)) {
+        h = mix(mix(mix(h, key_of(&e)), e.location), e.repaired);
+        if (e.repaired || truth_has(&r->truth, key_of(&e))) continue;
+        ++*(e.kind == FDR_ENTER && e.duration_ns == 0 ? invented_open : invented);
+    }
+    fdr_iter_close(it);
+    oracle_view_free(&v);
+    return h;
+}
+
+/* ---- one flip ---- */
+
+struct count {
+    size_t flips, unreadable, reported, unseen, silent, invented, invented_open;
+};
+
+static void flip(struct recording *r, uint64_t bit, struct count *n)
+{
+    struct fdr_file *f;
+    char message[256];
+    n->flips++;
+    r->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    enum fdr_verdict v = fdr_file_open_memory(r->copy, r->count, &f, message, sizeof message);
+    if (v == FDR_UNREADABLE) {
+        n->unreadable++;
+        assert_true(message[0]);
+    } else {
+        size_t invented = 0, open = 0;
+        v = fdr_file_verify(f);
+        uint64_t digest = digest_of(f, r, &invented, &open);
+        n->invented += invented != 0;
+        n->invented_open += open != 0;
+        if (v == FDR_DAMAGED) n->reported++;
+        else if (digest == r->digest) n->unseen++;
+        else n->silent++;
+        bool told = invented || open || (v == FDR_WHOLE && digest != r->digest);
+        if (told && getenv("V"))
+            print_message("bit %llu of byte %llu: verdict %d, invented %zu, open %zu: %s\n", (unsigned long long)bit % 8,
+                          (unsigned long long)bit / 8, v, invented, open, v ? fdr_file_damage(f, 0) : "");
+        fdr_file_close(f);
+    }
+    r->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+static void flips(struct recording *r, struct count *n)
+{
+    const char *every = getenv("FDR_TEST_FLIPS");
+    memset(n, 0, sizeof *n);
+    memcpy(r->copy, r->bytes, r->count);
+    if (every) {
+        for (uint64_t bit = 0; bit < r->count * 8; bit += (uint64_t)atoi(every)) flip(r, bit, n);
+    } else {
+        for (int i = 0; i < 1200; i++) {
+            uint64_t where = i % 4 == 0 ? below(FDR_SUPERBLOCK_BYTES)
+                             : i % 4 == 1 ? FDR_SUPERBLOCK_BYTES + below((uint32_t)(r->bins_end - FDR_SUPERBLOCK_BYTES))
+                                          : r->meta_first + below((uint32_t)(r->count - r->meta_first));
+            flip(r, where * 8 + below(8), n);
+        }
+        for (uint32_t bit = 0; bit < 2256 * 8; bit += 37) flip(r, bit, n);
+    }
+    print_message("%zu flips: %zu unreadable, %zu reported, %zu change nothing, %zu unreported; shown though never presented: "
+                  "%zu, as open calls %zu\n", n->flips, n->unreadable, n->reported, n->unseen, n->silent, n->invented, n->invented_open);
+}
+
+static void in_snapshot(const char *strategy, const char *resolution)
+{
+    struct recording r;
+    struct count n;
+    record(&r, strategy, resolution, false);
+    flips(&r, &n);
+    forget(&r);
+    assert_int_equal(n.silent, 0);
+    assert_int_equal(n.invented, 0);
+    assert_int_equal(n.invented_open, 0);
+}
+static void P8_every_flip_in_a_snapshot_is_told_whole(void **state) { (void)state; in_snapshot("whole", NULL); }
+static void P8_every_flip_in_a_snapshot_is_told_last(void **state) { (void)state; in_snapshot("last", "128ns"); }
+static void P8_every_flip_in_a_snapshot_is_told_first(void **state) { (void)state; in_snapshot("first", NULL); }
+
+/* The words of a live file that change with every event carry no check: open calls, accounts, totals. */
+static void P8_a_flip_in_a_live_file_invents_no_record(void **state)
+{
+    struct recording r;
+    struct count n;
+    (void)state;
+    record(&r, "whole", NULL, true);
+    flips(&r, &n);
+    forget(&r);
+    assert_int_equal(n.invented, 0);
+}
+
+int main(void)
+{
+    setenv("FDR_SYMBOLS", "0", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P8_every_flip_in_a_snapshot_is_told_whole),
+        cmocka_unit_test(P8_every_flip_in_a_snapshot_is_told_last),
+        cmocka_unit_test(P8_every_flip_in_a_snapshot_is_told_first),
+        cmocka_unit_test(P8_a_flip_in_a_live_file_invents_no_record),
+    };
+    int bad = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(oracle_directory());
+    return bad;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=60 */
+/* The record codec alone: the short way of encoding a call writes the very bits of the spelled-out one, and both decode
+ * to what was put in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/record.h"
+
+enum { BIN_BYTES = 4096, PAYLOAD = BIN_BYTES - FDR_BIN_HEADER };
+
+static uint64_t state = 88172645463325252u;
+static uint64_t rnd(uint64_t below)
+{
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state % below;
+}
+
+struct bin {
+    struct fdr_part part;
+    struct fdr_table table;
+    struct fdr_bin head;
+    uint8_t payload[PAYLOAD];
+};
+
+static void begin(struct bin *b)
+{
+    memset(b, 0xA5, sizeof *b); /* memory that was used before */
+    memset(&b->part, 0, sizeof b->part);
+    memset(&b->head, 0, sizeof b->head);
+    b->part.depth = 1;
+    b->head.depth = 1;
+    b->head.size_log2 = 12;
+    fdr_encode_begin(&b->part, &b->table, b->payload, BIN_BYTES, FDR_CALL_BITS_MAX);
+}
+
+struct call { uint32_t id; uint64_t gap, duration; };
+
+/* Few regions in a rhythm, now and then any region and any length. */
+static struct call some_call(unsigned kind)
+{
+    struct call c = {(uint32_t)rnd(kind ? 5 : 3), 10 + rnd(40), 1 + rnd(60)};
+    if (rnd(10) == 0) c.id = (uint32_t)rnd(FDR_ID_MAX + 1u);
+    if (rnd(6) == 0) c.gap = rnd(2ull << rnd(FDR_SHORT_BITS));
+    if (rnd(6) == 0) c.duration = 1 + rnd((2ull << rnd(FDR_SHORT_BITS)) - 1);
+    if (rnd(30) == 0) c.gap = 0;
+    c.gap &= fdr_mask(FDR_SHORT_BITS);
+    c.duration = 1 + ((c.duration - 1) & fdr_mask(FDR_SHORT_BITS));
+    return c;
+}
+
+static void the_short_way_writes_the_same_bits(void **unused)
+{
+    (void)unused;
+    static struct bin a, b;
+    static struct call put[PAYLOAD * 8];
+    for (unsigned round = 0; round < 400; round++) {
+        uint32_t count = 0;
+        begin(&a);
+        begin(&b);
+        while (!fdr_encode_full(&a.part)) {
+            struct call c = some_call(round & 1);
+            if (!fdr_is_short_call(c.gap, c.duration)) continue;
+            uint64_t commit = fdr_put_call(&a.part, &a.table, a.payload, c.id, c.gap, c.duration);
+            fdr_spell_call(&b.part, &b.table, b.payload, c.id, c.gap, c.duration, NULL);
+            assert_int_equal(commit, fdr_commit_word(&b.part));
+            assert_int_equal(commit, fdr_commit_word(&a.part));
+            assert_memory_equal(&a.part, &b.part, sizeof a.part);
+            put[count++] = c;
+        }
+        assert_memory_equal(&a.table, &b.table, sizeof a.table);
+        assert_memory_equal(a.payload, b.payload, (FDR_COMMIT_BITS(a.part.progress) + 7) / 8);
+        struct fdr_decoder d;
+        struct fdr_record r;
+        uint64_t last = 0;
+        a.head.commit = fdr_commit_word(&a.part);
+        assert_true(fdr_decode_begin(&d, &a.head, a.payload, PAYLOAD));
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(fdr_decode_next(&d, &r), 1);
+            assert_int_equal(r.id, put[i].id);
+            assert_int_equal(r.enter, last + put[i].gap);
+            assert_int_equal(r.leave - r.enter, put[i].duration);
+            last = r.leave;
+        }
+        assert_int_equal(fdr_decode_next(&d, &r), 0);
+    }
+}
+
+static void only_what_fits_one_chunk_is_short(void **unused)
+{
+    (void)unused;
+    const uint64_t most = fdr_mask(FDR_SHORT_BITS);
+    assert_true(fdr_is_short_call(0, 1));
+    assert_true(fdr_is_short_call(most, most));
+    assert_false(fdr_is_short_call(0, 0));
+    assert_false(fdr_is_short_call(most + 1, 1));
+    assert_false(fdr_is_short_call(0, most + 2));
+    assert_false(fdr_is_short_call(UINT64_MAX, 1));
+}
+
+/* From the codes in docs/FORMAT.md. */
+static void the_table_of_heads_is_made_of_the_codes(void **unused)
+{
+    (void)unused;
+    const uint32_t value[4] = {1, 0, 3, 7}, bits[4] = {2, 1, 3, 9};
+    for (uint32_t i = 0; i < 32; i++) {
+        uint32_t g = i & 3, d = i >> 2 & 3, n = i >> 4 ? 3 : 2, v = i >> 4 ? 3 : 1;
+        v |= value[g] << n, n += bits[g];
+        v |= value[d] << n, n += bits[d];
+        if (i == 5) v = 0, n = 1;
+        assert_int_equal(fdr_head_code[i], n << 24 | v);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_short_way_writes_the_same_bits),
+        cmocka_unit_test(only_what_fits_one_chunk_is_short),
+        cmocka_unit_test(the_table_of_heads_is_made_of_the_codes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=stress timeout=300
+ * Fair shares: who holds how much when threads come, work, sleep and end in one buffer. Threads take turns, so that
+ * what they hold does not depend on the machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/shares.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+#define BUFFER "512K"
+enum { BYTES = 512 << 10, CALLS = 150000 };
+#else
+#define BUFFER "2M"
+enum { BYTES = 2 << 20, CALLS = 1500000 };
+#endif
+enum { MOST = 64 };
+static struct turn w[MOST];
+static uint64_t kept[MOST];
+static uint32_t bins[MOST];
+
+/* One thread fills all and sleeps. A second one gets half; a third one later a third, the sleeper never runs. */
+static void P2_a_sleeper_does_not_starve_newcomers(void **state)
+{
+    (void)state;
+    static const char *const strategy[] = {"whole", "last"};
+    for (int s = 0; s < 2; s++) {
+        start(strategy[s], BUFFER);
+        begin(&w[0], 1);
+        turn(&w[0], CALLS);
+        uint32_t before;
+        check(BYTES, w[0].presented, kept, bins, MOST);
+        before = bins[0];
+        begin(&w[1], 2);
+        turn(&w[1], CALLS);
+        check(BYTES, w[0].presented + w[1].presented, kept, bins, MOST);
+        print_message("%s: alone %u bins; with a busy one %u and %u\n", strategy[s], before, bins[0], bins[1]);
+        assert_true(bins[1] >= before * 2 / 5 && bins[0] >= before * 2 / 5);
+        begin(&w[2], 3);
+        turn(&w[2], CALLS);
+        check(BYTES, w[0].presented + w[1].presented + w[2].presented, kept, bins, MOST);
+        print_message("%s: three: %u, %u, %u bins\n", strategy[s], bins[0], bins[1], bins[2]);
+        for (int i = 0; i < 3; i++) assert_true(bins[i] >= before / 4 && kept[i] > 1000);
+        for (int i = 0; i < 3; i++) end(&w[i]);
+        fdr_finalize();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_sleeper_does_not_starve_newcomers)};
+    int bad = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(oracle_directory());
+    return bad;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=threads timeout=300
+ * Many threads in one buffer: a hundred thousand short ones one after another, and as many at once as the buffer
+ * guarantees. Nothing is lost, every number is exact, memory is used again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/shares.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+enum { SLOWER = 20 };
+#else
+enum { SLOWER = 1 };
+#endif
+enum { BATCH = 32 };
+
+static uint64_t presented;
+static uint64_t *kept;
+static uint32_t *bins;
+
+static void *brief(void *seed)
+{
+    struct turn w = {.calls = 90, .seed = (uintptr_t)seed * 7919 + 88172645463325252u};
+    work(&w);
+    __atomic_fetch_add(&presented, w.presented, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void churn(uint32_t threads)
+{
+    pthread_attr_t a;
+    pthread_attr_init(&a);
+    pthread_attr_setstacksize(&a, 128 * 1024);
+    for (uint32_t n = 0; n < threads; n += BATCH) {
+        pthread_t t[BATCH];
+        for (uint32_t i = 0; i < BATCH; i++) assert_int_equal(pthread_create(&t[i], &a, brief, (void *)(uintptr_t)(n + i + 1)), 0);
+        for (int i = 0; i < BATCH; i++) pthread_join(t[i], NULL);
+    }
+    pthread_attr_destroy(&a);
+}
+
+static void one_churn(const char *strategy, const char *buffer, uint64_t bytes, uint32_t threads)
+{
+    start(strategy, buffer);
+    presented = 0;
+    churn(threads / SLOWER);
+    struct fdr_usage u = fdr_usage();
+    print_message("%s %s: %u threads, %llu locations, %llu presented, %llu stored, %llu reduced, %llu lost, meta %llu K\n", strategy,
+                  buffer, threads / SLOWER, (unsigned long long)u.locations, (unsigned long long)u.presented,
+                  (unsigned long long)u.stored, (unsigned long long)u.reduced, (unsigned long long)u.lost,
+                  (unsigned long long)u.meta_bytes >> 10);
+    assert_int_equal(u.presented, presented);
+    check(bytes, presented, kept, bins, 1);
+    assert_int_equal(fdri_rec.arena.super->lost_locations, 0);
+    fdr_finalize();
+}
+
+static void P1_P3_P5_short_threads_in_a_small_buffer(void **state)
+{
+    (void)state;
+    one_churn("whole", "1M", 1 << 20, 10000);
+    one_churn("last", "4M", 4 << 20, 10000);
+}
+
+static void P1_P3_P5_a_hundred_thousand_short_threads(void **state)
+{
+    (void)state;
+    one_churn("whole", "64M", 64 << 20, 100000);
+}
+
+/* As many as the buffer guarantees at once, behind one that filled everything: each has its last calls. */
+static struct turn busy;
+static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes)
+{
+    start("telescope", buffer);
+    uint32_t threads = fdri_rec.arena.super->locations_sure / SLOWER;
+    struct turn *all = calloc(threads, sizeof *all);
+    kept = realloc(kept, (threads + 8) * sizeof *kept);
+    bins = realloc(bins, (threads + 8) * sizeof *bins);
+    begin(&busy, 1);
+    turn(&busy, bytes / 2); /* two bytes a call: several times the buffer */
+    for (uint32_t i = 0; i < threads - 1; i++) begin(&all[i], i + 2);
+    for (uint32_t i = 0; i < threads - 1; i++) turn(&all[i], 300); /* and sleeps */
+    uint64_t sum = busy.presented, least = UINT64_MAX;
+    print_message("%s: %u bins pinned of %u, %llu turned away\n", buffer, fdri_rec.arena.pinned, (uint32_t)fdri_rec.arena.super->virgin,
+                  (unsigned long long)fdri_rec.arena.super->lost_locations);
+    for (uint32_t i = 0; i < threads - 1; i++) sum += all[i].presented;
+    check(bytes, sum, kept, bins, threads);
+    for (uint32_t i = 1; i < threads; i++) least = kept[i] < least ? kept[i] : least;
+    print_message("%s: %u threads sleep; the one with least keeps %llu of 300 calls, the busy one %u bins\n", buffer, threads - 1,
+                  (unsigned long long)least, bins[0]);
+    assert_true(least >= 100);
+    assert_int_equal(fdri_rec.arena.super->lost_locations, 0);
+    end(&busy);
+    for (uint32_t i = 0; i < threads - 1; i++) end(&all[i]);
+    free(all);
+    fdr_finalize();
+}
+static void P2_four_thousand_sleepers(void **state)
+{
+    (void)state;
+    P2_sleepers_as_many_as_guaranteed("4M", 4 << 20);
+    P2_sleepers_as_many_as_guaranteed("64M", 64 << 20);
+}
+
+int main(void)
+{
+    if (!getenv("FDR_SHARES_MANY")) {
+        printf("skipped: memory of ended threads is not used again by default (docs/ARCHITECTURE.md, Known limits); "
+               "FDR_SHARES_MANY=1 runs this\n");
+        return 77;
+    }
+    kept = calloc(1, sizeof *kept);
+    bins = calloc(1, sizeof *bins);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P1_P3_P5_short_threads_in_a_small_buffer),
+                                       cmocka_unit_test(P1_P3_P5_a_hundred_thousand_short_threads),
+                                       cmocka_unit_test(P2_four_thousand_sleepers)};
+    int bad = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(oracle_directory());
+    return bad;
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=120 */
+/* Triggers: each source fires when it should and not when it should not; window, hold-off, caps; set and removed while
+ * others record. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "victim.h"
+
+#include <dirent.h>
+#include <time.h>
+
+#include <fdr/reader.h>
+
+#include "base/clock.h"
+
+static char directory[256];
+
+static void start(const char *triggers, const char *more_keep)
+{
+    struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .name = "t", .buffer = "4M", .live_dir = directory,
+                           .dir = directory, .signal = "none", .holdoff = "0", .triggers = triggers, .crash = "0",
+                           .keep = more_keep ? more_keep : "100,oldest"};
+    fdr_finalize();
+    assert_int_equal(fdr_init(&c), 0);
+}
+
+static void sleep_ms(unsigned ms)
+{
+    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+    while (nanosleep(&t, &t) && errno == EINTR) {}
+}
+
+/* Snapshots in the directory whose reason is a trigger's; the newest one's path. */
+static unsigned snapshots(char *newest, size_t bytes)
+{
+    unsigned n = 0, highest = 0, number;
+    DIR *d = opendir(directory);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *end = strstr(e->d_name, ".fdr");
+        if (!end || strcmp(end, ".fdr") || strstr(e->d_name, ".live.")) continue;
+        n++;
+        while (end > e->d_name && end[-1] != '.') end--;
+        number = (unsigned)strtoul(end, NULL, 10);
+        if (number < highest) continue;
+        highest = number;
+        if (newest) snprintf(newest, bytes, "%s/%s", directory, e->d_name);
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+static void forget_snapshots(void)
+{
+    char path[600];
+    while (snapshots(path, sizeof path)) unlink(path);
+}
+
+/* At most ten seconds: the machine is busy. */
+static bool comes(unsigned count)
+{
+    for (int i = 0; i < 1000; i++) {
+        if (snapshots(NULL, 0) >= count) return true;
+        sleep_ms(10);
+    }
+    return false;
+}
+
+static struct fdr_file *newest(void)
+{
+    char path[600] = "", message[256];
+    struct fdr_file *f = NULL;
+    snapshots(path, sizeof path);
+    if (fdr_file_open(path, &f, message, sizeof message) != FDR_WHOLE) fail_msg("%s: %s", path, message);
+    if (fdr_file_verify(f) != FDR_WHOLE) fail_msg("%s: %s", path, fdr_file_damage(f, 0));
+    return f;
+}
+
+static void expect_reason(const char *name, const char *part)
+{
+    struct fdr_file *f = newest();
+    const struct fdr_file_info *i = fdr_file_info(f);
+    assert_string_equal(i->reason_kind, "trigger");
+    assert_true(i->has_trigger);
+    assert_string_equal(i->trigger_name, name);
+    if (!strstr(i->reason, part)) fail_msg("'%s' does not say '%s'", i->reason, part);
+    fdr_file_close(f);
+}
+
+static void call(fdr_region r, unsigned ms)
+{
+    fdr_enter(r);
+    if (ms) sleep_ms(ms);
+    fdr_leave(r);
+}
+
+/* ---- the sources ---- */
+
+static void region_over(void **state)
+{
+    (void)state;
+    start("slow: region step* over 20ms holdoff 3600s", NULL);
+    fdr_region step = fdr_region_define("step_a", NULL, 0), other = fdr_region_define("other", NULL, 0);
+    call(other, 30);
+    assert_int_equal(fdr_trigger_count(1), 0);
+    call(step, 25);
+    assert_true(comes(1));
+    expect_reason("slow", "step_a: ");
+    struct fdr_file *f = newest();
+    assert_true(fdr_file_info(f)->trigger_value >= 20000000);
+    assert_int_equal(fdr_file_info(f)->trigger_location, 0);
+    fdr_file_close(f);
+    forget_snapshots();
+}
+
+/* Called by `_at`: the location counts in ns. */
+static void region_over_at(void **state)
+{
+    (void)state;
+    start("slow: region at over 1s", NULL);
+    fdr_region at = fdr_region_define("at", NULL, 0);
+    fdr_enter_at(at, 1000);
+    fdr_leave_at(at, 900000000);
+    assert_int_equal(fdr_trigger_count(1), 0);
+    fdr_enter_at(at, 1000000000);
+    fdr_leave_at(at, 2500000000u);
+    assert_int_equal(fdr_trigger_count(1), 1);
+    assert_true(comes(1));
+    forget_snapshots();
+}
+
+static void region_over_p99(void **state)
+{
+    (void)state;
+    start("odd: region p over 100p99", NULL);
+    fdr_region p = fdr_region_define("p", NULL, 0);
+    uint64_t at = 1;
+    for (int i = 0; i < 2000; i++, at += 2000) fdr_enter_at(p, at), fdr_leave_at(p, at + 1000 + (uint64_t)i / 20);
+    sleep_ms(400); /* it is looked at every 100 ms */
+    fdr_enter_at(p, at), fdr_leave_at(p, at + 50000);
+    assert_int_equal(fdr_trigger_count(1), 0);
+    at += 100000;
+    for (int i = 0; i < 500 && fdr_trigger_count(1) == 0; i++, at += 2000000, sleep_ms(10))
+        fdr_enter_at(p, at), fdr_leave_at(p, at + 1000000);
+    assert_int_equal(fdr_trigger_count(1), 1);
+    assert_true(comes(1));
+    expect_reason("odd", "over 100p99");
+    forget_snapshots();
+}
+
+static void region_stuck(void **state)
+{
+    (void)state;
+    start("hung: region outer stuck 60ms", NULL);
+    fdr_region outer = fdr_region_define("outer", NULL, 0), inner = fdr_region_define("inner", NULL, 0);
+    fdr_enter(outer);
+    fdr_enter(inner);
+    assert_true(comes(1));
+    sleep_ms(150);
+    assert_int_equal(snapshots(NULL, 0), 1); /* once per call */
+    expect_reason("hung", "outer: ");
+    struct fdr_file *f = newest();
+    assert_int_equal(fdr_location_info(f, 0)->open_count, 2);
+    fdr_file_close(f);
+    fdr_leave(inner);
+    fdr_leave(outer);
+    forget_snapshots();
+}
+
+static void metric_above_and_below(void **state)
+{
+    (void)state;
+    start("high: metric load above 10 ; low: metric load below -5", NULL);
+    fdr_metric_id load = fdr_metric_define("load", "1", FDR_F64, FDR_METRIC_GAUGE);
+    for (int i = 0; i < 100; i++) fdr_metric_f64(load, (double)(i % 10));
+    assert_int_equal(fdr_trigger_count(1), 0);
+    for (int i = 0; i < 100; i++) fdr_metric_f64(load, 11.5); /* once: it goes on holding */
+    assert_int_equal(fdr_trigger_count(1), 1);
+    fdr_metric_f64(load, 0);
+    fdr_metric_f64(load, 12);
+    assert_int_equal(fdr_trigger_count(1), 2);
+    assert_true(comes(1));
+    assert_int_equal(fdr_trigger_count(2), 0);
+    forget_snapshots();
+    fdr_metric_f64(load, -5.5);
+    assert_true(comes(1));
+    sleep_ms(50);
+    expect_reason("low", "load: -5.5");
+    forget_snapshots();
+}
+
+static void metric_rate(void **state)
+{
+    (void)state;
+    start("storm: metric faults rate above 1000", NULL);
+    fdr_metric_id faults = fdr_metric_define("faults", "1", FDR_U64, FDR_METRIC_COUNTER);
+    uint64_t n = 0;
+    for (int i = 0; i < 30; i++, sleep_ms(10)) fdr_metric_u64(faults, n += 1);
+    assert_int_equal(fdr_trigger_count(1), 0);
+    for (int i = 0; i < 1000 && !fdr_trigger_count(1); i++, sleep_ms(10)) fdr_metric_u64(faults, n += 100000);
+    assert_int_equal(fdr_trigger_count(1), 1);
+    assert_true(comes(1));
+    forget_snapshots();
+}
+
+struct payload { uint32_t a; int64_t b; };
+static void field_of_an_event(void **state)
+{
+    (void)state;
+    static const struct fdr_field fields[] = {{"a", FDR_U32, offsetof(struct payload, a)}, {"b", FDR_I64, offsetof(struct payload, b)}};
+    start("neg: metric io.b below 0", NULL);
+    fdr_event_type io = fdr_event_define("io", fields, 2);
+    fdr_event(io, &(struct payload){5, 7});
+    assert_int_equal(fdr_trigger_count(1), 0);
+    fdr_event(io, &(struct payload){5, -7});
+    assert_int_equal(fdr_trigger_count(1), 1);
+    assert_true(comes(1));
+    expect_reason("neg", "io: -7");
+    forget_snapshots();
+}
+
+static void event_count_and_rate(void **state)
+{
+    (void)state;
+    start("tenth: event retry count 10;burst: event retry rate 50/10s;msg: event send count 3", NULL);
+    fdr_marker_id retry = fdr_marker_define("retry"), other = fdr_marker_define("other");
+    for (int i = 0; i < 35; i++) fdr_marker(retry, 1), fdr_marker(other, 1);
+    assert_int_equal(fdr_trigger_count(1), 3);
+    assert_int_equal(fdr_trigger_count(2), 0);
+    for (int i = 0; i < 15; i++) fdr_marker(retry, 1);
+    assert_int_equal(fdr_trigger_count(2), 1);
+    for (int i = 0; i < 3; i++) fdr_message_send(1, 1, 0, 8);
+    assert_int_equal(fdr_trigger_count(3), 1);
+    assert_true(comes(3));
+    forget_snapshots();
+}
+
+static void memory_above(void **state)
+{
+    (void)state;
+    start("fat: memory above 1M", NULL);
+    assert_true(comes(1));
+    expect_reason("fat", "bytes");
+    sleep_ms(250);
+    assert_int_equal(snapshots(NULL, 0), 1);
+    forget_snapshots();
+}
+
+/* ---- what follows ---- */
+
+/* What happens in the window is in the file. */
+static void window(void **state)
+{
+    (void)state;
+    start("w: api window 200ms", NULL);
+    fdr_marker_id after = fdr_marker_define("after");
+    fdr_marker(after, 0);
+    fdr_trigger_fire(1, 42);
+    assert_int_equal(snapshots(NULL, 0), 0);
+    fdr_marker(after, 1);
+    fdr_trigger_fire(1, 43); /* while it is pending: counted */
+    assert_true(comes(1));
+    struct fdr_file *f = newest();
+    const struct fdr_total *rows;
+    size_t n = fdr_totals(f, &rows);
+    uint64_t calls = 0;
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].class_ == FDR_IN_MARKER) calls += rows[i].calls;
+    assert_int_equal(calls, 2);
+    double value;
+    memcpy(&value, &fdr_file_info(f)->trigger_value, 8);
+    assert_true(value == 42);
+    fdr_file_close(f);
+    assert_int_equal(fdr_trigger_count(1), 2);
+    forget_snapshots();
+}
+
+/* The window ends with the recording. */
+static void window_at_the_end(void **state)
+{
+    (void)state;
+    start("w: api window 3600s", NULL);
+    fdr_trigger_fire(1, 1);
+    fdr_finalize();
+    assert_int_equal(snapshots(NULL, 0), 1);
+    forget_snapshots();
+}
+
+static void holdoff_and_cap(void **state)
+{
+    (void)state;
+    start("h: api holdoff 3600s; c: api keep 2; n: api keep 2,newest", NULL);
+    fdr_trigger_fire(1, 1);
+    assert_true(comes(1));
+    sleep_ms(20);
+    fdr_trigger_fire(1, 2);
+    sleep_ms(50);
+    assert_int_equal(snapshots(NULL, 0), 1);
+    for (unsigned i = 0; i < 6; i++) fdr_trigger_fire(2, i), sleep_ms(40);
+    assert_int_equal(snapshots(NULL, 0), 3);
+    for (unsigned i = 0; i < 6; i++) fdr_trigger_fire(3, i), sleep_ms(40);
+    for (int i = 0; i < 100 && snapshots(NULL, 0) != 5; i++) sleep_ms(10);
+    assert_int_equal(snapshots(NULL, 0), 5);
+    expect_reason("n", "api");
+    assert_int_equal(fdr_trigger_count(3), 6);
+    forget_snapshots();
+}
+
+static void bad_lines(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"region", "region x", "region x over", "region x over 5", "region x over 0ms", "nonsense",
+                                      "metric m", "metric m above", "metric m above x", "event e count 0", "event e rate 5",
+                                      "event e rate 5/", "memory", "memory above", "api extra", "region x over 1ms keep 0",
+                                      "region x over 1ms window", "", "   # only a comment"};
+    start("", NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) assert_int_equal(fdr_trigger_add(bad[i]), -EINVAL);
+    assert_int_equal(fdr_trigger_add(NULL), -EINVAL);
+    for (int i = 1; i <= 64; i++) assert_int_equal(fdr_trigger_add("api"), i);
+    assert_int_equal(fdr_trigger_add("api"), -ENOSPC);
+    assert_int_equal(fdr_trigger_remove(0), -ENOENT);
+    assert_int_equal(fdr_trigger_remove(65), -ENOENT);
+    fdr_finalize();
+    assert_int_equal(fdr_trigger_add("api"), -ESRCH);
+}
+
+/* ---- while others record ---- */
+
+static bool stop;
+static void *busy(void *unused)
+{
+    fdr_region a = fdr_region_define("busy", NULL, 0);
+    fdr_marker_id m = fdr_marker_define("busy_marker");
+    (void)unused;
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        fdr_enter(a);
+        for (int i = 0; i < 200; i++) __asm__ volatile("");
+        fdr_marker(m, 1);
+        fdr_leave(a);
+    }
+    return NULL;
+}
+
+/* Regions defined before and after the trigger; set and removed again and again under load. */
+static void added_while_others_record(void **state)
+{
+    (void)state;
+    pthread_t t[3];
+    char name[32];
+    start("", "4,newest");
+    fdr_region before = fdr_region_define("mine_before", NULL, 0);
+    stop = false;
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&t[i], NULL, busy, NULL), 0);
+    int id = fdr_trigger_add("region mine_* over 5ms");
+    assert_true(id > 0);
+    fdr_region after = fdr_region_define("mine_after", NULL, 0);
+    call(before, 6);
+    call(after, 6);
+    assert_int_equal(fdr_trigger_count(id), 2);
+    for (int i = 0; i < 200; i++) {
+        int other = fdr_trigger_add(i % 2 ? "region busy over 300ns keep 1" : "event busy_marker count 10000 keep 1");
+        assert_true(other == -ENOSPC || other > 0);
+        snprintf(name, sizeof name, "filler_%d", i);
+        fdr_region_define(name, NULL, 0);
+        if (other > 0) assert_int_equal(fdr_trigger_remove(other), 0);
+    }
+    assert_int_equal(fdr_trigger_remove(id), 0);
+    call(before, 6);
+    assert_int_equal(fdr_trigger_count(id), 0);
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
+    assert_true(comes(1));
+    fdr_finalize();
+    forget_snapshots();
+}
+
+static void in_a_handler(int number)
+{
+    (void)number;
+    fdr_trigger_fire(1, 7);
+}
+
+static void fired_in_a_handler(void **state)
+{
+    (void)state;
+    start("sig: api", NULL);
+    signal(SIGUSR2, in_a_handler);
+    raise(SIGUSR2);
+    assert_true(comes(1));
+    expect_reason("sig", "7");
+    signal(SIGUSR2, SIG_DFL);
+    forget_snapshots();
+}
+
+static int enter(void **state)
+{
+    (void)state;
+    test_directory(directory, sizeof directory);
+    return 0;
+}
+static int leave(void **state)
+{
+    (void)state;
+    fdr_finalize();
+    remove_directory(directory);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(region_over), cmocka_unit_test(region_over_at), cmocka_unit_test(region_over_p99),
+        cmocka_unit_test(region_stuck), cmocka_unit_test(metric_above_and_below), cmocka_unit_test(metric_rate),
+        cmocka_unit_test(field_of_an_event), cmocka_unit_test(event_count_and_rate), cmocka_unit_test(memory_above),
+        cmocka_unit_test(window), cmocka_unit_test(window_at_the_end), cmocka_unit_test(holdoff_and_cap),
+        cmocka_unit_test(bad_lines), cmocka_unit_test(added_while_others_record), cmocka_unit_test(fired_in_a_handler)};
+    return cmocka_run_group_tests(tests, enter, leave);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=120 */
+/* The watchdog tells a hang from a computation, says it once, and names the region. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "victim.h"
+
+#include <dirent.h>
+#include <time.h>
+
+#include <fdr/reader.h>
+
+static char directory[256];
+
+static void start(const char *watchdog)
+{
+    struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .name = "w", .buffer = "4M", .live_dir = directory,
+                           .dir = directory, .signal = "none", .watchdog = watchdog, .crash = "0"};
+    fdr_finalize();
+    assert_int_equal(fdr_init(&c), 0);
+}
+
+static void sleep_ms(unsigned ms)
+{
+    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+    while (nanosleep(&t, &t) && errno == EINTR) {}
+}
+
+static unsigned snapshots(char *path, size_t bytes)
+{
+    unsigned n = 0;
+    DIR *d = opendir(directory);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *end = strstr(e->d_name, ".fdr");
+        if (!end || strcmp(end, ".fdr") || strstr(e->d_name, ".live.")) continue;
+        n++;
+        if (path) snprintf(path, bytes, "%s/%s", directory, e->d_name);
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+static bool comes(unsigned count)
+{
+    for (int i = 0; i < 1000; i++) {
+        if (snapshots(NULL, 0) >= count) return true;
+        sleep_ms(10);
+    }
+    return false;
+}
+
+static void forget(void)
+{
+    char path[600];
+    while (snapshots(path, sizeof path)) unlink(path);
+}
+
+static bool release;
+static void *hang(void *region)
+{
+    fdr_thread_name("hanging");
+    fdr_enter(fdr_region_define("outer", NULL, 0));
+    fdr_enter(*(fdr_region *)region);
+    while (!__atomic_load_n(&release, __ATOMIC_RELAXED)) sleep_ms(5);
+    fdr_leave(*(fdr_region *)region);
+    fdr_leave(fdr_region_define("outer", NULL, 0));
+    return NULL;
+}
+
+/* Three hang, one snapshot; not again until they have moved. */
+static void one_snapshot_for_a_hang(void **state)
+{
+    char path[600], message[256];
+    pthread_t t[3];
+    struct fdr_file *f = NULL;
+    (void)state;
+    start("80ms");
+    fdr_region stuck = fdr_region_define("stuck_here", NULL, 0);
+    release = false;
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&t[i], NULL, hang, &stuck), 0);
+    assert_true(comes(1));
+    sleep_ms(400);
+    snapshots(path, sizeof path);
+    assert_true(snapshots(NULL, 0) <= 2); /* a thread that began late may have been found later */
+    unsigned before = snapshots(NULL, 0);
+    sleep_ms(300);
+    assert_int_equal(snapshots(NULL, 0), before);
+    assert_int_equal(fdr_file_open(path, &f, message, sizeof message), FDR_WHOLE);
+    assert_string_equal(fdr_file_info(f)->reason_kind, "watchdog");
+    if (!strstr(fdr_file_info(f)->reason, "stuck_here") || !strstr(fdr_file_info(f)->reason, "hanging"))
+        fail_msg("'%s'", fdr_file_info(f)->reason);
+    assert_true(fdr_file_info(f)->trigger_value >= 40000000);
+    fdr_file_close(f);
+    __atomic_store_n(&release, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
+    forget();
+}
+
+static volatile unsigned long sink;
+static void burn(unsigned ms)
+{
+    struct timespec a, b;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+    do {
+        for (int i = 0; i < 100000; i++) sink += (unsigned long)i;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+    } while ((b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 < (long)ms);
+}
+
+/* A long computation is no hang, and a thread without open regions may sleep. */
+static void a_computation_is_no_hang(void **state)
+{
+    (void)state;
+    start("100ms");
+    fdr_region r = fdr_region_define("compute", NULL, 0);
+    fdr_enter(r);
+    burn(500);
+    fdr_leave(r);
+    sleep_ms(400);
+    assert_int_equal(snapshots(NULL, 0), 0);
+    forget();
+}
+
+static int enter(void **state)
+{
+    (void)state;
+    test_directory(directory, sizeof directory);
+    return 0;
+}
+static int leave(void **state)
+{
+    (void)state;
+    fdr_finalize();
+    remove_directory(directory);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_snapshot_for_a_hang), cmocka_unit_test(a_computation_is_no_hang)};
+    return cmocka_run_group_tests(tests, enter, leave);
+}
