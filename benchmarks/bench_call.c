@@ -7,6 +7,7 @@
  *   short     every call below FDR_MIN_DURATION
  *   deep      every call deeper than FDR_DEPTH
  *   off       FDR_ENABLE=0
+ *   bare      as fdr, into anonymous memory and without handlers of fatal signals
  * -o: writes a snapshot there at the end (untimed). Prints "MODE <tab> ns per call"; 1 when libfdr did not do what the
  * mode asks for, so that a figure never stands for something else. */
 #include <string.h>
@@ -60,15 +61,16 @@ static const struct mode {
     const char *name;
     void (*pass)(void);
     enum expect expect;
-    const char *min_duration, *depth, *enable;
+    const char *min_duration, *depth, *enable, *arena, *crash;
 } modes[] = {
-    {"empty", empty_pass, NOTHING, NULL, NULL, NULL},
-    {"clock", clock_pass, NOTHING, NULL, NULL, NULL},
-    {"floor", floor_pass, NOTHING, NULL, NULL, NULL},
-    {"fdr", fdr_pass, STORED, NULL, NULL, NULL},
-    {"short", fdr_pass, FILTERED, "1000s", NULL, NULL},
-    {"deep", fdr_pass, FILTERED, NULL, "1", NULL},
-    {"off", fdr_pass, OFF, NULL, NULL, "0"},
+    {"empty", empty_pass, NOTHING, NULL, NULL, NULL, NULL, NULL},
+    {"clock", clock_pass, NOTHING, NULL, NULL, NULL, NULL, NULL},
+    {"floor", floor_pass, NOTHING, NULL, NULL, NULL, NULL, NULL},
+    {"fdr", fdr_pass, STORED, NULL, NULL, NULL, NULL, NULL},
+    {"short", fdr_pass, FILTERED, "1000s", NULL, NULL, NULL, NULL},
+    {"deep", fdr_pass, FILTERED, NULL, "1", NULL, NULL, NULL},
+    {"off", fdr_pass, OFF, NULL, NULL, "0", NULL, NULL},
+    {"bare", fdr_pass, STORED, NULL, NULL, NULL, "anonymous", "0"},
 };
 
 static int start(const struct mode *m, const char *buffer, const char *strategy, const char *directory)
@@ -84,7 +86,9 @@ static int start(const struct mode *m, const char *buffer, const char *strategy,
                                 .disk = "4G",
                                 .min_duration = m->min_duration,
                                 .depth = m->depth,
-                                .enable = m->enable};
+                                .enable = m->enable,
+                                .arena = m->arena,
+                                .crash = m->crash};
     int error = fdr_init(&config);
     if (error != 0) {
         fprintf(stderr, "bench_call: the recorder does not start: %s\n", strerror(-error));
@@ -152,7 +156,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[optind], modes[i].name) == 0) m = &modes[i];
     if (!m || calls < 1000) {
         fprintf(stderr, "usage: bench_call [-n CALLS] [-b BUFFER] [-s STRATEGY] [-o DIR] "
-                        "empty|clock|floor|fdr|short|deep|off\n");
+                        "empty|clock|floor|fdr|short|deep|off|bare\n");
         return 64;
     }
     if (m->expect != NOTHING && start(m, buffer, strategy, directory) != 0) return 1;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table, writes the tables behind it beside the raw figures;
 # --write also puts them into docs/BENCHMARKS.md.
-# Parts (default: all but peers): call size steps filter reader whole; peers joins a comparison harness (FDR_PEERS).
+# Parts (default: all but peers): memory call size steps filter reader whole counters stall crash; peers joins a comparison harness (FDR_PEERS).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
 set -euo pipefail
@@ -38,11 +38,11 @@ if [ "${1:-}" = --write ]; then
 fi
 for part in "$@"; do
     case $part in
-        call | size | steps | filter | reader | whole | peers) ;;
-        *) die "no part '$part'; parts: call size steps filter reader whole peers" ;;
+        call | size | steps | filter | reader | whole | counters | memory | stall | crash | peers) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole counters memory stall crash peers" ;;
     esac
 done
-parts=" ${*:-call size steps filter reader whole} "
+parts=" ${*:-call size steps filter reader whole counters memory stall crash} "
 wanted() { [[ $parts == *" $1 "* ]]; }
 
 mkdir -p "$out"
@@ -236,6 +236,101 @@ part_whole()
     if [ -s "$out/whole.json" ]; then note whole "$(tr -d '\n' <"$out/whole.json")"; fi
 }
 
+# ---- counters: sampled, or at every edge ------------------------------------------------------------------------------
+
+part_counters()
+{
+    say "counters"
+    rm -f "$out/counters.json"
+    if ! FDR_BUILD=$build FDR_SOURCE=$source bash "$here/counters.sh" --rounds "$rounds" --json "$out/counters.json" \
+        >"$out/counters.md" 2>>"$out/stderr.txt"; then
+        say "counters: failed (see $out/stderr.txt)"
+        note failed counters counters.sh
+    fi
+    if [ -s "$out/counters.json" ]; then note counters "$(tr -d '\n' <"$out/counters.json")"; fi
+}
+
+# ---- memory that ages: bin sizes, the cost of reductions, the balance --------------------------------------------------
+
+memory_streams="npb-is.r0.t0 npb-lu.r0.t0 comd.r0.t0 lua-json.r0.t0 sqlite.r0.t0"
+
+part_memory()
+{
+    local stream name bin buffer
+    have_corpus || { skip memory "$no_corpus"; return 0; }
+    for name in $memory_streams; do
+        stream=$corpus/$name.evt.zst
+        [ -f "$stream" ] || continue
+        say "memory, $name"
+        for bin in 512 1K 4K 16K 64K; do
+            for buffer in 1M 2M 8M; do
+                replay "$(stream_name "$stream")" "bin $bin $buffer" "$stream" --buffer "$buffer" --bin "$bin" --repeat 4 --timer tsc
+            done
+        done
+        replay "$(stream_name "$stream")" "never full" "$stream" --buffer 256M --repeat 4 --timer tsc
+    done
+    for stream in "$corpus"/*.evt.zst; do
+        replay "$(stream_name "$stream")" "balance 1M" "$stream" --buffer 1M --repeat 4 --timer tsc
+    done
+}
+
+# ---- j, k, l, n: no stall ------------------------------------------------------------------------------------------------
+
+# stall_lines COMMAND...: its lines, each with the round and a word in front, as raw figures.
+stall_lines()
+{
+    local round=$1 word=$2
+    shift 2
+    "$@" 2>>"$out/stderr.txt" | awk -F'\t' -v OFS='\t' -v r="$round" -v w="$word" \
+        '/^(latency|faults|reductions|snapshot|rate|steps)\t/ {$1 = "stall_" $1 OFS r OFS w; print}' >>"$raw" || note failed stall "$word"
+}
+
+part_stall()
+{
+    local round strategy
+    for ((round = 1; round <= rounds; round++)); do
+        say "stalls, round $round of $rounds"
+        for strategy in telescope whole last; do
+            stall_lines "$round" $strategy "$bench/bench_latency" -s $strategy
+        done
+        stall_lines "$round" snapshot "$bench/bench_snapshot" -d "$work" -r 3
+    done
+    if [ -x "$build/tests/test_steps" ]; then
+        say "stalls: steps of reductions"
+        stall_lines 1 steps env FDR_STEP_ROUNDS=5 FDR_STEP_LARGE=1 "$build/tests/test_steps"
+    else
+        skip stall/steps "test_steps is not built (Debian: libcmocka-dev)"
+    fi
+}
+
+# ---- crashes: from the signal to the bundle, and what the handlers cost before ------------------------------------------
+
+part_crash()
+{
+    local round mode threads place dir line begin
+    for ((round = 1; round <= rounds; round++)); do
+        say "crashes, round $round of $rounds"
+        for mode in fdr bare; do
+            if line=$("$bench/bench_call" -n "$calls" "$mode" 2>>"$out/stderr.txt"); then note crashpath "$round" "$mode" "${line##*"$tab"}"; fi
+        done
+        for place in memory disk; do
+            dir=$work/bundles
+            if [ "$place" = memory ]; then dir=$(mktemp -d /dev/shm/fdr-bench.XXXXXX); fi
+            for threads in 1 8; do
+                mkdir -p "$dir" && rm -f "$dir"/*.fdr
+                if line=$("$bench/bench_crash" "$dir" "$threads" 2>>"$out/stderr.txt"); then
+                    note crash "$place" "$threads" "$(cut -f2 <<<"$line")" "$(cut -f3 <<<"$line")"
+                    begin=$(date +%s%N)
+                    "$fdr" crash "$dir"/*.crash.fdr >/dev/null 2>>"$out/stderr.txt" && note postmortem $(($(date +%s%N) - begin))
+                else
+                    note failed crash "$place $threads"
+                fi
+            done
+            rm -rf "$dir"
+        done
+    done
+}
+
 # ---- the comparison harness ------------------------------------------------------------------------------------------
 
 part_peers()
@@ -274,6 +369,10 @@ if wanted size; then part_size; fi
 if wanted steps || wanted filter || wanted size; then part_streams; fi
 if wanted reader; then part_reader; fi
 if wanted whole; then part_whole; fi
+if wanted counters; then part_counters; fi
+if wanted memory; then part_memory; fi
+if wanted stall; then part_stall; fi
+if wanted crash; then part_crash; fi
 
 if [ "$parts" != " peers " ]; then
     python3 "$here/report.py" table "$raw"

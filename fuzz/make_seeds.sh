@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# make_seeds.sh TARGET FOLDER: real recordings of every kind, small, as seeds for one fuzz target.
+# FDR_SOURCE, FDR_BUILD: the tree and a build of it.
+set -euo pipefail
+: "${FDR_SOURCE:?}" "${FDR_BUILD:?}"
+[ "$1" = fuzz_reader ] || exit 0
+folder=$(mkdir -p "$2" && cd "$2" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+build=$FDR_BUILD source=$FDR_SOURCE
+unset "${!FDR_@}"
+export FDR_DIR=$work/out FDR_LIVE_DIR=$work/live FDR_LIVE_FORCE=1 FDR_SIGNAL=none FDR_CRASH=0
+mkdir "$FDR_DIR" "$FDR_LIVE_DIR"
+chmod 700 "$FDR_LIVE_DIR"
+
+"${CC:-cc}" -O1 -o "$work/seed" "$source/fuzz/seed.c" -I "$source/include" -L "$build/lib" "-Wl,-rpath,$build/lib" -lfdr -pthread
+
+# seed NAME WHAT [VARIABLE=VALUE...]: the snapshot it takes, as FOLDER/NAME.fdr
+seed()
+{
+    local name=$1 what=$2
+    shift 2
+    rm -f "$FDR_DIR"/*
+    env FDR_BUFFER=128K FDR_BIN=1K FDR_ARENA=anonymous "$@" "$work/seed" "$what" 2>"$work/err" || { cat "$work/err"; echo "make_seeds: $name failed"; exit 1; }
+    mv "$FDR_DIR"/*.fdr "$folder/$name.fdr"
+}
+
+# killed NAME WHAT [VARIABLE=VALUE...]: what SIGKILL leaves
+killed()
+{
+    local name=$1 what=$2
+    shift 2
+    rm -f "$FDR_LIVE_DIR"/*
+    { env FDR_BUFFER=128K FDR_BIN=1K "$@" "$work/seed" "$what" live || true; } 2>/dev/null
+    mv "$FDR_LIVE_DIR"/*.fdr "$folder/$name.fdr"
+}
+
+# flip FROM TO STEP: a bit in every STEP bytes, from the middle of the superblock on
+flip()
+{
+    python3 - "$folder/$1.fdr" "$folder/$2.fdr" "$3" <<'PY'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+for i in range(400, len(data), int(sys.argv[3])): data[i] ^= 1 << i % 8
+open(sys.argv[2], "wb").write(data)
+PY
+}
+
+for strategy in whole last first telescope; do
+    seed "$strategy" calls "FDR_STRATEGY=$strategy"
+    seed "$strategy-points" points "FDR_STRATEGY=$strategy" FDR_RESOLUTION=128ns
+    killed "$strategy-killed" points "FDR_STRATEGY=$strategy"
+done
+seed lossless deep FDR_BUFFER=192K
+seed coarse deep FDR_RESOLUTION=1us FDR_BUFFER=192K
+seed filtered points FDR_MIN_DURATION=1us FDR_DEPTH=6
+seed lanes lanes
+seed rewinds rewinds FDR_BIN=512
+seed rewinds-coarse rewinds FDR_RESOLUTION=128ns
+seed threads threads FDR_BUFFER=192K
+killed threads-killed threads FDR_BUFFER=192K
+killed deep-killed deep FDR_BUFFER=192K
+flip threads threads-damaged 9001
+flip whole-points points-damaged 3001
+flip first-killed killed-damaged 5003
+head -c 90000 "$folder/last-points.fdr" >"$folder/cut.fdr"
+if [ -x "$build/bin/fdr" ]; then "$build/bin/fdr" recover "$folder/threads-damaged.fdr" -o "$work/recovered.fdr" >/dev/null 2>&1 || true; fi
+if [ -s "$work/recovered.fdr" ]; then mv "$work/recovered.fdr" "$folder/recovered.fdr"; fi

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* A small program that records a bit of everything, for fuzz/make_seeds.sh: how is configured by the environment.
+ *
+ *   seed calls|points|lanes|rewinds|threads|deep [live]
+ *
+ * live: leaves by SIGKILL in the middle, so that the live file stays. Else one snapshot is taken while calls are open. */
+#include <fdr/fdr.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+
+static uint64_t state = 88172645463325252u;
+static uint32_t below(uint32_t n)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (uint32_t)(state >> 33) % n;
+}
+
+static fdr_region region[40];
+static fdr_marker_id marker;
+static fdr_metric_id metric;
+static fdr_event_type event;
+struct payload {
+    uint64_t a;
+    double b;
+    int32_t c;
+};
+
+static void define_all(void)
+{
+    static const struct fdr_field fields[] = {{"a", FDR_U64, offsetof(struct payload, a)},
+                                              {"b", FDR_F64, offsetof(struct payload, b)},
+                                              {"c", FDR_I32, offsetof(struct payload, c)}};
+    static const uint32_t ranks[] = {0, 2, 4};
+    char name[16];
+    for (unsigned i = 0; i < sizeof region / sizeof *region; i++) {
+        snprintf(name, sizeof name, "region%u", i);
+        region[i] = fdr_region_define(name, i % 3 ? "seed.c" : NULL, i);
+    }
+    marker = fdr_marker_define("marker");
+    metric = fdr_metric_define("metric", "bytes", FDR_F64, FDR_METRIC_GAUGE);
+    event = fdr_event_define("event", fields, 3);
+    fdr_comm_define("comm", ranks, 3);
+}
+
+/* A random walk over calls; times go in steps from nothing to hours. */
+static uint64_t walk(uint64_t now, int events, uint32_t depth_max, uint32_t points)
+{
+    fdr_region open[64];
+    uint32_t depth = 0;
+    struct payload p = {7, 0.5, -1};
+    for (int i = 0; i < events; i++) {
+        now += below(3) ? 0 : below(below(30) ? 400 : below(100) ? 300000 : 2000000000);
+        if (points && below(points) == 0) {
+            switch (below(6)) {
+            case 0: fdr_marker_at(marker, below(100), now); break;
+            case 1: fdr_metric_f64_at(metric, below(1000) / 7.0, now); break;
+            case 2: fdr_event_at(event, below(9) ? &p : NULL, now); break;
+            case 3: fdr_message_send_at(below(4), -1, 0, 1u << below(20), now); break;
+            case 4: fdr_message_recv_at(below(4), 3, 1, 8, now); break;
+            default:
+                fdr_collective_begin_at(10 + below(12), now);
+                fdr_collective_end_at(13, 1, -1, 80, 80, now + below(50));
+                now += 50;
+            }
+        } else if (depth == 0 || (depth < depth_max && below(2))) {
+            open[depth] = region[below(below(4) ? 5 : 40)];
+            fdr_enter_at(open[depth++], now);
+        } else {
+            fdr_leave_at(open[--depth], now);
+        }
+    }
+    return now;
+}
+
+static volatile sig_atomic_t handled;
+static void on_alarm(int unused)
+{
+    (void)unused;
+    fdr_enter(region[1]);
+    fdr_marker(marker, 1);
+    fdr_leave(region[1]);
+    handled++;
+}
+static void lanes(void)
+{
+    struct sigaction a = {.sa_handler = on_alarm};
+    struct itimerval every = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+    sigaction(SIGALRM, &a, NULL);
+    setitimer(ITIMER_REAL, &every, NULL);
+    while (handled < 200) {
+        fdr_enter(region[2]);
+        fdr_enter(region[3]);
+        fdr_leave(region[3]);
+        fdr_leave(region[2]);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+}
+
+static void rewinds(void)
+{
+    uint64_t now = 1000;
+    for (int i = 0; i < 20; i++) {
+        fdr_enter_at(region[0], now);
+        fdr_rewind_mark();
+        fdr_enter_at(region[1], now);
+        fdr_leave_at(region[1], now += below(1000));
+        for (int k = 0; k < 50; k++) {
+            fdr_enter_at(region[2], now += below(300));
+            fdr_marker_at(marker, 1, now);
+            fdr_leave_at(region[2], now += below(300));
+        }
+        if (i % 5) fdr_rewind();
+        fdr_leave_at(region[0], now);
+    }
+}
+
+static void *thread(void *number)
+{
+    fdr_thread_name("worker");
+    walk(1000 + *(int *)number, 600, 6, 9);
+    return NULL;
+}
+static void threads(void)
+{
+    int number[5];
+    pthread_t t[5];
+    for (int i = 0; i < 5; i++) number[i] = i, pthread_create(&t[i], NULL, thread, &number[i]);
+    for (int i = 0; i < 5; i++) pthread_join(t[i], NULL);
+    walk(5000, 500, 8, 0);
+}
+
+static void record(const char *what)
+{
+    if (!strcmp(what, "lanes")) lanes();
+    else if (!strcmp(what, "rewinds")) rewinds();
+    else if (!strcmp(what, "threads")) threads();
+    else walk(1000, 20000, !strcmp(what, "deep") ? 60 : 9, !strcmp(what, "points") ? 3 : 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || fdr_init(NULL)) return 1;
+    define_all();
+    record(argv[1]);
+    if (argc > 2) raise(SIGKILL);
+    if (fdr_snapshot(argv[1])) return 1;
+    fdr_finalize();
+    return 0;
+}
