@@ -6,7 +6,7 @@ find_package(PkgConfig REQUIRED)
 set(THREADS_PREFER_PTHREAD_FLAG OFF)
 find_package(Threads REQUIRED)
 
-set(FDR_OPTIONAL urcu numa dw iberty)
+set(FDR_OPTIONAL urcu numa dw iberty papi)
 set(FDR_FEATURES "")
 
 # fdr_find(<name> <pkg-config module>...): adds an interface library fdr_dep_<name> with plain -l names, so that
@@ -37,6 +37,7 @@ if(NOT "urcu" IN_LIST FDR_FEATURES)
 endif()
 fdr_find(numa numa)
 fdr_find(dw libdw libelf)
+fdr_find(papi papi)
 
 # libiberty has no pkg-config file. It is a static library of position independent code on Debian.
 if(NOT "iberty" IN_LIST FDR_WITHOUT)

@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 set(fdr_installed "")
-foreach(target fdr_fdr fdr_reader fdr_instrument)
+foreach(target fdr_fdr fdr_reader fdr_instrument fdr_papi)
     foreach(kind shared archive)
         if(TARGET ${target}_${kind})
             list(APPEND fdr_installed ${target}_${kind})

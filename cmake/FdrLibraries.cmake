@@ -29,11 +29,14 @@ function(fdr_sources out)
     set(${out} "${files}" PARENT_SCOPE)
 endfunction()
 
-# fdr_folder(<folder> [TLS]): object library fdr_obj_<folder>. TLS: initial-exec thread-local storage, one load
-# on the record path. A folder without sources is no target.
+# fdr_folder(<folder> [TLS] [WITHOUT <prefix>]): object library fdr_obj_<folder>. TLS: initial-exec thread-local storage,
+# one load on the record path. WITHOUT: files <prefix>*.c belong to a component. A folder without sources is no target.
 function(fdr_folder folder)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "TLS" "" "")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "TLS" "WITHOUT" "")
     fdr_sources(files "${PROJECT_SOURCE_DIR}/${folder}/*.c")
+    if(arg_WITHOUT)
+        list(FILTER files EXCLUDE REGEX "/${arg_WITHOUT}[^/]*$")
+    endif()
     if(NOT files)
         return()
     endif()
@@ -140,6 +143,35 @@ function(fdr_adapter name)
         if(name STREQUAL "instrument")
             target_compile_options(${target} INTERFACE -finstrument-functions)
         endif()
+    endforeach()
+endfunction()
+
+# fdr_component(<name>): libfdr-<name> from sampler/<name>*.c, what libfdr loads when it is asked for. It refers to
+# nothing of libfdr, so that it serves programs with either kind of it.
+function(fdr_component name)
+    fdr_sources(files "${PROJECT_SOURCE_DIR}/sampler/${name}*.c")
+    if(NOT files OR NOT TARGET fdr_fdr_shared)
+        return()
+    endif()
+    set(libraries "")
+    if(name IN_LIST FDR_FEATURES)
+        set(libraries ${FDR_LIBS_${name}})
+    endif()
+    add_library(fdr_obj_component_${name} OBJECT ${files})
+    set_target_properties(fdr_obj_component_${name} PROPERTIES
+        C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+    target_link_libraries(fdr_obj_component_${name} PRIVATE fdr_flags)
+
+    add_library(fdr_${name}_shared SHARED $<TARGET_OBJECTS:fdr_obj_component_${name}>)
+    fdr_shared(fdr_${name}_shared fdr-${name} ${name} libfdr.map)
+    add_library(fdr_${name}_archive STATIC $<TARGET_OBJECTS:fdr_obj_component_${name}>)
+    fdr_static(fdr_${name}_archive fdr-${name} ${name}_static)
+    # Nothing refers to it but libfdr, and that weakly.
+    target_link_options(fdr_${name}_shared INTERFACE "LINKER:-u,fdr_${name}_provider")
+    target_link_options(fdr_${name}_archive INTERFACE "LINKER:-u,fdr_${name}_provider")
+    foreach(target fdr_${name}_shared fdr_${name}_archive)
+        target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:fdr_flags> ${libraries} pthread)
+        set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
     endforeach()
 endfunction()
 

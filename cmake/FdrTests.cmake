@@ -3,6 +3,7 @@
 #   tests/test_*.c        one program and one ctest each. A comment in the first five lines may say more:
 #                         /* ctest: label=stress timeout=300 */      (default: label=unit timeout=120)
 #                         the word "serial" there: not beside another test
+#                         wrap=a,b: the linker leads calls of a between our files to __wrap_a
 #   tests/test_*.sh       run by bash; "# ctest: ..." likewise (default: label=house timeout=300)
 #   tests/test_*.py       run by python3; likewise
 #   benchmarks/bench_*.c  programs on the shared library, not run by ctest
@@ -13,7 +14,7 @@
 enable_testing()
 
 # All objects in one archive: tests may look inside.
-fdr_objects(fdr_all base format bins policies recorder export reader convert)
+fdr_objects(fdr_all base format bins policies recorder sampler export reader convert)
 if(fdr_all)
     add_library(fdr_inside STATIC ${fdr_all})
     set_target_properties(fdr_inside PROPERTIES
@@ -87,6 +88,12 @@ function(fdr_tests)
                 target_link_libraries(${name} PRIVATE PkgConfig::FDR_${need})
             endif()
         endforeach()
+        file(STRINGS "${file}" wrap LIMIT_COUNT 5 REGEX "wrap=")
+        if(wrap MATCHES "wrap=([A-Za-z0-9_,]+)")
+            string(REPLACE "," ";" wrap "${CMAKE_MATCH_1}")
+            list(TRANSFORM wrap PREPEND "LINKER:--wrap=")
+            target_link_options(${name} PRIVATE ${wrap})
+        endif()
         add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
         fdr_test_settings(${name} "${file}" unit 120)
     endforeach()

@@ -102,7 +102,7 @@ if [ -z "$first_ns" ] || [ -z "$last_ns" ]; then die "fdr info --json says nothi
 title "3. What the second snapshot holds, and what it had to give up: every call is in the ledger"
 show info "$last" | first 34
 
-title "4. Its last moments before the snapshot (what was short and deep was given up, to reach back to the start)"
+title "4. Its last moments before the snapshot, every call of them"
 from=@$((last_ns - 100000000))ns
 pipe="grep -v 'still open' | tail -24" show dump --from "$from" "$last" | grep -v 'still open' | tail -24
 
