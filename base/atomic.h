@@ -17,18 +17,18 @@
 #endif
 #endif
 
-#define fdr_load_relaxed(p) __atomic_load_n(p, __ATOMIC_RELAXED)
-#define fdr_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define fdr_load_relaxed(p)     __atomic_load_n(p, __ATOMIC_RELAXED)
+#define fdr_load_acquire(p)     __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define fdr_store_relaxed(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define fdr_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
-#define fdr_add_relaxed(p, v) __atomic_fetch_add(p, v, __ATOMIC_RELAXED)
-#define fdr_sub_relaxed(p, v) __atomic_fetch_sub(p, v, __ATOMIC_RELAXED)
-#define fdr_or_relaxed(p, v) __atomic_fetch_or(p, v, __ATOMIC_RELAXED)
-#define fdr_add_acq_rel(p, v) __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL)
-#define fdr_sub_acq_rel(p, v) __atomic_fetch_sub(p, v, __ATOMIC_ACQ_REL)
-#define fdr_or_acq_rel(p, v) __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL)
-#define fdr_and_acq_rel(p, v) __atomic_fetch_and(p, v, __ATOMIC_ACQ_REL)
-#define fdr_swap_acq_rel(p, v) __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL)
+#define fdr_add_relaxed(p, v)   __atomic_fetch_add(p, v, __ATOMIC_RELAXED)
+#define fdr_sub_relaxed(p, v)   __atomic_fetch_sub(p, v, __ATOMIC_RELAXED)
+#define fdr_or_relaxed(p, v)    __atomic_fetch_or(p, v, __ATOMIC_RELAXED)
+#define fdr_add_acq_rel(p, v)   __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL)
+#define fdr_sub_acq_rel(p, v)   __atomic_fetch_sub(p, v, __ATOMIC_ACQ_REL)
+#define fdr_or_acq_rel(p, v)    __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL)
+#define fdr_and_acq_rel(p, v)   __atomic_fetch_and(p, v, __ATOMIC_ACQ_REL)
+#define fdr_swap_acq_rel(p, v)  __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL)
 
 static inline bool fdr_cas_acq_rel_u64(uint64_t *p, uint64_t *expected, uint64_t desired)
 {
@@ -49,7 +49,7 @@ static inline bool fdr_cas_acq_rel_u32(uint32_t *p, uint32_t *expected, uint32_t
 #endif
 
 /* Orders this thread's stores as its own signal handlers, and a reader of its memory after its death, see them. */
-#define fdr_signal_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define fdr_signal_fence()  __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define fdr_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #define fdr_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)
 #endif

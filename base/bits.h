@@ -11,8 +11,8 @@ static inline uint64_t fdr_align_up(uint64_t v, uint64_t to) { return (v + to - 
 static inline uint64_t fdr_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t fdr_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-#define FDR_LIKELY(x) __builtin_expect(!!(x), 1)
+#define FDR_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define FDR_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define FDR_NOINLINE __attribute__((noinline))
-#define FDR_COLD __attribute__((noinline, cold))
+#define FDR_NOINLINE    __attribute__((noinline))
+#define FDR_COLD        __attribute__((noinline, cold))
 #endif

@@ -36,7 +36,9 @@ static inline uint64_t fdr_clock_ns(clockid_t clock)
 
 /* One reading of tick counter, CLOCK_MONOTONIC and CLOCK_REALTIME: the tightest of 50 bracketed ones.
  * Async-signal-safe. */
-struct fdr_clock_reading { uint64_t tick, monotonic_ns, realtime_ns; };
+struct fdr_clock_reading {
+    uint64_t tick, monotonic_ns, realtime_ns;
+};
 struct fdr_clock_reading fdr_clock_read(bool ticks);
 
 /* Whether the tick counter can be trusted as a clock here (constant, synchronised, the kernel uses it too). */

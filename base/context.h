@@ -6,7 +6,9 @@
 #include <string.h>
 #include <ucontext.h>
 
-struct fdr_context { uint64_t pc, sp, fp, link; }; /* link: return address of a leaf where it is in a register, else 0 */
+struct fdr_context {
+    uint64_t pc, sp, fp, link;
+}; /* link: return address of a leaf where it is in a register, else 0 */
 
 static inline struct fdr_context fdr_context_of(const ucontext_t *u)
 {

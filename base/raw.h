@@ -18,13 +18,19 @@ static inline int fdr_raw_openat(int dir, const char *path, int flags, int mode)
     return (int)fdr_raw_result(syscall(SYS_openat, dir, path, flags, mode));
 }
 static inline void fdr_raw_close(int fd) { syscall(SYS_close, fd); }
-static inline long fdr_raw_read(int fd, void *to, uint64_t count) { return fdr_raw_result(syscall(SYS_read, fd, to, count)); }
+static inline long fdr_raw_read(int fd, void *to, uint64_t count)
+{
+    return fdr_raw_result(syscall(SYS_read, fd, to, count));
+}
 static inline long fdr_raw_pwrite(int fd, const void *from, uint64_t count, uint64_t off)
 {
     return fdr_raw_result(syscall(SYS_pwrite64, fd, from, count, off));
 }
 static inline int fdr_raw_fstat(int fd, struct stat *st) { return (int)fdr_raw_result(syscall(SYS_fstat, fd, st)); }
-static inline int fdr_raw_unlinkat(int dir, const char *path) { return (int)fdr_raw_result(syscall(SYS_unlinkat, dir, path, 0)); }
+static inline int fdr_raw_unlinkat(int dir, const char *path)
+{
+    return (int)fdr_raw_result(syscall(SYS_unlinkat, dir, path, 0));
+}
 static inline int fdr_raw_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     return (int)fdr_raw_result(syscall(SYS_linkat, from_dir, from, to_dir, to, flags));
@@ -38,7 +44,10 @@ static inline int fdr_raw_rename_new(int from_dir, const char *from, int to_dir,
     e = fdr_raw_linkat(from_dir, from, to_dir, to, 0); /* file systems that do not know it */
     return e ? e : fdr_raw_unlinkat(from_dir, from);
 }
-static inline long fdr_raw_getdents(int fd, void *to, uint32_t count) { return fdr_raw_result(syscall(SYS_getdents64, fd, to, count)); }
+static inline long fdr_raw_getdents(int fd, void *to, uint32_t count)
+{
+    return fdr_raw_result(syscall(SYS_getdents64, fd, to, count));
+}
 static inline int fdr_raw_getpid(void) { return (int)syscall(SYS_getpid); }
 static inline int fdr_raw_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline void fdr_raw_tgkill(int pid, int tid, int sig) { syscall(SYS_tgkill, pid, tid, sig); }
@@ -48,7 +57,10 @@ static inline long fdr_raw_queue(int pid, int tid, int sig, const siginfo_t *inf
     return fdr_raw_result(syscall(SYS_rt_tgsigqueueinfo, pid, tid, sig, info));
 }
 /* how: SIG_BLOCK, ... The kernel's set is 8 bytes. */
-static inline void fdr_raw_mask(int how, const uint64_t *set, uint64_t *old) { syscall(SYS_rt_sigprocmask, how, set, old, 8); }
+static inline void fdr_raw_mask(int how, const uint64_t *set, uint64_t *old)
+{
+    syscall(SYS_rt_sigprocmask, how, set, old, 8);
+}
 static inline void fdr_raw_sleep(uint64_t ns)
 {
     struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

@@ -51,6 +51,10 @@ static inline void fdr_registers(const ucontext_t *c, uint64_t *to) { (void)c, t
 static inline uint64_t fdr_registers_sp(const uint64_t *r) { return r[0]; }
 static inline uint64_t fdr_registers_pc(const uint64_t *r) { return r[0]; }
 static inline uint64_t fdr_registers_fp(const uint64_t *r) { return r[0]; }
-static inline bool fdr_after_call(const uint8_t *p) { (void)p; return true; }
+static inline bool fdr_after_call(const uint8_t *p)
+{
+    (void)p;
+    return true;
+}
 #endif
 #endif

@@ -21,7 +21,4 @@ void fdri_say(const char *format, ...)
     (void)ignored;
 }
 
-bool fdri_once(unsigned *flag)
-{
-    return !__atomic_exchange_n(flag, 1u, __ATOMIC_RELAXED);
-}
+bool fdri_once(unsigned *flag) { return !__atomic_exchange_n(flag, 1u, __ATOMIC_RELAXED); }

@@ -9,10 +9,10 @@
 enum { FDR_NODES_MAX = 16, FDR_CPUS_MAX = 4096 };
 
 struct fdr_topology {
-    uint32_t nodes;                 /* at least 1; with 1 nothing else is looked at */
+    uint32_t nodes; /* at least 1; with 1 nothing else is looked at */
     uint32_t page_bytes;
-    uint32_t id[FDR_NODES_MAX];     /* the kernel's numbers; where it has more nodes than fit here, the rest is not used */
-    uint8_t of_cpu[FDR_CPUS_MAX];   /* index into id: the node of a CPU, or the nearest one with memory */
+    uint32_t id[FDR_NODES_MAX]; /* the kernel's numbers; where it has more nodes than fit here, the rest is not used */
+    uint8_t of_cpu[FDR_CPUS_MAX]; /* index into id: the node of a CPU, or the nearest one with memory */
     /* The CPU the caller runs on, or -1. Makes no system call. */
     int (*cpu)(void);
     /* Pages that the calling thread touches first come from node `id` while it has any; false: refused. UINT32_MAX puts

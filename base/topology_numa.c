@@ -54,7 +54,8 @@ static void find_nodes(struct fdr_topology *t)
     long long size;
     t->nodes = 0;
     for (int n = 0; allowed && n <= numa_max_node() && t->nodes < FDR_NODES_MAX; n++)
-        if (numa_bitmask_isbitset(allowed, (unsigned)n) && numa_node_size64(n, &size) > 0) t->id[t->nodes++] = (uint32_t)n;
+        if (numa_bitmask_isbitset(allowed, (unsigned)n) && numa_node_size64(n, &size) > 0)
+            t->id[t->nodes++] = (uint32_t)n;
     if (allowed) numa_bitmask_free(allowed);
 }
 

@@ -110,16 +110,15 @@ static int as_expected(const struct mode *m, uint64_t calls)
     if (m->expect == FILTERED) good = good && u.filtered >= calls && u.stored < 8;
     if (m->expect == OFF) good = u.presented == 0;
     if (!good)
-        fprintf(stderr, "bench_call %s: %llu calls, but presented %llu stored %llu filtered %llu lost %llu\n",
-                m->name, (unsigned long long)calls, (unsigned long long)u.presented,
-                (unsigned long long)u.stored, (unsigned long long)u.filtered, (unsigned long long)u.lost);
+        fprintf(stderr, "bench_call %s: %llu calls, but presented %llu stored %llu filtered %llu lost %llu\n", m->name,
+                (unsigned long long)calls, (unsigned long long)u.presented, (unsigned long long)u.stored,
+                (unsigned long long)u.filtered, (unsigned long long)u.lost);
     return good;
 }
 
 static int run(const struct mode *m, long calls, const char *directory)
 {
-    ring = mmap(NULL, RING_WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
-                0);
+    ring = mmap(NULL, RING_WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (ring == MAP_FAILED) return 1;
     count_pass();
     pin_thread();

@@ -40,8 +40,12 @@ static void *record(void *is_first)
 static int victim(const char *directory, int threads, const char *buffer)
 {
     struct rlimit none = {0, 0};
-    struct fdr_config config = {.size = sizeof config, .ignore_environment = 1, .name = "bench_crash", .buffer = buffer,
-                                .dir = directory, .strategy = "whole"};
+    struct fdr_config config = {.size = sizeof config,
+                                .ignore_environment = 1,
+                                .name = "bench_crash",
+                                .buffer = buffer,
+                                .dir = directory,
+                                .strategy = "whole"};
     pthread_t t;
     setrlimit(RLIMIT_CORE, &none);
     if (fdr_init(&config)) return 1;

@@ -115,8 +115,7 @@ static void add_call(struct model *m, uint32_t region, uint64_t enter, uint64_t 
 {
     struct partition *p = partition_of(m, depth, enter);
     uint64_t gap = enter > p->last ? enter - p->last : 0, duration = leave - enter;
-    unsigned numbers = bytes_of(gap) + bytes_of(duration),
-             id = 1 + (region >= SMALL_IDS ? bytes_of(region) : 0);
+    unsigned numbers = bytes_of(gap) + bytes_of(duration), id = 1 + (region >= SMALL_IDS ? bytes_of(region) : 0);
     p->last = leave;
     m->total[CALLS] += 1 + id + numbers;
     unsigned size = 1 + (predict(&p->bytes, region) == 0 ? 0 : id) + numbers;
@@ -185,12 +184,9 @@ static void add_all(struct model *m, const struct stream *s)
         }
         m->events++;
         add_time(m, e.time);
-        if (e.kind == STREAM_ENTER)
-            add_enter(m, e.value, e.time);
-        else if (e.kind == STREAM_LEAVE)
-            add_leave(m, e.value, e.time);
-        else
-            add_point(m, &e);
+        if (e.kind == STREAM_ENTER) add_enter(m, e.value, e.time);
+        else if (e.kind == STREAM_LEAVE) add_leave(m, e.value, e.time);
+        else add_point(m, &e);
     }
     m->open = m->depth;
 }
@@ -203,8 +199,8 @@ static void print(const struct model *m, const char *path)
         printf("steps\t%s\t%s\t%.4f\n", path, step_name[s],
                (double)m->total[s] / (s == BITS ? 8 : 1) / (double)(events ? events : 1));
     }
-    printf("filter\t%s\t%llu\t%llu\t%llu\t%llu\n", path, (unsigned long long)m->events,
-           (unsigned long long)m->kept, (unsigned long long)m->open, (unsigned long long)m->bookkeeping);
+    printf("filter\t%s\t%llu\t%llu\t%llu\t%llu\n", path, (unsigned long long)m->events, (unsigned long long)m->kept,
+           (unsigned long long)m->open, (unsigned long long)m->bookkeeping);
 }
 
 int main(int argc, char **argv)

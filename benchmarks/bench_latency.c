@@ -93,7 +93,8 @@ static double tick_ns(void)
 
 int main(int argc, char **argv)
 {
-    struct fdr_config config = {.size = sizeof config, .ignore_environment = 1, .name = "bench_latency", .buffer = "4M", .signal = "none"};
+    struct fdr_config config = {
+        .size = sizeof config, .ignore_environment = 1, .name = "bench_latency", .buffer = "4M", .signal = "none"};
     long calls = 20000000;
     int option;
     while ((option = getopt(argc, argv, "n:b:s:")) != -1) {
@@ -132,11 +133,14 @@ int main(int argc, char **argv)
         stretch_of_floor(&seed);
     }
     long after = faults();
-    static const struct { const char *name; double share; } at[] = {{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999},
-                                                                    {"p99.999", 0.99999}, {"max", 1}};
+    static const struct {
+        const char *name;
+        double share;
+    } at[] = {{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}, {"p99.999", 0.99999}, {"max", 1}};
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
         double share = at[i].share == 1 ? 1 - 0.5 / (double)counted : at[i].share;
-        double f = percentile(histogram[0], (uint64_t)counted, share) * ns, r = percentile(histogram[1], (uint64_t)counted, share) * ns;
+        double f = percentile(histogram[0], (uint64_t)counted, share) * ns,
+               r = percentile(histogram[1], (uint64_t)counted, share) * ns;
         printf("latency\t%s\t%.1f\t%.1f\t%.3f\n", at[i].name, f, r, r / f);
     }
     struct fdr_usage u = fdr_usage();

@@ -57,8 +57,8 @@ int main(int argc, char **argv)
         int bad = 0;
         for (int k = 0; k < times && !bad; k++) bad = read_once(argv[i], &f);
         if (!bad && (f.events == 0 || f.disorder != 0)) {
-            fprintf(stderr, "bench_read: %s: %llu events, %llu out of order\n", argv[i],
-                    (unsigned long long)f.events, (unsigned long long)f.disorder);
+            fprintf(stderr, "bench_read: %s: %llu events, %llu out of order\n", argv[i], (unsigned long long)f.events,
+                    (unsigned long long)f.disorder);
             bad = 1;
         }
         if (!bad) printf("%s\t%llu\t%.6f\t%.6f\n", argv[i], (unsigned long long)f.events, f.iterate, f.open);

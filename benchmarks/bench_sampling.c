@@ -20,8 +20,16 @@ static char dir[] = "/tmp/fdr-bench-sampling-XXXXXX";
 
 static void start(const char *sample)
 {
-    struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .name = "bench", .buffer = "16M", .arena = "anonymous",
-                           .signal = "none", .dir = dir, .sample = sample, .crash = "0", .keep = "1000000,oldest"};
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .name = "bench",
+                           .buffer = "16M",
+                           .arena = "anonymous",
+                           .signal = "none",
+                           .dir = dir,
+                           .sample = sample,
+                           .crash = "0",
+                           .keep = "1000000,oldest"};
     if (fdr_init(&c)) exit(2);
 }
 
@@ -80,7 +88,8 @@ static void cost(int pairs)
         struct fdr_file *f = finish();
         double samples = 0;
         size_t n = fdr_sample_streams(f, &s);
-        for (size_t k = 0; k < n; k++) samples += (double)s[k].presented, bytes += (double)s[k].bytes, kept += (double)s[k].kept;
+        for (size_t k = 0; k < n; k++)
+            samples += (double)s[k].presented, bytes += (double)s[k].bytes, kept += (double)s[k].kept;
         fdr_file_close(f);
         us[i] = samples ? (with - without) * 1e6 / samples : 0;
     }
@@ -122,7 +131,8 @@ static void record(int pairs)
         if (t < least[i % 2]) least[i % 2] = t;
         fdr_finalize();
     }
-    printf("record_ratio\t%.4f\tsampled at 1 kHz against not, least of %d x %d stretches\n", least[1] / least[0], pairs, STRETCHES);
+    printf("record_ratio\t%.4f\tsampled at 1 kHz against not, least of %d x %d stretches\n", least[1] / least[0], pairs,
+           STRETCHES);
 }
 
 /* ---- shares ---- */
@@ -154,7 +164,8 @@ static void program(int which, double until)
 static void interval(double p, double n, double *low, double *high)
 {
     const double z = 1.959964;
-    double middle = (p + z * z / (2 * n)) / (1 + z * z / n), half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+    double middle = (p + z * z / (2 * n)) / (1 + z * z / n),
+           half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     *low = middle - half;
     *high = middle + half;
 }
@@ -201,7 +212,8 @@ static void shares(int runs)
         all += REGIONS;
         fdr_file_close(f);
     }
-    printf("shares_inside\t%.1f\t%% of %d region-runs of five programs inside the 95 %% interval\n", 100.0 * good / all, all);
+    printf("shares_inside\t%.1f\t%% of %d region-runs of five programs inside the 95 %% interval\n", 100.0 * good / all,
+           all);
 }
 
 int main(int argc, char **argv)

@@ -82,7 +82,8 @@ static int costs(int rounds)
         if (i >= 0) s[i] = a * 1e3, w[i] = b * 1e3, q[i] = a / b;
     }
     double quotient = median_of(q, rounds);
-    printf("snapshot\t%.2f\t%.2f\t%.3f\t%.3f\t%.3f\n", median_of(s, rounds), median_of(w, rounds), quotient, q[0], q[rounds - 1]);
+    printf("snapshot\t%.2f\t%.2f\t%.3f\t%.3f\t%.3f\n", median_of(s, rounds), median_of(w, rounds), quotient, q[0],
+           q[rounds - 1]);
     return 0;
 }
 
@@ -140,8 +141,8 @@ static int rates(int rounds)
         q[i] = beside[i] / alone[i];
     }
     double quotient = median_of(q, rounds);
-    printf("rate\t%.0f\t%.0f\t%.3f\t%ld\t%.3f\t%.3f\t%.3f\n", median_of(alone, rounds), median_of(beside, rounds), quotient, snapshots,
-           median_of(other, rounds), q[0], q[rounds - 1]);
+    printf("rate\t%.0f\t%.0f\t%.3f\t%ld\t%.3f\t%.3f\t%.3f\n", median_of(alone, rounds), median_of(beside, rounds),
+           quotient, snapshots, median_of(other, rounds), q[0], q[rounds - 1]);
     return failed;
 }
 
@@ -150,8 +151,14 @@ static int rates(int rounds)
 static int start(const char *buffer, const char *directory)
 {
     char name[32];
-    struct fdr_config config = {.size = sizeof config, .ignore_environment = 1, .name = "bench_snapshot", .buffer = buffer,
-                                .dir = directory, .signal = "none", .disk = "100G", .keep = "1000000"};
+    struct fdr_config config = {.size = sizeof config,
+                                .ignore_environment = 1,
+                                .name = "bench_snapshot",
+                                .buffer = buffer,
+                                .dir = directory,
+                                .signal = "none",
+                                .disk = "100G",
+                                .keep = "1000000"};
     int error = fdr_init(&config);
     if (error) {
         fprintf(stderr, "bench_snapshot: the recorder does not start: %s\n", strerror(-error));

@@ -41,8 +41,7 @@ static void release(void *data, OTF2_FileType type, OTF2_LocationRef location, v
 {
     (void)data, (void)type, (void)location, (void)buffer, (void) final;
 }
-static OTF2_FlushType before_flush(void *data, OTF2_FileType type, OTF2_LocationRef location, void *caller,
-                                   bool final)
+static OTF2_FlushType before_flush(void *data, OTF2_FileType type, OTF2_LocationRef location, void *caller, bool final)
 {
     (void)data, (void)type, (void)location, (void)caller, (void) final;
     return OTF2_FLUSH;
@@ -58,8 +57,7 @@ static OTF2_Archive *open_archive(const char *directory, OTF2_FileSubstrate subs
     static OTF2_FlushCallbacks flush = {before_flush, after_flush};
     static OTF2_MemoryCallbacks memory = {allocate, release};
     OTF2_Archive *a = OTF2_Archive_Open(directory, "t", OTF2_FILEMODE_WRITE, OTF2_CHUNK_SIZE_EVENTS_DEFAULT,
-                                        OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT, substrate,
-                                        OTF2_COMPRESSION_NONE);
+                                        OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT, substrate, OTF2_COMPRESSION_NONE);
     if (!a) return NULL;
     OTF2_Archive_SetFlushCallbacks(a, &flush, NULL);
     if (substrate == OTF2_SUBSTRATE_NONE) OTF2_Archive_SetMemoryCallbacks(a, &memory, NULL);
@@ -73,8 +71,7 @@ static OTF2_Archive *open_archive(const char *directory, OTF2_FileSubstrate subs
 static int time_calls(long calls)
 {
     pool.size = (size_t)calls * 2 * 2 * 16 + (64u << 20);
-    pool.base = mmap(NULL, pool.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
-                     0);
+    pool.base = mmap(NULL, pool.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (pool.base == MAP_FAILED) return 1;
     OTF2_Archive *a = open_archive("none", OTF2_SUBSTRATE_NONE);
     writer = a ? OTF2_Archive_GetEvtWriter(a, 0) : NULL;
@@ -117,12 +114,9 @@ static uint64_t write_events(const struct stream *s)
     for (uint64_t i = 0; i < s->head->records; i++) {
         if (!stream_event(s, i, &time, &e)) continue;
         events++;
-        if (e.kind == STREAM_ENTER)
-            OTF2_EvtWriter_Enter(writer, NULL, e.time, e.value);
-        else if (e.kind == STREAM_LEAVE)
-            OTF2_EvtWriter_Leave(writer, NULL, e.time, e.value);
-        else
-            write_point(&e);
+        if (e.kind == STREAM_ENTER) OTF2_EvtWriter_Enter(writer, NULL, e.time, e.value);
+        else if (e.kind == STREAM_LEAVE) OTF2_EvtWriter_Leave(writer, NULL, e.time, e.value);
+        else write_point(&e);
     }
     return events;
 }

@@ -64,9 +64,8 @@ static inline bool stream_open(struct stream *s, const char *path)
     }
     *s = (struct stream){.head = map, .size = (size_t)st.st_size};
     const struct stream_head *h = s->head;
-    if (memcmp(h->magic, "FDREVT1\n", 8) != 0 || h->version != 1 ||
-        !stream_fits(s, h->at_steps, h->records, 4) || !stream_fits(s, h->at_words, h->records, 4) ||
-        !stream_fits(s, h->at_params, h->params, sizeof *s->param)) {
+    if (memcmp(h->magic, "FDREVT1\n", 8) != 0 || h->version != 1 || !stream_fits(s, h->at_steps, h->records, 4) ||
+        !stream_fits(s, h->at_words, h->records, 4) || !stream_fits(s, h->at_params, h->params, sizeof *s->param)) {
         fprintf(stderr, "%s: not a whole event stream\n", path);
         munmap(map, s->size);
         return false;

@@ -12,14 +12,14 @@
 #define W_GO(n)       W_NAME(n)()
 #define W_TIMES(k)    for (int times_ = 0; times_ < (k); times_++)
 #define W_BOTH(a, b)  (W_GO(a), W_GO(b))
-#define W_REGION(n, ...)                                                                                     \
-    static __attribute__((noinline)) void W_NAME(n)(void)                                                    \
-    {                                                                                                        \
-        W_ENTER(n);                                                                                          \
-        W_FENCE();                                                                                           \
-        __VA_ARGS__;                                                                                         \
-        W_FENCE();                                                                                           \
-        W_LEAVE(n);                                                                                          \
+#define W_REGION(n, ...)                                                                                               \
+    static __attribute__((noinline)) void W_NAME(n)(void)                                                              \
+    {                                                                                                                  \
+        W_ENTER(n);                                                                                                    \
+        W_FENCE();                                                                                                     \
+        __VA_ARGS__;                                                                                                   \
+        W_FENCE();                                                                                                     \
+        W_LEAVE(n);                                                                                                    \
     }
 #define W_LEAF(n) W_REGION(n, (void)0)
 #endif

@@ -8,8 +8,8 @@
 #include "bins/bins.h"
 
 #define HALF(hi, lo) ((uint64_t)(hi) << 32 | (uint32_t)(lo))
-#define HI(w) ((uint32_t)((w) >> 32))
-#define LO(w) ((uint32_t)(w))
+#define HI(w)        ((uint32_t)((w) >> 32))
+#define LO(w)        ((uint32_t)(w))
 
 int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32_t bin_bytes)
 {
@@ -94,7 +94,8 @@ static uint32_t stack_pop(struct fdri_arena *a, uint32_t node)
     for (int i = 0; i < FDRI_TRIES; i++) {
         if (!LO(head)) return 0;
         uint32_t off = bin_off(a, LO(head) - 1);
-        uint32_t next = fdr_load_relaxed(&fdri_bin(a, off)->next); /* garbage if somebody popped it: then the CAS fails */
+        uint32_t next = fdr_load_relaxed(
+            &fdri_bin(a, off)->next); /* garbage if somebody popped it: then the CAS fails */
         if (fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, next))) { /* A:pop */
             fdr_sub_relaxed(&s->free_bins, 1u);
             if (a->nodes > 1) fdr_sub_relaxed(&a->node[node].free_bins, 1u);
@@ -110,7 +111,8 @@ static uint32_t virgin_bin(struct fdri_arena *a)
     uint64_t word = fdr_load_relaxed(&s->virgin);
     for (int i = 0; i < FDRI_TRIES; i++) {
         uint64_t end = bin_off(a, LO(word)) + (uint64_t)s->bin_bytes;
-        if (end + a->slot_bytes > (uint64_t)HI(word) * FDR_META_ALIGN || end > s->arena_bytes - a->meta_reserve) return 0;
+        if (end + a->slot_bytes > (uint64_t)HI(word) * FDR_META_ALIGN || end > s->arena_bytes - a->meta_reserve)
+            return 0;
         /* L:virgin - the two ends share one word, so they cannot cross; memory is zero and needs no order */
         if (fdr_cas_acq_rel_u64(&s->virgin, &word, HALF(HI(word), LO(word) + 1))) return bin_off(a, LO(word));
     }

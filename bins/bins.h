@@ -35,11 +35,11 @@ enum { FDRI_TRIES = 256 };
 struct fdri_arena {
     uint8_t *base;
     struct fdr_superblock *super;
-    uint64_t meta_reserve;  /* bytes at the end that bins never take */
-    uint64_t meta_limit;    /* most bytes meta may take */
-    uint64_t slot_bytes;    /* between the two: room for locations that is left to them */
-    uint32_t pinned;        /* atomic: bins in pieces, and newest bins of partitions that are whole: nobody can claim them */
-    uint32_t nodes;         /* 1, or how many entries `node` has */
+    uint64_t meta_reserve; /* bytes at the end that bins never take */
+    uint64_t meta_limit;   /* most bytes meta may take */
+    uint64_t slot_bytes;   /* between the two: room for locations that is left to them */
+    uint32_t pinned; /* atomic: bins in pieces, and newest bins of partitions that are whole: nobody can claim them */
+    uint32_t nodes;  /* 1, or how many entries `node` has */
     uint32_t stripe_log2;
     struct fdr_node *node;
     const struct fdr_topology *topology;
@@ -72,7 +72,7 @@ uint32_t fdri_bin_take(struct fdri_arena *a, uint32_t node);
 /* The held whole bin `off`, or in exchange for it a free one of node `node`: a thread that moved gets its memory after it. */
 uint32_t fdri_bin_nearer(struct fdri_arena *a, uint32_t off, uint32_t node);
 void fdri_bin_give(struct fdri_arena *a, uint32_t off);
-uint32_t fdri_bins_free(const struct fdri_arena *a);  /* on the free stack and untouched; a hint */
+uint32_t fdri_bins_free(const struct fdri_arena *a); /* on the free stack and untouched; a hint */
 
 /* A zeroed meta block of `bytes` (rounded up to 64) or 0. `urgent` may use the last of the share. */
 uint32_t fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location);
@@ -80,20 +80,20 @@ uint64_t fdri_meta_used(const struct fdri_arena *a);
 
 /* ---- slabs: memory of a location's meta blocks; and locations, which are used again as locations only ---- */
 struct fdr_slab {
-    struct fdr_meta_head head;  /* FDR_META_SLAB; FDR_META_FREE while on a stack */
-    uint32_t next;              /* atomic: off of the next one of the location, or of the stack */
-    uint32_t in_bins;           /* 1: a piece of a bin */
+    struct fdr_meta_head head; /* FDR_META_SLAB; FDR_META_FREE while on a stack */
+    uint32_t next;             /* atomic: off of the next one of the location, or of the stack */
+    uint32_t in_bins;          /* 1: a piece of a bin */
     uint8_t pad[40];
 };
 enum { FDRI_SLAB_EXACT = 8192 };
-struct fdri_slabs {             /* atomic words, {tag:32, off:32} */
+struct fdri_slabs {                                       /* atomic words, {tag:32, off:32} */
     uint64_t exact[FDRI_SLAB_EXACT / FDR_META_ALIGN + 1]; /* by bytes / 64 */
-    uint64_t power[32];         /* larger ones, by log2 */
-    uint64_t slots;             /* locations */
+    uint64_t power[32];                                   /* larger ones, by log2 */
+    uint64_t slots;                                       /* locations */
     uint64_t free_bytes;
-    uint64_t reserve;           /* bytes at the meta end that slabs leave to locations and definitions */
+    uint64_t reserve; /* bytes at the meta end that slabs leave to locations and definitions */
 };
-uint32_t fdri_slab_bytes(uint32_t bytes);   /* what a slab for that many bytes takes */
+uint32_t fdri_slab_bytes(uint32_t bytes); /* what a slab for that many bytes takes */
 /* A slab of `bytes` from fdri_slab_bytes, zero but for its head; 0: none. From the meta end only. Lock-free, FDRI_TRIES tries. */
 uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes);
 void fdri_slab_give(struct fdri_arena *a, struct fdri_slabs *s, uint32_t off);
@@ -128,7 +128,9 @@ void fdri_part_seal(struct fdri_arena *a, struct fdr_part *p);
 void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p);
 
 /* What a step gave back. */
-struct fdri_given { uint64_t events, bytes, from_tick, to_tick; };
+struct fdri_given {
+    uint64_t events, bytes, from_tick, to_tick;
+};
 
 /* Takes the oldest sealed bin off the list. Returns its off and size, or 0 when only the open bin is left.
  * The caller now holds the bin, its generation is even. */
@@ -146,7 +148,7 @@ uint64_t fdri_part_oldest_end(const struct fdri_arena *a, const struct fdr_part 
 /* ---- claims: another thread than the owner's takes the oldest bin ----
  * location.claim counts the claimers that are inside; pinned, nobody enters. */
 #define FDRI_PINNED 0x80000000u
-bool fdri_claim_enter(struct fdr_location *l);     /* false: pinned, go elsewhere */
+bool fdri_claim_enter(struct fdr_location *l); /* false: pinned, go elsewhere */
 void fdri_claim_leave(struct fdr_location *l);
 /* Keeps claimers out; true when none is inside any more. It looks for a bounded time, then unpin all the same. */
 bool fdri_claim_pin(struct fdr_location *l);

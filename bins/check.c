@@ -16,7 +16,8 @@ static const char *check_part(const struct fdri_arena *a, const struct fdr_part 
     uint64_t index = 0, tick = 0;
     for (; off; off = fdri_bin(a, off)->next, seq++, bins++) {
         const struct fdr_bin *b = fdri_bin(a, off);
-        if (bins > a->super->bins_total * (a->super->bin_bytes / FDR_BIN_MIN_BYTES)) return say(text, bytes, "list does not end", off);
+        if (bins > a->super->bins_total * (a->super->bin_bytes / FDR_BIN_MIN_BYTES))
+            return say(text, bytes, "list does not end", off);
         if (b->magic != FDR_BIN_MAGIC) return say(text, bytes, "listed bin without magic", off);
         if (!(b->generation & 1)) return say(text, bytes, "listed bin with even generation", off);
         if (b->seq != seq) return say(text, bytes, "sequence has a gap", off);
@@ -26,7 +27,8 @@ static const char *check_part(const struct fdri_arena *a, const struct fdr_part 
         tick = b->base_tick;
         units += 1u << (b->size_log2 - 9);
     }
-    if (bins != p->bins || units != p->bytes) return say(text, bytes, "bins or bytes of the partition miscounted", (const uint8_t *)p - a->base);
+    if (bins != p->bins || units != p->bytes)
+        return say(text, bytes, "bins or bytes of the partition miscounted", (const uint8_t *)p - a->base);
     return NULL;
 }
 
@@ -34,7 +36,8 @@ const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes
 {
     const struct fdr_superblock *s = a->super;
     uint32_t lo = (uint32_t)s->virgin, hi = (uint32_t)(s->virgin >> 32), free_bins = 0, held = 0, steps = 0;
-    if (s->bins_off + (uint64_t)lo * s->bin_bytes > (uint64_t)hi * FDR_META_ALIGN) return say(text, bytes, "bins and meta overlap", lo);
+    if (s->bins_off + (uint64_t)lo * s->bin_bytes > (uint64_t)hi * FDR_META_ALIGN)
+        return say(text, bytes, "bins and meta overlap", lo);
     for (uint32_t node = 0; node < a->nodes; node++) {
         uint32_t before = free_bins;
         for (uint32_t i = (uint32_t)(a->nodes > 1 ? a->node[node].free_stack : s->free_stack); i; free_bins++) {
@@ -44,7 +47,8 @@ const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes
             if (fdri_node_of(a, off) != node) return say(text, bytes, "free bin on another node's stack", off);
             i = fdri_bin(a, off)->next;
         }
-        if (a->nodes > 1 && a->node[node].free_bins != free_bins - before) return say(text, bytes, "free bins of a node miscounted", node);
+        if (a->nodes > 1 && a->node[node].free_bins != free_bins - before)
+            return say(text, bytes, "free bins of a node miscounted", node);
     }
     if (free_bins != s->free_bins) return say(text, bytes, "free bins miscounted", free_bins);
     for (uint32_t off = s->location_first; off && steps <= s->location_count; steps++) {

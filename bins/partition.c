@@ -92,7 +92,8 @@ uint32_t fdri_piece_take(struct fdri_arena *a, struct fdr_location *l, uint32_t 
 
 void fdri_piece_split(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t have, uint32_t want)
 {
-    fdri_bin(a, off)->size_log2 = (uint8_t)want; /* before there are others behind it: whoever walks the bins steps by it */
+    fdri_bin(a, off)->size_log2 = (uint8_t)
+        want; /* before there are others behind it: whoever walks the bins steps by it */
     fdr_signal_fence();
     if (have > want && have == full_log2(a)) {
         l->split_bins++;
@@ -121,9 +122,12 @@ void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off,
 {
     uint32_t full = full_log2(a), was = size_log2;
     while (size_log2 < full) { /* two free halves are a whole again */
-        uint32_t rel = off - (uint32_t)a->super->bins_off, buddy = (uint32_t)a->super->bins_off + (rel ^ 1u << size_log2);
+        uint32_t rel = off - (uint32_t)a->super->bins_off,
+                 buddy = (uint32_t)a->super->bins_off + (rel ^ 1u << size_log2);
         struct fdr_bin *b = fdri_bin(a, buddy);
-        if (b->size_log2 != size_log2 || (fdr_load_relaxed(&b->generation) & 1) || !piece_unlink(a, l, buddy, size_log2)) break;
+        if (b->size_log2 != size_log2 || (fdr_load_relaxed(&b->generation) & 1) ||
+            !piece_unlink(a, l, buddy, size_log2))
+            break;
         fdr_clear_racy(fdri_bin(a, off < buddy ? buddy : off), FDR_BIN_HEADER); /* no header inside the whole */
         off = off < buddy ? off : buddy;
         size_log2++;
@@ -196,7 +200,7 @@ void fdri_part_seal(struct fdri_arena *a, struct fdr_part *p)
 
 void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p)
 {
-    uint32_t off = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
+    uint32_t off = (uint32_t)fdr_load_acquire(&p->list_head);                                     /* A:claim */
     for (uint32_t next = off; next; next = fdr_load_acquire(&fdri_bin(a, off)->next)) off = next; /* A:list */
     if (off) p->open_seq = fdri_bin(a, off)->seq;
     p->open_off = off;
@@ -215,7 +219,10 @@ FDR_RACY static uint64_t base_tick_of(const struct fdri_arena *a, uint32_t off)
 }
 
 /* The oldest bin as it looked when `head` was read. */
-struct oldest { uint32_t off, next; uint64_t end; }; /* end: newest leave in it = where the bin behind begins to count */
+struct oldest {
+    uint32_t off, next;
+    uint64_t end;
+}; /* end: newest leave in it = where the bin behind begins to count */
 
 static struct oldest oldest_of(const struct fdri_arena *a, const struct fdr_part *p, uint64_t head)
 {
@@ -273,7 +280,8 @@ static uint32_t pop_before(struct fdri_arena *a, struct fdr_part *p, uint64_t ti
             p->floor_tick = o.end;
             fdr_signal_fence(); /* killed here: the floor is up and the bin's records count as reduced by their times */
         }
-        if (!fdr_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) continue; /* L:claim */
+        if (!fdr_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next)))
+            continue; /* L:claim */
         if (o.off == p->open_off) p->open_off = 0;
         return popped(a, p, &o, size_log2, given);
     }
@@ -317,7 +325,8 @@ FDR_RACY static struct oldest oldest_claimable(const struct fdri_arena *a, uint6
 {
     struct oldest o = {.off = (uint32_t)head};
     if (!o.off) return o;
-    o.next = fdr_load_acquire(&fdri_bin(a, o.off)->next); /* A:list - with a successor it is sealed, and its owner is done with it */
+    o.next = fdr_load_acquire(
+        &fdri_bin(a, o.off)->next); /* A:list - with a successor it is sealed, and its owner is done with it */
     o.end = base_tick_of(a, o.next);
     return o;
 }

@@ -8,8 +8,8 @@
 #include "bins/bins.h"
 
 #define HALF(hi, lo) ((uint64_t)(hi) << 32 | (uint32_t)(lo))
-#define HI(w) ((uint32_t)((w) >> 32))
-#define LO(w) ((uint32_t)(w))
+#define HI(w)        ((uint32_t)((w) >> 32))
+#define LO(w)        ((uint32_t)(w))
 
 /* Large ones, which are rare, come in powers of two. */
 uint32_t fdri_slab_bytes(uint32_t bytes)
@@ -50,7 +50,8 @@ uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t byt
         return off;
     }
     uint64_t word = fdr_load_relaxed(&a->super->virgin);
-    uint64_t low = a->super->bins_off + (uint64_t)LO(word) * a->super->bin_bytes, high = (uint64_t)HI(word) * FDR_META_ALIGN;
+    uint64_t low = a->super->bins_off + (uint64_t)LO(word) * a->super->bin_bytes,
+             high = (uint64_t)HI(word) * FDR_META_ALIGN;
     bool room = low + bytes + s->reserve <= high && fdri_meta_used(a) + bytes + s->reserve <= a->meta_limit;
     return room ? fdri_meta_take(a, FDR_META_SLAB, bytes, UINT32_MAX) : 0;
 }

@@ -66,12 +66,9 @@ static void value(const struct process *p, uint32_t type, uint64_t bits)
 {
     double real;
     memcpy(&real, &bits, sizeof real);
-    if (type == 2 || type == 5)
-        fdr_text_f64(p->out, real);
-    else if (type == 1 || type == 4)
-        fdr_text_i64(p->out, (int64_t)bits);
-    else
-        fdr_text_u64(p->out, bits);
+    if (type == 2 || type == 5) fdr_text_f64(p->out, real);
+    else if (type == 1 || type == 4) fdr_text_i64(p->out, (int64_t)bits);
+    else fdr_text_u64(p->out, bits);
 }
 
 static void metadata(const struct process *p, const char *what, uint32_t location, const char *text)
@@ -88,10 +85,8 @@ static void describe(const struct process *p)
     char text[700];
     const char *exe = strrchr(p->info->exe, '/');
     exe = exe ? exe + 1 : p->info->exe;
-    if (p->info->rank >= 0)
-        snprintf(text, sizeof text, "rank %d: %s (pid %u)", p->info->rank, exe, p->info->pid);
-    else
-        snprintf(text, sizeof text, "%s (pid %u)", exe, p->info->pid);
+    if (p->info->rank >= 0) snprintf(text, sizeof text, "rank %d: %s (pid %u)", p->info->rank, exe, p->info->pid);
+    else snprintf(text, sizeof text, "%s (pid %u)", exe, p->info->pid);
     metadata(p, "process_name", 0, text);
     for (size_t i = 0; i < fdr_location_count(p->file); i++) {
         const struct fdr_location_info *l = fdr_location_info(p->file, i);
@@ -127,8 +122,7 @@ static void arguments(const struct process *p, const struct fdr_read_event *e, c
         value(p, types[i], e->field[i]);
         before = ",";
     }
-    fdr_text_string(p->out,
-                    strcmp(before, ",") == 0 ? "}}" : "}"); /* with arguments there are two to close */
+    fdr_text_string(p->out, strcmp(before, ",") == 0 ? "}}" : "}"); /* with arguments there are two to close */
 }
 
 static void counter(const struct process *p, const struct fdr_read_event *e)
@@ -238,8 +232,8 @@ int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct 
     fdr_text_string(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (size_t i = 0; i < count && status == 0; i++) {
         const struct fdr_file_info *info = fdr_file_info(files[i]);
-        struct process p = {
-            files[i], info, out, pid_of(files, count, i), shift_of(fdr_file_info(files[0]), info), &first};
+        struct process p = {files[i], info, out, pid_of(files, count, i), shift_of(fdr_file_info(files[0]), info),
+                            &first};
         status = process(&p, select);
     }
     fdr_text_string(out, "\n]}\n");

@@ -112,10 +112,8 @@ static int fold_file(struct fold *f, const struct fdr_select *select)
     while (good && fdr_iter_next(iter, &e)) {
         if (e.location != f->location) f->depth = 0;
         f->location = e.location;
-        if (e.kind == FDR_ENTER)
-            good = push(f, &e);
-        else if (e.kind == FDR_LEAVE)
-            pop(f, &e);
+        if (e.kind == FDR_ENTER) good = push(f, &e);
+        else if (e.kind == FDR_LEAVE) pop(f, &e);
     }
     if (iter) fdr_iter_close(iter);
     return good ? 0 : -ENOMEM;

@@ -14,10 +14,8 @@ static void flush(struct fdr_text *text)
     size_t done = 0;
     while (done < text->used && !text->error) {
         ssize_t n = write(text->fd, text->buffer + done, text->used - done);
-        if (n >= 0)
-            done += (size_t)n;
-        else if (errno != EINTR)
-            text->error = errno;
+        if (n >= 0) done += (size_t)n;
+        else if (errno != EINTR) text->error = errno;
     }
     text->used = 0;
 }
@@ -60,10 +58,7 @@ void fdr_text_bytes(struct fdr_text *text, const char *bytes, size_t count)
     }
 }
 
-void fdr_text_string(struct fdr_text *text, const char *string)
-{
-    fdr_text_bytes(text, string, strlen(string));
-}
+void fdr_text_string(struct fdr_text *text, const char *string) { fdr_text_bytes(text, string, strlen(string)); }
 
 void fdr_text_u64(struct fdr_text *text, uint64_t value)
 {
@@ -114,10 +109,8 @@ static size_t sequence(const unsigned char *s)
 static void escaped(struct fdr_text *text, unsigned char c)
 {
     char code[8];
-    if (c == '"' || c == '\\')
-        snprintf(code, sizeof code, "\\%c", c);
-    else
-        snprintf(code, sizeof code, "\\u%04x", c);
+    if (c == '"' || c == '\\') snprintf(code, sizeof code, "\\%c", c);
+    else snprintf(code, sizeof code, "\\u%04x", c);
     fdr_text_string(text, code);
 }
 
@@ -127,12 +120,9 @@ void fdr_text_json(struct fdr_text *text, const char *string)
     fdr_text_bytes(text, "\"", 1);
     while (*s) {
         size_t count = sequence(s);
-        if (count == 0)
-            fdr_text_string(text, "\xef\xbf\xbd");
-        else if (count == 1 && (*s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7f))
-            escaped(text, *s);
-        else
-            fdr_text_bytes(text, (const char *)s, count);
+        if (count == 0) fdr_text_string(text, "\xef\xbf\xbd");
+        else if (count == 1 && (*s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7f)) escaped(text, *s);
+        else fdr_text_bytes(text, (const char *)s, count);
         s += count ? count : 1;
     }
     fdr_text_bytes(text, "\"", 1);

@@ -26,12 +26,15 @@ int main(void)
 
     double norm = 1;
     for (uint32_t i = 0; i < 100; i++) {
-        FDR_REGION("iteration") {
-            FDR_REGION("halo exchange") {
+        FDR_REGION("iteration")
+        {
+            FDR_REGION("halo exchange")
+            {
                 fdr_message_send(1, 7, half, 8192);
                 fdr_message_recv(1, 7, half, 8192);
             }
-            FDR_REGION("dot product") {
+            FDR_REGION("dot product")
+            {
                 fdr_collective_begin(ALLREDUCE);
                 fdr_collective_end(ALLREDUCE, 0, -1, 8, 8); /* 0: the world; -1: no root */
             }

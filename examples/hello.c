@@ -16,9 +16,7 @@ int main(void)
     double sum = 0;
     fdr_init(NULL); /* FDR_... of the environment, then defaults */
     for (int step = 0; step < 1000; step++) {
-        FDR_REGION("step") {
-            sum += solve(step);
-        }
+        FDR_REGION("step") { sum += solve(step); }
     }
     if (fdr_snapshot("after the last step") == 0)
         printf("%.1f; %s holds every call: try `fdr tree` on it\n", sum, fdr_last_snapshot());

@@ -25,7 +25,8 @@ static void *worker(void *number)
     snprintf(name, sizeof name, "worker %d", (int)(intptr_t)number);
     fdr_thread_name(name);
     for (int item; (item = take()) < ITEMS;) {
-        FDR_REGION("item") {
+        FDR_REGION("item")
+        {
             volatile double x = item;
             for (int i = 0; i < 20000; i++) x = x * 0.5 + 1;
         }
@@ -38,7 +39,8 @@ int main(void)
     pthread_t thread[WORKERS];
     fdr_init(NULL);
     fdr_thread_name("main");
-    FDR_REGION("workers") {
+    FDR_REGION("workers")
+    {
         for (intptr_t i = 0; i < WORKERS; i++) pthread_create(&thread[i], NULL, worker, (void *)i);
         for (int i = 0; i < WORKERS; i++) pthread_join(thread[i], NULL);
     }

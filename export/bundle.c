@@ -52,7 +52,9 @@ static int regain(const struct fdri_held *held, const char *path, int flags)
 /* Writing beyond RLIMIT_FSIZE would be a signal of its own. */
 static bool may_write(uint64_t bytes)
 {
-    struct { uint64_t now, most; } limit;
+    struct {
+        uint64_t now, most;
+    } limit;
     return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || bytes <= limit.now;
 }
 
@@ -131,7 +133,8 @@ static int copy_unnamed(int dir)
 static int copy_named(int dir)
 {
     char temporary[FDRI_STEM_MAX + 16];
-    fdri_append(fdri_append(temporary, temporary + sizeof temporary, fdri_crash.stem), temporary + sizeof temporary, "crash.part");
+    fdri_append(fdri_append(temporary, temporary + sizeof temporary, fdri_crash.stem), temporary + sizeof temporary,
+                "crash.part");
     fdr_raw_unlinkat(dir, temporary); /* ours by its pid */
     int fd = fdr_raw_openat(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return fd;
@@ -144,7 +147,8 @@ static int copy_named(int dir)
 
 static int copy(int dir)
 {
-    if (dir < 0 || fdri_view.bytes > fdri_view.disk_bytes || !may_write(fdri_view.bytes + fdri_section_bytes())) return -EFBIG;
+    if (dir < 0 || fdri_view.bytes > fdri_view.disk_bytes || !may_write(fdri_view.bytes + fdri_section_bytes()))
+        return -EFBIG;
     int e = copy_unnamed(dir);
     return e == 0 || e == -ETIME || e == -ENOSPC || e == -EDQUOT ? e : copy_named(dir);
 }

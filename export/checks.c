@@ -46,7 +46,8 @@ FDR_RACY static void add_pieces(struct fdr_chunk_list *l, uint64_t virgin)
 int fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare)
 {
     uint32_t room = (FDR_TAIL_MAX_BYTES - tail_bytes - 8) / sizeof(struct fdr_chunk);
-    struct fdr_chunk_list l = {.chunk = chunks, .log2 = FDR_CHUNK_LOG2_LEAST, .most = (uint32_t)fdr_min(room, FDR_CHUNKS_MOST)};
+    struct fdr_chunk_list l = {
+        .chunk = chunks, .log2 = FDR_CHUNK_LOG2_LEAST, .most = (uint32_t)fdr_min(room, FDR_CHUNKS_MOST)};
     add_pieces(&l, virgin);
     fdr_chunks_add(&l, (virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes);
     int e = check_file(fd, fdri_view.bytes, tail_bytes, &spare->tail_check);

@@ -15,20 +15,28 @@
 
 struct fdri_crash fdri_crash = {.live = {-1, 0, 0}, .dir = {-1, 0, 0}, .file = {-1, 0, 0}};
 struct fdri_death fdri_death;
-static uint32_t winner;             /* atomic: thread id of the first fatal signal's thread; 0: none */
-static sigjmp_buf behind;           /* where to go on after a fault in the handler itself */
+static uint32_t winner;   /* atomic: thread id of the first fatal signal's thread; 0: none */
+static sigjmp_buf behind; /* where to go on after a fault in the handler itself */
 static volatile uint32_t stage, faults;
-static const void *interrupted;     /* context of the winner's signal */
+static const void *interrupted; /* context of the winner's signal */
 
 struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS] = {
-    {.number = SIGSEGV, .fault = true, .reason = "crash: SIGSEGV"}, {.number = SIGBUS, .fault = true, .reason = "crash: SIGBUS"},
-    {.number = SIGFPE, .fault = true, .reason = "crash: SIGFPE"},   {.number = SIGILL, .fault = true, .reason = "crash: SIGILL"},
-    {.number = SIGABRT, .fault = true, .reason = "crash: SIGABRT"}, {.number = SIGTRAP, .fault = true, .reason = "crash: SIGTRAP"},
-    {.number = SIGSYS, .fault = true, .reason = "crash: SIGSYS"},   {.number = SIGTERM, .reason = "ended by SIGTERM"},
-    {.number = SIGINT, .reason = "ended by SIGINT"},                {.number = SIGXCPU, .reason = "ended by SIGXCPU"}};
+    {.number = SIGSEGV, .fault = true, .reason = "crash: SIGSEGV"},
+    {.number = SIGBUS, .fault = true, .reason = "crash: SIGBUS"},
+    {.number = SIGFPE, .fault = true, .reason = "crash: SIGFPE"},
+    {.number = SIGILL, .fault = true, .reason = "crash: SIGILL"},
+    {.number = SIGABRT, .fault = true, .reason = "crash: SIGABRT"},
+    {.number = SIGTRAP, .fault = true, .reason = "crash: SIGTRAP"},
+    {.number = SIGSYS, .fault = true, .reason = "crash: SIGSYS"},
+    {.number = SIGTERM, .reason = "ended by SIGTERM"},
+    {.number = SIGINT, .reason = "ended by SIGINT"},
+    {.number = SIGXCPU, .reason = "ended by SIGXCPU"}};
 
 /* The signal of this thread that the application's own handler has now. */
-static __thread struct { uint64_t frame, addr; int32_t signal, code; } given;
+static __thread struct {
+    uint64_t frame, addr;
+    int32_t signal, code;
+} given;
 
 static struct fdr_superblock *super(void) { return (void *)fdri_view.base; }
 bool fdri_crash_under_way(void) { return fdr_load_relaxed(&winner) != 0; }
@@ -112,7 +120,8 @@ static void call_previous(const struct fdri_crash_signal *s, siginfo_t *info, vo
 
 static bool has_handler(const struct fdri_crash_signal *s)
 {
-    return (s->previous.sa_flags & SA_SIGINFO) || (s->previous.sa_handler != SIG_DFL && s->previous.sa_handler != SIG_IGN);
+    return (s->previous.sa_flags & SA_SIGINFO) ||
+           (s->previous.sa_handler != SIG_DFL && s->previous.sa_handler != SIG_IGN);
 }
 
 static bool at_default(int number)
@@ -149,8 +158,9 @@ static void give_causes(void)
 }
 static void take_self(void) { fdri_threads_self(interrupted); }
 
-static void (*const stages[])(void) = {store_death, fdri_threads_maps, take_self, fdri_threads_others, fdri_section_begin,
-                                       give_causes, fdri_threads_add, fdri_section_texts, fdri_section_end, fdri_bundle_write};
+static void (*const stages[])(void) = {store_death,        fdri_threads_maps, take_self,        fdri_threads_others,
+                                       fdri_section_begin, give_causes,       fdri_threads_add, fdri_section_texts,
+                                       fdri_section_end,   fdri_bundle_write};
 enum { STAGES = sizeof stages / sizeof *stages };
 
 static void go_through_stages(void)

@@ -24,8 +24,8 @@ enum { FDRI_STEM_MAX = 288, FDRI_CONTEXT_BYTES = 16384 };
 
 struct fdri_crash_signal {
     int number;
-    bool fault;                     /* else a request to end: handled only where the default action stands */
-    const char *reason;             /* text of the superblock */
+    bool fault;         /* else a request to end: handled only where the default action stands */
+    const char *reason; /* text of the superblock */
     bool installed;
     struct sigaction previous;
 };
@@ -33,13 +33,16 @@ enum { FDRI_CRASH_SIGNALS = 10 };
 extern struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS];
 
 /* A descriptor and what it was when it was opened: applications close what is not theirs. */
-struct fdri_held { int fd; uint64_t dev, ino; };
+struct fdri_held {
+    int fd;
+    uint64_t dev, ino;
+};
 
 struct fdri_crash {
-    int pid;                        /* whose recording; 0: none */
+    int pid;                          /* whose recording; 0: none */
     struct fdri_held live, dir, file; /* the mapped arena, FDR_DIR, an unnamed file in it; fd -1: none */
     char live_dir[512];
-    char stem[FDRI_STEM_MAX];       /* "NAME.HOST.PID[.rRANK]." */
+    char stem[FDRI_STEM_MAX];            /* "NAME.HOST.PID[.rRANK]." */
     uint8_t context[FDRI_CONTEXT_BYTES]; /* entries of the section that are known at start */
     uint32_t context_bytes, context_count;
     const void *const *abort_message; /* of the C library, or NULL */
@@ -51,9 +54,9 @@ extern struct fdri_crash fdri_crash;
 struct fdri_death {
     const struct fdri_crash_signal *signal;
     uint32_t tid;
-    uint64_t until_ns;              /* CLOCK_MONOTONIC: the deadline */
+    uint64_t until_ns;               /* CLOCK_MONOTONIC: the deadline */
     struct fdr_crash_cause cause[8]; /* 0: of the death */
-    uint32_t causes;                /* atomic */
+    uint32_t causes;                 /* atomic */
 };
 extern struct fdri_death fdri_death;
 
@@ -62,10 +65,10 @@ void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
 bool fdri_crash_under_way(void);
 
 /* ---- crash_threads.c ---- */
-void fdri_threads_maps(void);       /* reads the memory map: where code and stacks are */
+void fdri_threads_maps(void);                /* reads the memory map: where code and stacks are */
 void fdri_threads_self(const void *context); /* the calling thread's registers and stack */
-void fdri_threads_others(void);     /* asks all others, waits for a bounded time */
-void fdri_threads_add(void);        /* entries for all of them */
+void fdri_threads_others(void);              /* asks all others, waits for a bounded time */
+void fdri_threads_add(void);                 /* entries for all of them */
 extern char fdri_maps_text[];
 extern uint32_t fdri_maps_bytes;
 

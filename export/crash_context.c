@@ -37,7 +37,9 @@ static void add(const char *name, const char *text, size_t bytes)
     fdri_crash.context_count++;
 }
 
-struct text { char *at, *end; };
+struct text {
+    char *at, *end;
+};
 static void put(struct text *t, const char *from, size_t bytes)
 {
     size_t room = (size_t)(t->end - t->at);
@@ -81,7 +83,8 @@ static void environment(void)
     for (char **e = environ; e && *e; e++) {
         const char *is = strchr(*e, '=');
         bool listed = false;
-        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) listed |= !strncmp(*e, prefixes[i], strlen(prefixes[i]));
+        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+            listed |= !strncmp(*e, prefixes[i], strlen(prefixes[i]));
         if (!listed || !is) continue;
         size_t name = (size_t)(is - *e) + 1;
         if (secret(*e, name)) put(&t, *e, name), put(&t, "***", 3);

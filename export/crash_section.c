@@ -54,7 +54,7 @@ void fdri_section_proc(const char *path)
     int fd = fdr_raw_openat(AT_FDCWD, full, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return;
     uint32_t got = 0;
-    for (long n = 1; n > 0 && got < sizeof content; got += n > 0 ? (uint32_t)n : 0)
+    for (long n = 1; n > 0 && got<sizeof content; got += n> 0 ? (uint32_t)n : 0)
         n = fdr_raw_read(fd, content + got, sizeof content - got);
     fdr_raw_close(fd);
     if (got) text(path, content, got);
@@ -63,7 +63,10 @@ void fdri_section_proc(const char *path)
 /* What the C library wrote before it called abort: an assertion's text, or what it found wrong with the heap. */
 static void abort_text(void)
 {
-    struct message { unsigned size; char text[]; };
+    struct message {
+        unsigned size;
+        char text[];
+    };
     const struct message *m = fdri_crash.abort_message ? *fdri_crash.abort_message : NULL;
     if (m) text("abort", m->text, (uint32_t)strnlen(m->text, 1000));
 }
@@ -71,7 +74,10 @@ static void abort_text(void)
 /* An exception nobody caught: std::type_info is a table of functions and a name. */
 static void exception_text(void)
 {
-    struct type { const void *table; const char *name; };
+    struct type {
+        const void *table;
+        const char *name;
+    };
     const struct type *t = fdri_crash.exception_type ? fdri_crash.exception_type() : NULL;
     if (t && t->name) text("exception", t->name, (uint32_t)strnlen(t->name, 1000));
 }

@@ -28,7 +28,8 @@ void fdri_crash_thread_begin(void)
     stack_t now, ours;
     if (!fdr_load_relaxed(&wanted) || mine) return;
     if (sigaltstack(NULL, &now) || !(now.ss_flags & SS_DISABLE)) return; /* the application has its own */
-    char *m = mmap(NULL, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    char *m = mmap(NULL, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1,
+                   0);
     if (m == MAP_FAILED) return; /* this thread's stack overflow leaves the mapped file only */
     mprotect(m, GUARD, PROT_NONE);
     ours = (stack_t){.ss_sp = m + GUARD, .ss_size = bytes() - GUARD};

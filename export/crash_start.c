@@ -42,7 +42,8 @@ static void uninstall(void)
 {
     struct sigaction now;
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++) {
-        if (s->installed && sigaction(s->number, NULL, &now) == 0 && is_ours(&now)) sigaction(s->number, &s->previous, NULL);
+        if (s->installed && sigaction(s->number, NULL, &now) == 0 && is_ours(&now))
+            sigaction(s->number, &s->previous, NULL);
         s->installed = false;
     }
 }

@@ -11,12 +11,23 @@
 #include "base/registers.h"
 #include "export/crash.h"
 
-enum { THREADS = 256, WORDS = 160, SELF_WORDS = 2048, MAPS = 4096, MAPS_BYTES = 262144,
-       SCAN_SELF = 1 << 20, SCAN_OTHER = 128 << 10, WAIT_NS = 200000000 };
+enum {
+    THREADS = 256,
+    WORDS = 160,
+    SELF_WORDS = 2048,
+    MAPS = 4096,
+    MAPS_BYTES = 262144,
+    SCAN_SELF = 1 << 20,
+    SCAN_OTHER = 128 << 10,
+    WAIT_NS = 200000000
+};
 
 /* ---- the memory map ---- */
 
-struct map { uint64_t from, to; bool code, data; };
+struct map {
+    uint64_t from, to;
+    bool code, data;
+};
 static struct map maps[MAPS];
 static uint32_t map_count;
 static uint32_t maps_ready;
@@ -26,7 +37,9 @@ uint32_t fdri_maps_bytes;
 static const char *hex(const char *p, const char *end, uint64_t *v)
 {
     for (*v = 0; p < end; p++) {
-        unsigned d = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0') : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a' + 10) : 16;
+        unsigned d = *p >= '0' && *p <= '9'   ? (unsigned)(*p - '0')
+                     : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a' + 10)
+                                              : 16;
         if (d > 15) break;
         *v = *v << 4 | d;
     }
@@ -52,7 +65,7 @@ void fdri_threads_maps(void)
 {
     int fd = fdr_raw_openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     uint32_t got = 0;
-    for (long n = fd >= 0; n > 0 && got < MAPS_BYTES; got += n > 0 ? (uint32_t)n : 0)
+    for (long n = fd >= 0; n > 0 && got<MAPS_BYTES; got += n> 0 ? (uint32_t)n : 0)
         n = fdr_raw_read(fd, fdri_maps_text + got, MAPS_BYTES - got);
     if (fd >= 0) fdr_raw_close(fd);
     fdri_maps_bytes = got;
@@ -85,21 +98,22 @@ static const struct map *stack_map(uint64_t sp)
 /* ---- one thread ---- */
 
 struct slot {
-    uint32_t tid;                   /* atomic: claims the slot */
-    uint32_t answered;              /* atomic, release: what follows is there */
-    bool deaf;                      /* it blocks the signal */
+    uint32_t tid;      /* atomic: claims the slot */
+    uint32_t answered; /* atomic, release: what follows is there */
+    bool deaf;         /* it blocks the signal */
     struct fdr_crash_thread head;
     uint64_t registers[FDR_REGISTERS];
     uint64_t word[WORDS];
     uint32_t place[WORDS];
 };
 static struct slot slots[THREADS];
-static struct slot self;            /* of the thread the process dies of, with room for more */
+static struct slot self; /* of the thread the process dies of, with room for more */
 static uint64_t self_word[SELF_WORDS];
 static uint32_t self_place[SELF_WORDS];
-static uint32_t released;           /* atomic: threads that wait may go on */
+static uint32_t released; /* atomic: threads that wait may go on */
 
-static void keep(struct fdr_crash_thread *t, uint64_t *word, uint32_t *place, uint64_t value, uint64_t distance, bool call)
+static void keep(struct fdr_crash_thread *t, uint64_t *word, uint32_t *place, uint64_t value, uint64_t distance,
+                 bool call)
 {
     word[t->words] = value;
     place[t->words++] = (uint32_t)distance | call;
@@ -125,7 +139,8 @@ __attribute__((no_sanitize("thread", "address"))) static void scan(struct fdr_cr
             continue;
         }
         if (!code || v < code->from || v >= code->to) code = map_of(v);
-        if (code && code->code) keep(t, word, place, v, at - t->sp, v - code->from >= 8 && fdr_after_call((const uint8_t *)(uintptr_t)v));
+        if (code && code->code)
+            keep(t, word, place, v, at - t->sp, v - code->from >= 8 && fdr_after_call((const uint8_t *)(uintptr_t)v));
     }
 }
 
@@ -159,7 +174,7 @@ void fdri_threads_self(const void *context)
     bool first = tid == fdri_death.tid;
     struct slot *s = first ? &self : slot_of(tid);
     for (int i = 0; !first && i < 50 && !fdr_load_acquire(&maps_ready); i++) fdr_raw_sleep(1000000); /* A:maps */
-    if (!s || !fdr_load_acquire(&maps_ready)) return; /* A:maps */
+    if (!s || !fdr_load_acquire(&maps_ready)) return;                                                /* A:maps */
     s->head.tid = tid;
     if (first) {
         s->head.flags = FDR_THREAD_FAULTING;
@@ -180,7 +195,8 @@ static void on_asked(int number, siginfo_t *info, void *context)
         struct slot *s = slot_of((uint32_t)fdr_raw_gettid());
         if (s && !fdr_load_relaxed(&s->answered)) fdri_threads_self(context);
         /* until the process is gone: what runs on could end it otherwise, or change what is being saved */
-        while (!fdr_load_relaxed(&released) && fdr_clock_ns(CLOCK_MONOTONIC) < fdri_death.until_ns) fdr_raw_sleep(1000000);
+        while (!fdr_load_relaxed(&released) && fdr_clock_ns(CLOCK_MONOTONIC) < fdri_death.until_ns)
+            fdr_raw_sleep(1000000);
     }
     errno = saved;
 }
@@ -202,7 +218,13 @@ static void ask(uint32_t tid, int number)
         fdr_raw_tgkill(fdri_crash.pid, (int)tid, number);
 }
 
-struct entry { uint64_t inode; int64_t next; uint16_t bytes; uint8_t type; char name[]; }; /* of getdents64 */
+struct entry {
+    uint64_t inode;
+    int64_t next;
+    uint16_t bytes;
+    uint8_t type;
+    char name[];
+}; /* of getdents64 */
 
 static void ask_all(int number)
 {
@@ -267,7 +289,8 @@ void fdri_threads_others(void)
     uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
     uint64_t until = fdr_min(now + WAIT_NS, now < fdri_death.until_ns ? now + (fdri_death.until_ns - now) / 3 : now);
     ask_all(number);
-    for (uint64_t nap = 50000; !all_answered() && fdr_clock_ns(CLOCK_MONOTONIC) < until; nap = fdr_min(nap * 2, 2000000)) {
+    for (uint64_t nap = 50000; !all_answered() && fdr_clock_ns(CLOCK_MONOTONIC) < until;
+         nap = fdr_min(nap * 2, 2000000)) {
         if (nap == 800000) find_deaf(number);
         fdr_raw_sleep(nap);
     }

@@ -18,14 +18,14 @@
 #include "base/signals.h"
 #include "export/export.h"
 
-static sem_t asked;             /* posted by handlers and recording threads */
-static uint32_t signalled;      /* atomic: signals not looked at yet */
+static sem_t asked;                                      /* posted by handlers and recording threads */
+static uint32_t signalled;                               /* atomic: signals not looked at yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the thread's beginning */
 static pthread_t dumper;
-static uint64_t served_ns;      /* dumper: when a signal was served last */
+static uint64_t served_ns; /* dumper: when a signal was served last */
 static bool have_dumper, stopping;
 static struct sigaction previous;
-static int installed;           /* signal number, 0 = none */
+static int installed; /* signal number, 0 = none */
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
@@ -123,7 +123,8 @@ static void install(void)
 static void uninstall(void)
 {
     struct sigaction now;
-    if (installed && sigaction(installed, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal)
+    if (installed && sigaction(installed, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+        now.sa_sigaction == on_signal)
         sigaction(installed, &previous, NULL);
     installed = 0;
 }

@@ -17,16 +17,19 @@ enum { FDRI_PATH_MAX = 1024 };
 struct fdri_why {
     char reason[256];
     enum fdr_reason_kind kind;
-    uint64_t tick, value;       /* triggers: what was seen; tick 0: none */
+    uint64_t tick, value; /* triggers: what was seen; tick 0: none */
     uint32_t value_type, location;
-    char name[64];              /* of the trigger */
+    char name[64]; /* of the trigger */
 };
 /* Copies the arena into the open, empty file fd. 0 or -errno. `number` goes into the superblock. */
 int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number);
 
 /* ---- take.c ---- */
 /* How many may stay: of the whole process (owner 0), or of one trigger beside that. */
-struct fdri_quota { uint32_t owner, keep; bool keep_newest; };
+struct fdri_quota {
+    uint32_t owner, keep;
+    bool keep_newest;
+};
 /* Takes one; `quota` NULL: without limits. join: the result of one under way will do. 0 or -errno. */
 int fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool join);
 struct fdri_why fdri_because(enum fdr_reason_kind kind, const char *reason);
@@ -55,7 +58,10 @@ int fdri_put(int fd, const void *bytes, uint64_t count, uint64_t off);
 const struct fdr_meta_head *fdri_meta_piece(const uint8_t *from, uint32_t room);
 
 /* ---- files.c ---- */
-struct fdri_new_file { int fd; char temporary[FDRI_PATH_MAX], path[FDRI_PATH_MAX]; };
+struct fdri_new_file {
+    int fd;
+    char temporary[FDRI_PATH_MAX], path[FDRI_PATH_MAX];
+};
 /* A temporary file in the snapshot directory. 0 or -errno, with one line said about it. */
 int fdri_file_begin(struct fdri_new_file *f);
 /* Gives it its final name, never an existing one, and remembers it as `owner`'s. 0 or -errno. */

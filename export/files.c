@@ -14,8 +14,13 @@
 
 enum { REMEMBERED = 256 };
 
-static struct kept { char path[FDRI_PATH_MAX]; uint64_t bytes; uint32_t owner; bool gone; } ring[REMEMBERED];
-static uint64_t written;            /* of this recording; the newest is ring[(written - 1) % REMEMBERED] */
+static struct kept {
+    char path[FDRI_PATH_MAX];
+    uint64_t bytes;
+    uint32_t owner;
+    bool gone;
+} ring[REMEMBERED];
+static uint64_t written; /* of this recording; the newest is ring[(written - 1) % REMEMBERED] */
 static uint64_t bytes_on_disk;
 static uint32_t next_number = 1;
 
@@ -73,8 +78,8 @@ int fdri_files_admit(const struct fdri_quota *quota)
     struct fdri_quota whole = fdri_whole_quota();
     if ((!quota->owner || room_for(quota, guess, &which)) && room_for(&whole, guess, &which)) return 0;
     if (fdri_once(&said))
-        fdri_say("no more snapshots: %s (%llu written, %llu bytes kept); FDR_KEEP=N,newest keeps the newest instead", which,
-                 (unsigned long long)written, (unsigned long long)bytes_on_disk);
+        fdri_say("no more snapshots: %s (%llu written, %llu bytes kept); FDR_KEEP=N,newest keeps the newest instead",
+                 which, (unsigned long long)written, (unsigned long long)bytes_on_disk);
     return -EDQUOT;
 }
 

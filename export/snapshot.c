@@ -64,7 +64,8 @@ static int put_live(int fd, const uint8_t *from, uint64_t count, uint64_t off)
 FDR_RACY const struct fdr_meta_head *fdri_meta_piece(const uint8_t *from, uint32_t room)
 {
     const struct fdr_meta_head *m = (const void *)from;
-    bool good = m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES && m->bytes <= room;
+    bool good = m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES &&
+                m->bytes <= room;
     return good ? m : NULL;
 }
 
@@ -111,11 +112,11 @@ FDR_RACY static bool same_frame(const struct fdr_level *a, const struct fdr_leve
 FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint64_t *cut)
 {
     uint32_t believed = 0;
-    *cut = fdr_load_acquire(&l->last_tick); /* A:frame - the tick is read before the depth */
+    *cut = fdr_load_acquire(&l->last_tick);       /* A:frame - the tick is read before the depth */
     uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame - pairs with R:frame */
     if (depth > l->level_blocks * FDR_LEVELS_PER_BLOCK || depth > STACK_MAX) depth = 0;
     for (uint32_t d = 1; d <= depth; d++) fdr_copy_racy(&frames[d - 1], level_of(l, d), sizeof frames[0]);
-    fdr_fence_acquire(); /* A:frame - the first reading is over before the second begins */
+    fdr_fence_acquire();                          /* A:frame - the first reading is over before the second begins */
     uint32_t again = fdr_load_acquire(&l->depth); /* A:frame */
     while (believed < depth && believed < again && same_frame(&frames[believed], level_of(l, believed + 1))) believed++;
     for (uint32_t d = 1; d <= believed; d++) {
@@ -136,7 +137,7 @@ FDR_RACY static uint32_t copy_bin(const uint8_t *from, uint8_t *to, uint32_t byt
     uint32_t generation = fdr_load_acquire(&b->generation); /* G:check - pairs with G:open, G:give and G:take */
     if (!(generation & 1)) return 0;
     uint32_t check = fdr_load_relaxed(&b->check);
-    uint64_t commit = fdr_load_acquire(&b->commit);         /* A:commit - pairs with R:commit */
+    uint64_t commit = fdr_load_acquire(&b->commit); /* A:commit - pairs with R:commit */
     uint32_t used = (uint32_t)fdr_align_up(FDR_BIN_HEADER + (FDR_COMMIT_BITS(commit) + 7) / 8, 8);
     if (used > bytes) used = bytes;
     fdr_copy_racy(to, from, used);
@@ -242,7 +243,8 @@ FDR_RACY static int copy_epochs(int fd, const struct fdr_location *l)
     if (!off) return 0;
     for (int i = 0; i < EPOCH_TRIES && !good; i++) good = read_epochs(at(off), &e, &row_bytes);
     if (!good) e.version = 1; /* the reader does not believe it */
-    int error = good ? fdri_put(fd, &e, sizeof e, off) : fdri_put(fd, &e.version, sizeof e.version, off + offsetof(struct fdr_epochs, version));
+    int error = good ? fdri_put(fd, &e, sizeof e, off)
+                     : fdri_put(fd, &e.version, sizeof e.version, off + offsetof(struct fdr_epochs, version));
     for (uint32_t i = 0; good && i < e.count && !error; i++)
         if (e.epoch[i].rows_off) error = fdri_put(fd, batch + i * 4096, row_bytes, e.epoch[i].rows_off);
     return error;
@@ -280,9 +282,15 @@ FDR_RACY static uint64_t completed_of(const struct fdr_location *l)
 
 /* the last 4 KiB are for checks */
 enum { TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - 4096 - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry) };
-static struct { struct fdr_tail head; struct fdr_tail_entry entry[TAIL_ENTRIES]; } tail;
+static struct {
+    struct fdr_tail head;
+    struct fdr_tail_entry entry[TAIL_ENTRIES];
+} tail;
 
-FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l) { return l->next ? at(l->next) : NULL; }
+FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l)
+{
+    return l->next ? at(l->next) : NULL;
+}
 
 /* Locations that came while the copy was made have ids from `newcomers` on; what the file has of them may be half of it. */
 static uint32_t newcomers;
@@ -340,14 +348,14 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
         if (!entry) continue;
         entry->presented = presented_of(l);
         entry->under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
-        entry->end_tick = fdr_load_relaxed(&l->last_tick); /* a hint: it moved, or not */
+        entry->end_tick = fdr_load_relaxed(&l->last_tick);  /* a hint: it moved, or not */
     }
     return e ? e : fdri_put(fd, &tail, tail_bytes(), fdri_view.bytes);
 }
 
 /* `s` was read before anything was copied: what it counts is there. */
-static int put_superblock(int fd, struct fdr_superblock *s, struct fdr_spare *spare, const struct fdri_why *why, uint64_t number,
-                          uint64_t virgin, uint64_t dropped)
+static int put_superblock(int fd, struct fdr_superblock *s, struct fdr_spare *spare, const struct fdri_why *why,
+                          uint64_t number, uint64_t virgin, uint64_t dropped)
 {
     memset(batch, 0, FDR_SUPERBLOCK_BYTES);
     s->virgin = virgin;

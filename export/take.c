@@ -14,9 +14,9 @@ struct fdri_export_view fdri_view;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
-static bool active;             /* between begin and end */
-static bool running;            /* a snapshot is being written */
-static uint64_t finished;       /* snapshots written or failed, ever */
+static bool active;       /* between begin and end */
+static bool running;      /* a snapshot is being written */
+static uint64_t finished; /* snapshots written or failed, ever */
 static int last_result;
 static char last_path[FDRI_PATH_MAX];
 

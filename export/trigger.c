@@ -19,13 +19,13 @@
 
 enum { FREE, ARMED, SEEING, PENDING };
 static struct slot {
-    uint32_t state;             /* atomic */
-    uint32_t taken;             /* dumper */
+    uint32_t state; /* atomic */
+    uint32_t taken; /* dumper */
     struct fdri_trigger trigger;
-    struct fdri_seen seen;      /* published by PENDING */
-    uint64_t due_ns;            /* CLOCK_MONOTONIC: end of the window */
-    uint64_t quiet_until_ns;    /* atomic */
-    uint64_t seen_count;        /* atomic: how often, also while pending or quiet */
+    struct fdri_seen seen;   /* published by PENDING */
+    uint64_t due_ns;         /* CLOCK_MONOTONIC: end of the window */
+    uint64_t quiet_until_ns; /* atomic */
+    uint64_t seen_count;     /* atomic: how often, also while pending or quiet */
 } slots[FDRI_TRIGGERS];
 
 bool fdri_trigger_any(void)
@@ -41,7 +41,8 @@ void fdri_trigger_arm(uint32_t i, const struct fdri_trigger *t)
     s->trigger = *t;
     s->taken = 0;
     s->quiet_until_ns = s->seen_count = 0;
-    fdr_store_release(&s->state, (uint32_t)ARMED); /* R:trigger - pairs with A:trigger: what it is before it can be seen */
+    fdr_store_release(&s->state,
+                      (uint32_t)ARMED); /* R:trigger - pairs with A:trigger: what it is before it can be seen */
 }
 
 /* Nobody reports to it any more. What is pending is not taken. */
@@ -56,7 +57,8 @@ void fdri_trigger_seen(uint32_t i, const struct fdri_seen *seen)
     if (fdr_load_acquire(&s->state) == FREE) return; /* A:trigger */
     fdr_add_relaxed(&s->seen_count, 1u);
     uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
-    if (now < fdr_load_relaxed(&s->quiet_until_ns) || !fdr_cas_acq_rel_u32(&s->state, &armed, SEEING)) return; /* L:trigger */
+    if (now < fdr_load_relaxed(&s->quiet_until_ns) || !fdr_cas_acq_rel_u32(&s->state, &armed, SEEING))
+        return; /* L:trigger */
     s->seen = *seen;
     s->due_ns = now + s->trigger.window_ns;
     fdr_store_release(&s->state, (uint32_t)PENDING); /* R:seen - pairs with A:seen: the dumper finds all of it */
@@ -88,8 +90,11 @@ static const char *value_text(char *text, size_t bytes, const struct fdri_seen *
 static void take(uint32_t i)
 {
     struct slot *s = &slots[i];
-    struct fdri_why why = {.kind = FDR_REASON_TRIGGER, .tick = s->seen.tick, .value = s->seen.value,
-                           .value_type = s->seen.type, .location = s->seen.location};
+    struct fdri_why why = {.kind = FDR_REASON_TRIGGER,
+                           .tick = s->seen.tick,
+                           .value = s->seen.value,
+                           .value_type = s->seen.type,
+                           .location = s->seen.location};
     char value[48], name[96] = "";
     fdri_name_of(s->seen.key, name, sizeof name);
     snprintf(why.name, sizeof why.name, "%s", s->trigger.name);

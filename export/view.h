@@ -12,20 +12,20 @@
 enum fdri_crash_mode { FDRI_CRASH_OFF = 0, FDRI_CRASH_FAULTS, FDRI_CRASH_ALL };
 
 struct fdri_export_view {
-    uint8_t *base;              /* the arena; export writes only clock_last, snapshots_taken of the superblock */
+    uint8_t *base; /* the arena; export writes only clock_last, snapshots_taken of the superblock */
     uint64_t bytes;
-    bool ticks;                 /* clock of the recording: tick counter, else ns */
+    bool ticks; /* clock of the recording: tick counter, else ns */
     char name[64], dir[512];
     int rank;
-    int signal;                 /* 0: none */
+    int signal; /* 0: none */
     uint64_t holdoff_ns, disk_bytes;
     uint32_t keep;
     bool keep_newest;
-    bool (*hold)(void);         /* nobody gives back a location's accounts until release(); false: somebody may */
+    bool (*hold)(void); /* nobody gives back a location's accounts until release(); false: somebody may */
     void (*release)(void);
-    int live_fd;                /* the mapped arena's file, -1: anonymous; the recorder closes it */
+    int live_fd; /* the mapped arena's file, -1: anonymous; the recorder closes it */
     char live_path[512];
-    uint64_t watchdog_ns;       /* FDR_WATCHDOG, 0: off */
+    uint64_t watchdog_ns;              /* FDR_WATCHDOG, 0: off */
     uint64_t (*poll)(uint64_t now_ns); /* looks for what the record path cannot see; returns when to be called again */
     enum fdri_crash_mode crash;
     uint64_t crash_deadline_ns;
@@ -35,7 +35,7 @@ struct fdri_export_view {
 int fdri_export_start(const struct fdri_export_view *view);
 /* Stops both; waits for a snapshot under way. The previous handler is put back if ours is still installed. */
 void fdri_export_stop(void);
-void fdri_export_fork(int phase);  /* as fdri_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
+void fdri_export_fork(int phase); /* as fdri_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
 /* One snapshot in the caller's thread, not limited by FDR_KEEP and hold-off: the final one. */
 int fdri_export_final(const char *reason);
 
@@ -43,27 +43,27 @@ int fdri_export_final(const char *reason);
 enum { FDRI_TRIGGERS = 64 };
 #define FDRI_NO_KEY UINT32_MAX
 struct fdri_trigger {
-    char name[64], what[192];   /* what: its condition as text */
+    char name[64], what[192]; /* what: its condition as text */
     uint64_t window_ns, holdoff_ns;
     uint32_t keep;
     bool keep_newest;
 };
 enum fdri_unit { FDRI_UNIT_NONE, FDRI_UNIT_NS, FDRI_UNIT_COUNT, FDRI_UNIT_BYTES, FDRI_UNIT_PER_SECOND };
 struct fdri_seen {
-    uint64_t tick;              /* full ticks of the recording's clock */
+    uint64_t tick; /* full ticks of the recording's clock */
     uint64_t value;
-    uint32_t type;              /* enum fdr_value_type */
+    uint32_t type; /* enum fdr_value_type */
     enum fdri_unit unit;
-    uint32_t location;          /* UINT32_MAX: none */
-    uint32_t key;               /* of what it was seen on, as in totals; FDRI_NO_KEY: nothing */
+    uint32_t location; /* UINT32_MAX: none */
+    uint32_t key;      /* of what it was seen on, as in totals; FDRI_NO_KEY: nothing */
 };
 void fdri_trigger_arm(uint32_t slot, const struct fdri_trigger *trigger);
 void fdri_trigger_disarm(uint32_t slot);
 /* Async-signal-safe; wait-free but for waking the dumper when it is the first in its hold-off. */
 void fdri_trigger_seen(uint32_t slot, const struct fdri_seen *seen);
-uint64_t fdri_trigger_count(uint32_t slot);  /* how often something was seen */
-void fdri_dumper_wake(void);                 /* async-signal-safe */
-int fdri_dumper_start(void);                 /* where it does not run yet. 0 or -errno */
+uint64_t fdri_trigger_count(uint32_t slot); /* how often something was seen */
+void fdri_dumper_wake(void);                /* async-signal-safe */
+int fdri_dumper_start(void);                /* where it does not run yet. 0 or -errno */
 
 /* Handlers of the signals that end a process, for the view given to fdri_export_start. */
 void fdri_crash_start(void);

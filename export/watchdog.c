@@ -25,12 +25,15 @@ struct watched {
     bool known, reported;
     uint64_t since_ns, cpu_ns, delay_ns; /* when it stood still, and what it had used until then */
 };
-static struct watched *all;     /* by location id */
+static struct watched *all; /* by location id */
 static uint32_t room;
 static uint64_t look_ns, due_ns; /* the next look; when what was found is reported, 0: nothing was */
 
 /* How a thread spends its time; false: it is gone. */
-struct usage { uint64_t cpu_ns, delay_ns; char state; };
+struct usage {
+    uint64_t cpu_ns, delay_ns;
+    char state;
+};
 
 static bool read_file(const char *path, char *text, size_t bytes)
 {
@@ -51,7 +54,8 @@ static bool usage_of(uint32_t tid, struct usage *u)
     const char *p = strrchr(text, ')');
     if (p && p[1]) u->state = p[2];
     struct timespec t;
-    clockid_t clock = (clockid_t)(~tid << 3 | 6); /* the processor time of a thread, as pthread_getcpuclockid makes it */
+    clockid_t clock = (clockid_t)(~tid << 3 |
+                                  6); /* the processor time of a thread, as pthread_getcpuclockid makes it */
     if (clock_gettime(clock, &t) == 0) u->cpu_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
     snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);
     if (read_file(path, text, sizeof text) && sscanf(text, "%llu %llu", &run, &delay) == 2) u->delay_ns = delay;
@@ -73,7 +77,8 @@ static struct watched *entry(uint32_t location)
 
 static const struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
 {
-    const struct fdr_levels_block *b = (const void *)(fdri_view.base + l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK]);
+    const struct fdr_levels_block *b = (const void *)(fdri_view.base +
+                                                      l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK]);
     return &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK];
 }
 
@@ -98,8 +103,12 @@ static void begin(struct watched *w, const struct fdr_location *l, uint64_t now)
 {
     struct usage u;
     usage_of(l->tid, &u);
-    *w = (struct watched){.known = true, .last_tick = fdr_load_relaxed(&l->last_tick), .depth = fdr_load_relaxed(&l->depth),
-                          .since_ns = now, .cpu_ns = u.cpu_ns, .delay_ns = u.delay_ns};
+    *w = (struct watched){.known = true,
+                          .last_tick = fdr_load_relaxed(&l->last_tick),
+                          .depth = fdr_load_relaxed(&l->depth),
+                          .since_ns = now,
+                          .cpu_ns = u.cpu_ns,
+                          .delay_ns = u.delay_ns};
 }
 
 /* More than a tenth of the time on a processor, or on its way to one now: it computes. More than half of the time running
@@ -145,8 +154,9 @@ static void describe(struct fdri_why *why, const struct fdr_location *l, const s
     fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | innermost(l), region, sizeof region);
     why->value = stood;
     why->location = l->id;
-    snprintf(why->reason, sizeof why->reason, "watchdog: thread %u (%.31s) has stood in %.120s for %.3f s, state %c, %.3f s of processor time",
-             l->tid, l->name, region[0] ? region : "a region", (double)stood / 1e9, u->state, (double)u->cpu_ns / 1e9);
+    snprintf(why->reason, sizeof why->reason,
+             "watchdog: thread %u (%.31s) has stood in %.120s for %.3f s, state %c, %.3f s of processor time", l->tid,
+             l->name, region[0] ? region : "a region", (double)stood / 1e9, u->state, (double)u->cpu_ns / 1e9);
 }
 
 /* All that hang by now are in this one. The one that stood first is named. */

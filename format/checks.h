@@ -40,7 +40,9 @@ static inline void fdr_spare_finish(void *header, struct fdr_spare *s)
 }
 
 /* What of the superblock never changes while a recording runs. */
-static const struct { uint16_t from, to; } fdr_spare_fixed[] = {
+static const struct {
+    uint16_t from, to;
+} fdr_spare_fixed[] = {
     {0, offsetof(struct fdr_superblock, virgin)},
     {offsetof(struct fdr_superblock, clock_kind), offsetof(struct fdr_superblock, clock_last)},
     {offsetof(struct fdr_superblock, created_realtime_ns), offsetof(struct fdr_superblock, lost_locations)},

@@ -8,55 +8,55 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define FDR_CRASH_MAGIC 0x48535243u /* "CRSH" */
-#define FDR_CRASH_MAX_BYTES (1u << 20) /* of the section */
+#define FDR_CRASH_MAGIC     0x48535243u /* "CRSH" */
+#define FDR_CRASH_MAX_BYTES (1u << 20)  /* of the section */
 
 struct fdr_crash {
     uint32_t magic;
-    uint32_t count;         /* entries that follow */
-    uint64_t bytes;         /* whole section, this header included */
-    uint64_t check;         /* sum over the 8-byte words of the entries: the running check of 9.6 over them */
+    uint32_t count; /* entries that follow */
+    uint64_t bytes; /* whole section, this header included */
+    uint64_t check; /* sum over the 8-byte words of the entries: the running check of 9.6 over them */
     uint64_t reserved;
 };
 static_assert(sizeof(struct fdr_crash) == 32, "crash section");
 
 enum fdr_crash_kind { FDR_CRASH_CAUSE = 1, FDR_CRASH_THREAD, FDR_CRASH_TEXT };
 struct fdr_crash_entry {
-    uint32_t kind;          /* enum fdr_crash_kind */
-    uint32_t bytes;         /* of what follows, without padding to 8 */
+    uint32_t kind;  /* enum fdr_crash_kind */
+    uint32_t bytes; /* of what follows, without padding to 8 */
 };
 static_assert(sizeof(struct fdr_crash_entry) == 8, "crash entry");
 
 /* One per signal that was seen: first the one the process died of. */
 struct fdr_crash_cause {
     int32_t signal;
-    int32_t code;           /* si_code */
-    int32_t error;          /* si_errno */
-    uint32_t tid;           /* thread it was delivered to */
-    uint64_t addr;          /* si_addr; 0 where the signal was sent */
-    uint64_t tick;          /* full ticks of the recording's clock */
+    int32_t code;  /* si_code */
+    int32_t error; /* si_errno */
+    uint32_t tid;  /* thread it was delivered to */
+    uint64_t addr; /* si_addr; 0 where the signal was sent */
+    uint64_t tick; /* full ticks of the recording's clock */
     uint64_t realtime_ns;
-    uint32_t sender_pid;    /* of a signal that was sent */
+    uint32_t sender_pid; /* of a signal that was sent */
     uint32_t sender_uid;
-    uint32_t flags;         /* enum fdr_crash_cause_flags */
+    uint32_t flags; /* enum fdr_crash_cause_flags */
     uint32_t reserved;
 };
 static_assert(sizeof(struct fdr_crash_cause) == 56, "crash cause");
 enum fdr_crash_cause_flags {
-    FDR_CAUSE_SENT = 1,     /* by kill, raise, ...: not by an instruction */
-    FDR_CAUSE_ALSO = 2,     /* another thread's, while the first was being handled */
-    FDR_CAUSE_BEFORE = 4,   /* given to the application's handler, which then did what ended the process */
-    FDR_CAUSE_HANDLER = 8   /* a fault inside the crash handler itself; it went on behind it */
+    FDR_CAUSE_SENT = 1,   /* by kill, raise, ...: not by an instruction */
+    FDR_CAUSE_ALSO = 2,   /* another thread's, while the first was being handled */
+    FDR_CAUSE_BEFORE = 4, /* given to the application's handler, which then did what ended the process */
+    FDR_CAUSE_HANDLER = 8 /* a fault inside the crash handler itself; it went on behind it */
 };
 
 /* Followed by registers (8 bytes each), then words (8 bytes each), then their places (4 bytes each): bits 3..31
  * are the distance from `sp` in bytes, bit 0 says that a call instruction stands before the address. */
 struct fdr_crash_thread {
     uint32_t tid;
-    uint32_t flags;         /* enum fdr_crash_thread_flags */
+    uint32_t flags; /* enum fdr_crash_thread_flags */
     uint64_t sp, pc, fp;
-    uint64_t stack_end;     /* of the mapping that sp lies in; 0: it lies in none */
-    uint32_t machine;       /* ELF number: 62 x86-64, 183 aarch64 */
+    uint64_t stack_end; /* of the mapping that sp lies in; 0: it lies in none */
+    uint32_t machine;   /* ELF number: 62 x86-64, 183 aarch64 */
     uint32_t registers;
     uint32_t words;
     uint32_t reserved;

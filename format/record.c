@@ -10,22 +10,17 @@
 enum { INITIAL_LEN = 4 };
 
 const uint32_t fdr_head_code[32] = {
-    0x06000015, 0x05000009, 0x0700002d, 0x0d00081d,
-    0x05000005, 0x01000000, 0x0600000d, 0x0c00001d,
-    0x07000035, 0x06000019, 0x0800006d, 0x0e00181d,
-    0x0d000075, 0x0c000039, 0x0e0000ed, 0x1400381d,
-    0x0700002b, 0x06000013, 0x0800005b, 0x0e00103b,
-    0x0600000b, 0x05000003, 0x0700001b, 0x0d00003b,
-    0x0800006b, 0x07000033, 0x090000db, 0x0f00303b,
-    0x0e0000eb, 0x0d000073, 0x0f0001db, 0x1500703b,
+    0x06000015, 0x05000009, 0x0700002d, 0x0d00081d, 0x05000005, 0x01000000, 0x0600000d, 0x0c00001d,
+    0x07000035, 0x06000019, 0x0800006d, 0x0e00181d, 0x0d000075, 0x0c000039, 0x0e0000ed, 0x1400381d,
+    0x0700002b, 0x06000013, 0x0800005b, 0x0e00103b, 0x0600000b, 0x05000003, 0x0700001b, 0x0d00003b,
+    0x0800006b, 0x07000033, 0x090000db, 0x0f00303b, 0x0e0000eb, 0x0d000073, 0x0f0001db, 0x1500703b,
 };
 
 void fdr_encode_begin(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t bin_bytes,
                       uint32_t record_bits_max)
 {
     uint32_t contexts = fdr_contexts(bin_bytes);
-    for (uint32_t i = 0; i < contexts; i++)
-        table->slot[i] = (uint64_t)FDR_ENTRY_EMPTY << 32 | FDR_ENTRY_EMPTY;
+    for (uint32_t i = 0; i < contexts; i++) table->slot[i] = (uint64_t)FDR_ENTRY_EMPTY << 32 | FDR_ENTRY_EMPTY;
     payload[0] = 0;
     p->progress = 0;
     p->hash = FDR_HASH_SEED;
@@ -214,8 +209,7 @@ bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint
     d->zero_count = h->base_ordinal;
     d->bad = false;
     d->field_count = 0;
-    for (uint32_t i = 0; i < d->contexts; i++)
-        d->table.t.slot[i] = (uint64_t)FDR_ENTRY_EMPTY << 32 | FDR_ENTRY_EMPTY;
+    for (uint32_t i = 0; i < d->contexts; i++) d->table.t.slot[i] = (uint64_t)FDR_ENTRY_EMPTY << 32 | FDR_ENTRY_EMPTY;
     if (h->class_ == FDR_CLASS_SAMPLE) fdr_sample_decode_begin(&d->sample, 1u << h->size_log2);
     else if (h->class_ != FDR_CLASS_REGION) memset(d->table.value, 0, sizeof d->table.value);
     /* 8 bytes of slack: every load stays inside the payload */
@@ -251,9 +245,18 @@ static inline uint64_t look(const struct fdr_decoder *d, uint32_t n)
 static uint32_t get_length(struct fdr_decoder *d, uint32_t predicted)
 {
     uint64_t w = look(d, 3);
-    if (!(w & 1)) { get(d, 1); return predicted; }
-    if (!(w & 2)) { get(d, 2); return (predicted - 1) & 63; }
-    if (!(w & 4)) { get(d, 3); return (predicted + 1) & 63; }
+    if (!(w & 1)) {
+        get(d, 1);
+        return predicted;
+    }
+    if (!(w & 2)) {
+        get(d, 2);
+        return (predicted - 1) & 63;
+    }
+    if (!(w & 4)) {
+        get(d, 3);
+        return (predicted + 1) & 63;
+    }
     return (uint32_t)(get(d, 9) >> 3);
 }
 
@@ -289,7 +292,7 @@ static uint32_t get_candidate(struct fdr_decoder *d)
     if (!(w & 2)) {
         get(d, 2);
         seen = first;
-        d->table.t.slot[d->ctx1] = (uint64_t)second << 32;   /* the caller adds the new entry */
+        d->table.t.slot[d->ctx1] = (uint64_t)second << 32; /* the caller adds the new entry */
     } else {
         if (!(w & 4)) {
             get(d, 3);

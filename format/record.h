@@ -27,21 +27,21 @@
 #include "format/arena.h"
 #include "format/sample.h"
 
-#define FDR_ID_BITS 20
-#define FDR_ID_MAX ((1u << FDR_ID_BITS) - 2u)
-#define FDR_ENTRY_EMPTY ((1u << FDR_ID_BITS) - 1u) /* id of an empty slot, lengths 0 */
-#define FDR_CONTEXTS_MAX 64u
-#define FDR_FIELDS_MAX 16u
-#define FDR_VALUE_SLOTS 8u         /* newest field values are kept per id % 8 */
-#define FDR_CHUNK_MAX 56u          /* bits of one put */
-#define FDR_CALL_BITS_MAX 320u     /* no call record is longer */
-#define FDR_POINT_BITS_MAX 1664u   /* no point record is longer */
-#define FDR_HASH_SEED 0x243F6A8885A308D3u
-#define FDR_HASH_MUL 0x9E3779B97F4A7C15u
+#define FDR_ID_BITS        20
+#define FDR_ID_MAX         ((1u << FDR_ID_BITS) - 2u)
+#define FDR_ENTRY_EMPTY    ((1u << FDR_ID_BITS) - 1u) /* id of an empty slot, lengths 0 */
+#define FDR_CONTEXTS_MAX   64u
+#define FDR_FIELDS_MAX     16u
+#define FDR_VALUE_SLOTS    8u    /* newest field values are kept per id % 8 */
+#define FDR_CHUNK_MAX      56u   /* bits of one put */
+#define FDR_CALL_BITS_MAX  320u  /* no call record is longer */
+#define FDR_POINT_BITS_MAX 1664u /* no point record is longer */
+#define FDR_HASH_SEED      0x243F6A8885A308D3u
+#define FDR_HASH_MUL       0x9E3779B97F4A7C15u
 
 /* Prediction state of one open bin. The encoder's lies in a meta block, the decoder's anywhere. */
 struct fdr_table {
-    uint64_t slot[FDR_CONTEXTS_MAX];                       /* two candidates: low 32 bits the newer */
+    uint64_t slot[FDR_CONTEXTS_MAX]; /* two candidates: low 32 bits the newer */
 };
 struct fdr_point_table {
     struct fdr_table t;
@@ -51,7 +51,7 @@ struct fdr_point_table {
 static inline uint32_t fdr_contexts(uint32_t bin_bytes)
 {
     uint32_t n = bin_bytes >> 6;
-    return n > FDR_CONTEXTS_MAX ? FDR_CONTEXTS_MAX : n;    /* 512 B bins: 8 */
+    return n > FDR_CONTEXTS_MAX ? FDR_CONTEXTS_MAX : n; /* 512 B bins: 8 */
 }
 static inline uint32_t fdr_entry(uint32_t id, uint32_t len_gap, uint32_t len_duration)
 {
@@ -64,17 +64,17 @@ static inline uint32_t fdr_context(uint32_t id1, uint32_t id2, uint32_t contexts
 /* v < 2^63; no branch for 0 */
 static inline uint32_t fdr_bitlen(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v << 1 | 1); }
 static inline uint64_t fdr_zigzag(uint64_t v) { return v << 1 ^ (uint64_t)((int64_t)v >> 63); }
-static inline uint64_t fdr_unzigzag(uint64_t v) { return v >> 1 ^ (uint64_t)-(int64_t)(v & 1); }
+static inline uint64_t fdr_unzigzag(uint64_t v) { return v >> 1 ^ (uint64_t) - (int64_t)(v & 1); }
 static inline uint64_t fdr_mask(uint32_t bits) { return bits >= 64 ? ~0ull : (1ull << bits) - 1; }
 static inline uint32_t fdr_check24(uint64_t hash) { return (uint32_t)(hash >> 40); }
 
 /* Where a zero-length call or a point event stands among the events of its tick. */
 struct fdr_tie {
-    bool tied;          /* points: not the first event of its tick on this location */
-    bool in_tick;       /* the enclosing call was entered in this same tick, too */
-    uint32_t parent;    /* with in_tick: ordinal of that call among the calls of its depth entered in this tick */
-    uint32_t sibling;   /* points: zero-length calls one level deeper stored in this tick before it */
-    uint32_t point;     /* points: point events of the location in this tick before it */
+    bool tied;        /* points: not the first event of its tick on this location */
+    bool in_tick;     /* the enclosing call was entered in this same tick, too */
+    uint32_t parent;  /* with in_tick: ordinal of that call among the calls of its depth entered in this tick */
+    uint32_t sibling; /* points: zero-length calls one level deeper stored in this tick before it */
+    uint32_t point;   /* points: point events of the location in this tick before it */
 };
 
 /* ======================================== encoder ======================================== */
@@ -121,10 +121,7 @@ static inline uint64_t fdr_put(struct fdr_part *p, uint8_t *payload, uint64_t va
 }
 
 /* What was encoded becomes part of the bin: the caller stores the result in fdr_bin.commit (release). */
-static inline uint64_t fdr_commit_word(const struct fdr_part *p)
-{
-    return p->progress | (p->hash & ~fdr_mask(40));
-}
+static inline uint64_t fdr_commit_word(const struct fdr_part *p) { return p->progress | (p->hash & ~fdr_mask(40)); }
 
 /* The code of a length against the predicted one: bits << 24 | value. Where it is far from it the length itself stands
  * in the six highest bits. */
@@ -162,8 +159,8 @@ static inline uint32_t fdr_spell_head(uint32_t id, uint32_t lg, uint32_t ld, uin
 
 /* Appends one short call (fdr_is_short_call): the whole of the encoder for nearly all calls. Returns the commit word. */
 static inline __attribute__((always_inline)) uint64_t fdr_put_call(struct fdr_part *p, struct fdr_table *table,
-                                                               uint8_t *payload, uint32_t id, uint64_t gap,
-                                                               uint64_t duration)
+                                                                   uint8_t *payload, uint32_t id, uint64_t gap,
+                                                                   uint64_t duration)
 {
     uint64_t *slot = &table->slot[p->context];
     uint32_t first, second, newest = p->newest, bits;
@@ -213,9 +210,10 @@ void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t
 static inline uint32_t fdr_point_fields(uint32_t class_, uint32_t id)
 {
     switch (class_) {
-    case FDR_CLASS_MESSAGE: return 4;              /* peer, zigzag tag, comm, bytes; id 1 send, 2 recv */
+    case FDR_CLASS_MESSAGE: return 4;                 /* peer, zigzag tag, comm, bytes; id 1 send, 2 recv */
     case FDR_CLASS_COLLECTIVE: return id & 1 ? 4 : 0; /* id = operation << 1 | end; comm, zigzag root, sent, received */
-    case FDR_CLASS_METRIC: case FDR_CLASS_MARKER: return 1;
+    case FDR_CLASS_METRIC:
+    case FDR_CLASS_MARKER: return 1;
     default: return UINT32_MAX;
     }
 }
@@ -223,16 +221,16 @@ static inline uint32_t fdr_point_fields(uint32_t class_, uint32_t id)
 /* ======================================== decoder ======================================== */
 
 struct fdr_record {
-    uint64_t enter;        /* stored ticks; points: their time */
-    uint64_t leave;        /* = enter for points */
+    uint64_t enter; /* stored ticks; points: their time */
+    uint64_t leave; /* = enter for points */
     uint32_t id;
-    uint32_t ordinal;      /* zero-length calls: how many of this depth were stored with this tick before it */
-    struct fdr_tie tie;    /* zero-length calls and points */
+    uint32_t ordinal;   /* zero-length calls: how many of this depth were stored with this tick before it */
+    struct fdr_tie tie; /* zero-length calls and points */
 };
 
 struct fdr_decoder {
     const uint8_t *payload;
-    uint32_t bits, records;       /* what commit promises */
+    uint32_t bits, records; /* what commit promises */
     uint32_t check;
     uint32_t depth, class_, contexts;
     /* running */

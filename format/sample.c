@@ -18,8 +18,8 @@ enum { STEP_BITS = 49, INITIAL_GAP = 20 };
 
 static void reset(struct fdr_sample_state *s, uint32_t bin_bytes)
 {
-    *s = (struct fdr_sample_state){.count = 1, .capacity = fdr_sample_nodes(bin_bytes), .gap_length = INITIAL_GAP,
-                                   .first = true};
+    *s = (struct fdr_sample_state){
+        .count = 1, .capacity = fdr_sample_nodes(bin_bytes), .gap_length = INITIAL_GAP, .first = true};
 }
 
 /* Bits of a node's index while there are `count` of them. */
@@ -85,11 +85,15 @@ static uint32_t add_node(struct fdr_sample_table *t, uint32_t parent, uint64_t s
 struct fdr_sample_match fdr_sample_find(const struct fdr_sample_table *t, const struct fdr_sample_record *r)
 {
     struct fdr_sample_match m = {0, 0};
-    for (uint32_t child; m.steps < r->steps && (child = child_of(t, m.node, r->step[m.steps])); m.steps++) m.node = child;
+    for (uint32_t child; m.steps < r->steps && (child = child_of(t, m.node, r->step[m.steps])); m.steps++)
+        m.node = child;
     return m;
 }
 
-struct writer { struct fdr_part *p; uint8_t *payload; };
+struct writer {
+    struct fdr_part *p;
+    uint8_t *payload;
+};
 
 static void put(struct writer *w, uint64_t value, uint32_t bits)
 {

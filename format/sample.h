@@ -14,30 +14,30 @@
 
 #include "format/arena.h"
 
-#define FDR_SAMPLE_STEPS_MAX 256u              /* of one path */
-#define FDR_SAMPLE_NODES_MAX 256u
-#define FDR_SAMPLE_REGION (1ull << 48)         /* a step: region id with this bit, else a return address */
-#define FDR_SAMPLE_ADDRESS (FDR_SAMPLE_REGION - 1) /* addresses are kept to their low 48 bits */
+#define FDR_SAMPLE_STEPS_MAX  256u /* of one path */
+#define FDR_SAMPLE_NODES_MAX  256u
+#define FDR_SAMPLE_REGION     (1ull << 48)            /* a step: region id with this bit, else a return address */
+#define FDR_SAMPLE_ADDRESS    (FDR_SAMPLE_REGION - 1) /* addresses are kept to their low 48 bits */
 #define FDR_SAMPLE_NUMBER_MAX (1ull << 62)
 
 enum fdr_sample_flag {
-    FDR_SAMPLE_INSIDE = 1,   /* fdr itself was at work */
-    FDR_SAMPLE_CUT = 2,      /* steps are missing: the path was deeper than what is kept, or could not be followed */
+    FDR_SAMPLE_INSIDE = 1, /* fdr itself was at work */
+    FDR_SAMPLE_CUT = 2,    /* steps are missing: the path was deeper than what is kept, or could not be followed */
     FDR_SAMPLE_ALL_FLAGS = 7
 };
 
 /* What one sample says. */
 struct fdr_sample_record {
-    uint64_t number;         /* of the newest period it stands for; numbers rise */
+    uint64_t number; /* of the newest period it stands for; numbers rise */
     uint64_t pc;
     uint32_t flags;
     uint32_t steps;
-    const uint64_t *step;    /* outermost first */
+    const uint64_t *step; /* outermost first */
 };
 
 struct fdr_sample_node {
-    uint64_t what;           /* parent << 49 | step */
-    uint64_t leaf;           /* program counter last seen here */
+    uint64_t what; /* parent << 49 | step */
+    uint64_t leaf; /* program counter last seen here */
 };
 
 /* State of one open bin, in both directions. The encoder's lies in a meta block behind which the nodes and a hash
@@ -47,13 +47,13 @@ struct fdr_sample_state {
     uint64_t leaf;           /* of the newest record */
     uint64_t address;        /* newest address a step was spelled with */
     uint32_t count, capacity;
-    uint32_t newest;         /* node of the newest record */
+    uint32_t newest; /* node of the newest record */
     uint32_t gap_length;
-    bool first;              /* no record yet */
+    bool first; /* no record yet */
 };
 struct fdr_sample_table {
     struct fdr_sample_state s;
-    uint64_t before;         /* number of the newest record of the partition when the bin was opened */
+    uint64_t before;               /* number of the newest record of the partition when the bin was opened */
     struct fdr_sample_node node[]; /* capacity of them, then uint16_t hash[2 * capacity] */
 };
 
@@ -73,7 +73,9 @@ static inline uint32_t fdr_sample_table_bytes(uint32_t bin_bytes)
 void fdr_sample_begin(struct fdr_sample_table *t, uint32_t bin_bytes, uint64_t before);
 
 /* How much of the path the tree knows. */
-struct fdr_sample_match { uint32_t node, steps; };
+struct fdr_sample_match {
+    uint32_t node, steps;
+};
 struct fdr_sample_match fdr_sample_find(const struct fdr_sample_table *t, const struct fdr_sample_record *r);
 
 /* The record has at most this many bits when `news` of its steps are new. */
@@ -88,7 +90,7 @@ struct fdr_decoder;
 struct fdr_record;
 struct fdr_sample_decoder {
     struct fdr_sample_state s;
-    uint64_t before;         /* number of the partition's newest record before this bin */
+    uint64_t before; /* number of the partition's newest record before this bin */
     uint64_t pc;
     uint32_t flags, steps;
     struct fdr_sample_node node[FDR_SAMPLE_NODES_MAX];

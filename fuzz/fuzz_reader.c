@@ -32,11 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fdr_ledger(f, &ledger);
     fdr_totals(f, &totals);
     fdr_reductions(f, &reductions);
-    struct fdr_select some = {.depth_min = 2,
-                              .depth_max = 5,
-                              .from_ns = 1000,
-                              .min_duration_ns = 3,
-                              .one_location_after_another = true};
+    struct fdr_select some = {
+        .depth_min = 2, .depth_max = 5, .from_ns = 1000, .min_duration_ns = 3, .one_location_after_another = true};
     walk(f, NULL);
     walk(f, &some);
     for (uint32_t kind = 0; kind < 9; kind++) fdr_definition(f, (enum fdr_definition_kind)kind, 3);

@@ -38,7 +38,7 @@ static bool class_before(const struct fdri_chain *chain, const struct fdri_part_
     *why = ra ? FDRI_REASON_LEAST_IMPORTANT : FDRI_REASON_LARGEST_CLASS;
     if (a->class_ != b->class_) {
         if (ra && rb) return ra < rb;
-        if (ra || rb) return ra != 0;                 /* what the user named goes before what they did not */
+        if (ra || rb) return ra != 0; /* what the user named goes before what they did not */
         if (a->class_bytes != b->class_bytes) return a->class_bytes > b->class_bytes;
         return a->class_ > b->class_;
     }

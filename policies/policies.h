@@ -28,23 +28,27 @@ enum fdri_reason {
 };
 
 struct fdri_chain {
-    uint8_t step[FDRI_STEPS];          /* enum fdri_step in order; 0 ends it; FDRI_BY_EPOCH is implied at the end */
-    uint8_t class_rank[FDRI_CLASSES];  /* 1 = least important ...; 0 = not ordered by the user */
+    uint8_t step[FDRI_STEPS];         /* enum fdri_step in order; 0 ends it; FDRI_BY_EPOCH is implied at the end */
+    uint8_t class_rank[FDRI_CLASSES]; /* 1 = least important ...; 0 = not ordered by the user */
 };
 
 /* One partition as the policies see it. */
 struct fdri_part_view {
     uint32_t depth;
-    uint8_t class_;       /* 0 = region */
+    uint8_t class_; /* 0 = region */
     uint8_t band;
     uint64_t class_bytes; /* all its class holds in this location */
     uint64_t oldest;      /* tick where its oldest bin begins */
 };
 
-struct fdri_verdict { enum fdri_step step; enum fdri_reason reason; };
+struct fdri_verdict {
+    enum fdri_step step;
+    enum fdri_reason reason;
+};
 
 /* The step of the chain that would take this partition, and its index (lower = earlier). */
-struct fdri_verdict fdri_policy_step(const struct fdri_chain *chain, const struct fdri_part_view *part, uint32_t *index);
+struct fdri_verdict fdri_policy_step(const struct fdri_chain *chain, const struct fdri_part_view *part,
+                                     uint32_t *index);
 
 /* Is `a` to be given back before `b`? A strict weak order; *why names the deciding reason. */
 bool fdri_policy_before(const struct fdri_chain *chain, const struct fdri_part_view *a, const struct fdri_part_view *b,
@@ -64,8 +68,8 @@ bool fdri_policy_cut(uint32_t bins_in_epoch, uint32_t bins_held, uint32_t epochs
 enum { FDRI_TIERS = 32, FDRI_EPOCHS_A_TIER = 2, FDRI_SHARES = 16 };
 
 struct fdri_tier_shares {
-    uint32_t count;                    /* 0: all equal */
-    uint16_t share[FDRI_SHARES];       /* relative, newest tier first; the last one holds for all older ones */
+    uint32_t count;              /* 0: all equal */
+    uint16_t share[FDRI_SHARES]; /* relative, newest tier first; the last one holds for all older ones */
 };
 
 /* What tier `tier` of `tiers` may hold of `total`. The sum over all tiers is at most `total`. */
@@ -88,8 +92,8 @@ enum { FDRI_SAMPLE_LEVELS = 40 };
 uint32_t fdri_policy_sample_level(uint64_t before, uint64_t after);
 
 struct fdri_sample_view {
-    uint32_t bytes;  /* held */
-    bool sealed;     /* its oldest bin is complete */
+    uint32_t bytes; /* held */
+    bool sealed;    /* its oldest bin is complete */
 };
 /* The level to give back next, FDRI_SAMPLE_LEVELS: none. Where the recent past is to stay in full, its oldest bin goes;
  * otherwise all of it, and it is not stored any more: what stays is spread evenly over the whole run. */

@@ -58,8 +58,8 @@ static bool all_points(struct fdr_decoder *d, uint64_t mark, uint64_t *gone, uin
     return result == 0;
 }
 
-static enum fdri_reader_bin_state read_calls(const struct fdr_file *f, const struct fdri_reader_bin *b,
-                                             uint64_t mark, uint64_t *gone, uint64_t *newest)
+static enum fdri_reader_bin_state read_calls(const struct fdr_file *f, const struct fdri_reader_bin *b, uint64_t mark,
+                                             uint64_t *gone, uint64_t *newest)
 {
     struct fdr_decoder d;
     if (!fdri_reader_bin_begin(f, b, &d)) return FDRI_READER_BIN_BAD;
@@ -68,28 +68,26 @@ static enum fdri_reader_bin_state read_calls(const struct fdr_file *f, const str
     return all_calls(&d, mark, gone, newest, true) ? FDRI_READER_BIN_SLOW : FDRI_READER_BIN_BAD;
 }
 
-static enum fdri_reader_bin_state read_points(const struct fdr_file *f, const struct fdri_reader_bin *b,
-                                              uint64_t mark, uint64_t *gone, uint64_t *newest)
+static enum fdri_reader_bin_state read_points(const struct fdr_file *f, const struct fdri_reader_bin *b, uint64_t mark,
+                                              uint64_t *gone, uint64_t *newest)
 {
     struct fdr_decoder d;
     if (!fdri_reader_bin_begin(f, b, &d)) return FDRI_READER_BIN_BAD;
     return all_points(&d, mark, gone, newest) ? FDRI_READER_BIN_GOOD : FDRI_READER_BIN_BAD;
 }
 
-bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_location *l,
-                          struct fdri_reader_bin *b, uint64_t mark, uint64_t *gone, uint64_t *newest)
+bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b,
+                          uint64_t mark, uint64_t *gone, uint64_t *newest)
 {
     const struct fdr_bin *h = (const void *)(f->bytes + b->off);
     *gone = *newest = 0;
-    uint8_t state = (uint8_t)(h->class_ == FDR_CLASS_REGION ? read_calls : read_points)(f, b, mark, gone,
-                                                                                        newest);
+    uint8_t state = (uint8_t)(h->class_ == FDR_CLASS_REGION ? read_calls : read_points)(f, b, mark, gone, newest);
     if (*newest > l->clock.stored_max) state = FDRI_READER_BIN_BAD;
     __atomic_store_n(&b->state, state, __ATOMIC_RELAXED);
     return state != FDRI_READER_BIN_BAD;
 }
 
-bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l,
-                          struct fdri_reader_bin *b)
+bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b)
 {
     uint64_t gone, newest;
     uint8_t state = __atomic_load_n(&b->state, __ATOMIC_RELAXED);

@@ -31,8 +31,8 @@ void fdri_reader_notes(struct fdr_file *f)
     uint64_t block[64], off = f->sb.notes_off; /* the chain goes from new to old */
     size_t blocks = 0;
     while (off && blocks < 64) {
-        const struct fdr_notes_block *b =
-            (const void *)fdri_reader_meta_at(f, off, FDR_META_NOTES, UINT32_MAX, sizeof *b);
+        const struct fdr_notes_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_NOTES, UINT32_MAX,
+                                                                            sizeof *b);
         if (!b) {
             fdri_reader_damage(f, "a block of notes is missing");
             break;
@@ -60,10 +60,19 @@ static void add_cause(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
     struct fdr_crash_cause c;
     if (count < sizeof c || !fdri_reader_room(&b->cause, b->cause_count, &b->cause_room, sizeof *b->cause)) return;
     memcpy(&c, bytes, sizeof c);
-    b->cause[b->cause_count++] = (struct fdr_crash_cause_info){
-        c.signal, c.code, c.error, c.tid, c.addr, fdri_reader_full_ns(&f->clock, c.tick), c.realtime_ns, c.sender_pid,
-        c.sender_uid, c.flags & FDR_CAUSE_SENT, c.flags & FDR_CAUSE_ALSO, c.flags & FDR_CAUSE_BEFORE,
-        c.flags & FDR_CAUSE_HANDLER};
+    b->cause[b->cause_count++] = (struct fdr_crash_cause_info){c.signal,
+                                                               c.code,
+                                                               c.error,
+                                                               c.tid,
+                                                               c.addr,
+                                                               fdri_reader_full_ns(&f->clock, c.tick),
+                                                               c.realtime_ns,
+                                                               c.sender_pid,
+                                                               c.sender_uid,
+                                                               c.flags & FDR_CAUSE_SENT,
+                                                               c.flags & FDR_CAUSE_ALSO,
+                                                               c.flags & FDR_CAUSE_BEFORE,
+                                                               c.flags & FDR_CAUSE_HANDLER};
 }
 
 /* Copies an array out of an entry and moves on. */
@@ -89,10 +98,16 @@ static void add_thread(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
     t.word = take(f, &at, 8ull * t.raw.words);
     t.place = take(f, &at, 4ull * t.raw.words);
     if (!t.registers || !t.word || !t.place) return;
-    b->info[b->thread_count] = (struct fdr_crash_thread_info){
-        .tid = t.raw.tid, .name = copy_text(f, t.raw.name, sizeof t.raw.name), .faulting = t.raw.flags & FDR_THREAD_FAULTING,
-        .answered = t.raw.flags & FDR_THREAD_ANSWERED, .machine = t.raw.machine, .pc = t.raw.pc, .sp = t.raw.sp,
-        .fp = t.raw.fp, .register_count = t.raw.registers, .registers = t.registers};
+    b->info[b->thread_count] = (struct fdr_crash_thread_info){.tid = t.raw.tid,
+                                                              .name = copy_text(f, t.raw.name, sizeof t.raw.name),
+                                                              .faulting = t.raw.flags & FDR_THREAD_FAULTING,
+                                                              .answered = t.raw.flags & FDR_THREAD_ANSWERED,
+                                                              .machine = t.raw.machine,
+                                                              .pc = t.raw.pc,
+                                                              .sp = t.raw.sp,
+                                                              .fp = t.raw.fp,
+                                                              .register_count = t.raw.registers,
+                                                              .registers = t.registers};
     b->thread[b->thread_count++] = t;
 }
 
@@ -200,11 +215,13 @@ const char *fdr_crash_text_name(const struct fdr_file *f, size_t index)
 
 const char *fdr_crash_register_name(uint32_t machine, size_t index)
 {
-    static const char *const x86[] = {"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rdi", "rsi", "rbp", "rbx",
-                                      "rdx", "rax", "rcx", "rsp", "rip", "eflags", "csgsfs", "err", "trapno", "oldmask", "cr2"};
-    static const char *const arm[] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12",
-                                      "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24",
-                                      "x25", "x26", "x27", "x28", "x29", "x30", "sp", "pc", "pstate", "fault_address"};
+    static const char *const x86[] = {"r8",  "r9",     "r10",    "r11", "r12",    "r13",     "r14", "r15",
+                                      "rdi", "rsi",    "rbp",    "rbx", "rdx",    "rax",     "rcx", "rsp",
+                                      "rip", "eflags", "csgsfs", "err", "trapno", "oldmask", "cr2"};
+    static const char *const arm[] = {"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",     "x7",           "x8",
+                                      "x9",  "x10", "x11", "x12", "x13", "x14", "x15",    "x16",          "x17",
+                                      "x18", "x19", "x20", "x21", "x22", "x23", "x24",    "x25",          "x26",
+                                      "x27", "x28", "x29", "x30", "sp",  "pc",  "pstate", "fault_address"};
     if (machine == 62 && index < sizeof x86 / sizeof *x86) return x86[index];
     if (machine == 183 && index < sizeof arm / sizeof *arm) return arm[index];
     return NULL;

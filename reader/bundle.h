@@ -8,13 +8,16 @@
 
 struct fdri_reader_thread {
     struct fdr_crash_thread raw;
-    uint64_t *registers, *word;     /* of the kept memory */
-    uint32_t *place;                /* ascending distances from sp; bit 0: behind a call */
+    uint64_t *registers, *word; /* of the kept memory */
+    uint32_t *place;            /* ascending distances from sp; bit 0: behind a call */
     struct fdr_crash_frame *frame;
     size_t frame_count, frame_room;
     bool unwound;
 };
-struct fdri_reader_text { const char *name, *text; size_t bytes; };
+struct fdri_reader_text {
+    const char *name, *text;
+    size_t bytes;
+};
 struct fdri_reader_bundle {
     struct fdr_crash_cause_info *cause;
     size_t cause_count, cause_room;
@@ -24,7 +27,7 @@ struct fdri_reader_bundle {
     size_t info_room;
     struct fdri_reader_text *text;
     size_t text_count, text_room;
-    void *unwinder;                 /* of unwind_dw.c */
+    void *unwinder; /* of unwind_dw.c */
 };
 
 #define FDRI_READER_FRAMES_MAX 512u

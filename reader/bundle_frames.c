@@ -40,7 +40,8 @@ const struct fdri_reader_definition *fdri_reader_module_at(const struct fdr_file
 {
     const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
     for (size_t i = all->count; i-- > 0;) /* newer ones lie where older ones were unloaded */
-        if (address >= all->row[i].d.address && address - all->row[i].d.address < all->row[i].bytes) return &all->row[i];
+        if (address >= all->row[i].d.address && address - all->row[i].d.address < all->row[i].bytes)
+            return &all->row[i];
     return NULL;
 }
 

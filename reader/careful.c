@@ -23,8 +23,7 @@ void fdri_reader_careful_update(struct fdri_reader_stream *s, uint32_t d)
 {
     uint32_t i = s->tree_size + (d - s->base);
     s->tree[i] = key_of(s->level[d].head);
-    for (i /= 2; i; i /= 2)
-        s->tree[i] = s->tree[2 * i] < s->tree[2 * i + 1] ? s->tree[2 * i] : s->tree[2 * i + 1];
+    for (i /= 2; i; i /= 2) s->tree[i] = s->tree[2 * i] < s->tree[2 * i + 1] ? s->tree[2 * i] : s->tree[2 * i + 1];
 }
 
 /* Leaf d - base of the tree is depth d. */
@@ -72,8 +71,7 @@ static enum place place_child(const struct fdri_reader_call *c, const struct fdr
 /* A zero-length call deeper than that: c must span its tick beyond doubt. */
 static enum place place_orphan(const struct fdri_reader_call *c, const struct fdr_record *r)
 {
-    if (c->enter < r->enter && (r->enter < c->leave || (!r->tie.in_tick && r->enter == c->leave)))
-        return INSIDE;
+    if (c->enter < r->enter && (r->enter < c->leave || (!r->tie.in_tick && r->enter == c->leave))) return INSIDE;
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 

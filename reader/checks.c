@@ -57,7 +57,9 @@ static void check_chunks(struct fdr_file *f, const struct fdr_chunk *chunk, uint
         uint64_t off = chunk[i].off;
         if (off >= f->end) break;
         uint32_t bytes = fdr_chunk_bytes(chunk[i].off, f->spare.chunk_log2, f->sb.arena_bytes);
-        const void *p = off % 64 || off < f->sb.bins_off ? NULL : fdri_reader_at(f, off, bytes); /* else it is cut off, which was said */
+        const void *p = off % 64 || off < f->sb.bins_off
+                            ? NULL
+                            : fdri_reader_at(f, off, bytes); /* else it is cut off, which was said */
         if (p && fdr_check32(p, bytes) != chunk[i].check && !add_bad(f, off, off + bytes)) break;
     }
     for (size_t i = 0; i < f->bad_count; i++)
@@ -76,8 +78,7 @@ void fdri_reader_checks(struct fdr_file *f)
     if (s->chunk_log2 > 31 || s->chunk_count > FDR_TAIL_MAX_BYTES / sizeof(struct fdr_chunk) || s->chunks_off % 8 ||
         s->chunks_off > f->size || f->size - s->chunks_off < bytes)
         fdri_reader_damage(f, "cut off: the checks of meta blocks are not there");
-    else
-        check_chunks(f, (const void *)(f->bytes + s->chunks_off), (uint32_t)bytes);
+    else check_chunks(f, (const void *)(f->bytes + s->chunks_off), (uint32_t)bytes);
 }
 
 bool fdri_reader_suspect(const struct fdr_file *f, uint64_t off, uint64_t bytes)

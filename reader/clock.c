@@ -3,7 +3,7 @@
 #include "reader/reader.h"
 
 #define MOST          ((uint64_t)1 << 62) /* neither ticks nor ns of a believable recording are beyond */
-#define LEAST_SPAN_NS 10000000u /* two clock readings closer than this are worse than the calibration */
+#define LEAST_SPAN_NS 10000000u           /* two clock readings closer than this are worse than the calibration */
 
 /* mult = num / den in fixed point with as many bits as fit; what a stored tick may be follows. */
 static void set_rate(struct fdri_reader_clock *c, uint64_t num, uint64_t den)
@@ -26,10 +26,7 @@ void fdri_reader_clock_ns(struct fdri_reader_clock *c, uint32_t shift)
 }
 
 /* Believable: 1 MHz to 100 GHz. */
-static bool sane_rate(uint64_t num, uint64_t den)
-{
-    return num && den && den / num < 100 && num / den < 1000;
-}
+static bool sane_rate(uint64_t num, uint64_t den) { return num && den && den / num < 100 && num / den < 1000; }
 
 static bool near(uint64_t num, uint64_t den, uint64_t ticks_per_second)
 {
@@ -43,18 +40,15 @@ bool fdri_reader_clock_init(struct fdri_reader_clock *c, const struct fdr_superb
     if (sb->clock_kind == FDR_CLOCK_NS) return true;
     const struct fdr_clock_pair *a = &sb->clock_start, *b = &sb->clock_last;
     bool calibrated = sane_rate(1000000000u, sb->ticks_per_second);
-    bool ordered = b->tick > a->tick && b->monotonic_ns > a->monotonic_ns && b->tick < MOST &&
-                   b->monotonic_ns < MOST;
+    bool ordered = b->tick > a->tick && b->monotonic_ns > a->monotonic_ns && b->tick < MOST && b->monotonic_ns < MOST;
     uint64_t num = b->monotonic_ns - a->monotonic_ns, den = b->tick - a->tick;
     bool measured = ordered && num >= LEAST_SPAN_NS && sane_rate(num, den) &&
                     (!calibrated || near(num, den, sb->ticks_per_second));
     if (a->tick >= MOST || a->monotonic_ns >= MOST || (!measured && !calibrated)) return false;
     c->tick0 = a->tick;
     c->ns0 = a->monotonic_ns;
-    if (measured)
-        set_rate(c, num, den);
-    else
-        set_rate(c, 1000000000u, sb->ticks_per_second);
+    if (measured) set_rate(c, num, den);
+    else set_rate(c, 1000000000u, sb->ticks_per_second);
     return true;
 }
 
@@ -71,10 +65,8 @@ uint64_t fdri_reader_stored_before(const struct fdri_reader_clock *c, uint64_t n
     uint64_t low = 0, high = c->stored_max; /* the last stored tick whose time is below ns, or 0 */
     while (low < high) {
         uint64_t middle = low + (high - low + 1) / 2;
-        if (fdri_reader_ns(c, middle) < ns)
-            low = middle;
-        else
-            high = middle - 1;
+        if (fdri_reader_ns(c, middle) < ns) low = middle;
+        else high = middle - 1;
     }
     return low;
 }

@@ -12,8 +12,14 @@
 
 #include "format/arena.h"
 
-struct segment { uint64_t address, off, bytes; };
-struct core { int fd; struct segment *segment; size_t count; };
+struct segment {
+    uint64_t address, off, bytes;
+};
+struct core {
+    int fd;
+    struct segment *segment;
+    size_t count;
+};
 
 static bool read_at(int fd, uint64_t off, void *to, size_t count)
 {
@@ -38,15 +44,16 @@ static bool find_segments(struct core *c)
 static const struct segment *segment_of(const struct core *c, uint64_t address)
 {
     for (size_t i = 0; i < c->count; i++)
-        if (address >= c->segment[i].address && address - c->segment[i].address < c->segment[i].bytes) return &c->segment[i];
+        if (address >= c->segment[i].address && address - c->segment[i].address < c->segment[i].bytes)
+            return &c->segment[i];
     return NULL;
 }
 
 static bool is_arena(int fd, uint64_t off, struct fdr_superblock *s)
 {
     return read_at(fd, off, s, sizeof *s) && memcmp(s->magic, FDR_ARENA_MAGIC, sizeof s->magic) == 0 &&
-           s->format_version == FDR_FORMAT_VERSION && s->header_bytes == FDR_SUPERBLOCK_BYTES && s->arena_bytes >= 65536 &&
-           s->arena_bytes <= UINT32_MAX && s->bins_off < s->arena_bytes;
+           s->format_version == FDR_FORMAT_VERSION && s->header_bytes == FDR_SUPERBLOCK_BYTES &&
+           s->arena_bytes >= 65536 && s->arena_bytes <= UINT32_MAX && s->bins_off < s->arena_bytes;
 }
 
 /* Its address; 0: there is none. */

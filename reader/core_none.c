@@ -7,6 +7,7 @@
 int fdr_core_extract(const char *core, const char *out, char *message, size_t message_bytes)
 {
     (void)out;
-    if (message && message_bytes) snprintf(message, message_bytes, "%s: this build does not read core files (elfutils)", core);
+    if (message && message_bytes)
+        snprintf(message, message_bytes, "%s: this build does not read core files (elfutils)", core);
     return -ENOTSUP;
 }

@@ -63,8 +63,7 @@ static bool skip_old(struct fdri_reader_cursor *c)
 /* All calls of a bin nobody has decoded yet into c->whole. false: that was not possible, and nothing is known of it. */
 static bool keep_whole(struct fdri_reader_cursor *c, struct fdri_reader_bin *b)
 {
-    if (!c->may_keep_whole || b->records > WHOLE_MOST || __atomic_load_n(&b->state, __ATOMIC_RELAXED))
-        return false;
+    if (!c->may_keep_whole || b->records > WHOLE_MOST || __atomic_load_n(&b->state, __ATOMIC_RELAXED)) return false;
     if (b->records > c->whole_room) {
         struct fdr_record *wider = realloc(c->whole, b->records * sizeof *wider);
         if (!wider) return false;
@@ -73,8 +72,7 @@ static bool keep_whole(struct fdri_reader_cursor *c, struct fdri_reader_bin *b)
     }
     if (!fdri_reader_bin_begin(c->file, b, &c->decoder) || c->decoder.records > c->whole_room) return false;
     int n = fdri_reader_decode_calls(&c->decoder, c->whole, c->whole_room, false);
-    if (n <= 0 || fdr_decode_next(&c->decoder, c->record) != 0 ||
-        c->whole[n - 1].leave > c->location->clock.stored_max)
+    if (n <= 0 || fdr_decode_next(&c->decoder, c->record) != 0 || c->whole[n - 1].leave > c->location->clock.stored_max)
         return false;
     __atomic_store_n(&b->state, FDRI_READER_BIN_GOOD, __ATOMIC_RELAXED);
     c->at = c->whole;
@@ -114,9 +112,8 @@ static bool next_bin(struct fdri_reader_cursor *c)
 /* Decodes up to a chunk. */
 static void decode(struct fdri_reader_cursor *c)
 {
-    int n = c->part->class_ == FDR_CLASS_REGION
-                ? fdri_reader_decode_calls(&c->decoder, c->record, c->chunk, c->slowly)
-                : fdr_decode_next(&c->decoder, c->record);
+    int n = c->part->class_ == FDR_CLASS_REGION ? fdri_reader_decode_calls(&c->decoder, c->record, c->chunk, c->slowly)
+                                                : fdr_decode_next(&c->decoder, c->record);
     if (n < (int)c->chunk) c->decoding = false;
     c->at = c->record;
     c->end = c->record + (n > 0 ? n : 0);

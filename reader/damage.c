@@ -30,8 +30,7 @@ void fdri_reader_damage(struct fdr_file *f, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    const char *text = f->damage_count == FDRI_READER_DAMAGE_MAX ? "more damage follows that is not listed"
-                                                                 : line;
+    const char *text = f->damage_count == FDRI_READER_DAMAGE_MAX ? "more damage follows that is not listed" : line;
     char *copy = strdup(text);
     if (copy) f->damage[f->damage_count++] = copy;
 }

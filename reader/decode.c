@@ -73,8 +73,7 @@ static inline void read_zero(struct running *s, struct fdr_record *r)
 }
 
 /* One record; false: it is of another kind, and nothing but *r was changed. */
-static inline __attribute__((always_inline)) bool one(struct fdr_decoder *d, struct running *s,
-                                                      struct fdr_record *r)
+static inline __attribute__((always_inline)) bool one(struct fdr_decoder *d, struct running *s, struct fdr_record *r)
 {
     uint64_t w = load(d, s->bit), slot = d->table.t.slot[s->ctx1];
     uint32_t first = (uint32_t)slot;
@@ -84,8 +83,7 @@ static inline __attribute__((always_inline)) bool one(struct fdr_decoder *d, str
     uint32_t gap_bits = h.gap_length - (h.gap_length != 0),
              duration_bits = h.duration_length - (h.duration_length != 0);
     uint32_t bits = h.bits + gap_bits + duration_bits;
-    if ((gap_bits > LOW_MOST) | (duration_bits > LOW_MOST) | (bits > FDR_CHUNK_MAX) |
-        (h.id == FDR_ENTRY_EMPTY))
+    if ((gap_bits > LOW_MOST) | (duration_bits > LOW_MOST) | (bits > FDR_CHUNK_MAX) | (h.id == FDR_ENTRY_EMPTY))
         return false;
     bool zero = h.duration_length == 0;
     if (zero) {

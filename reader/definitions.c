@@ -38,8 +38,7 @@ uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room)
     return d ? d->bytes : 0;
 }
 
-static void fields(struct fdr_file *f, const struct fdr_def *d, const uint8_t *payload,
-                   struct fdr_definition *out)
+static void fields(struct fdr_file *f, const struct fdr_def *d, const uint8_t *payload, struct fdr_definition *out)
 {
     uint32_t count = d->payload_bytes / sizeof(struct fdr_def_field);
     if (count > FDR_FIELDS_MAX) count = FDR_FIELDS_MAX;
@@ -64,11 +63,9 @@ static void take(struct fdr_file *f, const struct fdr_def *d)
     struct fdri_reader_definitions *all = &f->definitions[d->kind];
     if (!fdri_reader_room(&all->row, all->count, &all->room, sizeof *all->row)) return;
     const char *name = (const char *)(d + 1), *file = name + d->name_bytes + 1;
-    const uint8_t *payload = (const uint8_t *)d + sizeof *d +
-                             (((uint32_t)d->name_bytes + d->file_bytes + 2 + 7) & ~7u);
+    const uint8_t *payload = (const uint8_t *)d + sizeof *d + (((uint32_t)d->name_bytes + d->file_bytes + 2 + 7) & ~7u);
     bool region = d->kind == FDR_DEF_REGION, module = d->kind == FDR_DEF_MODULE;
-    struct fdri_reader_definition out = {.module = region ? (uint32_t)d->value2 : 0,
-                                         .bytes = module ? d->value2 : 0};
+    struct fdri_reader_definition out = {.module = region ? (uint32_t)d->value2 : 0, .bytes = module ? d->value2 : 0};
     out.d = (struct fdr_definition){.kind = (enum fdr_definition_kind)d->kind,
                                     .id = d->id,
                                     .line = d->line,
@@ -100,10 +97,8 @@ static void take_block(struct fdr_file *f, uint64_t off)
     f->defs[f->defs_count++] = (struct fdri_reader_defs){off, used};
     while (at < used) {
         const struct fdr_def *d = def_at((const uint8_t *)(b + 1) + at, used - at);
-        if (d)
-            take(f, d);
-        else if (!complained)
-            fdri_reader_damage(f, "a definition at %llu is damaged", (unsigned long long)(off + at));
+        if (d) take(f, d);
+        else if (!complained) fdri_reader_damage(f, "a definition at %llu is damaged", (unsigned long long)(off + at));
         complained = !d;
         at += d ? d->bytes : 8;
     }
@@ -114,8 +109,7 @@ static bool along_chain(struct fdr_file *f)
 {
     uint64_t off = f->sb.defs_first, most = f->end / sizeof(struct fdr_defs_block), n = 0;
     const struct fdr_defs_block *b;
-    while (off && (b = (const void *)fdri_reader_meta_at(f, off, FDR_META_DEFS, UINT32_MAX, sizeof *b)) &&
-           n++ < most) {
+    while (off && (b = (const void *)fdri_reader_meta_at(f, off, FDR_META_DEFS, UINT32_MAX, sizeof *b)) && n++ < most) {
         take_block(f, off);
         off = b->next;
     }
@@ -150,8 +144,7 @@ void fdri_reader_definitions(struct fdr_file *f)
             if (!kept || all->row[kept - 1].d.id != all->row[i].d.id) all->row[kept++] = all->row[i];
         all->count = kept;
         if (f->sb.def_count[kind] > kept + 1)
-            fdri_reader_damage(f, "%zu of %u definitions of kind %u are there", kept, f->sb.def_count[kind],
-                               kind);
+            fdri_reader_damage(f, "%zu of %u definitions of kind %u are there", kept, f->sb.def_count[kind], kind);
     }
 }
 
@@ -160,21 +153,17 @@ void fdri_reader_definitions(struct fdr_file *f)
 static const struct fdr_definition *known(const struct fdr_file *f, uint32_t kind, uint32_t id)
 {
     const struct fdri_reader_definitions *all = &f->definitions[kind];
-    if (id - 1 < all->count && all->row[id - 1].d.id == id)
-        return &all->row[id - 1].d; /* the rule: ids count from 1 */
+    if (id - 1 < all->count && all->row[id - 1].d.id == id) return &all->row[id - 1].d; /* the rule: ids count from 1 */
     size_t low = 0, high = all->count;
     while (low < high) {
         size_t i = low + (high - low) / 2;
-        if (all->row[i].d.id < id)
-            low = i + 1;
-        else
-            high = i;
+        if (all->row[i].d.id < id) low = i + 1;
+        else high = i;
     }
     return low < all->count && all->row[low].d.id == id ? &all->row[low].d : NULL;
 }
 
-static struct fdr_definition **unknown_slot(struct fdr_definition **table, size_t slots, uint32_t kind,
-                                            uint32_t id)
+static struct fdr_definition **unknown_slot(struct fdr_definition **table, size_t slots, uint32_t kind, uint32_t id)
 {
     size_t i = (id * 0x9E3779B1u ^ kind * 0x85EBCA6Bu) & (slots - 1);
     while (table[i] && (table[i]->id != id || (uint32_t)table[i]->kind != kind)) i = (i + 1) & (slots - 1);
@@ -208,8 +197,7 @@ static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, u
     } *made = calloc(1, sizeof *made);
     if (!made) return &nobody;
     snprintf(made->name, sizeof made->name, "[unknown %u]", id);
-    made->d = (struct fdr_definition){
-        .kind = (enum fdr_definition_kind)kind, .id = id, .name = made->name, .file = ""};
+    made->d = (struct fdr_definition){.kind = (enum fdr_definition_kind)kind, .id = id, .name = made->name, .file = ""};
     f->unknown_count++;
     return *slot = &made->d;
 }
@@ -219,11 +207,9 @@ size_t fdr_definition_count(const struct fdr_file *f, enum fdr_definition_kind k
     return (uint32_t)kind < FDRI_READER_KINDS ? f->definitions[kind].id_max : 0;
 }
 
-const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind,
-                                            uint32_t id)
+const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind, uint32_t id)
 {
-    struct fdr_file *f = (struct fdr_file *)(uintptr_t)
-        file; /* names for ids without one are made on first use */
+    struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* names for ids without one are made on first use */
     uint32_t k = (uint32_t)kind < FDRI_READER_KINDS ? (uint32_t)kind : 0;
     const struct fdr_definition *d = known(f, k, id);
     if (d) return d;

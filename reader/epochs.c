@@ -26,7 +26,8 @@ static struct fdr_epoch_info *new_epoch(struct fdr_file *f)
 static void add_total(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t index, uint32_t key,
                       bool at_least, const struct sums *s)
 {
-    if (!s->calls || !fdri_reader_room(&f->epoch_total, f->epoch_total_count, &f->epoch_total_room, sizeof *f->epoch_total))
+    if (!s->calls ||
+        !fdri_reader_room(&f->epoch_total, f->epoch_total_count, &f->epoch_total_room, sizeof *f->epoch_total))
         return;
     bool rest = key == FDR_ROW_KEY_REST;
     f->epoch_total[f->epoch_total_count++] = (struct fdr_epoch_total){
@@ -56,7 +57,8 @@ static bool rows_of(struct fdr_file *f, const struct fdri_reader_location *l, co
         rest = (struct sums){b->rest_calls, b->rest_inclusive, b->rest_exclusive};
     }
     all = rest;
-    for (uint32_t i = 0; b && i < b->count; i++) add_to(&all, b->row[i].calls, b->row[i].inclusive, b->row[i].exclusive);
+    for (uint32_t i = 0; b && i < b->count; i++)
+        add_to(&all, b->row[i].calls, b->row[i].inclusive, b->row[i].exclusive);
     if (all.calls != e->calls || all.inclusive != e->inclusive || all.exclusive != e->exclusive) return false;
     for (uint32_t i = 0; b && i < b->count; i++)
         add_total(f, l, index, b->row[i].key, b->row[i].flags & 1,
@@ -66,12 +68,13 @@ static bool rows_of(struct fdr_file *f, const struct fdri_reader_location *l, co
 }
 
 /* The current epoch: what the totals say beyond the base. */
-static bool rows_since(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
-                       struct sums *sum)
+static bool rows_since(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e,
+                       uint32_t index, struct sums *sum)
 {
     size_t most = f->end / sizeof(struct fdr_row);
     for (uint64_t off = e->base_first; off;) {
-        const struct fdr_epoch_base *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHBASE, l->id, sizeof *b);
+        const struct fdr_epoch_base *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHBASE, l->id,
+                                                                           sizeof *b);
         if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
             !fdri_reader_at(f, off, b->head.bytes) || b->count > most)
             return false;
@@ -90,8 +93,8 @@ static bool rows_since(struct fdr_file *f, const struct fdri_reader_location *l,
     return true;
 }
 
-static void set_totals(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
-                       struct fdr_epoch_info *out)
+static void set_totals(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e,
+                       uint32_t index, struct fdr_epoch_info *out)
 {
     const struct fdr_epoch *raw = &e->epoch[index];
     struct sums s = {raw->calls, raw->inclusive, raw->exclusive};

@@ -79,8 +79,7 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
     i->rows_folded = l->raw.rows_folded;
     for (size_t p = 0; p < l->part_count; p++) {
         i->bins += l->part[p].bin_count;
-        for (uint32_t b = 0; b < l->part[p].bin_count; b++)
-            i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
+        for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
     }
     open_calls(l);
 }
@@ -122,9 +121,7 @@ static void memory(struct fdr_file *f)
     i->bins = sb->bins_total;
     i->bins_free = unused + sb->free_bins;
     if (i->bins_free > i->bins) i->bins_free = i->bins;
-    i->meta_bytes = f->meta_first > f->bins_end || f->meta_first == f->bins_end
-                        ? sb->arena_bytes - f->meta_first
-                        : 0;
+    i->meta_bytes = f->meta_first > f->bins_end || f->meta_first == f->bins_end ? sb->arena_bytes - f->meta_first : 0;
     for (size_t n = 0; n < f->location_count; n++) i->bytes_stored += f->location[n].info.bytes_stored;
     for (size_t n = 0; n < f->found_count; n++) i->unlisted_bins += !f->found[n].listed;
     fdri_reader_balance(f);
@@ -174,7 +171,8 @@ void fdri_reader_info(struct fdr_file *f)
     i->created_realtime_ns = sb->created_realtime_ns;
     i->time_unit_ns = (double)((uint64_t)1 << f->clock.shift) * (double)f->clock.num / (double)f->clock.den;
     for (int b = 0; b < FDR_BANDS - 1; b++)
-        i->band_edge_ns[b] = fdri_reader_duration_ns(&f->clock, (sb->band_edge[b] <= f->clock.stored_max ? sb->band_edge[b] : 0) << f->clock.shift);
+        i->band_edge_ns[b] = fdri_reader_duration_ns(
+            &f->clock, (sb->band_edge[b] <= f->clock.stored_max ? sb->band_edge[b] : 0) << f->clock.shift);
     i->lost_locations = sb->lost_locations;
     i->lost_unattached = sb->lost_unattached;
     i->lost_definitions = sb->lost_definitions;

@@ -21,8 +21,7 @@ void fdri_reader_keep_rule(struct fdri_reader_location *l)
     while (i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION) {
         uint64_t here[FDR_BANDS] = {0};
         size_t first = i;
-        for (; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION &&
-               l->part[i].depth == l->part[first].depth;
+        for (; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION && l->part[i].depth == l->part[first].depth;
              i++)
             here[l->part[i].band] = l->part[i].floor;
         for (size_t j = first; j < i; j++) {
@@ -31,8 +30,7 @@ void fdri_reader_keep_rule(struct fdri_reader_location *l)
             l->part[j].min_leave = floor ? floor + 1 : 0;
         }
         for (uint32_t b = 0; b < FDR_BANDS; b++)
-            for (uint32_t longer = b; longer < FDR_BANDS; longer++)
-                above[b] = at_least(above[b], here[longer]);
+            for (uint32_t longer = b; longer < FDR_BANDS; longer++) above[b] = at_least(above[b], here[longer]);
     }
     for (; i < l->part_count; i++) l->part[i].min_leave = all ? all + 1 : 0;
     fdri_reader_keep_samples(l);
@@ -73,7 +71,8 @@ static void believe_frames(struct fdri_reader_location *l)
 
 static bool needs_care(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
-    if (!l->off || l->suspect || l->parts_lost || l->levels_lost || l->moving || l->raw.presented_overflow || l->raw.pause)
+    if (!l->off || l->suspect || l->parts_lost || l->levels_lost || l->moving || l->raw.presented_overflow ||
+        l->raw.pause)
         return true;
     uint32_t deepest = 0;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {

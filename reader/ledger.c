@@ -42,8 +42,8 @@ static bool accounts(const struct fdr_file *f, const struct fdri_reader_location
     return true;
 }
 
-static void count_part(const struct fdr_file *f, const struct fdri_reader_location *l,
-                       const struct fdri_reader_part *p, struct fdr_ledger_row *r)
+static void count_part(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+                       struct fdr_ledger_row *r)
 {
     r->reduced += p->given_back;
     for (uint32_t i = 0; i < p->bin_count; i++) {
@@ -60,8 +60,7 @@ static void count_part(const struct fdr_file *f, const struct fdri_reader_locati
     }
 }
 
-static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t class_,
-                       uint32_t depth)
+static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t class_, uint32_t depth)
 {
     struct fdr_ledger_row r = {.location = l->id, .class_ = class_, .depth = depth};
     accounts(f, l, &r);
@@ -123,15 +122,13 @@ void fdr_ledger_bounds(const struct fdr_file *f, uint32_t location, uint64_t *be
 
 /* ---- every bin once ---- */
 
-static void verify_part(struct fdr_file *f, const struct fdri_reader_location *l,
-                        const struct fdri_reader_part *p)
+static void verify_part(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p)
 {
     for (uint32_t i = 0; i < p->bin_count; i++) {
         struct fdri_reader_bin *b = &p->bin[i];
         if (fdri_reader_bin_good(f, l, b)) continue;
-        fdri_reader_damage(f,
-                           "bin at %u (location %u, %s depth %u band %u seq %u) is damaged: %u records lost",
-                           b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
+        fdri_reader_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u) is damaged: %u records lost", b->off,
+                           l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
     }
 }
 

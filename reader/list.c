@@ -14,8 +14,7 @@ static bool matches(const struct fdr_bin *h, uint32_t location, const struct fdr
     return h->location == location && h->class_ == p->class_ && h->depth == p->depth && h->band == p->band;
 }
 
-static bool accept(struct fdr_file *f, struct fdri_reader_part *p, uint64_t off, const struct fdr_bin *h,
-                   bool gap)
+static bool accept(struct fdr_file *f, struct fdri_reader_part *p, uint64_t off, const struct fdr_bin *h, bool gap)
 {
     size_t room = p->bin_room;
     if (!fdri_reader_room(&p->bin, p->bin_count, &room, sizeof *p->bin)) return false;
@@ -32,8 +31,8 @@ static bool accept(struct fdr_file *f, struct fdri_reader_part *p, uint64_t off,
 }
 
 /* Follows the links from `off`, whose bin must have seq `*expect`. true: the list ended as lists do. */
-static bool follow(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p,
-                   uint64_t off, uint32_t *expect)
+static bool follow(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p, uint64_t off,
+                   uint32_t *expect)
 {
     struct fdr_bin h;
     while (off) {
@@ -57,17 +56,14 @@ static size_t first_of(struct fdri_reader_found **all, size_t count, const struc
                      : a->depth != p->depth   ? a->depth < p->depth
                      : a->band != p->band     ? a->band < p->band
                                               : a->seq < seq;
-        if (below)
-            low = i + 1;
-        else
-            high = i;
+        if (below) low = i + 1;
+        else high = i;
     }
     return low;
 }
 
 /* Adds what the scan found with a seq from `*expect` on; true when there was any. */
-static bool gather(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
-                   uint32_t *expect)
+static bool gather(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t *expect)
 {
     struct fdri_reader_found **all = fdri_reader_by_identity(f);
     struct fdr_bin h;
@@ -83,11 +79,11 @@ static bool gather(struct fdr_file *f, struct fdri_reader_location *l, struct fd
     return any;
 }
 
-static void complain(struct fdr_file *f, const struct fdri_reader_location *l,
-                     const struct fdri_reader_part *p, const char *what)
+static void complain(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+                     const char *what)
 {
-    fdri_reader_damage(f, "location %u, %s depth %u band %u: %s", l->id, fdr_class_name(p->class_), p->depth,
-                       p->band, what);
+    fdri_reader_damage(f, "location %u, %s depth %u band %u: %s", l->id, fdr_class_name(p->class_), p->depth, p->band,
+                       what);
 }
 
 /* Did all records of this bin come after the cut? Then the bins before it may have been opened after their place was
@@ -98,8 +94,7 @@ static bool after_cut(const struct fdri_reader_location *l, const struct fdri_re
 }
 
 /* The list broke where seq `expect` should be. */
-static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
-                 uint32_t expect)
+static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t expect)
 {
     uint32_t from = p->bin_count, holes = 0;
     if (!gather(f, l, p, &expect)) {
@@ -128,20 +123,16 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
         if (h.seq >= raw->open_seq) return;
     }
     if (l->moving) return;
-    if (gather(f, l, p, &expect))
-        complain(f, l, p, "the list of bins is cut, rebuilt from the bins");
-    else if (p->bin_count && raw->open_seq > expect)
-        p->tail_gap = true;
+    if (gather(f, l, p, &expect)) complain(f, l, p, "the list of bins is cut, rebuilt from the bins");
+    else if (p->bin_count && raw->open_seq > expect) p->tail_gap = true;
     if (p->tail_gap) complain(f, l, p, "the newest bins are missing");
 }
 
 /* first_index of each bin follows from the bin before; where it does not, records are missing in between. In a moving
  * snapshot the list ends there: they came after the cut. */
-static void check_indices(struct fdr_file *f, const struct fdri_reader_location *l,
-                          struct fdri_reader_part *p)
+static void check_indices(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
 {
-    if (p->bin_count && l->moving)
-        p->bin[0].gap = false; /* given back, or not there yet, when its place was copied */
+    if (p->bin_count && l->moving) p->bin[0].gap = false; /* given back, or not there yet, when its place was copied */
     for (uint32_t i = 1; i < p->bin_count; i++) {
         struct fdri_reader_bin *b = &p->bin[i];
         const struct fdri_reader_bin *a = b - 1;
@@ -152,17 +143,15 @@ static void check_indices(struct fdr_file *f, const struct fdri_reader_location 
             return;
         }
         if (!b->gap)
-            fdri_reader_damage(
-                f, "bin at %u (location %u, %s depth %u band %u seq %u): records before it are missing",
-                b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq);
+            fdri_reader_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u): records before it are missing",
+                               b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq);
         b->gap = true;
     }
 }
 
 /* What was given back ends where the oldest bin held begins to count. floor_tick may be one bin ahead when the
  * recorder was killed while giving back. */
-static void set_floor(const struct fdri_reader_location *l, struct fdri_reader_part *p,
-                      const struct fdr_part *raw)
+static void set_floor(const struct fdri_reader_location *l, struct fdri_reader_part *p, const struct fdr_part *raw)
 {
     const struct fdri_reader_bin *oldest = p->bin_count ? &p->bin[0] : NULL;
     uint64_t said = raw && raw->floor_tick <= l->clock.stored_max ? raw->floor_tick : 0;
@@ -172,8 +161,7 @@ static void set_floor(const struct fdri_reader_location *l, struct fdri_reader_p
         return;
     }
     p->given_back = oldest->first_index;
-    if (oldest->gap &&
-        raw) { /* it follows bins that are damaged: lost, not given back, as far as one can tell */
+    if (oldest->gap && raw) { /* it follows bins that are damaged: lost, not given back, as far as one can tell */
         p->floor = said;
         if (!said) p->given_back = 0;
         return;
@@ -191,10 +179,8 @@ void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct
         if (gather(f, l, p, &expect)) p->bin[0].gap = false;
     } else {
         expect = (uint32_t)(raw->list_head >> 32);
-        if (follow(f, l, p, (uint32_t)raw->list_head, &expect))
-            finish(f, l, p, raw, expect);
-        else
-            mend(f, l, p, expect);
+        if (follow(f, l, p, (uint32_t)raw->list_head, &expect)) finish(f, l, p, raw, expect);
+        else mend(f, l, p, expect);
     }
     check_indices(f, l, p);
     set_floor(l, p, raw);

@@ -12,7 +12,8 @@
 #include "reader/process.h"
 #include "reader/reader.h"
 
-static int copy_of(uint32_t pid, int fd, const char *reason, enum fdri_outside_mode mode, char *message, size_t message_bytes)
+static int copy_of(uint32_t pid, int fd, const char *reason, enum fdri_outside_mode mode, char *message,
+                   size_t message_bytes)
 {
     struct fdri_process p;
     if (!fdri_process_find(pid, &p, message, message_bytes)) return -ESRCH;

@@ -8,7 +8,8 @@
 /* ---- levels ---- */
 
 /* Block number `index` of the location's levels, if that is what stands there. */
-static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location, uint32_t index)
+static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location,
+                                                uint32_t index)
 {
     const struct fdr_levels_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location, sizeof *b);
     return b && b->index == index ? b : NULL;
@@ -19,8 +20,7 @@ const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct
 {
     if (depth == 0) {
         const uint64_t head = offsetof(struct fdr_levels_block, level), off = l->raw.level0_off;
-        if (off < head ||
-            !fdri_reader_meta_at(f, off - head, FDR_META_LEVELS, l->id, head + sizeof(struct fdr_level)))
+        if (off < head || !fdri_reader_meta_at(f, off - head, FDR_META_LEVELS, l->id, head + sizeof(struct fdr_level)))
             return NULL;
         return (const void *)(f->bytes + off);
     }
@@ -30,13 +30,12 @@ const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct
     return b ? &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK] : NULL;
 }
 
-const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f,
-                                                  const struct fdri_reader_location *l, uint32_t depth)
+const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f, const struct fdri_reader_location *l,
+                                                  uint32_t depth)
 {
     const struct fdr_level *v = fdri_reader_level(f, l, depth);
     if (!v || !v->points_off) return NULL;
-    return (const void *)fdri_reader_meta_at(f, v->points_off, FDR_META_POINTS, l->id,
-                                             sizeof(struct fdr_level_points));
+    return (const void *)fdri_reader_meta_at(f, v->points_off, FDR_META_POINTS, l->id, sizeof(struct fdr_level_points));
 }
 
 /* Blocks the location does not lead to any more. */
@@ -72,16 +71,14 @@ static void find_levels(struct fdr_file *f, struct fdri_reader_location *l)
 
 /* ---- open calls ---- */
 
-static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l,
-                      struct fdri_reader_frame *frame, uint32_t *count, uint64_t enter_tick, uint32_t region,
-                      uint32_t flags)
+static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_frame *frame,
+                      uint32_t *count, uint64_t enter_tick, uint32_t region, uint32_t flags)
 {
     uint64_t enter = enter_tick >> l->clock.shift, before = *count ? frame[*count - 1].enter : 0;
     if (flags & FDR_LEVEL_UNTIMED) enter = before;
     if (enter < before || enter > l->clock.stored_max) {
         if (!l->moving)
-            fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id,
-                               *count + 1);
+            fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id, *count + 1);
         return false;
     }
     frame[(*count)++] = (struct fdri_reader_frame){enter, region, flags};
@@ -92,8 +89,7 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
 {
     uint32_t depth = l->raw.depth, most = l->raw.level_blocks * FDR_LEVELS_PER_BLOCK;
     if (depth > most) {
-        if (!l->moving)
-            fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
+        if (!l->moving) fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
         depth = 0;
     }
     if (l->suspect) return;
@@ -116,8 +112,7 @@ static void find_frozen(struct fdr_file *f, struct fdri_reader_location *l)
     if (!off) return;
     const struct fdr_frozen *z = (const void *)fdri_reader_meta_at(f, off, FDR_META_FROZEN, l->id, sizeof *z);
     uint32_t count = z ? z->count : 0;
-    if (!z || count > FDRI_READER_DEPTH_MAX ||
-        !fdri_reader_at(f, off, sizeof *z + count * sizeof z->frame[0]) ||
+    if (!z || count > FDRI_READER_DEPTH_MAX || !fdri_reader_at(f, off, sizeof *z + count * sizeof z->frame[0]) ||
         fdri_reader_suspect(f, off, sizeof *z + count * sizeof z->frame[0])) {
         fdri_reader_damage(f, "location %u: what was open when it stopped is damaged", l->id);
         return;
@@ -192,10 +187,8 @@ static struct fdri_reader_location *find(struct fdr_file *f, size_t count, uint3
     size_t low = 0, high = count;
     while (low < high) {
         size_t i = low + (high - low) / 2;
-        if (f->location[i].id < id)
-            low = i + 1;
-        else
-            high = i;
+        if (f->location[i].id < id) low = i + 1;
+        else high = i;
     }
     return low < count && f->location[low].id == id ? &f->location[low] : NULL;
 }
@@ -207,8 +200,7 @@ struct fdri_reader_location *fdri_reader_location(struct fdr_file *f, uint32_t i
 
 static struct fdri_reader_location *add(struct fdr_file *f, uint32_t id)
 {
-    if (!fdri_reader_room(&f->location, f->location_count, &f->location_room, sizeof *f->location))
-        return NULL;
+    if (!fdri_reader_room(&f->location, f->location_count, &f->location_room, sizeof *f->location)) return NULL;
     struct fdri_reader_location *l = &f->location[f->location_count++];
     memset(l, 0, sizeof *l);
     l->id = id;
@@ -263,8 +255,7 @@ static bool any_left(struct fdr_file *f)
 {
     struct fdri_reader_found **b = fdri_reader_by_identity(f);
     for (size_t i = 0; b && i < f->found_count; i++)
-        if ((i == 0 || b[i]->location != b[i - 1]->location) && !fdri_reader_location(f, b[i]->location))
-            return true;
+        if ((i == 0 || b[i]->location != b[i - 1]->location) && !fdri_reader_location(f, b[i]->location)) return true;
     return false;
 }
 
@@ -348,10 +339,8 @@ void fdri_reader_locations(struct fdr_file *f)
     settle_units(f);
     for (size_t i = 0; i < f->location_count; i++) {
         struct fdri_reader_location *l = &f->location[i];
-        if (l->raw.flags & FDR_LOCATION_NS)
-            fdri_reader_clock_ns(&l->clock, f->sb.shift);
-        else
-            l->clock = f->clock;
+        if (l->raw.flags & FDR_LOCATION_NS) fdri_reader_clock_ns(&l->clock, f->sb.shift);
+        else l->clock = f->clock;
         if (l->off) find_levels(f, l);
         l->presented_before = presented(f, l);
     }

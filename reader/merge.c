@@ -100,8 +100,7 @@ static bool next_in_turn(struct fdr_iter *it, struct fdr_read_event *e)
         it->current = NULL;
         if (it->turn >= it->file->location_count) return false;
         struct fdri_reader_location *l = &it->file->location[it->turn++];
-        if (fdri_reader_selected(&it->select, l->id))
-            it->current = fdri_reader_stream_open(it->file, l, &it->select);
+        if (fdri_reader_selected(&it->select, l->id)) it->current = fdri_reader_stream_open(it->file, l, &it->select);
     }
 }
 

@@ -62,10 +62,8 @@ static size_t first_of(const struct fdr_file *f, uint32_t kind, uint64_t locatio
     while (low < high) {
         size_t i = low + (high - low) / 2;
         const struct fdri_reader_meta *m = &f->meta[i];
-        if (m->kind < kind || (m->kind == kind && m->location < location))
-            low = i + 1;
-        else
-            high = i;
+        if (m->kind < kind || (m->kind == kind && m->location < location)) low = i + 1;
+        else high = i;
     }
     return low;
 }

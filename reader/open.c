@@ -26,8 +26,7 @@ static void first_line(const struct fdr_file *f, char *message, size_t message_b
 }
 
 /* Everything that follows from the bytes. Takes f over; on failure it is closed. */
-static enum fdr_verdict assemble(struct fdr_file *f, struct fdr_file **out, char *message,
-                                 size_t message_bytes)
+static enum fdr_verdict assemble(struct fdr_file *f, struct fdr_file **out, char *message, size_t message_bytes)
 {
     f->sound = true;
     pthread_mutex_init(&f->lock, NULL);
@@ -182,10 +181,8 @@ void fdr_file_close(struct fdr_file *f)
     free(f->stream);
     fdri_reader_places_close(f);
     pthread_mutex_destroy(&f->lock);
-    if (f->mapped)
-        munmap(f->owned, f->size);
-    else
-        free(f->owned);
+    if (f->mapped) munmap(f->owned, f->size);
+    else free(f->owned);
     free(f);
 }
 

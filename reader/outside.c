@@ -70,7 +70,8 @@ static uint32_t bin_at(const struct fdr_bin *b, uint64_t off, uint32_t room, boo
 static uint32_t meta_piece_at(const void *at, uint32_t room)
 {
     const struct fdr_meta_head *m = at;
-    bool good = m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES && m->bytes <= room;
+    bool good = m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES &&
+                m->bytes <= room;
     return good ? m->bytes : 0;
 }
 
@@ -80,7 +81,8 @@ static bool take_bin(struct copy *c, uint32_t at, uint32_t bytes)
     const struct fdr_bin *a = (const void *)(c->first + at);
     struct fdr_bin *b = (void *)(c->second + at);
     if (!(a->generation & 1)) return false;
-    if (a->generation != b->generation || a->check != b->check || FDR_COMMIT_BITS(a->commit) > FDR_COMMIT_BITS(b->commit)) {
+    if (a->generation != b->generation || a->check != b->check ||
+        FDR_COMMIT_BITS(a->commit) > FDR_COMMIT_BITS(b->commit)) {
         c->dropped++;
         return false;
     }

@@ -23,10 +23,13 @@ struct copy {
     enum fdri_outside_mode mode;
     struct fdr_superblock super;
     uint64_t bytes, virgin, dropped;
-    uint8_t *first, *second;        /* batches */
-    struct { struct fdr_tail head; struct fdr_tail_entry entry[TAIL_ENTRIES]; } tail;
+    uint8_t *first, *second; /* batches */
+    struct {
+        struct fdr_tail head;
+        struct fdr_tail_entry entry[TAIL_ENTRIES];
+    } tail;
     uint64_t location_off[TAIL_ENTRIES];
-    struct fdr_level *frames, *frames_again;   /* of one stack, while it is read */
+    struct fdr_level *frames, *frames_again; /* of one stack, while it is read */
     struct kept_stack *stacks;
     struct fdr_level *kept_frames;
     size_t kept_count, kept_room;

@@ -18,7 +18,8 @@ static uint64_t level_off(const struct fdr_location *l, uint32_t depth)
 
 static bool get_location(struct copy *c, uint64_t off, struct fdr_location *l)
 {
-    if (!fdri_outside_get(c, off, l, sizeof *l) || l->head.magic != FDR_META_MAGIC || l->head.kind != FDR_META_LOCATION) return false;
+    if (!fdri_outside_get(c, off, l, sizeof *l) || l->head.magic != FDR_META_MAGIC || l->head.kind != FDR_META_LOCATION)
+        return false;
     if (l->level_blocks > FDR_LEVEL_BLOCKS_MAX) l->level_blocks = FDR_LEVEL_BLOCKS_MAX;
     return true;
 }
@@ -49,7 +50,9 @@ static uint64_t presented_of(struct copy *c, const struct fdr_location *l)
 static uint64_t completed_of(struct copy *c, uint64_t off, const struct fdr_location *l)
 {
     uint64_t presented = presented_of(c, l);
-    struct { uint32_t depth, overflow; } open = {0, 0};
+    struct {
+        uint32_t depth, overflow;
+    } open = {0, 0};
     fdri_outside_get(c, off + offsetof(struct fdr_location, depth), &open, sizeof open);
     uint64_t closed = (uint64_t)open.depth + open.overflow + 1; /* one may be on its way */
     return presented > closed ? presented - closed : 0;
@@ -190,4 +193,3 @@ void fdri_outside_finish_locations(struct copy *c)
     }
     fdri_outside_put(c, c->bytes, &c->tail, fdri_outside_tail_bytes(c));
 }
-

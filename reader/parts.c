@@ -32,13 +32,11 @@ static bool is_seen(const struct seen *s, const struct fdri_reader_found *b)
     return s->bit[i / 8] >> (i & 7) & 1;
 }
 
-static struct fdri_reader_part *new_part(struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
-                                         uint32_t band)
+static struct fdri_reader_part *new_part(struct fdri_reader_location *l, uint32_t class_, uint32_t depth, uint32_t band)
 {
     if (!fdri_reader_room(&l->part, l->part_count, &l->part_room, sizeof *l->part)) return NULL;
     struct fdri_reader_part *p = &l->part[l->part_count++];
-    *p = (struct fdri_reader_part){
-        .depth = (uint16_t)depth, .class_ = (uint8_t)class_, .band = (uint8_t)band};
+    *p = (struct fdri_reader_part){.depth = (uint16_t)depth, .class_ = (uint8_t)class_, .band = (uint8_t)band};
     return p;
 }
 
@@ -49,8 +47,7 @@ static bool take_block(struct fdr_file *f, struct fdri_reader_location *l, struc
     if (!fdri_reader_meta_at(f, off, FDR_META_PART, l->id, sizeof *raw)) return false;
     memcpy(raw, f->bytes + off, sizeof *raw);
     if (raw->class_ >= FDR_CLASS_COUNT || raw->band >= FDR_BANDS || raw->depth > FDRI_READER_DEPTH_MAX ||
-        (raw->class_ == FDR_CLASS_REGION && raw->depth == 0) ||
-        !first_time(s, raw->class_, raw->depth, raw->band))
+        (raw->class_ == FDR_CLASS_REGION && raw->depth == 0) || !first_time(s, raw->class_, raw->depth, raw->band))
         return false;
     struct fdri_reader_part *p = new_part(l, raw->class_, raw->depth, raw->band);
     if (!p) return false;
@@ -77,17 +74,14 @@ static size_t by_scan(struct fdr_file *f, struct fdri_reader_location *l, struct
 }
 
 /* The bins found of this location; *count of them. */
-static struct fdri_reader_found **its_bins(struct fdr_file *f, const struct fdri_reader_location *l,
-                                           size_t *count)
+static struct fdri_reader_found **its_bins(struct fdr_file *f, const struct fdri_reader_location *l, size_t *count)
 {
     struct fdri_reader_found **all = fdri_reader_by_identity(f);
     size_t low = 0, high = all ? f->found_count : 0;
     while (low < high) {
         size_t i = low + (high - low) / 2;
-        if (all[i]->location < l->id)
-            low = i + 1;
-        else
-            high = i;
+        if (all[i]->location < l->id) low = i + 1;
+        else high = i;
     }
     size_t end = low;
     while (all && end < f->found_count && all[end]->location == l->id) end++;
@@ -140,8 +134,8 @@ void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
     if (l->part_count) qsort(l->part, l->part_count, sizeof *l->part, by_place);
 }
 
-const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_,
-                                                uint32_t depth, uint32_t band)
+const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
+                                                uint32_t band)
 {
     size_t low = 0, high = l->part_count;
     uint32_t want = identity(class_, depth, band);
@@ -150,10 +144,8 @@ const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_locatio
         const struct fdri_reader_part *p = &l->part[i];
         uint32_t is = identity(p->class_, p->depth, p->band);
         if (is == want) return p;
-        if (is < want)
-            low = i + 1;
-        else
-            high = i;
+        if (is < want) low = i + 1;
+        else high = i;
     }
     return NULL;
 }

@@ -6,7 +6,10 @@
 
 #include "reader/symbols.h"
 
-struct entry { uint64_t address; struct fdr_place *place; };
+struct entry {
+    uint64_t address;
+    struct fdr_place *place;
+};
 struct fdri_reader_places {
     struct fdri_reader_symbols *symbols;
     struct entry *slot;
@@ -43,7 +46,8 @@ static const struct fdri_reader_definition *module_of(const struct fdr_file *f, 
     for (size_t i = 0; i < all->count; i++) {
         const struct fdri_reader_definition *m = &all->row[i];
         if (!m->d.address) fixed = fixed ? fixed : m;
-        else if (address >= m->d.address && address - m->d.address < m->bytes && (!best || m->d.address > best->d.address))
+        else if (address >= m->d.address && address - m->d.address < m->bytes &&
+                 (!best || m->d.address > best->d.address))
             best = m;
     }
     return best ? best : fixed;

@@ -48,8 +48,7 @@ static void refill(struct fdri_reader_points *q)
     if (!q->count && q->heap_count) pull(q);
     q->tick = q->count ? q->pending[q->first].record.enter : UINT64_MAX;
     if (q->paths) return; /* samples are in no call: each comes as it is */
-    while (q->count && q->count < FDRI_READER_PENDING && q->heap_count && q->heap[0]->at->enter == q->tick)
-        pull(q);
+    while (q->count && q->count < FDRI_READER_PENDING && q->heap_count && q->heap[0]->at->enter == q->tick) pull(q);
 }
 
 void fdri_reader_points_next(struct fdri_reader_points *q)

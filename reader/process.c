@@ -202,7 +202,7 @@ bool fdri_process_find(uint32_t pid, struct fdri_process *p, char *message, size
     }
     if (found == 1) return true;
     return fail(message, message_bytes, pid,
-                others                 ? "maps the recording of another process, it records nothing itself"
-                : refused || e         ? strerror(e ? e : -refused)
-                                       : "records nothing now");
+                others         ? "maps the recording of another process, it records nothing itself"
+                : refused || e ? strerror(e ? e : -refused)
+                               : "records nothing now");
 }

@@ -12,8 +12,8 @@
 
 struct fdri_process {
     uint32_t pid;
-    int fd;                     /* of the live file, read-only; -1: anonymous memory */
-    uint64_t address;           /* of the arena in the process */
+    int fd;                      /* of the live file, read-only; -1: anonymous memory */
+    uint64_t address;            /* of the arena in the process */
     struct fdr_superblock super; /* as it stood when the arena was found */
 };
 
@@ -25,9 +25,9 @@ int fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size
 
 /* ---- outside.c ---- */
 enum fdri_outside_mode {
-    FDRI_OUTSIDE_FILE,      /* a file to be kept, with checks */
-    FDRI_OUTSIDE_LOOK,      /* the same without */
-    FDRI_OUTSIDE_HEADERS    /* of bins only their headers */
+    FDRI_OUTSIDE_FILE,   /* a file to be kept, with checks */
+    FDRI_OUTSIDE_LOOK,   /* the same without */
+    FDRI_OUTSIDE_HEADERS /* of bins only their headers */
 };
 /* A snapshot of the process's arena into the open, empty file fd, as the process would take one itself: docs/FORMAT.md,
  * section 12. 0 or -errno. */

@@ -109,8 +109,8 @@ struct fdri_reader_location {
     uint64_t off;                              /* of struct fdr_location; 0: known from its bins only */
     struct fdr_location raw;                   /* a copy; zero when off is 0 */
     uint64_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* 0: missing */
-    bool levels_lost, parts_lost, suspect; /* suspect: its own block is damaged */
-    bool accounts_dropped;                 /* while it is recovered */
+    bool levels_lost, parts_lost, suspect;     /* suspect: its own block is damaged */
+    bool accounts_dropped;                     /* while it is recovered */
     struct fdri_reader_clock clock;
     struct fdri_reader_part *part; /* sorted by class, depth, band */
     size_t part_count, part_room;
@@ -167,17 +167,17 @@ struct fdr_file {
     uint64_t size;
     void *owned; /* to unmap or free */
     bool mapped;
-    struct fdr_superblock sb; /* as repaired */
-    struct fdr_spare spare;   /* zero: damaged */
+    struct fdr_superblock sb;    /* as repaired */
+    struct fdr_spare spare;      /* zero: damaged */
     struct fdri_reader_bad *bad; /* in order */
     size_t bad_count, bad_room;
-    uint64_t end;             /* arena bytes that are there */
-    uint64_t bins_end;        /* no bin beyond */
-    uint64_t meta_first;      /* no meta block before */
-    bool has_tail;            /* a snapshot */
-    bool has_crash;           /* a bundle: a crash section lies behind the arena */
-    bool sound;               /* nothing found damaged so far */
-    bool headers_only;        /* a look at a running process: bins have no payload */
+    uint64_t end;        /* arena bytes that are there */
+    uint64_t bins_end;   /* no bin beyond */
+    uint64_t meta_first; /* no meta block before */
+    bool has_tail;       /* a snapshot */
+    bool has_crash;      /* a bundle: a crash section lies behind the arena */
+    bool sound;          /* nothing found damaged so far */
+    bool headers_only;   /* a look at a running process: bins have no payload */
 
     struct fdri_reader_found *found;
     size_t found_count, found_room;
@@ -270,11 +270,10 @@ bool fdri_reader_bin_header(const struct fdr_file *f, uint64_t off, struct fdr_b
 /* Prepares `d` for a bin; false: its commit word promises more than there is. */
 bool fdri_reader_bin_begin(const struct fdr_file *f, const struct fdri_reader_bin *b, struct fdr_decoder *d);
 /* Decodes it: true when all of it is right. *gone: how many leaves are below `mark`; *newest: the last leave. */
-bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_location *l,
-                          struct fdri_reader_bin *b, uint64_t mark, uint64_t *gone, uint64_t *newest);
+bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b,
+                          uint64_t mark, uint64_t *gone, uint64_t *newest);
 /* The same, once. */
-bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l,
-                          struct fdri_reader_bin *b);
+bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b);
 void fdri_reader_scan(struct fdr_file *f);
 uint32_t fdri_reader_scan_bin_bytes(const struct fdr_file *f);
 /* Marks a header as listed. */
@@ -286,8 +285,8 @@ struct fdri_reader_found **fdri_reader_by_identity(struct fdr_file *f);
 void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
                       const struct fdr_part *raw);
 /* Finds a class x depth x band of a location. */
-const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_,
-                                                uint32_t depth, uint32_t band);
+const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
+                                                uint32_t band);
 
 /* ---- locations.c ---- */
 void fdri_reader_locations(struct fdr_file *f);
@@ -295,8 +294,8 @@ struct fdri_reader_location *fdri_reader_location(struct fdr_file *f, uint32_t i
 /* Level d, or NULL. Level 0: events outside any region. */
 const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l,
                                           uint32_t depth);
-const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f,
-                                                  const struct fdri_reader_location *l, uint32_t depth);
+const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f, const struct fdri_reader_location *l,
+                                                  uint32_t depth);
 void fdri_reader_tail(struct fdr_file *f);
 
 /* ---- keep.c ---- */
@@ -343,9 +342,8 @@ struct fdri_reader_cursor {
     struct fdri_reader_location *location;
     struct fdri_reader_part *part;
     uint64_t min_leave, max_enter;
-    uint64_t gap_from,
-        gap_to;      /* the newest stretch of ticks where something is missing; empty when from > to */
-    uint64_t newest; /* leave of the newest record seen */
+    uint64_t gap_from, gap_to; /* the newest stretch of ticks where something is missing; empty when from > to */
+    uint64_t newest;           /* leave of the newest record seen */
     uint32_t next_bin;
     bool decoding, gapped, slowly;
     uint32_t chunk;
@@ -387,7 +385,7 @@ struct fdri_reader_points {
     size_t memory_count;
     struct fdri_reader_point pending[FDRI_READER_PENDING]; /* of one tick, in order */
     uint32_t first, count;
-    uint64_t tick; /* of the pending ones; UINT64_MAX: none */
+    uint64_t tick;                   /* of the pending ones; UINT64_MAX: none */
     struct fdri_reader_paths *paths; /* a location of samples: one is pending at a time, and one was shown */
 };
 const struct fdr_sample_path *fdri_reader_path(struct fdri_reader_paths *p, const struct fdr_sample_decoder *d);
@@ -417,7 +415,7 @@ struct fdri_reader_stream {
     struct fdri_reader_location *location;
     struct fdri_reader_clock clock;
     const struct fdr_select *select;
-    bool plain; /* nothing to filter */
+    bool plain;       /* nothing to filter */
     uint8_t band_min; /* shorter ones are not touched */
     bool careful, done;
     uint32_t base, depth, depth_max; /* depth: index of the top call; base: of the root */

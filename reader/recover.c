@@ -99,10 +99,8 @@ static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const 
         presented = &w->by_class[r->class_].presented;
         lost = &w->by_class[r->class_].lost;
     }
-    if (sum < r->presented)
-        *lost += r->presented - sum;
-    else
-        *presented += sum - r->presented;
+    if (sum < r->presented) *lost += r->presented - sum;
+    else *presented += sum - r->presented;
 }
 
 /* What the tail says of a location whose accounts are others now. */
@@ -175,24 +173,27 @@ static void write_checks(struct fdri_reader_image *m)
     struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
     uint32_t tail = (uint32_t)(m->bytes_all - m->arena_bytes);
     uint64_t off = (m->bytes_all + 7) & ~7ull;
-    struct fdr_chunk_list l = {.chunk = fdri_reader_image_at(m, off), .log2 = FDR_CHUNK_LOG2_LEAST, .most = FDR_CHUNKS_MOST};
+    struct fdr_chunk_list l = {
+        .chunk = fdri_reader_image_at(m, off), .log2 = FDR_CHUNK_LOG2_LEAST, .most = FDR_CHUNKS_MOST};
     add_pieces(m, &l);
     fdr_chunks_add(&l, (sb->virgin >> 32) * FDR_META_ALIGN, m->arena_bytes);
     for (uint32_t i = 0; i < l.count; i++)
-        l.chunk[i].check = fdr_check32(m->bytes + l.chunk[i].off, fdr_chunk_bytes(l.chunk[i].off, l.log2, m->arena_bytes));
+        l.chunk[i].check = fdr_check32(m->bytes + l.chunk[i].off,
+                                       fdr_chunk_bytes(l.chunk[i].off, l.log2, m->arena_bytes));
     uint32_t bytes = l.count * (uint32_t)sizeof l.chunk[0];
-    struct fdr_spare spare = {.tail_check = fdr_check32(m->bytes + m->arena_bytes, tail), .tail_bytes = tail, .chunk_log2 = l.log2,
-                              .chunk_count = l.count, .chunks_check = fdr_check32(l.chunk, bytes), .chunks_off = off};
+    struct fdr_spare spare = {.tail_check = fdr_check32(m->bytes + m->arena_bytes, tail),
+                              .tail_bytes = tail,
+                              .chunk_log2 = l.log2,
+                              .chunk_count = l.count,
+                              .chunks_check = fdr_check32(l.chunk, bytes),
+                              .chunks_off = off};
     fdr_spare_finish(m->bytes, &spare);
     m->bytes_all = off + bytes;
 }
 
 /* ---- the file ---- */
 
-static bool all_zero(const uint8_t *p, size_t n)
-{
-    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
-}
+static bool all_zero(const uint8_t *p, size_t n) { return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0); }
 
 static int write_sparse(int fd, const uint8_t *bytes, uint64_t count)
 {
@@ -246,8 +247,8 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     if (!message || !message_bytes) message = none, message_bytes = sizeof none;
     fdr_file_verify(f);
     struct fdri_reader_image m = {.file = f, .arena_bytes = f->sb.arena_bytes};
-    uint64_t room = m.arena_bytes + sizeof(struct fdr_tail) +
-                    f->location_count * sizeof(struct fdr_tail_entry) + 8 + FDR_CHUNKS_MOST * sizeof(struct fdr_chunk);
+    uint64_t room = m.arena_bytes + sizeof(struct fdr_tail) + f->location_count * sizeof(struct fdr_tail_entry) + 8 +
+                    FDR_CHUNKS_MOST * sizeof(struct fdr_chunk);
     m.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m.bytes == MAP_FAILED) {
         snprintf(message, message_bytes, "out of memory");
@@ -265,9 +266,7 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     if (settled) write_checks(&m);
     int result = settled ? write_file(&m, out_path) : -EBADMSG;
     munmap(m.bytes, room);
-    if (result)
-        snprintf(message, message_bytes, "cannot write %s: %s", out_path, strerror(-result));
-    else
-        summary(f, message, message_bytes);
+    if (result) snprintf(message, message_bytes, "cannot write %s: %s", out_path, strerror(-result));
+    else summary(f, message, message_bytes);
     return result;
 }

@@ -16,17 +16,13 @@ struct fdri_reader_image {
     uint64_t meta_first;
 };
 
-static inline void *fdri_reader_image_at(const struct fdri_reader_image *m, uint64_t off)
-{
-    return m->bytes + off;
-}
+static inline void *fdri_reader_image_at(const struct fdri_reader_image *m, uint64_t off) { return m->bytes + off; }
 /* A zeroed meta block; 0: no room. */
 uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes,
                                 uint32_t location);
 
 /* recover_bins.c: partitions of location l (its block at l_off of the image) with good bins only. */
-void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_location *l,
-                               struct fdr_location *raw);
+void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw);
 void fdri_reader_recover_unlisted(struct fdri_reader_image *m);
 /* recover_meta.c: definitions, locations, levels, totals, the superblock. */
 void fdri_reader_recover_definitions(struct fdri_reader_image *m);

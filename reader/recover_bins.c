@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static void relink(struct fdri_reader_image *m, const struct fdri_reader_location *l,
-                   const struct fdri_reader_part *p, struct fdr_part *raw)
+static void relink(struct fdri_reader_image *m, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+                   struct fdr_part *raw)
 {
     uint64_t index = p->given_back;
     uint32_t seq = p->bin_count ? p->bin[0].seq : (uint32_t)(raw->list_head >> 32);
@@ -37,8 +37,7 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
     raw->last_tick = p->any ? p->last_tick : p->floor;
 }
 
-void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_location *l,
-                               struct fdr_location *raw)
+void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw)
 {
     uint32_t *link = &raw->parts_first;
     for (size_t i = 0; i < l->part_count; i++) {
@@ -60,6 +59,5 @@ void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_l
 void fdri_reader_recover_unlisted(struct fdri_reader_image *m)
 {
     for (size_t i = 0; i < m->file->found_count; i++)
-        if (!m->file->found[i].listed)
-            memset(fdri_reader_image_at(m, m->file->found[i].off), 0, FDR_BIN_HEADER);
+        if (!m->file->found[i].listed) memset(fdri_reader_image_at(m, m->file->found[i].off), 0, FDR_BIN_HEADER);
 }

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes,
-                                uint32_t location)
+uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes, uint32_t location)
 {
     bytes = (bytes + FDR_META_ALIGN - 1) & ~(uint64_t)(FDR_META_ALIGN - 1);
     for (int i = 0; i < 2; i++) {
@@ -90,10 +89,8 @@ void fdri_reader_recover_totals(struct fdri_reader_image *m, struct fdr_location
         bool there = slot[i] % 64 == 0 && slot[i] >= m->file->sb.bins_off &&
                      row_inside(m, slot[i], sizeof(struct fdr_row));
         struct fdr_row *r = there ? fdri_reader_image_at(m, slot[i]) : NULL;
-        if (r && (r->key == FDR_ROW_KEY_REST || r->key >> 24 <= FDR_DEF_COLLECTIVE))
-            clean_row(m, r);
-        else
-            slot[i] = 0;
+        if (r && (r->key == FDR_ROW_KEY_REST || r->key >> 24 <= FDR_DEF_COLLECTIVE)) clean_row(m, r);
+        else slot[i] = 0;
     }
 }
 
@@ -133,28 +130,25 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
 static bool made_here(const struct fdri_reader_image *m, uint64_t off)
 {
     if (off % FDR_META_ALIGN || off + sizeof(struct fdr_level_points) > m->arena_bytes) return false;
-    if (!(off >= m->room[0].high && off < m->room_end[0]) &&
-        !(off >= m->room[1].high && off < m->room_end[1]))
+    if (!(off >= m->room[0].high && off < m->room_end[0]) && !(off >= m->room[1].high && off < m->room_end[1]))
         return false;
     const struct fdr_meta_head *h = fdri_reader_image_at(m, off);
     return h->magic == FDR_META_MAGIC && h->kind == FDR_META_POINTS;
 }
 
 /* No offset that leads nowhere. */
-static void clear_points(struct fdri_reader_image *m, struct fdri_reader_location *l,
-                         const struct fdr_location *raw)
+static void clear_points(struct fdri_reader_image *m, struct fdri_reader_location *l, const struct fdr_location *raw)
 {
     for (uint32_t d = 0; d <= raw->level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
         const struct fdr_level *v = fdri_reader_level(m->file, l, d);
         if (v && v->points_off && !fdri_reader_points(m->file, l, d))
-            ((struct fdr_level *)fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - m->file->bytes)))
-                ->points_off = 0;
+            ((struct fdr_level *)fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - m->file->bytes)))->points_off =
+                0;
     }
 }
 
 /* A points block for every depth that holds points, so that they have accounts. */
-static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location *l,
-                       const struct fdr_location *raw)
+static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location *l, const struct fdr_location *raw)
 {
     for (size_t i = 0; i < l->part_count; i++) {
         const struct fdri_reader_part *p = &l->part[i];
@@ -165,8 +159,7 @@ static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location 
         struct fdr_level *v = levels ? &levels->level[(p->depth - 1) % FDR_LEVELS_PER_BLOCK]
                                      : fdri_reader_image_at(m, raw->level0_off);
         if (!made_here(m, v->points_off))
-            v->points_off = fdri_reader_image_meta(m, FDR_META_POINTS, sizeof(struct fdr_level_points),
-                                                   l->id);
+            v->points_off = fdri_reader_image_meta(m, FDR_META_POINTS, sizeof(struct fdr_level_points), l->id);
     }
 }
 
@@ -196,8 +189,8 @@ static void drop_accounts(struct fdri_reader_image *m, struct fdri_reader_locati
 
 static void fix_reductions(struct fdri_reader_image *m, struct fdr_location *raw)
 {
-    const struct fdr_meta_head *h = fdri_reader_meta_at(m->file, raw->reductions_off, FDR_META_REDUCTIONS,
-                                                        raw->id, sizeof(struct fdr_reductions_block));
+    const struct fdr_meta_head *h = fdri_reader_meta_at(m->file, raw->reductions_off, FDR_META_REDUCTIONS, raw->id,
+                                                        sizeof(struct fdr_reductions_block));
     const struct fdr_reduction_info *rows;
     size_t have = 0, n = fdr_reductions(m->file, &rows);
     for (size_t i = 0; i < n; i++) have += rows[i].location == raw->id;

@@ -6,13 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const class_names[FDR_CLASS_COUNT] = {
-    "region", "message", "collective", "metric", "marker", "sample", "io", "task", "user"};
+static const char *const class_names[FDR_CLASS_COUNT] = {"region", "message", "collective", "metric", "marker",
+                                                         "sample", "io",      "task",       "user"};
 
-const char *fdr_class_name(uint32_t class_)
-{
-    return class_ < FDR_CLASS_COUNT ? class_names[class_] : "unknown";
-}
+const char *fdr_class_name(uint32_t class_) { return class_ < FDR_CLASS_COUNT ? class_names[class_] : "unknown"; }
 
 static const char *step_name(uint32_t step)
 {
@@ -28,8 +25,8 @@ static const char *step_name(uint32_t step)
 }
 
 /* "< 256 ns", "256 ns .. 4.096 us", ">= 65.536 us" */
-static void duration_text(const struct fdr_file *f, const struct fdri_reader_clock *c, uint32_t band,
-                          char *text, size_t bytes)
+static void duration_text(const struct fdr_file *f, const struct fdri_reader_clock *c, uint32_t band, char *text,
+                          size_t bytes)
 {
     char edge[2][24];
     uint32_t edges = f->sb.band_edge_count;
@@ -39,21 +36,14 @@ static void duration_text(const struct fdr_file *f, const struct fdri_reader_clo
         if (which == 0 || which > edges) continue;
         uint64_t stored = f->sb.band_edge[which - 1];
         double ns = (double)(stored << c->shift) * (double)c->num / (double)c->den;
-        if (ns < 1e3)
-            snprintf(edge[i], sizeof edge[i], "%.4g ns", ns);
-        else if (ns < 1e6)
-            snprintf(edge[i], sizeof edge[i], "%.4g us", ns / 1e3);
-        else
-            snprintf(edge[i], sizeof edge[i], "%.4g ms", ns / 1e6);
+        if (ns < 1e3) snprintf(edge[i], sizeof edge[i], "%.4g ns", ns);
+        else if (ns < 1e6) snprintf(edge[i], sizeof edge[i], "%.4g us", ns / 1e3);
+        else snprintf(edge[i], sizeof edge[i], "%.4g ms", ns / 1e6);
     }
-    if (edge[0][0] && edge[1][0])
-        snprintf(text, bytes, " of %s .. %s", edge[0], edge[1]);
-    else if (edge[1][0])
-        snprintf(text, bytes, " < %s", edge[1]);
-    else if (edge[0][0])
-        snprintf(text, bytes, " >= %s", edge[0]);
-    else
-        text[0] = 0;
+    if (edge[0][0] && edge[1][0]) snprintf(text, bytes, " of %s .. %s", edge[0], edge[1]);
+    else if (edge[1][0]) snprintf(text, bytes, " < %s", edge[1]);
+    else if (edge[0][0]) snprintf(text, bytes, " >= %s", edge[0]);
+    else text[0] = 0;
 }
 
 static void say_what(const struct fdr_file *f, const struct fdr_reduction *r, struct fdr_reduction_info *out)
@@ -75,8 +65,7 @@ static void say_what(const struct fdr_file *f, const struct fdr_reduction *r, st
 
 static void add_line(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_reduction *r)
 {
-    if (!fdri_reader_room(&f->reduction, f->reduction_count, &f->reduction_room, sizeof *f->reduction))
-        return;
+    if (!fdri_reader_room(&f->reduction, f->reduction_count, &f->reduction_room, sizeof *f->reduction)) return;
     struct fdr_reduction_info *out = &f->reduction[f->reduction_count++];
     uint64_t most = l->clock.stored_max, from = r->from_tick > r->to_tick ? r->to_tick : r->from_tick;
     memset(out, 0, sizeof *out);
@@ -117,8 +106,8 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
         add_dropped(f, l, l->raw.start_tick);
         return;
     }
-    const struct fdr_reductions_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_REDUCTIONS,
-                                                                             l->id, sizeof *b);
+    const struct fdr_reductions_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_REDUCTIONS, l->id,
+                                                                             sizeof *b);
     if (!b) {
         fdri_reader_damage(f, "location %u: the lines of its reductions are missing", l->id);
         return;
@@ -128,10 +117,8 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
     for (uint32_t i = first; i < count; i++) {
         const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
         bool of_a_class = r->class_ < FDR_CLASS_COUNT || r->step >= FDR_STEP_EPOCH;
-        if (step_name(r->step) && of_a_class && r->band < FDR_BANDS)
-            add_line(f, l, r);
-        else if (!l->moving && i + 1 < count)
-            fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);
+        if (step_name(r->step) && of_a_class && r->band < FDR_BANDS) add_line(f, l, r);
+        else if (!l->moving && i + 1 < count) fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);
     }
 }
 

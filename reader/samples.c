@@ -21,7 +21,8 @@ void fdri_reader_keep_samples(struct fdri_reader_location *l)
 const struct fdr_samples *fdri_reader_samples(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
     if (!(l->raw.flags & FDR_LOCATION_SAMPLES) || !l->raw.samples_off) return NULL;
-    return (const void *)fdri_reader_meta_at(f, l->raw.samples_off, FDR_META_SAMPLES, l->id, sizeof(struct fdr_samples));
+    return (const void *)fdri_reader_meta_at(f, l->raw.samples_off, FDR_META_SAMPLES, l->id,
+                                             sizeof(struct fdr_samples));
 }
 
 /* The number of the partition's newest record before its oldest listed bin. */
@@ -58,8 +59,13 @@ const struct fdr_sample_path *fdri_reader_path(struct fdri_reader_paths *p, cons
         regions++;
     }
     for (uint32_t k = regions; k < d->steps; k++) p->frame[i][k - regions] = d->step[k] & FDR_SAMPLE_ADDRESS;
-    *out = (struct fdr_sample_path){.pc = d->pc, .number = d->s.number, .flags = d->flags, .region_count = regions,
-                                    .frame_count = d->steps - regions, .region = p->region[i], .frame = p->frame[i]};
+    *out = (struct fdr_sample_path){.pc = d->pc,
+                                    .number = d->s.number,
+                                    .flags = d->flags,
+                                    .region_count = regions,
+                                    .frame_count = d->steps - regions,
+                                    .region = p->region[i],
+                                    .frame = p->frame[i]};
     out->weight = d->s.number > p->number ? d->s.number - p->number : 0;
     if (d->s.number > p->number) p->number = d->s.number;
     return out;
@@ -115,8 +121,8 @@ static void add_stream(struct fdr_file *f, struct fdri_reader_location *l)
     for (size_t i = 0; i < l->part_count; i++) any |= l->part[i].class_ == FDR_CLASS_SAMPLE;
     if (!any || !fdri_reader_room(&f->stream, f->stream_count, &f->stream_room, sizeof *f->stream)) return;
     struct fdr_sample_stream *out = &f->stream[f->stream_count++];
-    *out = (struct fdr_sample_stream){.location = l->id, .parent = l->raw.parent, .tid = l->raw.tid,
-                                      .name = plain_name(f, l)};
+    *out = (struct fdr_sample_stream){
+        .location = l->id, .parent = l->raw.parent, .tid = l->raw.tid, .name = plain_name(f, l)};
     for (size_t i = 0; i < l->part_count; i++)
         for (uint32_t b = 0; l->part[i].class_ == FDR_CLASS_SAMPLE && b < l->part[i].bin_count; b++)
             out->bytes += 1ull << l->part[i].bin[b].size_log2;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 /* Calls see(header) for every bin in use, stepping over what it covers. */
-#define EACH_BIN(f, off, h)                                                                                  \
-    for (uint64_t off = (f)->sb.bins_off, step_; off < (f)->bins_end && off < (f)->end; off += step_)        \
-        if ((step_ = FDR_BIN_MIN_BYTES), !fdri_reader_bin_header(f, off, &h) || !(h.generation & 1)) {       \
+#define EACH_BIN(f, off, h)                                                                                            \
+    for (uint64_t off = (f)->sb.bins_off, step_; off < (f)->bins_end && off < (f)->end; off += step_)                  \
+        if ((step_ = FDR_BIN_MIN_BYTES), !fdri_reader_bin_header(f, off, &h) || !(h.generation & 1)) {                 \
         } else if ((step_ = 1u << h.size_log2), 1)
 
 uint32_t fdri_reader_scan_bin_bytes(const struct fdr_file *f)
@@ -27,7 +27,7 @@ void fdri_reader_scan(struct fdr_file *f)
     EACH_BIN(f, off, h)
     {
         if (!fdri_reader_room(&f->found, f->found_count, &f->found_room, sizeof *f->found)) return;
-        f->found[f->found_count++] = (struct fdri_reader_found){(uint32_t)off, h.location, h.seq, h.depth,
+        f->found[f->found_count++] = (struct fdri_reader_found){(uint32_t)off, h.location, h.seq,   h.depth,
                                                                 h.class_,      h.band,     h.flags, false};
     }
 }
@@ -37,10 +37,8 @@ void fdri_reader_listed(struct fdr_file *f, uint64_t off)
     size_t low = 0, high = f->found_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (f->found[middle].off < off)
-            low = middle + 1;
-        else
-            high = middle;
+        if (f->found[middle].off < off) low = middle + 1;
+        else high = middle;
     }
     if (low < f->found_count && f->found[low].off == off) f->found[low].listed = true;
 }

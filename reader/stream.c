@@ -59,10 +59,8 @@ static inline void advance(struct fdri_reader_stream *s, uint32_t d)
         struct fdri_reader_cursor *c = v->cursor[v->from];
         if (__builtin_expect(++c->at == c->end, 0)) refill(s, v);
     }
-    if (v->cursors)
-        pick_head(v);
-    else
-        no_cursor_left(v);
+    if (v->cursors) pick_head(v);
+    else no_cursor_left(v);
     if (__builtin_expect(s->careful, 0)) fdri_reader_careful_update(s, d);
 }
 
@@ -113,8 +111,8 @@ static bool passes(const struct fdri_reader_stream *s, const struct fdri_reader_
     return !w->regions || (c->id < w->region_count && w->regions[c->id]);
 }
 
-static inline void fill(const struct fdri_reader_stream *s, struct fdr_read_event *e, uint8_t kind,
-                        uint64_t ns, const struct fdri_reader_call *c)
+static inline void fill(const struct fdri_reader_stream *s, struct fdr_read_event *e, uint8_t kind, uint64_t ns,
+                        const struct fdri_reader_call *c)
 {
     e->time_ns = ns;
     e->location = s->location->id;
@@ -163,8 +161,7 @@ static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, stru
     s->now_ns = fdri_reader_ns(&s->clock, r->enter);
     *c = (struct fdri_reader_call){.enter = r->enter, .leave = UINT64_MAX - 1, .id = 0, .made_up = true};
     struct fdri_reader_call like = {
-        .leave_ns = fdri_reader_ns(&s->clock, r->leave < FDRI_READER_OPEN ? r->leave : r->enter),
-        .id = r->id};
+        .leave_ns = fdri_reader_ns(&s->clock, r->leave < FDRI_READER_OPEN ? r->leave : r->enter), .id = r->id};
     c->shown = s->plain || passes(s, &like, s->now_ns);
     s->depth++;
     if (c->shown) fill(s, e, FDR_ENTER, s->now_ns, c);
@@ -203,9 +200,7 @@ static bool is_stray_due(const struct fdri_reader_stream *s, const struct fdri_r
     if (!enters) return !tie->in_tick && s->stack[s->depth].enter < tick;
     if (!tie->in_tick) return true;
     const struct fdri_reader_depth *v = &s->level[depth];
-    uint32_t ordinal = enters->enter == enters->leave ? enters->ordinal
-                       : v->zero_tick == tick         ? v->zero_next
-                                                      : 0;
+    uint32_t ordinal = enters->enter == enters->leave ? enters->ordinal : v->zero_tick == tick ? v->zero_next : 0;
     return p->depth == depth && tie->parent < ordinal;
 }
 
@@ -221,8 +216,7 @@ static bool point_is_due(const struct fdri_reader_stream *s, uint64_t tick, cons
         if (!p->record.tie.tied) return true;
         if (is_stray_due(s, p, tick, enters)) return true;
         if (p->depth != s->depth || (s->depth > s->base && !tie_fits(top, &p->record.tie, tick))) continue;
-        if (!enters || enters->leave != enters->enter || enters->ordinal >= p->record.tie.sibling)
-            return true;
+        if (!enters || enters->leave != enters->enter || enters->ordinal >= p->record.tie.sibling) return true;
     }
     return false;
 }
@@ -262,8 +256,7 @@ static bool show_point(struct fdri_reader_stream *s, struct fdr_read_event *e)
     uint64_t ns = fdri_reader_ns(&s->clock, p->record.enter);
     bool shown = (!w->from_ns || ns >= w->from_ns) && (!w->to_ns || ns <= w->to_ns);
     if (p->path) shown = shown && fdri_reader_sample_wanted(w, p->path);
-    if (s->location->moving &&
-        p->depth < s->depth) { /* calls that were over by then; their records are not here yet */
+    if (s->location->moving && p->depth < s->depth) { /* calls that were over by then; their records are not here yet */
         shown = false;
         s->dropped++;
     }
@@ -305,22 +298,15 @@ static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s,
         uint32_t d = 0;
         enum fdri_reader_step step = fdri_reader_careful_step(s, &d);
         const struct fdri_reader_call *top = &s->stack[s->depth];
-        const struct fdr_record *r = step == FDRI_READER_CALL || step == FDRI_READER_MAKE_UP
-                                         ? s->level[d].head
-                                         : NULL;
-        uint64_t tick = r                         ? r->enter
-                        : step == FDRI_READER_END ? UINT64_MAX - 1
-                        : top->made_up            ? s->now
-                                                  : top->leave;
+        const struct fdr_record *r = step == FDRI_READER_CALL || step == FDRI_READER_MAKE_UP ? s->level[d].head : NULL;
+        uint64_t tick = r ? r->enter : step == FDRI_READER_END ? UINT64_MAX - 1 : top->made_up ? s->now : top->leave;
         if (r && r->enter > s->stop && s->points.tick > s->stop) {
             if (stop_entering(s)) continue;
             return false;
         }
         if (tick >= s->points.tick && point_is_due(s, tick, step == FDRI_READER_CALL ? r : NULL)) {
-            bool outside = s->location->moving && top->made_up &&
-                           s->points.pending[s->points.first].depth < s->depth;
-            s->point_next =
-                outside; /* so that each round either shows a point or ends with this one shown next */
+            bool outside = s->location->moving && top->made_up && s->points.pending[s->points.first].depth < s->depth;
+            s->point_next = outside; /* so that each round either shows a point or ends with this one shown next */
             if (outside ? leave_top(s, e) : show_point(s, e)) return true;
         } else if (step == FDRI_READER_END) {
             return false;
@@ -338,14 +324,12 @@ bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event
         const struct fdri_reader_call *top = &s->stack[s->depth];
         const struct fdr_record *r = s->level[s->depth + 1].head;
         bool child = is_child(s, top, r);
-        if (__builtin_expect(!child && r->enter < top->leave,
-                             0)) { /* neither inside nor after: something is missing */
+        if (__builtin_expect(!child && r->enter < top->leave, 0)) { /* neither inside nor after: something is missing */
             s->careful = fdri_reader_careful_start(s);
             if (!s->careful) return false;
             break;
         }
-        if (__builtin_expect(child && r->enter > s->stop, 0) && s->points.tick > s->stop && stop_entering(s))
-            continue;
+        if (__builtin_expect(child && r->enter > s->stop, 0) && s->points.tick > s->stop && stop_entering(s)) continue;
         uint64_t tick = child ? r->enter : top->leave;
         if (__builtin_expect(tick >= s->points.tick, 0) && point_is_due(s, tick, child ? r : NULL)) {
             if (show_point(s, e)) return true;
@@ -461,10 +445,8 @@ static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)
     }
     add_frames(s);
     for (uint32_t d = s->base; d < s->depth_max + 3; d++) {
-        if (s->level[d].cursors)
-            pick_head(&s->level[d]);
-        else
-            no_cursor_left(&s->level[d]);
+        if (s->level[d].cursors) pick_head(&s->level[d]);
+        else no_cursor_left(&s->level[d]);
     }
     s->stack[s->base] = (struct fdri_reader_call){.leave = UINT64_MAX - 1, .ordinal_known = true};
     return true;

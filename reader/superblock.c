@@ -16,8 +16,8 @@ static bool pow2_between(uint64_t v, uint64_t low, uint64_t high)
 static bool sane_sizes(const struct fdr_superblock *sb)
 {
     return sb->header_bytes == FDR_SUPERBLOCK_BYTES &&
-           pow2_between(sb->bin_bytes, FDR_BIN_MIN_BYTES, FDR_BIN_MAX_BYTES) &&
-           sb->bins_off >= FDR_SUPERBLOCK_BYTES && sb->bins_off < sb->arena_bytes;
+           pow2_between(sb->bin_bytes, FDR_BIN_MIN_BYTES, FDR_BIN_MAX_BYTES) && sb->bins_off >= FDR_SUPERBLOCK_BYTES &&
+           sb->bins_off < sb->arena_bytes;
 }
 
 /* Is this one of ours, and of a version this build knows? */
@@ -30,8 +30,8 @@ static bool ours(const struct fdr_file *f, char *message, size_t message_bytes)
         return false;
     }
     if (sb->format_version == FDR_FORMAT_VERSION) return true;
-    snprintf(message, message_bytes, "format version %u, but this reader knows version %u only",
-             sb->format_version, FDR_FORMAT_VERSION);
+    snprintf(message, message_bytes, "format version %u, but this reader knows version %u only", sb->format_version,
+             FDR_FORMAT_VERSION);
     return false;
 }
 
@@ -48,7 +48,8 @@ static void find_end(struct fdr_file *f)
     struct fdr_superblock *sb = &f->sb;
     struct fdr_tail tail = {0};
     uint64_t said = sb->arena_bytes;
-    if (sb->cut == FDR_CUT_DEADLINE) fdri_reader_damage(f, "cut off: FDR_CRASH_DEADLINE was over before all was written");
+    if (sb->cut == FDR_CUT_DEADLINE)
+        fdri_reader_damage(f, "cut off: FDR_CRASH_DEADLINE was over before all was written");
     if (sb->cut == FDR_CUT_DISK) fdri_reader_damage(f, "cut off: the disk was full before all was written");
     if (said >= FDR_SUPERBLOCK_BYTES && said <= f->size && f->size - said >= sizeof tail)
         memcpy(&tail, f->bytes + said, sizeof tail);
@@ -58,8 +59,8 @@ static void find_end(struct fdr_file *f)
     if (said == f->size || f->has_tail || f->has_crash || known) {
         f->end = said;
     } else if (said < FDR_SUPERBLOCK_BYTES || said % FDR_META_ALIGN || said < f->size || said > ARENA_MOST) {
-        fdri_reader_damage(f, "superblock: arena of %llu bytes in a file of %llu bytes",
-                           (unsigned long long)said, (unsigned long long)f->size);
+        fdri_reader_damage(f, "superblock: arena of %llu bytes in a file of %llu bytes", (unsigned long long)said,
+                           (unsigned long long)f->size);
         f->end = sb->arena_bytes = f->size & ~(uint64_t)(FDR_META_ALIGN - 1);
     } else {
         fdri_reader_damage(f, "cut off: %llu of %llu bytes are there", (unsigned long long)f->size,
@@ -78,8 +79,7 @@ static void repair_sizes(struct fdr_file *f)
     if (memcmp(sb->magic, FDR_ARENA_MAGIC, 8)) fdri_reader_damage(f, "superblock: the magic is damaged");
     if (sb->header_bytes != FDR_SUPERBLOCK_BYTES)
         fdri_reader_damage(f, "superblock: header of %u bytes", sb->header_bytes);
-    if (sb->bins_off < FDR_SUPERBLOCK_BYTES || sb->bins_off % FDR_BIN_MIN_BYTES ||
-        sb->bins_off > sb->arena_bytes) {
+    if (sb->bins_off < FDR_SUPERBLOCK_BYTES || sb->bins_off % FDR_BIN_MIN_BYTES || sb->bins_off > sb->arena_bytes) {
         fdri_reader_damage(f, "superblock: bins at offset %llu", (unsigned long long)sb->bins_off);
         sb->bins_off = FDR_SUPERBLOCK_BYTES;
     }
@@ -134,8 +134,7 @@ bool fdri_reader_superblock(struct fdr_file *f, char *message, size_t message_by
     memcpy(&f->sb, f->bytes, f->size < sizeof f->sb ? f->size : sizeof f->sb);
     if (!ours(f, message, message_bytes)) return false;
     if (f->size < FDR_SUPERBLOCK_BYTES) {
-        snprintf(message, message_bytes, "cut off inside the superblock: %llu bytes",
-                 (unsigned long long)f->size);
+        snprintf(message, message_bytes, "cut off inside the superblock: %llu bytes", (unsigned long long)f->size);
         return false;
     }
     fdri_reader_spare(f);

@@ -46,8 +46,7 @@ static const char *keep_copy(struct fdr_file *f, const char *text)
     return copy ? strcpy(copy, text) : NULL;
 }
 
-static void name_region(struct fdr_file *f, struct fdri_reader_definition *region, Dwfl_Module *m,
-                        GElf_Addr address)
+static void name_region(struct fdr_file *f, struct fdri_reader_definition *region, Dwfl_Module *m, GElf_Addr address)
 {
     GElf_Off offset;
     GElf_Sym symbol;
@@ -164,7 +163,8 @@ static void find_inlined(struct fdr_file *f, const struct opened *o, GElf_Addr a
         if (dwarf_tag(&scope[i]) == DW_TAG_subprogram) break;
         if (dwarf_tag(&scope[i]) != DW_TAG_inlined_subroutine) continue;
         const char *name = die_name(f, &scope[i]);
-        found[n++] = (struct fdr_place){.function = name ? name : "[inlined]", .file = file, .line = line, .module = out->module};
+        found[n++] = (struct fdr_place){
+            .function = name ? name : "[inlined]", .file = file, .line = line, .module = out->module};
         Dwarf_Attribute at;
         Dwarf_Word word = 0, index = 0;
         Dwarf_Files *files;

@@ -44,8 +44,7 @@ static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct 
 {
     uint64_t off = r->histogram & UINT32_MAX;
     uint32_t first = r->histogram >> 32 & 0xff, n = r->histogram >> 40 & 0xff;
-    const void *counts = off % 8 || off < f->sb.bins_off ? NULL
-                                                         : fdri_reader_at(f, off, n * sizeof(uint64_t));
+    const void *counts = off % 8 || off < f->sb.bins_off ? NULL : fdri_reader_at(f, off, n * sizeof(uint64_t));
     if (!counts || first + n > 64) return false;
     memcpy(&t->histogram[first], counts, n * sizeof(uint64_t));
     t->has_histogram = true;
@@ -54,8 +53,7 @@ static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct 
 
 static void set_sums(const struct fdri_reader_location *l, const struct fdr_row *r, struct fdr_total *t)
 {
-    uint64_t min = r->min < r->max ? r->min
-                                   : r->max; /* killed between the two: the first call has no min yet */
+    uint64_t min = r->min < r->max ? r->min : r->max; /* killed between the two: the first call has no min yet */
     if (t->class_ == FDR_IN_REGION) {
         t->inclusive_ns = fdri_reader_duration_ns(&l->clock, r->sum);
         t->exclusive_ns = fdri_reader_duration_ns(&l->clock, r->exclusive);
@@ -90,17 +88,15 @@ static bool from_table(struct fdr_file *f, const struct fdri_reader_location *l)
 {
     uint64_t off = l->raw.rows_table_off;
     if (!off) return true;
-    const struct fdr_rowtable *t = (const void *)fdri_reader_meta_at(f, off, FDR_META_ROWTABLE, l->id,
-                                                                     sizeof *t);
+    const struct fdr_rowtable *t = (const void *)fdri_reader_meta_at(f, off, FDR_META_ROWTABLE, l->id, sizeof *t);
     if (!t || t->log2 > 24) return false;
     const uint32_t *slot = fdri_reader_at(f, off + sizeof *t, sizeof *slot << t->log2);
     f->total_slots += 1u << t->log2;
     if (!slot || f->total_slots > f->end) return false; /* tables that overlap: no recorder wrote them */
     for (uint32_t i = 0; i < 1u << t->log2; i++) {
         if (!slot[i]) continue;
-        const struct fdr_row *r = slot[i] % 64 || slot[i] < f->sb.bins_off
-                                      ? NULL
-                                      : fdri_reader_at(f, slot[i], sizeof *r);
+        const struct fdr_row *r = slot[i] % 64 || slot[i] < f->sb.bins_off ? NULL
+                                                                           : fdri_reader_at(f, slot[i], sizeof *r);
         if (!r || (class_of(r->key) == NO_CLASS && !l->moving)) return false;
         add_row(f, l, r);
     }
@@ -152,9 +148,8 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
     }
     for (size_t i = before; i < f->total_count; i++) had_rest |= f->total[i].rest;
     uint64_t off = l->raw.rest_row_off;
-    const struct fdr_row *r = had_rest || !off || off % 64 || off < f->sb.bins_off
-                                  ? NULL
-                                  : fdri_reader_at(f, off, sizeof *r);
+    const struct fdr_row *r = had_rest || !off || off % 64 || off < f->sb.bins_off ? NULL
+                                                                                   : fdri_reader_at(f, off, sizeof *r);
     if (r && r->key == FDR_ROW_KEY_REST) add_row(f, l, r);
 }
 

@@ -34,7 +34,8 @@ void fdri_reader_undo(struct fdr_file *f)
     struct fdr_fold *w = (void *)(bytes + off);
     for (uint32_t i = w->count; i-- > 0;) {
         uint64_t at = w->word[i].off;
-        bool good = at % 8 == 0 && at >= f->sb.bins_off && fdri_reader_at(f, at, 8) && (at < off || at >= off + sizeof *w);
+        bool good = at % 8 == 0 && at >= f->sb.bins_off && fdri_reader_at(f, at, 8) &&
+                    (at < off || at >= off + sizeof *w);
         if (good) memcpy(bytes + at, &w->word[i].was, 8);
         else fdri_reader_damage(f, "word %u under way is nowhere", i);
     }

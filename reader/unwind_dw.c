@@ -27,8 +27,8 @@ struct walk {
     bool attached;
     struct fdr_file *file;
     struct fdri_reader_thread *thread;
-    uint64_t pc, sp;    /* where it begins */
-    bool called;        /* through a pointer to nowhere: the caller is where it begins */
+    uint64_t pc, sp; /* where it begins */
+    bool called;     /* through a pointer to nowhere: the caller is where it begins */
 };
 
 /* ---- the process as it was ---- */
@@ -67,8 +67,10 @@ static void report_recorded(const struct fdr_file *f, Dwfl *dwfl)
         const struct fdri_reader_definition *m = &all->row[i];
         bool taken = false;
         for (size_t k = i + 1; k < all->count; k++)
-            taken |= m->d.address < all->row[k].d.address + all->row[k].bytes && all->row[k].d.address < m->d.address + m->bytes;
-        if (m->d.name[0] == '/' && !taken && is_file(m->d.name, m->d.file)) dwfl_report_elf(dwfl, m->d.file, m->d.name, -1, m->d.address, true);
+            taken |= m->d.address < all->row[k].d.address + all->row[k].bytes &&
+                     all->row[k].d.address < m->d.address + m->bytes;
+        if (m->d.name[0] == '/' && !taken && is_file(m->d.name, m->d.file))
+            dwfl_report_elf(dwfl, m->d.file, m->d.name, -1, m->d.address, true);
     }
 }
 
@@ -82,12 +84,13 @@ static void report_mapped(const struct fdr_file *f, Dwfl *dwfl)
         int path = 0;
         char name[512];
         size_t line = strcspn(p, "\n");
-        if (sscanf(p, "%llx-%llx %*4s %llx %*s %llu %n", &from, &to, &off, &inode, &path) >= 4 && path && (size_t)path < line &&
-            p[path] == '/' && off == 0 && line - (size_t)path < sizeof name) {
+        if (sscanf(p, "%llx-%llx %*4s %llx %*s %llu %n", &from, &to, &off, &inode, &path) >= 4 && path &&
+            (size_t)path < line && p[path] == '/' && off == 0 && line - (size_t)path < sizeof name) {
             memcpy(name, p + path, line - (size_t)path);
             name[line - (size_t)path] = 0;
             const struct fdri_reader_definition *known = fdri_reader_module_at(f, from);
-            if (!known && !there(dwfl, from, to) && stat(name, &st) == 0 && st.st_ino == inode) dwfl_report_elf(dwfl, "", name, -1, from, true);
+            if (!known && !there(dwfl, from, to) && stat(name, &st) == 0 && st.st_ino == inode)
+                dwfl_report_elf(dwfl, "", name, -1, from, true);
         }
         p += line + (p[line] == '\n');
     }

@@ -14,7 +14,10 @@
 
 #include "recorder/recorder.h"
 
-struct entry { uint64_t address; uint64_t region; };
+struct entry {
+    uint64_t address;
+    uint64_t region;
+};
 struct table {
     struct table *older;
     uint32_t log2, used;
@@ -100,7 +103,8 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
     fdri_inside++;
     uint32_t module = fdri_module_of(address);
     /* names are found offline; only rules need one now, and they get what the dynamic symbol table has */
-    if ((fdri_rules_any() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname) name = info.dli_sname;
+    if ((fdri_rules_any() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname)
+        name = info.dli_sname;
     fdr_signals_but_faults(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&lock);
@@ -137,7 +141,8 @@ static void forget(uint64_t from, uint64_t to)
 {
     struct table *t = current;
     for (uint32_t i = 0; t && i < 1u << t->log2; i++)
-        if (t->entry[i].address >= from && t->entry[i].address < to) fdr_store_relaxed(&t->entry[i].region, (uint64_t)0);
+        if (t->entry[i].address >= from && t->entry[i].address < to)
+            fdr_store_relaxed(&t->entry[i].region, (uint64_t)0);
     fdr_add_relaxed(&fdri_address_version, 1u);
 }
 

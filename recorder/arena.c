@@ -79,8 +79,10 @@ static int open_live_dir(const struct fdri_settings *s, const char **why)
         if (fd >= 0) close(fd);
         return -EACCES;
     }
-    *why = st.st_uid != getuid() ? "belongs to another user" : (st.st_mode & 022) ? "others may write there"
-         : !ram_backed(fd) && !s->live_force ? "is not RAM-backed (FDR_LIVE_FORCE=1 uses it all the same)" : NULL;
+    *why = st.st_uid != getuid()               ? "belongs to another user"
+           : (st.st_mode & 022)                ? "others may write there"
+           : !ram_backed(fd) && !s->live_force ? "is not RAM-backed (FDR_LIVE_FORCE=1 uses it all the same)"
+                                               : NULL;
     if (!*why) return fd;
     close(fd);
     return -EACCES;
@@ -89,7 +91,8 @@ static int open_live_dir(const struct fdri_settings *s, const char **why)
 /* ---- NUMA: each stripe of the arena is allocated on its node, once and for all ---- */
 
 /* Calls `allocate` for every stripe of [0, bytes) while its node is preferred. 0 or the first error. */
-static int by_stripe(const struct fdri_recorder *r, uint64_t bytes, int (*allocate)(void *to, uint64_t off, uint64_t n), void *to)
+static int by_stripe(const struct fdri_recorder *r, uint64_t bytes, int (*allocate)(void *to, uint64_t off, uint64_t n),
+                     void *to)
 {
     const struct fdr_topology *t = &r->topology;
     uint64_t stripe = fdri_stripe_bytes(t, r->set.bin_bytes);
@@ -97,7 +100,8 @@ static int by_stripe(const struct fdri_recorder *r, uint64_t bytes, int (*alloca
     for (uint32_t node = 0; node < t->nodes && !e; node++) {
         static unsigned said;
         if (!t->prefer(t->id[node]) && fdri_once(&said))
-            fdri_say("memory of NUMA node %u cannot be asked for: %s; the kernel places it", t->id[node], strerror(errno));
+            fdri_say("memory of NUMA node %u cannot be asked for: %s; the kernel places it", t->id[node],
+                     strerror(errno));
         for (uint64_t off = node * stripe; off < bytes && !e; off += stripe * t->nodes)
             e = allocate(to, off, fdr_min(stripe, bytes - off));
     }
@@ -105,7 +109,10 @@ static int by_stripe(const struct fdri_recorder *r, uint64_t bytes, int (*alloca
     return e;
 }
 
-static int allocate_in_file(void *fd, uint64_t off, uint64_t n) { return posix_fallocate(*(int *)fd, (off_t)off, (off_t)n); }
+static int allocate_in_file(void *fd, uint64_t off, uint64_t n)
+{
+    return posix_fallocate(*(int *)fd, (off_t)off, (off_t)n);
+}
 
 static int touch(void *memory, uint64_t off, uint64_t n)
 {
@@ -129,7 +136,8 @@ static void *map_anonymous(const struct fdri_recorder *r, uint64_t bytes)
      * of a mapping, by who looks from outside and in a core file. */
     uint8_t *whole = mmap(NULL, bytes + 2 * GUARD_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (whole == MAP_FAILED) return MAP_FAILED;
-    void *m = mmap(whole + GUARD_BYTES, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | populate, -1, 0);
+    void *m = mmap(whole + GUARD_BYTES, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | populate, -1, 0);
     if (m == MAP_FAILED) munmap(whole, bytes + 2 * GUARD_BYTES);
     if (m == MAP_FAILED || populate) return m;
     madvise(m, bytes, MADV_NOHUGEPAGE); /* a huge page lies on one node */
@@ -194,7 +202,8 @@ void fdri_arena_publish(struct fdri_recorder *r)
     const char *why = NULL;
     if (r->live_fd < 0 || r->live_path[0]) return;
     int dir = open_live_dir(&r->set, &why), e = dir < 0 ? dir : name_live(r, dir, take_link, r->live_fd);
-    if (e < 0) fdri_say("FDR_LIVE_DIR=%s: %s; a SIGKILL takes the recording along", r->set.live_dir, why ? why : strerror(-e));
+    if (e < 0)
+        fdri_say("FDR_LIVE_DIR=%s: %s; a SIGKILL takes the recording along", r->set.live_dir, why ? why : strerror(-e));
     if (dir >= 0) close(dir);
 }
 
@@ -233,8 +242,8 @@ int fdri_arena_make(struct fdri_recorder *r)
     uint64_t least = 65536 + 16ull * r->set.bin_bytes;
     if (bytes > most || bytes < least) {
         uint64_t used = bytes > most ? most : least;
-        fdri_say("FDR_BUFFER=%s: outside %" PRIu64 "K .. 3G for bins of %u bytes; using %" PRIu64 "K", r->set.buffer_text,
-                 least >> 10, r->set.bin_bytes, used >> 10);
+        fdri_say("FDR_BUFFER=%s: outside %" PRIu64 "K .. 3G for bins of %u bytes; using %" PRIu64 "K",
+                 r->set.buffer_text, least >> 10, r->set.bin_bytes, used >> 10);
         bytes = used;
     }
     bytes &= ~4095ull;
@@ -246,7 +255,8 @@ int fdri_arena_make(struct fdri_recorder *r)
         m = map_anonymous(r, bytes);
         if (m == MAP_FAILED) {
             int e = errno;
-            fdri_say("FDR_BUFFER=%s: %" PRIu64 " bytes: %s; nothing is recorded", r->set.buffer_text, bytes, strerror(e));
+            fdri_say("FDR_BUFFER=%s: %" PRIu64 " bytes: %s; nothing is recorded", r->set.buffer_text, bytes,
+                     strerror(e));
             return -e;
         }
         r->set.arena = FDRI_ANONYMOUS;
@@ -265,7 +275,8 @@ int fdri_arena_make(struct fdri_recorder *r)
     r->arena.slot_bytes = r->slabs.reserve;
     /* a sleeping location holds its block, two bins for its accounts and one for its calls; three sixteenths are left to the others */
     uint64_t each = sizeof(struct fdr_location) + 3 * fdr_max(r->arena.super->bin_bytes, 4096);
-    r->arena.super->locations_sure = (uint32_t)fdr_min(r->slabs.reserve / sizeof(struct fdr_location), bytes / 16 * 13 / each);
+    r->arena.super->locations_sure = (uint32_t)fdr_min(r->slabs.reserve / sizeof(struct fdr_location),
+                                                       bytes / 16 * 13 / each);
     if (fdri_fold_start())
         for (int i = 0; i < 2; i++) r->shares.spare[i] = fdri_location_new();
     r->bin_reserve = (uint32_t)fdr_min(r->arena.super->bins_total / 32, 64);
@@ -277,7 +288,8 @@ void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live)
 {
     if (!r->arena.base) return;
     uint64_t bytes = r->arena.super->arena_bytes;
-    void *m = mmap(r->arena.base, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    void *m = mmap(r->arena.base, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     (void)m; /* failing leaves the old memory in place, which is as good */
     if (r->live_fd >= 0) close(r->live_fd);
     if (unlink_live && r->live_path[0]) unlink(r->live_path);

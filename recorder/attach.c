@@ -50,7 +50,8 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         t->dead_for = number;
         if (fdri_once(&said))
             fdri_say("the buffer of %llu bytes has no room for one more thread; its events are only counted "
-                     "(FDR_BUFFER makes it larger)", (unsigned long long)fdri_rec.arena.super->arena_bytes);
+                     "(FDR_BUFFER makes it larger)",
+                     (unsigned long long)fdri_rec.arena.super->arena_bytes);
     } else if (!lane) {
         pthread_once(&once, make_key);
         if (have_key) pthread_setspecific(exit_key, t);
@@ -112,7 +113,8 @@ static bool abandoned(struct fdri_thread *t, uint64_t here)
 {
     struct fdr_location *l = t->loc;
     stack_t alternate;
-    if (here + 768 <= l->busy || (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK))) return false;
+    if (here + 768 <= l->busy || (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK)))
+        return false;
     l->abandoned++;
     if (top_is_complete(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     fdri_ended_abandoned(l);

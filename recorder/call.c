@@ -15,12 +15,18 @@ __thread struct fdri_thread fdri_self;
 __thread struct fdri_thread fdri_lane;
 
 /* An address in the caller's frame. */
-#define HERE() __extension__({ char here_; char *p_ = &here_; __asm__ volatile("" : "+r"(p_)); (uint64_t)(uintptr_t)p_; })
+#define HERE()                                                                                                         \
+    __extension__({                                                                                                    \
+        char here_;                                                                                                    \
+        char *p_ = &here_;                                                                                             \
+        __asm__ volatile("" : "+r"(p_));                                                                               \
+        (uint64_t)(uintptr_t) p_;                                                                                      \
+    })
 
 /* The hot helpers take what they need as arguments: a thread-local field would be read again after every store. */
-static inline __attribute__((always_inline)) void push(struct fdri_thread *t, struct fdr_location *l, struct fdr_level *v,
-                                                       uint32_t depth, uint32_t row_off, fdr_region region,
-                                                       uint32_t flags, uint64_t tick)
+static inline __attribute__((always_inline)) void push(struct fdri_thread *t, struct fdr_location *l,
+                                                       struct fdr_level *v, uint32_t depth, uint32_t row_off,
+                                                       fdr_region region, uint32_t flags, uint64_t tick)
 {
     v->enter_tick = tick;
     v->region = region;
@@ -88,8 +94,8 @@ static struct fdr_tie tie_of(struct fdri_thread *t, uint32_t depth, uint64_t tic
     return tie;
 }
 
-static void store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v,
-                  uint32_t depth, uint64_t enter, uint64_t leave)
+static void store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uint32_t depth, uint64_t enter,
+                  uint64_t leave)
 {
     uint64_t duration = leave - enter;
     uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]);
@@ -192,7 +198,8 @@ static inline __attribute__((always_inline)) bool not_busy(struct fdr_location *
     return false;
 }
 
-static inline __attribute__((always_inline)) struct fdr_level *child_of(struct fdri_thread *t, struct fdr_level *v, uint32_t depth)
+static inline __attribute__((always_inline)) struct fdr_level *child_of(struct fdri_thread *t, struct fdr_level *v,
+                                                                        uint32_t depth)
 {
     return FDR_LIKELY(depth % FDR_LEVELS_PER_BLOCK) ? v + 1 : fdri_level(t, depth + 1);
 }
@@ -221,7 +228,8 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
 static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread *t, uint64_t address)
 {
     struct fdr_location *l = t->loc;
-    if (FDR_UNLIKELY(l->depth >= t->soft || l->busy || t->known_version != fdr_load_relaxed(&fdri_address_version))) return false;
+    if (FDR_UNLIKELY(l->depth >= t->soft || l->busy || t->known_version != fdr_load_relaxed(&fdri_address_version)))
+        return false;
     mark_busy(l);
     uint64_t tick = fdr_ticks();
     uint32_t depth = l->depth;
@@ -266,7 +274,8 @@ static inline __attribute__((always_inline)) enum leave_result leave_fast(struct
     uint64_t tick = *tick_out = fdr_ticks(); /* first: all the loads below run while the clock is read */
     struct fdr_level *v = t->top;
     uint32_t depth = l->depth;
-    if (FDR_UNLIKELY((flags_and_skipped(v) | l->overflow) || (address ? v->address != address : v->region != region) || !depth)) {
+    if (FDR_UNLIKELY((flags_and_skipped(v) | l->overflow) || (address ? v->address != address : v->region != region) ||
+                     !depth)) {
         not_busy(l);
         return NOT_MINE;
     }
@@ -318,14 +327,16 @@ static inline __attribute__((always_inline)) enum leave_result leave_fast(struct
 /* Calls deeper than FDR_DEPTH: counted, no clock. A handler in between may use the same level and gives it back with its
  * own region in it, so the region is written again once the depth says that the level is ours. An operation that this
  * one may have interrupted works on levels above the limit. So no busy mark is needed. False: there is more to it. */
-static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thread *t, fdr_region region, uint64_t address)
+static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thread *t, fdr_region region,
+                                                                uint64_t address)
 {
     struct fdr_location *l = t->loc;
     uint32_t depth = l->depth, key = FDRI_KEY(FDR_DEF_REGION, region);
     if (depth < t->counted_from || depth >= t->kept_levels || region > FDR_ID_MAX) return false;
     uint32_t row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
     struct fdr_row *row = (void *)(t->base + row_off);
-    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED) || depth % FDR_LEVELS_PER_BLOCK == 0)) return false;
+    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED) || depth % FDR_LEVELS_PER_BLOCK == 0))
+        return false;
     struct fdr_level *v = t->top + 1;
     v->enter_tick = l->last_tick;
     v->region = region;
@@ -346,7 +357,8 @@ static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thre
     return true;
 }
 
-static inline __attribute__((always_inline)) bool leave_counted(struct fdri_thread *t, fdr_region region, uint64_t address)
+static inline __attribute__((always_inline)) bool leave_counted(struct fdri_thread *t, fdr_region region,
+                                                                uint64_t address)
 {
     struct fdr_location *l = t->loc;
     struct fdr_level *v = t->top;

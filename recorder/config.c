@@ -21,7 +21,9 @@ struct source {
 /* The text of one setting, "" if unset; remembers it for the superblock. Environments of setuid programs are ignored. */
 static const char *get(struct source *in, const char *variable, const char *field)
 {
-    const char *v = field && *field ? field : in->config && in->config->ignore_environment ? NULL : secure_getenv(variable);
+    const char *v = field && *field                                ? field
+                    : in->config && in->config->ignore_environment ? NULL
+                                                                   : secure_getenv(variable);
     if (!v || !*v) return "";
     char *text = in->s->text;
     int n = snprintf(text + in->text_used, sizeof in->s->text - in->text_used, "%s=%s\n", variable, v);
@@ -70,7 +72,8 @@ bool fdri_parse_duration(const char *text, uint64_t *out)
     return parse_scaled(text, units, scale, out);
 }
 
-static uint64_t size_setting(struct source *in, const char *variable, const char *field, uint64_t fallback, const char *shown)
+static uint64_t size_setting(struct source *in, const char *variable, const char *field, uint64_t fallback,
+                             const char *shown)
 {
     const char *v = get(in, variable, field);
     uint64_t out = fallback;
@@ -78,7 +81,8 @@ static uint64_t size_setting(struct source *in, const char *variable, const char
     return out;
 }
 
-static uint64_t duration_setting(struct source *in, const char *variable, const char *field, uint64_t fallback, const char *shown)
+static uint64_t duration_setting(struct source *in, const char *variable, const char *field, uint64_t fallback,
+                                 const char *shown)
 {
     const char *v = get(in, variable, field);
     uint64_t out = fallback;
@@ -116,7 +120,9 @@ static void parse_bin(struct source *in, const char *field)
     uint64_t v = 4096;
     if (*text && !fdri_parse_size(text, &v)) bad("FDR_BIN", text, "not a size (a number with K, M or G)", "4K");
     if (!fdr_is_pow2(v) || v < FDR_BIN_MIN_BYTES || v > FDR_BIN_MAX_BYTES) {
-        uint64_t near = v < FDR_BIN_MIN_BYTES ? FDR_BIN_MIN_BYTES : v > FDR_BIN_MAX_BYTES ? FDR_BIN_MAX_BYTES : 1ull << fdr_log2_floor(v);
+        uint64_t near = v < FDR_BIN_MIN_BYTES   ? FDR_BIN_MIN_BYTES
+                        : v > FDR_BIN_MAX_BYTES ? FDR_BIN_MAX_BYTES
+                                                : 1ull << fdr_log2_floor(v);
         fdri_say("FDR_BIN=%s: not a power of two from 512 to 64K; using %" PRIu64, text, near);
         v = near;
     }
@@ -142,7 +148,8 @@ static void parse_chain(struct source *in, const char *field)
         for (int i = 0; i < n; i++)
             if (c->step[i] == step) step = 0;
         if (!step || n == FDRI_STEPS) {
-            bad("FDR_REDUCE", v, "expected duration, depth, class, epoch, each at most once", "duration,depth,class,epoch");
+            bad("FDR_REDUCE", v, "expected duration, depth, class, epoch, each at most once",
+                "duration,depth,class,epoch");
             *c = standard;
             return;
         }
@@ -172,7 +179,8 @@ static void parse_shares(struct source *in, const char *field)
 
 static void parse_classes(struct source *in, const char *field)
 {
-    static const char *const names[] = {"region", "message", "collective", "metric", "marker", "sample", "io", "task", "user"};
+    static const char *const names[] = {"region", "message", "collective", "metric", "marker",
+                                        "sample", "io",      "task",       "user"};
     const char *v = get(in, "FDR_CLASSES", field);
     if (!*v) return;
     char copy[160], *save = NULL;
@@ -192,15 +200,18 @@ static void parse_classes(struct source *in, const char *field)
 
 static int signal_by_name(const char *v)
 {
-    static const struct { const char *name; int number; } known[] = {
-        {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}, {"QUIT", SIGQUIT}, {"WINCH", SIGWINCH}, {"URG", SIGURG},
-        {"PROF", SIGPROF}, {"IO", SIGIO}, {"PWR", SIGPWR}};
+    static const struct {
+        const char *name;
+        int number;
+    } known[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}, {"QUIT", SIGQUIT}, {"WINCH", SIGWINCH},
+                 {"URG", SIGURG},   {"PROF", SIGPROF}, {"IO", SIGIO},   {"PWR", SIGPWR}};
     if (!strncmp(v, "SIG", 3)) v += 3;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(v, known[i].name)) return known[i].number;
     char *end;
     long n = strtol(v, &end, 10);
-    bool fatal = n == SIGKILL || n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL || n == SIGABRT || n == SIGTRAP || n == SIGSYS;
+    bool fatal = n == SIGKILL || n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL ||
+                 n == SIGABRT || n == SIGTRAP || n == SIGSYS;
     return *v && !*end && n > 0 && n <= SIGRTMAX && !fatal ? (int)n : -1;
 }
 
@@ -238,7 +249,8 @@ static void parse_depth(struct source *in, const char *field)
     char *end;
     errno = 0;
     unsigned long n = strtoul(v, &end, 10);
-    if (*end || end == v || errno || n < 1 || n >= UINT32_MAX || *v == '-') bad("FDR_DEPTH", v, "not a depth from 1", "no limit");
+    if (*end || end == v || errno || n < 1 || n >= UINT32_MAX || *v == '-')
+        bad("FDR_DEPTH", v, "not a depth from 1", "no limit");
     else in->s->depth = (uint32_t)n;
 }
 
@@ -258,7 +270,8 @@ static void parse_counters(struct source *in, const struct fdr_config *c)
     copy_list(in, in->s->edge_regions, sizeof in->s->edge_regions, "FDR_EDGE_REGIONS", c->edge_regions);
     const char *v = get(in, "FDR_COUNTER_INTERVAL", c->counter_interval);
     p->interval_ns = 1000000;
-    if (!*v || (fdri_parse_duration(v, &p->interval_ns) && p->interval_ns >= 100000 && p->interval_ns <= 10000000000u)) return;
+    if (!*v || (fdri_parse_duration(v, &p->interval_ns) && p->interval_ns >= 100000 && p->interval_ns <= 10000000000u))
+        return;
     bad("FDR_COUNTER_INTERVAL", v, "not a duration from 100us to 10s", "1ms");
     p->interval_ns = 1000000;
 }
@@ -295,7 +308,9 @@ static void default_name(struct fdri_settings *s)
 void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
 {
     static const char *const onoff[] = {"0", "1", NULL}, *const arenas[] = {"mapped", "anonymous", NULL};
-    static const char *const strategies[] = {"whole", "last", "first", "telescope", NULL}, *const timers[] = {"tsc", "monotonic", NULL};
+    static const char *const strategies[] = {"whole", "last", "first", "telescope", NULL}, *const timers[] = {
+                                                                                               "tsc", "monotonic",
+                                                                                               NULL};
     static const char *const finals[] = {"none", "snapshot", NULL}, *const crashes[] = {"0", "1", "all", NULL};
     struct fdr_config none = {.size = sizeof none}, c = none;
     if (given) memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c); /* an older caller's is shorter */

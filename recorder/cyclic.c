@@ -22,7 +22,9 @@ void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
     if (fdri_rec.set.strategy != FDR_STRATEGY_LAST) return;
-    if (!fdri_policy_cut(l->epoch_bins, fdr_max(fdr_load_relaxed(&l->bins_held), fdri_rec.arena.super->bins_total / 16), EPOCHS_WANTED)) return;
+    if (!fdri_policy_cut(l->epoch_bins, fdr_max(fdr_load_relaxed(&l->bins_held), fdri_rec.arena.super->bins_total / 16),
+                         EPOCHS_WANTED))
+        return;
     if (l->epoch - l->epoch_floor >= FDR_EPOCH_CUTS - 1) {
         merge_pairs(l);
         return;
@@ -40,7 +42,9 @@ static uint32_t next_dead(struct fdri_thread *t, uint32_t *size_log2, struct fdr
     while (t->drain) {
         struct fdr_part *p = fdri_off(t, t->drain);
         if (p->open_off && p->last_tick <= t->loc->floor_tick) fdri_part_seal(a, p);
-        uint32_t off = (uint32_t)fdr_load_relaxed(&p->list_head) ? fdri_part_pop_older(a, p, t->loc->floor_tick, size_log2, given) : 0;
+        uint32_t off = (uint32_t)fdr_load_relaxed(&p->list_head)
+                           ? fdri_part_pop_older(a, p, t->loc->floor_tick, size_log2, given)
+                           : 0;
         if (off) return off;
         t->drain = p->next;
     }

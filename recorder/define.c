@@ -15,11 +15,14 @@
 enum { NAME_MAX_BYTES = 4095, BLOCK_BYTES = 4096, METRICS_MAX = 4096, EVENTS_MAX = 256, MODULES_MAX = 512 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t *index_off;      /* open addressing over offs of records; private, never read by others */
+static uint32_t *index_off; /* open addressing over offs of records; private, never read by others */
 static uint32_t index_log2, index_used;
 static uint8_t metric_type[METRICS_MAX];
 static struct fdri_event_shape shapes[EVENTS_MAX];
-static struct { uint64_t from, to; bool here; } modules[MODULES_MAX];
+static struct {
+    uint64_t from, to;
+    bool here;
+} modules[MODULES_MAX];
 static uint32_t module_count;
 
 static void enter_lock(sigset_t *old)
@@ -65,14 +68,15 @@ static bool same(const struct fdr_def *d, const struct wanted *w)
 {
     return d->kind == w->kind && d->line == w->line && d->value == w->value &&
            (d->kind != FDR_DEF_REGION || d->value2 == w->value2) && /* its module: addresses are used again */
-           d->name_bytes == w->name_bytes &&
-           d->file_bytes == w->file_bytes && !memcmp(text_of(d), w->name, w->name_bytes) &&
+           d->name_bytes == w->name_bytes && d->file_bytes == w->file_bytes &&
+           !memcmp(text_of(d), w->name, w->name_bytes) &&
            !memcmp(text_of(d) + w->name_bytes + 1, w->file, w->file_bytes);
 }
 
 static uint64_t hash_def(const struct fdr_def *d)
 {
-    struct wanted w = {d->kind, text_of(d), text_of(d) + d->name_bytes + 1, d->name_bytes, d->file_bytes, d->line, d->value, d->value2};
+    struct wanted w = {d->kind,  text_of(d), text_of(d) + d->name_bytes + 1, d->name_bytes, d->file_bytes, d->line,
+                       d->value, d->value2};
     return hash_of(&w);
 }
 
@@ -110,8 +114,8 @@ static struct fdr_def *append(uint32_t bytes, struct fdr_defs_block **block)
         uint32_t want = bytes + (uint32_t)sizeof *b > BLOCK_BYTES ? bytes + (uint32_t)sizeof *b : BLOCK_BYTES;
         uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_DEFS, want, UINT32_MAX);
         if (!off) return NULL;
-        if (b) fdr_store_release(&b->next, off);        /* R:defs */
-        else fdr_store_release(&s->defs_first, off);    /* R:defs */
+        if (b) fdr_store_release(&b->next, off);     /* R:defs */
+        else fdr_store_release(&s->defs_first, off); /* R:defs */
         s->defs_last = off;
         b = fdri_at(&fdri_rec.arena, off);
     }
@@ -127,9 +131,15 @@ static uint32_t write_def(const struct wanted *w, uint64_t value2, const void *p
     struct fdr_defs_block *block;
     struct fdr_def *d = append(bytes, &block);
     if (!d || s->def_count[w->kind] >= FDR_ID_MAX) return 0;
-    *d = (struct fdr_def){.bytes = bytes, .kind = w->kind, .id = s->def_count[w->kind] + 1, .line = w->line,
-                          .value = w->value, .value2 = value2, .name_bytes = (uint16_t)w->name_bytes,
-                          .file_bytes = (uint16_t)w->file_bytes, .payload_bytes = payload_bytes};
+    *d = (struct fdr_def){.bytes = bytes,
+                          .kind = w->kind,
+                          .id = s->def_count[w->kind] + 1,
+                          .line = w->line,
+                          .value = w->value,
+                          .value2 = value2,
+                          .name_bytes = (uint16_t)w->name_bytes,
+                          .file_bytes = (uint16_t)w->file_bytes,
+                          .payload_bytes = payload_bytes};
     char *p = (char *)(d + 1);
     memcpy(p, w->name, w->name_bytes);
     memcpy(p + w->name_bytes + 1, w->file, w->file_bytes);
@@ -152,7 +162,8 @@ static uint32_t define_locked(const struct wanted *w, uint64_t value2, const voi
             fdr_add_relaxed(&fdri_rec.arena.super->lost_definitions, 1u);
             if (fdri_once(&said))
                 fdri_say("no room for the definition of '%.80s'; events of it are recorded as [unknown] "
-                         "(FDR_BUFFER makes room)", w->name);
+                         "(FDR_BUFFER makes room)",
+                         w->name);
             return 0;
         }
         index_used++;
@@ -207,8 +218,8 @@ void fdri_define_reset(void)
         const struct fdr_def *d = (const void *)(saved + at);
         const char *text = text_of(d);
         const char *payload = text + fdr_align_up(d->name_bytes + d->file_bytes + 2u, 8);
-        uint32_t id = fdri_define((enum fdr_def_kind)d->kind, text, text + d->name_bytes + 1, d->line, d->value, d->value2,
-                                  payload, d->payload_bytes);
+        uint32_t id = fdri_define((enum fdr_def_kind)d->kind, text, text + d->name_bytes + 1, d->line, d->value,
+                                  d->value2, payload, d->payload_bytes);
         /* rules may have changed; a code address gets its decision when it is first seen again */
         if (d->kind == FDR_DEF_REGION && !d->value && id) fdri_rules_define(id, text, text + d->name_bytes + 1, false);
         at += d->bytes;
@@ -234,14 +245,18 @@ fdr_region fdr_region_define(const char *name, const char *file, unsigned line)
 
 fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type, enum fdr_metric_kind kind)
 {
-    static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64, FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
+    static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64,
+                                   FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
     uint8_t stored = (unsigned)type < sizeof wide ? wide[type] : FDR_VALUE_U64;
     uint32_t id = fdri_define(FDR_DEF_METRIC, name, unit, kind == FDR_METRIC_COUNTER, stored, 0, NULL, 0);
     if (id >= METRICS_MAX) return 0;
     if (id) fdr_store_relaxed(&metric_type[id], stored);
     return id;
 }
-uint32_t fdri_metric_type(uint32_t metric) { return metric < METRICS_MAX ? fdr_load_relaxed(&metric_type[metric]) : FDR_VALUE_U64; }
+uint32_t fdri_metric_type(uint32_t metric)
+{
+    return metric < METRICS_MAX ? fdr_load_relaxed(&metric_type[metric]) : FDR_VALUE_U64;
+}
 
 fdr_marker_id fdr_marker_define(const char *name) { return fdri_define(FDR_DEF_MARKER, name, "", 0, 0, 0, NULL, 0); }
 
@@ -255,7 +270,8 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
 {
     struct fdr_def_field described[FDR_FIELDS_MAX];
     struct fdri_event_shape shape = {0};
-    static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64, FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
+    static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64,
+                                   FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
     if (count > FDR_FIELDS_MAX) {
         fdri_say("event '%.60s' has %zu fields; the first %u are recorded", name ? name : "", count, FDR_FIELDS_MAX);
         count = FDR_FIELDS_MAX;
@@ -263,8 +279,8 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
     memset(described, 0, sizeof described);
     for (size_t i = 0; i < count; i++) {
         if ((unsigned)fields[i].type >= sizeof wide || fields[i].offset > UINT16_MAX) {
-            fdri_say("event '%.60s': field %zu has type %d at offset %zu; the event is not defined", name ? name : "", i,
-                     (int)fields[i].type, fields[i].offset);
+            fdri_say("event '%.60s': field %zu has type %d at offset %zu; the event is not defined", name ? name : "",
+                     i, (int)fields[i].type, fields[i].offset);
             return 0;
         }
         described[i].type = wide[fields[i].type];
@@ -298,7 +314,8 @@ static void hex_build_id(const struct dl_phdr_info *info, char *text, size_t byt
             const ElfW(Nhdr) *n = (const void *)p;
             const uint8_t *id = (const uint8_t *)p + sizeof *n + ((n->n_namesz + 3u) & ~3u);
             if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4) {
-                for (uint32_t k = 0; k < n->n_descsz && 2 * k + 2 < bytes; k++) snprintf(text + 2 * k, 3, "%02x", id[k]);
+                for (uint32_t k = 0; k < n->n_descsz && 2 * k + 2 < bytes; k++)
+                    snprintf(text + 2 * k, 3, "%02x", id[k]);
                 return;
             }
             p = (const char *)id + ((n->n_descsz + 3u) & ~3u);

@@ -72,7 +72,8 @@ static void take_in(void)
         off = next;
     }
     if (!first) return;
-    if (s->ended_first) fdr_store_relaxed(&((struct fdr_location *)fdri_at(&fdri_rec.arena, s->ended_last))->ended_next, first);
+    if (s->ended_first)
+        fdr_store_relaxed(&((struct fdr_location *)fdri_at(&fdri_rec.arena, s->ended_last))->ended_next, first);
     else fdr_store_relaxed(&s->ended_first, first);
     s->ended_last = newest;
 }
@@ -101,7 +102,8 @@ static struct fdr_part *oldest_part(const struct fdr_location *l)
     for (uint32_t off = l->parts_first; off; off = p->next) {
         p = fdri_at(a, off);
         uint32_t head = (uint32_t)p->list_head;
-        if (head && (!best || fdri_bin(a, head)->base_tick < fdri_bin(a, (uint32_t)best->list_head)->base_tick)) best = p;
+        if (head && (!best || fdri_bin(a, head)->base_tick < fdri_bin(a, (uint32_t)best->list_head)->base_tick))
+            best = p;
     }
     return best;
 }
@@ -128,8 +130,10 @@ static struct fdri_thread *ended_of(bool ns)
 {
     struct fdri_thread *t = &ended[ns];
     if (t->recording == fdri_rec.number) return t;
-    memset((uint32_t *)t + 1, 0, sizeof *t - sizeof(uint32_t)); /* all but `recording`, which is looked at without the lock */
-    if (!fdri_rec.shares.spare[ns] || !fdri_location_make(t, fdri_rec.shares.spare[ns], UINT32_MAX, "[ended]")) return NULL;
+    memset((uint32_t *)t + 1, 0,
+           sizeof *t - sizeof(uint32_t)); /* all but `recording`, which is looked at without the lock */
+    if (!fdri_rec.shares.spare[ns] || !fdri_location_make(t, fdri_rec.shares.spare[ns], UINT32_MAX, "[ended]"))
+        return NULL;
     t->fresh = false;
     t->loc->tid = 0;
     t->loc->start_tick = UINT64_MAX;

@@ -94,7 +94,8 @@ bool fdri_epoch_opened(struct fdri_thread *t, uint32_t units)
 {
     struct fdr_location *l = t->loc;
     struct fdr_epochs *e = fdri_epochs(t);
-    if (!e && (fdr_load_relaxed(&l->bins_held) < BINS_LEAST || l->epoch_bins % BINS_LEAST || !(e = start(t)))) return false;
+    if (!e && (fdr_load_relaxed(&l->bins_held) < BINS_LEAST || l->epoch_bins % BINS_LEAST || !(e = start(t))))
+        return false;
     e->opened += units;
     uint64_t most = fdri_policy_epoch(&fdri_rec.set.tiers, fdri_epoch_tiers(e), fdri_epoch_total(t));
     bool enough = e->opened >= fdr_max(most, UNITS_LEAST);

@@ -9,7 +9,10 @@
 enum { ROWS_SHARE = 16, BLOCK_LEAST = 512, BLOCK_MOST = 4096 }; /* all rows of a location: a sixteenth of its memory */
 enum { PARTLY = 1 };
 
-static uint32_t room_of(const struct fdr_epoch_rows *b) { return (uint32_t)((b->head.bytes - sizeof *b) / sizeof b->row[0]); }
+static uint32_t room_of(const struct fdr_epoch_rows *b)
+{
+    return (uint32_t)((b->head.bytes - sizeof *b) / sizeof b->row[0]);
+}
 static uint64_t weight(const struct fdr_epoch_row *r) { return r->inclusive + r->exclusive; }
 static struct fdr_epoch_rows *rows_at(struct fdri_thread *t, uint32_t off) { return off ? fdri_off(t, off) : NULL; }
 
@@ -131,7 +134,8 @@ void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i
         struct fdr_epoch_base *b = fdri_off(t, off);
         for (uint32_t k = 0; k < b->count; k++) {
             const struct fdr_row *r = fdri_off(t, b->row[k].row_off);
-            struct fdr_epoch_row d = {r->key, 0, r->calls - b->row[k].calls, r->sum - b->row[k].sum, r->exclusive - b->row[k].exclusive};
+            struct fdr_epoch_row d = {r->key, 0, r->calls - b->row[k].calls, r->sum - b->row[k].sum,
+                                      r->exclusive - b->row[k].exclusive};
             if (!d.calls) continue;
             b->row[k].calls = r->calls;
             b->row[k].sum = r->sum;

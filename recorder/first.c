@@ -10,7 +10,8 @@ static void freeze(struct fdri_thread *t, uint64_t tick)
     struct fdr_frozen *f = off ? fdri_off(t, off) : NULL;
     for (uint32_t d = 1; d <= n; d++) {
         struct fdr_level *v = fdri_level(t, d);
-        bool counted = v->flags & FDR_LEVEL_UNTIMED; /* in no account but `filtered`; its place says how deep the others are */
+        bool counted = v->flags &
+                       FDR_LEVEL_UNTIMED; /* in no account but `filtered`; its place says how deep the others are */
         if (!counted) v->flags |= FDR_LEVEL_SETTLED;
         if (!f) {
             if (!counted) fdr_bump_relaxed(&v->reduced_gate, 1);

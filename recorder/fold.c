@@ -52,7 +52,8 @@ static void carry_out(void)
     if (!n) return;
     fdr_store_release(&f->count, n); /* R:fold - the list stands; pairs with program order after a kill */
     fdr_signal_fence();
-    for (uint32_t i = 0; i < n; i++) fdr_store_relaxed((uint64_t *)(void *)(fdri_rec.arena.base + f->word[i].off), value[i]);
+    for (uint32_t i = 0; i < n; i++)
+        fdr_store_relaxed((uint64_t *)(void *)(fdri_rec.arena.base + f->word[i].off), value[i]);
     fdr_signal_fence();
     fdr_store_release(&f->count, 0u); /* R:fold */
     fdr_signal_fence();
@@ -143,7 +144,8 @@ static uint64_t as_bits(double v)
 /* Is value a of this type below b? A NaN is below nothing. */
 static bool below(uint32_t type, uint64_t a, uint64_t b)
 {
-    if (type == FDR_VALUE_F64) return as_double(a) < as_double(b) || (as_double(b) != as_double(b) && as_double(a) == as_double(a));
+    if (type == FDR_VALUE_F64)
+        return as_double(a) < as_double(b) || (as_double(b) != as_double(b) && as_double(a) == as_double(a));
     return type == FDR_VALUE_I64 ? (int64_t)a < (int64_t)b : a < b;
 }
 
@@ -168,7 +170,8 @@ static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr
     bool same = w->key == r->key; /* else it has found no row of its own */
     fold_histogram(into, t, w, r);
     if (r->calls && (same || r->key >> 24 == FDR_DEF_REGION)) {
-        set(&w->sum, type == FDR_VALUE_F64 ? as_bits((w->calls ? as_double(w->sum) : 0.0) + as_double(r->sum)) : w->sum + r->sum);
+        set(&w->sum, type == FDR_VALUE_F64 ? as_bits((w->calls ? as_double(w->sum) : 0.0) + as_double(r->sum))
+                                           : w->sum + r->sum);
         set(&w->exclusive, w->exclusive + r->exclusive);
         if (!w->calls || below(type, r->min, w->min)) set(&w->min, r->min);
         if (!w->calls || below(type, w->max, r->max)) set(&w->max, r->max);
@@ -223,7 +226,8 @@ int fdri_fold(struct fdri_thread *into, struct fdri_thread *t)
         if (!left--) return 0;
         if (!fold_part(into, p)) return -1;
     }
-    for (; l->fold_from < levels; l->fold_from++) { /* the deepest first: so the stack of open calls shrinks from its top */
+    for (; l->fold_from < levels;
+         l->fold_from++) { /* the deepest first: so the stack of open calls shrinks from its top */
         if (!left--) return 0;
         if (!fold_level(into, t, levels - 1 - l->fold_from)) return -1;
     }

@@ -11,7 +11,10 @@
 #include "base/signals.h"
 #include "recorder/recorder.h"
 
-struct later { void (*what)(void *); void *with; };
+struct later {
+    void (*what)(void *);
+    void *with;
+};
 
 static void *wait_and_do(void *argument)
 {

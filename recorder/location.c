@@ -78,7 +78,8 @@ static struct fdr_location *slot(struct fdri_thread *t)
     if (off) return fdri_at(a, off);
     struct fdr_location *l = fdri_location_new();
     if (l) return l;
-    for (int i = 0; i < ROUNDS && !off && fdri_ended_room(t, FDRI_ATTACHING); i++) off = fdri_slot_take(a, &fdri_rec.slabs);
+    for (int i = 0; i < ROUNDS && !off && fdri_ended_room(t, FDRI_ATTACHING); i++)
+        off = fdri_slot_take(a, &fdri_rec.slabs);
     return off ? fdri_at(a, off) : NULL;
 }
 
@@ -167,6 +168,7 @@ void fdri_location_drop(struct fdri_thread *t)
     fdri_meta_release(t);
     fdr_sub_relaxed(&a->pinned, l->wide_parts + l->split_bins);
     clear(l); /* nothing leads from here to what others have now */
-    if (l != fdri_rec.shares.spare[0] && l != fdri_rec.shares.spare[1]) fdri_slot_give(a, &fdri_rec.slabs, fdri_off_of(t, l));
+    if (l != fdri_rec.shares.spare[0] && l != fdri_rec.shares.spare[1])
+        fdri_slot_give(a, &fdri_rec.slabs, fdri_off_of(t, l));
     t->loc = NULL;
 }

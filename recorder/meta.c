@@ -106,9 +106,15 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
     return set_head(t, off, kind, bytes);
 }
 
-uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes) { return take(t, kind, bytes, true); }
+uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
+{
+    return take(t, kind, bytes, true);
+}
 
-uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes) { return take(t, kind, bytes, false); }
+uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
+{
+    return take(t, kind, bytes, false);
+}
 
 void fdri_meta_ahead(struct fdri_thread *t)
 {

@@ -15,8 +15,7 @@ struct point {
 static struct fdr_level_points *points_of(struct fdri_thread *t)
 {
     struct fdr_level *v = t->top;
-    if (!v->points_off)
-        v->points_off = fdri_meta(t, FDR_META_POINTS, sizeof(struct fdr_level_points));
+    if (!v->points_off) v->points_off = fdri_meta(t, FDR_META_POINTS, sizeof(struct fdr_level_points));
     return v->points_off ? fdri_off(t, v->points_off) : NULL;
 }
 
@@ -144,7 +143,9 @@ enum { SEND = 1, RECV = 2 };
 
 static void message(uint32_t id, uint32_t peer, int32_t tag, uint32_t comm, uint64_t bytes, bool live, uint64_t time_ns)
 {
-    struct point e = {.class_ = FDR_CLASS_MESSAGE, .id = id, .count = 4,
+    struct point e = {.class_ = FDR_CLASS_MESSAGE,
+                      .id = id,
+                      .count = 4,
                       .field = {peer, fdr_zigzag((uint64_t)(int64_t)tag), comm, bytes}};
     present(&e, FDRI_KEY(0, id), FDR_VALUE_U64, bytes, live, time_ns);
 }
@@ -173,9 +174,12 @@ static void collective_begin(uint32_t operation, bool live, uint64_t time_ns)
 static void collective_end(uint32_t operation, uint32_t comm, int32_t root, uint64_t sent, uint64_t received, bool live,
                            uint64_t time_ns)
 {
-    struct point e = {.class_ = FDR_CLASS_COLLECTIVE, .id = (operation & 0xffffu) << 1 | 1, .count = 4,
+    struct point e = {.class_ = FDR_CLASS_COLLECTIVE,
+                      .id = (operation & 0xffffu) << 1 | 1,
+                      .count = 4,
                       .field = {comm, fdr_zigzag((uint64_t)(int64_t)root), sent, received}};
-    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, (operation & 0xffffu) << 1 | 1), FDR_VALUE_U64, sent + received, live, time_ns);
+    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, (operation & 0xffffu) << 1 | 1), FDR_VALUE_U64, sent + received, live,
+            time_ns);
 }
 void fdr_collective_begin(uint32_t operation) { collective_begin(operation, true, 0); }
 void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns) { collective_begin(operation, false, time_ns); }

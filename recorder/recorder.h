@@ -39,32 +39,32 @@
 #include "policies/policies.h"
 #include "sampler/counter_view.h"
 
-#define FDRI_GATE_CLOSED 1u  /* in fdr_level.part[]: storage gate closed */
+#define FDRI_GATE_CLOSED 1u /* in fdr_level.part[]: storage gate closed */
 
 /* ---- settings: what the configuration says, parsed ---- */
 enum fdri_arena_kind { FDRI_MAPPED, FDRI_ANONYMOUS };
 struct fdri_settings {
     bool enable, live_force, final_snapshot, keep_newest;
-    uint64_t buffer_bytes;          /* 0: default rule */
-    char buffer_text[32];           /* as it was given, to name it where it cannot be */
+    uint64_t buffer_bytes; /* 0: default rule */
+    char buffer_text[32];  /* as it was given, to name it where it cannot be */
     uint32_t bin_bytes;
     enum fdri_arena_kind arena;
     enum fdr_strategy strategy;
     struct fdri_chain chain;
-    struct fdri_tier_shares tiers;  /* FDR_TELESCOPE */
+    struct fdri_tier_shares tiers; /* FDR_TELESCOPE */
     uint64_t min_duration_ns, resolution_ns, holdoff_ns, disk_bytes;
-    uint32_t depth;                 /* calls deeper are only counted */
-    int crash;                      /* enum fdri_crash_mode */
+    uint32_t depth; /* calls deeper are only counted */
+    int crash;      /* enum fdri_crash_mode */
     uint64_t crash_deadline_ns;
     bool monotonic;
-    int signal;                     /* 0: none */
+    int signal; /* 0: none */
     uint32_t keep;
     char sample[64], name[64], live_dir[256], dir[512], filter[512];
     char triggers[1024];
-    uint64_t watchdog_ns;           /* 0: off */
+    uint64_t watchdog_ns; /* 0: off */
     struct fdri_counter_plan counters;
-    char edge_regions[512];         /* FDR_EDGE_REGIONS: patterns of names */
-    char text[1024];                /* NAME=VALUE lines, for the superblock */
+    char edge_regions[512]; /* FDR_EDGE_REGIONS: patterns of names */
+    char text[1024];        /* NAME=VALUE lines, for the superblock */
 };
 bool fdri_parse_size(const char *text, uint64_t *bytes);
 bool fdri_parse_duration(const char *text, uint64_t *ns);
@@ -73,33 +73,33 @@ void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *confi
 /* ---- the recording ---- */
 /* Who holds what, for share.c. Atomic; reset with the arena. */
 struct fdri_shares {
-    uint32_t live;                  /* locations of threads that are there */
-    uint32_t richest;               /* off of a location that holds much, or 0; a hint */
-    uint32_t cursor;                /* off of the location to look at next, or 0 */
-    uint32_t lock;                  /* try-lock of everything about ended locations: id + 1 of who works there, or
+    uint32_t live;                    /* locations of threads that are there */
+    uint32_t richest;                 /* off of a location that holds much, or 0; a hint */
+    uint32_t cursor;                  /* off of the location to look at next, or 0 */
+    uint32_t lock;                    /* try-lock of everything about ended locations: id + 1 of who works there, or
                                        UINT32_MAX for one that is no location */
-    uint32_t ended_in;              /* stack of locations that ended; the newest first */
+    uint32_t ended_in;                /* stack of locations that ended; the newest first */
     uint32_t ended_first, ended_last; /* under the lock: the queue of them; the oldest first */
-    struct fdr_location *spare[2];  /* for the accounts of ended ones, by unit of time */
-    uint64_t turn;                  /* bins that were filled anew */
+    struct fdr_location *spare[2];    /* for the accounts of ended ones, by unit of time */
+    uint64_t turn;                    /* bins that were filled anew */
 };
 struct fdri_recorder {
     struct fdri_arena arena;
     struct fdr_topology topology;
     struct fdri_settings set;
-    uint32_t number;                /* of this recording in this process, from 1 */
-    bool ticks;                     /* TSC or counter; else ns */
+    uint32_t number; /* of this recording in this process, from 1 */
+    bool ticks;      /* TSC or counter; else ns */
     uint32_t shift;
     struct fdr_clock_reading start;
     uint64_t ticks_per_second;
-    uint64_t tick_to_ns;            /* 32.32 */
+    uint64_t tick_to_ns; /* 32.32 */
     int live_fd;
     char live_path[512];
-    uint32_t bin_reserve;           /* bins that serve first bins only */
-    uint64_t meta_in_bins;          /* atomic: bytes of meta blocks that lie in pieces of bins */
+    uint32_t bin_reserve;  /* bins that serve first bins only */
+    uint64_t meta_in_bins; /* atomic: bytes of meta blocks that lie in pieces of bins */
     struct fdri_shares shares;
-    uint32_t sample_share;          /* bins kept for samples once there are any */
-    uint32_t sample_bins;           /* atomic: bins that locations of samples hold */
+    uint32_t sample_share; /* bins kept for samples once there are any */
+    uint32_t sample_bins;  /* atomic: bins that locations of samples hold */
     struct fdri_slabs slabs;
     bool running;
     int pid;
@@ -108,39 +108,39 @@ extern struct fdri_recorder fdri_rec;
 
 /* ---- per thread ---- */
 struct fdri_thread {
-    uint32_t recording;             /* number of the recording this belongs to */
-    uint32_t soft;                  /* an enter at this depth or deeper takes the slow path */
+    uint32_t recording; /* number of the recording this belongs to */
+    uint32_t soft;      /* an enter at this depth or deeper takes the slow path */
     struct fdr_location *loc;
-    struct fdr_level *top;          /* level of the innermost open call; level 0 when there is none */
+    struct fdr_level *top; /* level of the innermost open call; level 0 when there is none */
     uint8_t *base;
-    uint32_t *row_slot;             /* slots of the row table */
-    struct fdri_known *known;       /* code addresses called lately, by hash */
+    uint32_t *row_slot;       /* slots of the row table */
+    struct fdri_known *known; /* code addresses called lately, by hash */
     uint32_t row_shift;
     uint32_t known_shift;
-    uint32_t known_version;         /* of fdri_address_version; else nothing here is believed */
+    uint32_t known_version; /* of fdri_address_version; else nothing here is believed */
     uint32_t shift;
-    uint64_t min_ticks;             /* calls shorter are not stored */
-    uint64_t edge[3];               /* stored ticks */
-    uint64_t to_ns;                 /* 32.32: full ticks of this location to ns */
-    bool fresh;                     /* no event yet: the first one decides the unit of time */
-    bool no_more_levels;            /* memory did not hold another block: deeper calls are only counted */
-    bool ticks;                     /* the location's unit is the tick counter's; else ns */
-    uint32_t dead_for;              /* recording in which this thread found no room */
-    uint32_t dead_since;            /* events since it last looked */
-    uint32_t depth_limit;           /* FDR_DEPTH */
-    uint32_t untimed;               /* open calls that are only counted */
-    uint32_t counted_from;          /* an enter at this depth or deeper is only counted; UINT32_MAX: look closer */
-    uint32_t kept_levels;           /* level_blocks * FDR_LEVELS_PER_BLOCK */
-    uint64_t overflow_sp;           /* stack address at the first call deeper than the stack that is kept */
-    struct fdr_part *victim;        /* what reductions are eating */
+    uint64_t min_ticks;      /* calls shorter are not stored */
+    uint64_t edge[3];        /* stored ticks */
+    uint64_t to_ns;          /* 32.32: full ticks of this location to ns */
+    bool fresh;              /* no event yet: the first one decides the unit of time */
+    bool no_more_levels;     /* memory did not hold another block: deeper calls are only counted */
+    bool ticks;              /* the location's unit is the tick counter's; else ns */
+    uint32_t dead_for;       /* recording in which this thread found no room */
+    uint32_t dead_since;     /* events since it last looked */
+    uint32_t depth_limit;    /* FDR_DEPTH */
+    uint32_t untimed;        /* open calls that are only counted */
+    uint32_t counted_from;   /* an enter at this depth or deeper is only counted; UINT32_MAX: look closer */
+    uint32_t kept_levels;    /* level_blocks * FDR_LEVELS_PER_BLOCK */
+    uint64_t overflow_sp;    /* stack address at the first call deeper than the stack that is kept */
+    struct fdr_part *victim; /* what reductions are eating */
     uint8_t victim_step, victim_reason;
-    uint32_t drain;                 /* strategy `last`: the partition whose bins below the floor go next; 0: none are left */
-    uint32_t line;                  /* the ledger's line of the newest step */
+    uint32_t drain; /* strategy `last`: the partition whose bins below the floor go next; 0: none are left */
+    uint32_t line;  /* the ledger's line of the newest step */
     /* telescope: bins of the victim that ended by then may still go; partitions by worth */
     uint64_t victim_limit;
     uint32_t victim_left, order_off, order_count, order_room;
     struct fdri_mark *mark;
-    uint32_t known_misses;          /* since the table was made */
+    uint32_t known_misses; /* since the table was made */
 };
 extern __thread struct fdri_thread fdri_self __attribute__((visibility("hidden")));
 extern __thread struct fdri_thread fdri_lane __attribute__((visibility("hidden")));
@@ -196,13 +196,13 @@ struct fdr_location *fdri_location_new(void); /* an empty block, free and pinned
 /* A location with level 0 and what else it begins with, not shown yet; false: no room, nothing is left behind. In block l,
  * then it has no id yet, or where that is NULL in any. */
 bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t parent, const char *name);
-void fdri_location_number(struct fdri_thread *t);         /* gives it its id */
+void fdri_location_number(struct fdri_thread *t); /* gives it its id */
 void fdri_location_publish(struct fdri_thread *t, uint32_t flags);
-void fdri_location_drop(struct fdri_thread *t); /* it holds nothing but its meta blocks; all is given back */
+void fdri_location_drop(struct fdri_thread *t);      /* it holds nothing but its meta blocks; all is given back */
 void fdri_set_clock(struct fdri_thread *t, bool ns); /* the location counts in ns, else in the recording's clock */
 void fdri_link_location(struct fdr_location *l, uint32_t off); /* from now on everybody sees it */
-bool fdri_grow_levels(struct fdri_thread *t);   /* one more block of levels; false: no room */
-void fdri_set_soft(struct fdri_thread *t);      /* recomputes when enter must go slow */
+bool fdri_grow_levels(struct fdri_thread *t);                  /* one more block of levels; false: no room */
+void fdri_set_soft(struct fdri_thread *t);                     /* recomputes when enter must go slow */
 
 /* ---- call.c ---- */
 void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns);
@@ -227,7 +227,8 @@ static inline uint32_t fdri_bits_max(uint32_t class_)
 /* A zeroed meta block of this location: from the meta end, else in a piece of a bin for which something may be given back;
  * 0: no room. Blocks larger than a bin come from the meta end only. */
 uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
-uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes); /* nothing is given back for it */
+uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind,
+                        uint32_t bytes);                  /* nothing is given back for it */
 void fdri_meta_ahead(struct fdri_thread *t);              /* room for some small blocks, while there is any */
 void fdri_meta_give(struct fdri_thread *t, uint32_t off); /* not needed any more */
 void fdri_meta_release(struct fdri_thread *t);            /* all of it: the location is no more */
@@ -240,15 +241,15 @@ uint64_t fdri_meta_bytes(void);                           /* in use by all */
 enum fdri_urgency { FDRI_IF_AGED, FDRI_POOR, FDRI_ATTACHING }; /* the last one waits for others, at most 10 ms */
 extern bool fdri_recycle_ended __attribute__((visibility("hidden")));
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
-void fdri_ended_prepare(bool ns);                         /* while there is room */
-void fdri_ended_push(struct fdr_location *l);             /* its thread ended: it is not the caller's any more */
-bool fdri_ended_lock(uint32_t who, uint32_t tries);       /* keeps everybody from folding */
-bool fdri_ended_hold(uint32_t who);                       /* the same; waits at most 10 ms */
+void fdri_ended_prepare(bool ns);                   /* while there is room */
+void fdri_ended_push(struct fdr_location *l);       /* its thread ended: it is not the caller's any more */
+bool fdri_ended_lock(uint32_t who, uint32_t tries); /* keeps everybody from folding */
+bool fdri_ended_hold(uint32_t who);                 /* the same; waits at most 10 ms */
 void fdri_ended_unlock(void);
-void fdri_ended_abandoned(const struct fdr_location *l);  /* an operation of l was given up in the middle */
+void fdri_ended_abandoned(const struct fdr_location *l); /* an operation of l was given up in the middle */
 
 /* ---- fold.c ---- */
-bool fdri_fold_start(void);                               /* room for the words under way */
+bool fdri_fold_start(void); /* room for the words under way */
 /* Moves some of the accounts of t's location, which holds no bin, to `into`. 1: all are moved; 0: some; -1: no room. */
 int fdri_fold(struct fdri_thread *into, struct fdri_thread *t);
 void fdri_fold_undo(void);
@@ -262,7 +263,7 @@ void fdri_stop(struct fdri_thread *t, uint64_t tick); /* strategy `first`: store
 void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick);
 
 /* ---- sample.c ---- */
-uint32_t fdri_sample_bins_due(void);       /* bins of the samples' share that are not theirs yet: not for others */
+uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not theirs yet: not for others */
 
 void fdri_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_given *given); /* a line of the ledger */
 
@@ -316,14 +317,18 @@ void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type t
 /* ---- define.c ---- */
 uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file, uint32_t line, uint64_t value,
                      uint64_t value2, const void *payload, uint32_t payload_bytes);
-void fdri_define_reset(void);              /* a new arena: definitions made before come along with their ids */
-void fdri_define_save(void);               /* before the arena goes */
-void fdri_define_fork(int phase);          /* 0 prepare, 1 parent, 2 child; 3 before 0 in a child that no handler saw */
+void fdri_define_reset(void);     /* a new arena: definitions made before come along with their ids */
+void fdri_define_save(void);      /* before the arena goes */
+void fdri_define_fork(int phase); /* 0 prepare, 1 parent, 2 child; 3 before 0 in a child that no handler saw */
 void fdri_define_modules(void);
-void fdri_modules_look(void);               /* which modules are loaded now; asks the loader */
+void fdri_modules_look(void); /* which modules are loaded now; asks the loader */
 void fdri_modules_forget(void (*forget)(uint64_t from, uint64_t to)); /* those that are no longer loaded */
-uint32_t fdri_module_of(uint64_t address); /* module definition id + 1, or 0 */
-struct fdri_event_shape { uint8_t count; uint8_t type[FDR_FIELDS_MAX]; uint16_t offset[FDR_FIELDS_MAX]; };
+uint32_t fdri_module_of(uint64_t address);                            /* module definition id + 1, or 0 */
+struct fdri_event_shape {
+    uint8_t count;
+    uint8_t type[FDR_FIELDS_MAX];
+    uint16_t offset[FDR_FIELDS_MAX];
+};
 const struct fdri_event_shape *fdri_event_shape(uint32_t type);
 uint32_t fdri_metric_type(uint32_t metric);
 
@@ -335,43 +340,52 @@ void fdri_note_reset(void);
 fdr_region fdri_address_region(uint64_t address);
 /* What a thread remembers of the functions it calls: one probe gives region and totals row. A direct-mapped cache in
  * the arena; what it says stands in fdri_address_region's table and in the row table. */
-struct fdri_known { uint64_t address; uint32_t row_off, region; };
-extern uint32_t fdri_address_version __attribute__((visibility("hidden"))); /* rises when addresses lose their meaning */
+struct fdri_known {
+    uint64_t address;
+    uint32_t row_off, region;
+};
+extern uint32_t fdri_address_version
+    __attribute__((visibility("hidden"))); /* rises when addresses lose their meaning */
 static inline uint32_t fdri_known_slot(const struct fdri_thread *t, uint64_t address)
 {
     return (uint32_t)(address * 0x9E3779B97F4A7C15u >> t->known_shift);
 }
-void fdri_known_start(struct fdri_thread *t);   /* also: forget everything */
+void fdri_known_start(struct fdri_thread *t); /* also: forget everything */
 void fdri_known_add(struct fdri_thread *t, uint64_t address, fdr_region region, const struct fdr_row *row);
 void fdri_address_reset(void);
-bool fdri_address_forked(void);             /* a child: nobody may wait for a grace period */
-void fdri_address_thread(bool comes);      /* this thread begins or ends to look addresses up */
-void fdri_address_fork(int phase);         /* as fdri_define_fork */
+bool fdri_address_forked(void);       /* a child: nobody may wait for a grace period */
+void fdri_address_thread(bool comes); /* this thread begins or ends to look addresses up */
+void fdri_address_fork(int phase);    /* as fdri_define_fork */
 
 /* ---- rules.c ---- */
-struct fdri_rule { uint8_t mode; uint32_t count; uint64_t min_ns; };
+struct fdri_rule {
+    uint8_t mode;
+    uint32_t count;
+    uint64_t min_ns;
+};
 enum { FDRI_RULE_NONE = 0, FDRI_RULE_EXCLUDE, FDRI_RULE_FIRST, FDRI_RULE_EVERY, FDRI_RULE_MIN, FDRI_RULE_COUNTERS };
 /* edges: counters are read at the edges of calls; edge_regions: of which. */
 void fdri_rules_load(const char *path, bool edges, const char *edge_regions);
 void fdri_rules_define(uint32_t region, const char *name, const char *file, bool by_address);
-const struct fdri_rule *fdri_rule_of(uint32_t region);   /* NULL: none */
+const struct fdri_rule *fdri_rule_of(uint32_t region); /* NULL: none */
 bool fdri_rules_any(void);
 bool fdri_rules_phases(void);
 bool fdri_rules_phase(const char *name);
 
 /* ---- watch.c, watch_seen.c: triggers on what is recorded ---- */
 /* Atomic: calls that took at least this long may be wanted by a trigger; UINT64_MAX: none is set. */
-extern uint64_t fdri_watch_ticks __attribute__((visibility("hidden"))), fdri_watch_ns __attribute__((visibility("hidden")));
+extern uint64_t fdri_watch_ticks __attribute__((visibility("hidden"))),
+    fdri_watch_ns __attribute__((visibility("hidden")));
 extern uint32_t fdri_watch_classes __attribute__((visibility("hidden"))); /* atomic: bit per class of points */
 void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t duration, uint64_t tick);
 void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t type, uint64_t value, const uint64_t *field,
                       uint32_t fields, uint64_t tick);
 void fdri_watch_define(enum fdr_def_kind kind, uint32_t id, const char *name, const void *payload, uint32_t bytes);
-bool fdri_watch_regions(void);             /* is there a trigger on regions? */
-void fdri_watch_start(const char *text);    /* FDR_TRIGGERS */
+bool fdri_watch_regions(void);           /* is there a trigger on regions? */
+void fdri_watch_start(const char *text); /* FDR_TRIGGERS */
 void fdri_watch_stop(void);
-void fdri_watch_fork(int phase);            /* as fdri_define_fork */
-uint64_t fdri_watch_poll(uint64_t now_ns);  /* watch_poll.c: in the dumper thread */
+void fdri_watch_fork(int phase);           /* as fdri_define_fork */
+uint64_t fdri_watch_poll(uint64_t now_ns); /* watch_poll.c: in the dumper thread */
 
 /* ---- grace.c ---- */
 /* Calls what(with) in a thread of its own when no thread reads any more what was read before. */
@@ -381,13 +395,13 @@ void fdri_after_grace(void (*what)(void *), void *with);
 void fdri_rewind_release(struct fdri_thread *t);
 
 /* ---- arena.c ---- */
-uint64_t fdri_memory_limit(void);          /* bytes this process may use at most */
+uint64_t fdri_memory_limit(void); /* bytes this process may use at most */
 int fdri_arena_make(struct fdri_recorder *r);
 void fdri_arena_publish(struct fdri_recorder *r); /* the file gets its name: what is in it can be read */
 void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live);
 
 /* ---- start.c ---- */
-uint64_t fdri_tick_now(void);              /* full ticks of the recording's clock */
-uint64_t fdri_ns_to_ticks(uint64_t ns);    /* a duration */
+uint64_t fdri_tick_now(void);           /* full ticks of the recording's clock */
+uint64_t fdri_ns_to_ticks(uint64_t ns); /* a duration */
 
 #endif

@@ -43,7 +43,8 @@ static struct fdr_reduction *old_line(struct fdri_thread *t, const struct fdr_re
     bool any = fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE;
     uint32_t count = any ? fdr_min(l->reduction_count, FDR_REDUCTION_LINES) : 1;
     uint32_t newest = l->reduction_count - 1;
-    if (any && same_line(&b->line[t->line % FDR_REDUCTION_LINES], wanted)) return &b->line[t->line % FDR_REDUCTION_LINES];
+    if (any && same_line(&b->line[t->line % FDR_REDUCTION_LINES], wanted))
+        return &b->line[t->line % FDR_REDUCTION_LINES];
     for (uint32_t i = 0; i < count; i++) {
         struct fdr_reduction *line = &b->line[(newest - i) % FDR_REDUCTION_LINES];
         if (!same_line(line, wanted)) continue;
@@ -53,7 +54,8 @@ static struct fdr_reduction *old_line(struct fdri_thread *t, const struct fdr_re
     return NULL;
 }
 
-static void add_to_line(struct fdri_thread *t, const struct fdr_reduction *wanted, const struct fdri_given *g, bool closed)
+static void add_to_line(struct fdri_thread *t, const struct fdr_reduction *wanted, const struct fdri_given *g,
+                        bool closed)
 {
     struct fdr_location *l = t->loc;
     struct fdr_reduction *line = old_line(t, wanted);
@@ -81,7 +83,10 @@ static void add_to_line(struct fdri_thread *t, const struct fdr_reduction *wante
 void fdri_reduction_note(struct fdri_thread *t, uint8_t step, uint8_t reason, const struct fdr_part *p,
                          const struct fdri_given *g, bool closed)
 {
-    struct fdr_reduction wanted = {.step = step, .reason = reason, .class_ = p ? p->class_ : 255, .band = p ? p->band : 0,
+    struct fdr_reduction wanted = {.step = step,
+                                   .reason = reason,
+                                   .class_ = p ? p->class_ : 255,
+                                   .band = p ? p->band : 0,
                                    .depth = p ? p->depth : 0};
     add_to_line(t, &wanted, g, closed);
 }
@@ -95,9 +100,11 @@ void fdri_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_gi
 FDR_RACY struct fdri_part_view fdri_view_of(const struct fdr_part *p, const uint64_t *class_bytes)
 {
     uint32_t head = (uint32_t)p->list_head;
-    return (struct fdri_part_view){
-        .depth = p->depth, .class_ = p->class_, .band = p->band, .class_bytes = class_bytes[p->class_],
-        .oldest = head ? fdri_bin(&fdri_rec.arena, head)->base_tick : UINT64_MAX};
+    return (struct fdri_part_view){.depth = p->depth,
+                                   .class_ = p->class_,
+                                   .band = p->band,
+                                   .class_bytes = class_bytes[p->class_],
+                                   .oldest = head ? fdri_bin(&fdri_rec.arena, head)->base_tick : UINT64_MAX};
 }
 
 uint64_t fdri_reduction_took(struct fdri_thread *t, uint64_t since)

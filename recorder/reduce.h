@@ -11,14 +11,20 @@
 
 #include "recorder/recorder.h"
 
-#define FDRI_NOTHING_GIVEN {0, 0, UINT64_MAX, 0}
+#define FDRI_NOTHING_GIVEN                                                                                             \
+    {                                                                                                                  \
+        0, 0, UINT64_MAX, 0                                                                                            \
+    }
 
 /* One step of the ledger; steps of the same kind on the same partition share a line. p NULL: of everything. */
 void fdri_reduction_note(struct fdri_thread *t, uint8_t step, uint8_t reason, const struct fdr_part *p,
                          const struct fdri_given *g, bool closed);
 /* How long a step took that began at tick `since` of the recording's clock; the longest is remembered. */
 uint64_t fdri_reduction_took(struct fdri_thread *t, uint64_t since);
-static inline struct fdr_part *fdri_part_at(struct fdri_thread *t, uint32_t off) { return off ? fdri_off(t, off) : NULL; }
+static inline struct fdr_part *fdri_part_at(struct fdri_thread *t, uint32_t off)
+{
+    return off ? fdri_off(t, off) : NULL;
+}
 struct fdri_part_view fdri_view_of(const struct fdr_part *p, const uint64_t *class_bytes);
 
 uint32_t fdri_reduce_whole(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got);

@@ -8,7 +8,10 @@ struct fdri_mark {
     uint32_t count, room, point_count;
     bool set;
     uint64_t point_tick;
-    struct { uint32_t part, bin, seq, zero_count; uint64_t commit, zero_tick; } at[]; /* zero_*: of its depth */
+    struct {
+        uint32_t part, bin, seq, zero_count;
+        uint64_t commit, zero_tick;
+    } at[]; /* zero_*: of its depth */
 };
 
 static uint32_t count_parts(const struct fdri_thread *t)
@@ -29,7 +32,8 @@ void fdr_rewind_mark(void)
         uint32_t off = fdri_meta_calm(t, FDR_META_FREE, (uint32_t)(64 + sizeof *m + room * sizeof m->at[0]));
         if (!off) {
             static unsigned said;
-            if (fdri_once(&said)) fdri_say("no room for a rewind mark of %u partitions; rewinds of this thread do nothing", n);
+            if (fdri_once(&said))
+                fdri_say("no room for a rewind mark of %u partitions; rewinds of this thread do nothing", n);
             t->mark = NULL;
             fdri_end(t);
             return;
@@ -94,7 +98,7 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
     uint32_t behind = b->next;
     uint64_t forgotten = FDR_COMMIT_RECORDS(b->commit) - FDR_COMMIT_RECORDS(commit);
     fdr_store_release(&b->commit, commit); /* R:commit */
-    fdr_store_release(&b->next, 0);  /* R:link */
+    fdr_store_release(&b->next, 0);        /* R:link */
     p->open_off = bin;
     p->open_seq = b->seq;
     fdri_part_seal(&fdri_rec.arena, p); /* the encoder's tables have moved on: the next record needs a new bin */
@@ -106,7 +110,8 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
 static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint64_t commit)
 {
     uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
-    while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue; /* L:claim - fails once
+    while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32))
+        continue; /* L:claim - fails once
                                                                                   for each claimer that is inside */
     uint64_t first = (uint32_t)head ? fdri_bin(&fdri_rec.arena, (uint32_t)head)->first_index : p->total, mark = first;
     if (bin && (uint32_t)(head >> 32) <= fdri_bin(&fdri_rec.arena, bin)->seq)
@@ -130,7 +135,8 @@ static void account(struct fdri_thread *t, const struct fdr_part *p, uint64_t fo
 }
 
 /* Partition p back to where the mark saw it; `seq` 0: it was not there or held nothing. */
-static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint32_t seq, uint64_t commit, bool alone)
+static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint32_t seq, uint64_t commit,
+                        bool alone)
 {
     uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
     bool held = bin && seq >= (uint32_t)(head >> 32) && (uint32_t)head;

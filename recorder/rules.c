@@ -15,14 +15,14 @@ enum { RULES_MAX = 255, PHASES_MAX = 32, COUNT_MAX = (1 << 20) - 1 };
 
 struct pattern {
     struct fdri_rule rule;
-    bool by_file, named;         /* named: not for regions known by address */
+    bool by_file, named; /* named: not for regions known by address */
     char glob[200];
 };
 static struct pattern patterns[RULES_MAX];
 static uint32_t pattern_count;
 static char phases[PHASES_MAX][64];
 static uint32_t phase_count;
-static uint8_t *decision;   /* by region id: 0 none, else pattern index + 1; reserved, touched as regions come */
+static uint8_t *decision; /* by region id: 0 none, else pattern index + 1; reserved, touched as regions come */
 
 bool fdri_rules_any(void) { return pattern_count != 0; }
 bool fdri_rules_phases(void) { return phase_count != 0; }
@@ -57,7 +57,10 @@ static bool parse_duration(const char *text, uint64_t *ns)
 {
     char *end;
     double v = strtod(text, &end);
-    static const struct { const char *unit; double ns; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
     for (size_t i = 0; i < 4; i++)
         if (!strcmp(end, units[i].unit) && v >= 0 && v * units[i].ns < 9e18) {
             *ns = (uint64_t)(v * units[i].ns);
@@ -148,7 +151,8 @@ static void add_edges(bool edges, const char *regions)
     }
     if (!edges) return;
     snprintf(copy, sizeof copy, "%s", regions);
-    for (char *glob = strtok_r(copy, ",", &save); glob && pattern_count < RULES_MAX; glob = strtok_r(NULL, ",", &save)) {
+    for (char *glob = strtok_r(copy, ",", &save); glob && pattern_count < RULES_MAX;
+         glob = strtok_r(NULL, ",", &save)) {
         struct pattern *p = &patterns[pattern_count++];
         *p = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS};
         snprintf(p->glob, sizeof p->glob, "%s", glob);

@@ -19,14 +19,11 @@ struct fdr_sampled {
     struct fdri_thread t;
     struct fdr_samples *s;
     uint32_t recording, tid;
-    uint32_t spare[SPARES];               /* tables of closed levels by log2 of the bin's size - 9 */
+    uint32_t spare[SPARES]; /* tables of closed levels by log2 of the bin's size - 9 */
     uint64_t step[FDR_SAMPLE_STEPS_MAX];
 };
 
-static bool whole(void)
-{
-    return fdri_rec.set.strategy == FDR_STRATEGY_WHOLE;
-}
+static bool whole(void) { return fdri_rec.set.strategy == FDR_STRATEGY_WHOLE; }
 static bool levelled(void) { return whole() || fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE; }
 
 /* ---- memory: bins of the samples' share, and what is free while that is more than half ---- */
@@ -40,12 +37,14 @@ uint32_t fdri_sample_bins_due(void)
 static bool may_take(const struct fdr_location *l)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
-    return fdr_load_relaxed(&l->bins_held) < 4 || fdri_sample_bins_due() || fdri_bins_free(a) > a->super->bins_total / 2;
+    return fdr_load_relaxed(&l->bins_held) < 4 || fdri_sample_bins_due() ||
+           fdri_bins_free(a) > a->super->bins_total / 2;
 }
 
 static void count_bins(const struct fdr_location *l, uint32_t before)
 {
-    if (fdr_load_relaxed(&l->bins_held) != before) fdr_add_relaxed(&fdri_rec.sample_bins, fdr_load_relaxed(&l->bins_held) - before); /* wraps when fewer */
+    if (fdr_load_relaxed(&l->bins_held) != before)
+        fdr_add_relaxed(&fdri_rec.sample_bins, fdr_load_relaxed(&l->bins_held) - before); /* wraps when fewer */
 }
 
 static void give(struct fdr_sampled *d, uint32_t off, uint32_t size_log2)
@@ -58,7 +57,8 @@ static void give(struct fdr_sampled *d, uint32_t off, uint32_t size_log2)
 static uint32_t take(struct fdr_sampled *d, uint32_t want, uint32_t *got)
 {
     struct fdr_location *l = d->t.loc;
-    uint32_t before = fdr_load_relaxed(&l->bins_held), off = may_take(l) ? fdri_piece_take(&fdri_rec.arena, l, want) : 0;
+    uint32_t before = fdr_load_relaxed(&l->bins_held),
+             off = may_take(l) ? fdri_piece_take(&fdri_rec.arena, l, want) : 0;
     *got = want;
     if (!off) off = fdri_piece_any(&fdri_rec.arena, l, want, 9, got);
     if (!off && fdri_sample_bins_due() && (off = fdri_share_piece(&d->t, want))) *got = want;
@@ -252,8 +252,7 @@ static uint32_t given_regions(struct fdr_sampled *d, const struct fdr_look *look
 {
     uint32_t n = look->path_count < REGIONS_MAX ? look->path_count : REGIONS_MAX;
     if (n < look->path_count) r->flags |= FDR_SAMPLE_CUT;
-    for (uint32_t i = 0; i < n; i++)
-        d->step[i] = FDR_SAMPLE_REGION | (look->path[i] <= FDR_ID_MAX ? look->path[i] : 0);
+    for (uint32_t i = 0; i < n; i++) d->step[i] = FDR_SAMPLE_REGION | (look->path[i] <= FDR_ID_MAX ? look->path[i] : 0);
     return n;
 }
 

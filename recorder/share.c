@@ -78,8 +78,11 @@ FDR_RACY static struct fdr_part *choose(const struct fdr_location *v)
         uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
         enum fdri_reason why;
         if (!head || !fdri_bin(a, head)->next) continue;
-        struct fdri_part_view view = {.depth = p->depth, .class_ = p->class_, .band = p->band,
-                                      .class_bytes = class_bytes[p->class_], .oldest = fdri_bin(a, head)->base_tick};
+        struct fdri_part_view view = {.depth = p->depth,
+                                      .class_ = p->class_,
+                                      .band = p->band,
+                                      .class_bytes = class_bytes[p->class_],
+                                      .oldest = fdri_bin(a, head)->base_tick};
         if (best && !fdri_policy_before(chain, &view, &best_view, &why)) continue;
         best = p;
         best_view = view;
@@ -139,6 +142,7 @@ uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2)
     uint32_t off = fdri_ended_room(t, FDRI_IF_AGED) ? fdri_piece_take(a, t->loc, size_log2) : 0;
     if (!off) off = fdri_share_piece(t, size_log2);
     int rounds = urgency == FDRI_ATTACHING ? ROUNDS : LOOK;
-    for (int i = 0; i < rounds && !off && poor && fdri_ended_room(t, urgency); i++) off = fdri_piece_take(a, t->loc, size_log2);
+    for (int i = 0; i < rounds && !off && poor && fdri_ended_room(t, urgency); i++)
+        off = fdri_piece_take(a, t->loc, size_log2);
     return off;
 }

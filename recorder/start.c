@@ -117,7 +117,8 @@ static uint64_t start_time_of_process(void)
 static void set_clock(struct fdri_recorder *r)
 {
     r->ticks = !r->set.monotonic && FDR_HAVE_TICKS && fdr_ticks_usable();
-    if (!r->set.monotonic && !r->ticks) fdri_say("FDR_TIMER=tsc: the tick counter is no reliable clock here; using monotonic");
+    if (!r->set.monotonic && !r->ticks)
+        fdri_say("FDR_TIMER=tsc: the tick counter is no reliable clock here; using monotonic");
     r->ticks_per_second = r->ticks ? fdr_ticks_rate(5000000) : 1000000000u;
     r->tick_to_ns = (uint64_t)(((unsigned __int128)1000000000u << 32) / r->ticks_per_second);
     r->start = fdr_clock_read(r->ticks);
@@ -152,11 +153,17 @@ static bool hold_accounts(void) { return fdri_ended_hold(UINT32_MAX); }
 
 static void start_export(struct fdri_recorder *r)
 {
-    struct fdri_export_view v = {
-        .base = r->arena.base, .bytes = r->arena.super->arena_bytes, .ticks = r->ticks,
-        .rank = r->arena.super->rank, .signal = r->set.signal, .holdoff_ns = r->set.holdoff_ns,
-        .disk_bytes = r->set.disk_bytes, .keep = r->set.keep, .keep_newest = r->set.keep_newest, .watchdog_ns = r->set.watchdog_ns,
-        .poll = fdri_watch_poll};
+    struct fdri_export_view v = {.base = r->arena.base,
+                                 .bytes = r->arena.super->arena_bytes,
+                                 .ticks = r->ticks,
+                                 .rank = r->arena.super->rank,
+                                 .signal = r->set.signal,
+                                 .holdoff_ns = r->set.holdoff_ns,
+                                 .disk_bytes = r->set.disk_bytes,
+                                 .keep = r->set.keep,
+                                 .keep_newest = r->set.keep_newest,
+                                 .watchdog_ns = r->set.watchdog_ns,
+                                 .poll = fdri_watch_poll};
     memcpy(v.name, r->set.name, sizeof v.name);
     memcpy(v.dir, r->set.dir, sizeof v.dir);
     memcpy(v.live_path, r->live_path, sizeof v.live_path);

@@ -16,7 +16,8 @@ bool fdri_may_take(const struct fdri_thread *t)
  * wait for their neighbours, unless too much is waiting. */
 static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
 {
-    uint64_t waiting = (uint64_t)t->loc->piece_units << 9, held = (uint64_t)fdr_load_relaxed(&t->loc->bins_held) * fdri_rec.arena.super->bin_bytes;
+    uint64_t waiting = (uint64_t)t->loc->piece_units << 9,
+             held = (uint64_t)fdr_load_relaxed(&t->loc->bins_held) * fdri_rec.arena.super->bin_bytes;
     bool wait = fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE && waiting < held / 64;
     return wait && want == full_log2() && want > 9 ? want - 1 : 9;
 }
@@ -70,8 +71,8 @@ struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t 
     fdr_encode_close(p);       /* asks for a bin */
     p->next = t->loc->parts_first;
     fdr_signal_fence();
-    fdr_store_release(&t->loc->parts_first, off); /* R:part - pairs with A:part in export/ */
-    t->victim = NULL;                             /* the new one may be worth less */
+    fdr_store_release(&t->loc->parts_first, off);        /* R:part - pairs with A:part in export/ */
+    t->victim = NULL;                                    /* the new one may be worth less */
     if (!t->loc->samples_off) fdri_telescope_part(t, p); /* those thin in a way of their own */
     return p;
 }
@@ -153,7 +154,8 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
         fdri_piece_give(&fdri_rec.arena, t->loc, off, got);
         off = 0;
     }
-    if (!off && *slot != FDRI_GATE_CLOSED && fdri_rec.set.strategy == FDR_STRATEGY_FIRST) fdri_stop(t, t->loc->last_tick);
+    if (!off && *slot != FDRI_GATE_CLOSED && fdri_rec.set.strategy == FDR_STRATEGY_FIRST)
+        fdri_stop(t, t->loc->last_tick);
     if (!off) {
         /* when storing stopped on account of this very call, it was settled with the frozen ones */
         bool settled = calls && (v->flags & FDR_LEVEL_SETTLED);

@@ -16,9 +16,9 @@
 enum { FIRST_ROOM = 30, ORDER_MAX = 1 << 14, POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64, SORT_MAX = 512 };
 
 struct place {
-    uint64_t end;   /* its oldest bin ends then or later */
+    uint64_t end; /* its oldest bin ends then or later */
     uint32_t part;
-    uint32_t step;  /* enum fdri_step that takes it */
+    uint32_t step; /* enum fdri_step that takes it */
 };
 
 static bool telescope(void) { return fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE; }
@@ -68,12 +68,13 @@ static void sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_bytes)
 void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p)
 {
     uint64_t class_bytes[FDR_CLASS_COUNT];
-    if (!telescope() || (t->order_count == t->order_room && !grow_order(t))) return; /* then it goes when nothing else does */
+    if (!telescope() || (t->order_count == t->order_room && !grow_order(t)))
+        return; /* then it goes when nothing else does */
     sum_classes(t, class_bytes);
     struct fdri_part_view v = fdri_view_of(p, class_bytes);
     uint32_t index;
-    order_of(t)[t->order_count] =
-        (struct place){now_of(t), fdri_off_of(t, p), fdri_policy_step(&fdri_rec.set.chain, &v, &index).step};
+    order_of(t)[t->order_count] = (struct place){now_of(t), fdri_off_of(t, p),
+                                                 fdri_policy_step(&fdri_rec.set.chain, &v, &index).step};
     sink(t, t->order_count++, class_bytes);
 }
 
@@ -190,7 +191,8 @@ static uint32_t pop(struct fdri_thread *t, uint32_t *have)
     if (newest) v->flags &= (uint8_t)~FDR_PART_COUNTED;
     fdri_reduction_note(t, t->victim_step, t->victim_reason, v, &given, false);
     /* where the bin after the next one to go begins tells when that one ended: nobody has looked there for long */
-    uint32_t next = (uint32_t)fdr_load_relaxed(&v->list_head), after = next ? fdr_load_relaxed(&fdri_bin(a, next)->next) : 0;
+    uint32_t next = (uint32_t)fdr_load_relaxed(&v->list_head),
+             after = next ? fdr_load_relaxed(&fdri_bin(a, next)->next) : 0;
     if (after) __builtin_prefetch(fdri_bin(a, after));
     return off;
 }
@@ -241,7 +243,7 @@ static void count_part(struct fdr_epochs *e, struct fdr_part *p)
     const struct fdri_arena *a = &fdri_rec.arena;
     p->flags &= (uint8_t)~FDR_PART_COUNTED;
     for (uint32_t off = (uint32_t)fdr_load_acquire(&p->list_head), next; off; off = next) { /* A:claim */
-        next = fdr_load_acquire(&fdri_bin(a, off)->next); /* A:list */
+        next = fdr_load_acquire(&fdri_bin(a, off)->next);                                   /* A:list */
         if (!next) return;
         e->epoch[fdri_epoch_of(e, fdri_bin(a, next)->base_tick)].units += 1u << (fdri_bin(a, off)->size_log2 - 9);
     }
@@ -254,6 +256,7 @@ void fdri_telescope_recount(struct fdri_thread *t)
     for (uint32_t i = 0; i < e->count; i++) e->epoch[i].units = 0;
     /* beside a claimer lists cannot be walked; they count from now on then */
     if (fdri_claim_pin(t->loc))
-        for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next)) count_part(e, p);
+        for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next))
+            count_part(e, p);
     fdri_claim_unpin(t->loc);
 }

@@ -6,13 +6,15 @@
 
 #include "recorder/recorder.h"
 
-enum { FIRST_SLAB = 512, NEXT_SLAB = 960, /* 960: what a slab of 1 KiB holds */ FIRST_TABLE_LOG2 = 6, HISTOGRAM_STEP = 8 };
+enum {
+    FIRST_SLAB = 512,
+    NEXT_SLAB = 960,
+    /* 960: what a slab of 1 KiB holds */ FIRST_TABLE_LOG2 = 6,
+    HISTOGRAM_STEP = 8
+};
 
 /* Totals share the buffer with events: rows may use half of it for all meta, histograms three eighths. */
-static bool within(uint64_t eighths)
-{
-    return fdri_meta_bytes() < fdri_rec.arena.super->arena_bytes / 8 * eighths;
-}
+static bool within(uint64_t eighths) { return fdri_meta_bytes() < fdri_rec.arena.super->arena_bytes / 8 * eighths; }
 
 /* 64-byte multiples of zeroed memory, or 0. */
 static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
@@ -50,7 +52,7 @@ static void insert(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t o
     uint32_t i = key * 0x9E3779B1u >> (32 - table->log2);
     uint32_t *slot = slots_of(table);
     while (slot[i]) i = (i + 1) & mask; /* ends: the table is never full */
-    fdr_store_release(&slot[i], off); /* R:rows */
+    fdr_store_release(&slot[i], off);   /* R:rows */
     table->used++;
 }
 

@@ -77,8 +77,10 @@ void fdri_watch_thresholds(void)
     const struct fdri_watch_table *t = fdri_watch_table;
     uint64_t least = UINT64_MAX;
     uint32_t classes = 0;
-    static const uint8_t class_of[] = {[0] = FDR_CLASS_MESSAGE, [FDR_DEF_METRIC] = FDR_CLASS_METRIC,
-                                       [FDR_DEF_MARKER] = FDR_CLASS_MARKER, [FDR_DEF_EVENT] = FDR_CLASS_USER};
+    static const uint8_t class_of[] = {[0] = FDR_CLASS_MESSAGE,
+                                       [FDR_DEF_METRIC] = FDR_CLASS_METRIC,
+                                       [FDR_DEF_MARKER] = FDR_CLASS_MARKER,
+                                       [FDR_DEF_EVENT] = FDR_CLASS_USER};
     for (uint32_t i = 0; t && i < 1u << t->log2; i++) {
         const struct fdri_watch_entry *e = &t->entry[i];
         if (!e->key || e->gone) continue;
@@ -96,14 +98,17 @@ static bool there(uint32_t slot, uint32_t key, uint32_t field)
     const struct fdri_watch_entry *e;
     if (!fdri_watch_table) return false;
     FDRI_EACH_ENTRY(fdri_watch_table, key, e)
-        if (e->slot == slot && e->field == field) return true;
+    if (e->slot == slot && e->field == field) return true;
     return false;
 }
 
 static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type)
 {
     const struct fdri_watch *w = &fdri_watching[slot].watch;
-    struct fdri_watch_entry e = {.key = key, .slot = (uint8_t)slot, .field = (uint8_t)field, .type = (uint8_t)type,
+    struct fdri_watch_entry e = {.key = key,
+                                 .slot = (uint8_t)slot,
+                                 .field = (uint8_t)field,
+                                 .type = (uint8_t)type,
                                  .threshold_ns = w->source == FDRI_BY_REGION ? w->ns : UINT64_MAX};
     if (there(slot, key, field)) return;
     struct fdri_watch_table *t = writable();
@@ -117,7 +122,8 @@ static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type
 static bool matches(const char *glob, const char *name) { return *name && fnmatch(glob, name, 0) == 0; }
 
 /* EVENT.FIELD */
-static void match_fields(uint32_t slot, uint32_t key, const char *event, const struct fdr_def_field *field, uint32_t count)
+static void match_fields(uint32_t slot, uint32_t key, const char *event, const struct fdr_def_field *field,
+                         uint32_t count)
 {
     char name[256];
     for (uint32_t i = 0; i < count; i++) {
@@ -126,7 +132,8 @@ static void match_fields(uint32_t slot, uint32_t key, const char *event, const s
     }
 }
 
-static void match(uint32_t slot, enum fdr_def_kind kind, uint32_t id, const char *name, const void *payload, uint32_t bytes)
+static void match(uint32_t slot, enum fdr_def_kind kind, uint32_t id, const char *name, const void *payload,
+                  uint32_t bytes)
 {
     const struct fdri_watch *w = &fdri_watching[slot].watch;
     bool of_region = w->source == FDRI_BY_REGION || w->source == FDRI_BY_P99 || w->source == FDRI_BY_STUCK;
@@ -135,14 +142,17 @@ static void match(uint32_t slot, enum fdr_def_kind kind, uint32_t id, const char
     bool right = (of_region && kind == FDR_DEF_REGION) || (of_metric && kind == FDR_DEF_METRIC) ||
                  (of_event && (kind == FDR_DEF_MARKER || kind == FDR_DEF_EVENT));
     if (right && matches(w->glob, name)) add_entry(slot, FDRI_KEY(kind, id), 255, 0);
-    if (of_metric && kind == FDR_DEF_EVENT) match_fields(slot, FDRI_KEY(kind, id), name, payload, bytes / sizeof(struct fdr_def_field));
+    if (of_metric && kind == FDR_DEF_EVENT)
+        match_fields(slot, FDRI_KEY(kind, id), name, payload, bytes / sizeof(struct fdr_def_field));
 }
 
 bool fdri_watch_regions(void)
 {
     for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
         enum fdri_source s = fdri_watching[i].watch.source;
-        if (fdri_watching[i].used && !fdri_watching[i].leaving && (s == FDRI_BY_REGION || s == FDRI_BY_P99 || s == FDRI_BY_STUCK)) return true;
+        if (fdri_watching[i].used && !fdri_watching[i].leaving &&
+            (s == FDRI_BY_REGION || s == FDRI_BY_P99 || s == FDRI_BY_STUCK))
+            return true;
     }
     return false;
 }
@@ -163,7 +173,8 @@ static void match_def(uint32_t slot, const struct fdr_def *d)
     const char *name = (const char *)(d + 1);
     Dl_info info;
     sigset_t old;
-    if (d->kind == FDR_DEF_REGION && !d->name_bytes && d->value && dladdr((void *)(uintptr_t)d->value, &info) && info.dli_sname)
+    if (d->kind == FDR_DEF_REGION && !d->name_bytes && d->value && dladdr((void *)(uintptr_t)d->value, &info) &&
+        info.dli_sname)
         name = info.dli_sname;
     fdri_watch_lock(&old);
     match(slot, (enum fdr_def_kind)d->kind, d->id, name,
@@ -177,7 +188,8 @@ static void match_all(uint32_t slot)
     for (uint32_t off = fdr_load_acquire(&fdri_rec.arena.super->defs_first); off;) { /* A:defs */
         const struct fdr_defs_block *b = fdri_at(&fdri_rec.arena, off);
         uint32_t used = fdr_load_acquire(&b->used); /* A:defs */
-        for (uint32_t at = 0; at < used; at += ((const struct fdr_def *)(const void *)((const char *)(b + 1) + at))->bytes)
+        for (uint32_t at = 0; at < used;
+             at += ((const struct fdr_def *)(const void *)((const char *)(b + 1) + at))->bytes)
             match_def(slot, (const void *)((const char *)(b + 1) + at));
         off = fdr_load_acquire(&b->next); /* A:defs */
     }
@@ -238,8 +250,10 @@ int fdr_trigger_add(const char *line)
 
 static struct fdri_watching *of(int trigger)
 {
-    return trigger > 0 && trigger <= FDRI_TRIGGERS && fdri_watching[trigger - 1].used && !fdri_watching[trigger - 1].leaving
-               ? &fdri_watching[trigger - 1] : NULL;
+    return trigger > 0 && trigger <= FDRI_TRIGGERS && fdri_watching[trigger - 1].used &&
+                   !fdri_watching[trigger - 1].leaving
+               ? &fdri_watching[trigger - 1]
+               : NULL;
 }
 
 /* After a grace period: nobody is looking at it any more. */
@@ -269,7 +283,8 @@ int fdr_trigger_remove(int trigger)
 
 void fdr_trigger_fire(int trigger, double value)
 {
-    struct fdri_seen seen = {.tick = fdri_tick_now(), .type = FDR_VALUE_F64, .location = UINT32_MAX, .key = FDRI_NO_KEY};
+    struct fdri_seen seen = {
+        .tick = fdri_tick_now(), .type = FDR_VALUE_F64, .location = UINT32_MAX, .key = FDRI_NO_KEY};
     if (!fdr_load_relaxed(&fdr_switch_.on) || !of(trigger)) return;
     memcpy(&seen.value, &value, sizeof value);
     fdri_trigger_seen((uint32_t)trigger - 1, &seen);
@@ -311,7 +326,8 @@ void fdri_watch_start(const char *text)
     }
     unsigned number = 1;
     snprintf(copy, sizeof copy, "%s", text);
-    for (char *line = strtok_r(copy, ";", &save); line; line = strtok_r(NULL, ";", &save)) load_line("(text)", number++, line);
+    for (char *line = strtok_r(copy, ";", &save); line; line = strtok_r(NULL, ";", &save))
+        load_line("(text)", number++, line);
 }
 
 void fdri_watch_stop(void)

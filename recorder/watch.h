@@ -12,16 +12,25 @@
 #include "export/view.h"
 #include "recorder/recorder.h"
 
-enum fdri_source { FDRI_BY_API, FDRI_BY_REGION, FDRI_BY_P99, FDRI_BY_STUCK, FDRI_BY_METRIC, FDRI_BY_METRIC_RATE,
-                   FDRI_BY_COUNT, FDRI_BY_EVENT_RATE, FDRI_BY_MEMORY };
+enum fdri_source {
+    FDRI_BY_API,
+    FDRI_BY_REGION,
+    FDRI_BY_P99,
+    FDRI_BY_STUCK,
+    FDRI_BY_METRIC,
+    FDRI_BY_METRIC_RATE,
+    FDRI_BY_COUNT,
+    FDRI_BY_EVENT_RATE,
+    FDRI_BY_MEMORY
+};
 
 /* One trigger's source, parsed. */
 struct fdri_watch {
     enum fdri_source source;
     char glob[200];
     bool below, percent;
-    double limit;               /* metrics: value, or per second; p99: the factor; memory: bytes, or percent */
-    uint64_t ns;                /* regions: duration; rate: the period */
+    double limit; /* metrics: value, or per second; p99: the factor; memory: bytes, or percent */
+    uint64_t ns;  /* regions: duration; rate: the period */
     uint64_t count;
     struct fdri_trigger trigger;
 };
@@ -30,23 +39,26 @@ const char *fdri_watch_parse(const char *line, const struct fdri_settings *set, 
 
 /* A trigger in use. */
 struct fdri_watching {
-    bool used, leaving;         /* leaving: removed, but somebody may still be looking at it */
+    bool used, leaving; /* leaving: removed, but somebody may still be looking at it */
     struct fdri_watch watch;
-    uint32_t above;             /* atomic: the condition held when it was looked at last */
-    uint64_t count;             /* atomic: events, in the period or ever */
-    uint64_t period_from_ns;    /* atomic */
-    struct { uint64_t at_ns, value; uint32_t location, key; } rate[64]; /* of a metric, by location */
+    uint32_t above;          /* atomic: the condition held when it was looked at last */
+    uint64_t count;          /* atomic: events, in the period or ever */
+    uint64_t period_from_ns; /* atomic */
+    struct {
+        uint64_t at_ns, value;
+        uint32_t location, key;
+    } rate[64]; /* of a metric, by location */
 };
 extern struct fdri_watching fdri_watching[FDRI_TRIGGERS];
 
 /* What a trigger has on one key. */
 struct fdri_watch_entry {
-    uint32_t key;               /* atomic, release: 0 none (a key is never 0) */
+    uint32_t key; /* atomic, release: 0 none (a key is never 0) */
     uint8_t slot;
-    uint8_t gone;               /* atomic: the trigger was removed */
-    uint8_t field;              /* user events: which field is the metric */
-    uint8_t type;               /* enum fdr_value_type of that */
-    uint64_t threshold_ns;      /* atomic: regions */
+    uint8_t gone;          /* atomic: the trigger was removed */
+    uint8_t field;         /* user events: which field is the metric */
+    uint8_t type;          /* enum fdr_value_type of that */
+    uint64_t threshold_ns; /* atomic: regions */
 };
 struct fdri_watch_table {
     struct fdri_watch_table *older;
@@ -55,9 +67,9 @@ struct fdri_watch_table {
 };
 extern struct fdri_watch_table *fdri_watch_table; /* under liburcu's read lock */
 /* Calls see(entry) for every entry of the key. */
-#define FDRI_EACH_ENTRY(table, k, e)                                                                                  \
-    for (uint32_t i_ = (k) * 0x9E3779B1u >> (32 - (table)->log2), mask_ = (1u << (table)->log2) - 1, there_;           \
-         (there_ = fdr_load_acquire(&(table)->entry[i_].key)) != 0; i_ = (i_ + 1) & mask_)  /* A:watch */              \
+#define FDRI_EACH_ENTRY(table, k, e)                                                                                   \
+    for (uint32_t i_ = (k)*0x9E3779B1u >> (32 - (table)->log2), mask_ = (1u << (table)->log2) - 1, there_;             \
+         (there_ = fdr_load_acquire(&(table)->entry[i_].key)) != 0; i_ = (i_ + 1) & mask_) /* A:watch */               \
         if (there_ == (k) && !fdr_load_relaxed(&((e) = &(table)->entry[i_])->gone))
 
 /* Regions' thresholds changed: what recording threads compare with follows. Under the lock. */

@@ -6,7 +6,11 @@
 
 #include "recorder/watch.h"
 
-struct words { char text[512]; char *word[24]; int count, at; };
+struct words {
+    char text[512];
+    char *word[24];
+    int count, at;
+};
 
 static const char *next(struct words *w) { return w->at < w->count ? w->word[w->at++] : ""; }
 static bool accept(struct words *w, const char *word)
@@ -45,7 +49,9 @@ static const char *region(struct words *w, struct fdri_watch *t)
         t->source = FDRI_BY_P99;
         return NULL;
     }
-    return fdri_parse_duration(limit, &t->ns) && t->ns ? NULL : "expected: region GLOB over DURATION, over Kp99, or stuck DURATION";
+    return fdri_parse_duration(limit, &t->ns) && t->ns
+               ? NULL
+               : "expected: region GLOB over DURATION, over Kp99, or stuck DURATION";
 }
 
 static const char *metric(struct words *w, struct fdri_watch *t)
@@ -92,8 +98,10 @@ static const char *options(struct words *w, struct fdri_trigger *t)
 {
     const char *wrong = NULL;
     while (w->at < w->count && !wrong) {
-        if (accept(w, "window")) wrong = fdri_parse_duration(next(w), &t->window_ns) ? NULL : "expected: window DURATION";
-        else if (accept(w, "holdoff")) wrong = fdri_parse_duration(next(w), &t->holdoff_ns) ? NULL : "expected: holdoff DURATION";
+        if (accept(w, "window"))
+            wrong = fdri_parse_duration(next(w), &t->window_ns) ? NULL : "expected: window DURATION";
+        else if (accept(w, "holdoff"))
+            wrong = fdri_parse_duration(next(w), &t->holdoff_ns) ? NULL : "expected: holdoff DURATION";
         else if (accept(w, "keep")) wrong = keep(next(w), t);
         else wrong = "unknown word behind the condition; known are window, holdoff, keep";
     }

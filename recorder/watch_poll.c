@@ -20,7 +20,10 @@ enum { OFTEN_NS = 100000000, LEAST_NS = 1000000, MANY_CALLS = 100, REPORTED = 64
 /* Each of them once. */
 static bool is_new(uint32_t location, uint64_t enter_tick)
 {
-    static struct { uint32_t location; uint64_t enter_tick; } reported[REPORTED];
+    static struct {
+        uint32_t location;
+        uint64_t enter_tick;
+    } reported[REPORTED];
     static uint32_t next;
     for (uint32_t i = 0; i < REPORTED; i++)
         if (reported[i].location == location + 1 && reported[i].enter_tick == enter_tick) return false;
@@ -35,11 +38,13 @@ static void see_frame(const struct fdr_location *l, uint32_t region, uint64_t en
     uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
     uint64_t open = now_tick > enter_tick ? now_tick - enter_tick : 0;
     uint64_t ns = (uint64_t)((unsigned __int128)open * fdri_rec.tick_to_ns >> 32);
-    FDRI_EACH_ENTRY(fdri_watch_table, key, e) {
+    FDRI_EACH_ENTRY(fdri_watch_table, key, e)
+    {
         const struct fdri_watch *w = &fdri_watching[e->slot].watch;
         if (w->source == FDRI_BY_STUCK && ns >= w->ns && is_new(l->id, enter_tick))
-            fdri_trigger_seen(e->slot, &(struct fdri_seen){.tick = now_tick, .value = ns, .unit = FDRI_UNIT_NS,
-                                                           .location = l->id, .key = key});
+            fdri_trigger_seen(e->slot,
+                              &(struct fdri_seen){
+                                  .tick = now_tick, .value = ns, .unit = FDRI_UNIT_NS, .location = l->id, .key = key});
     }
 }
 
@@ -51,7 +56,7 @@ FDR_RACY static void see_stack(const struct fdr_location *l, uint64_t now_tick)
         const struct fdr_levels_block *b = fdri_at(&fdri_rec.arena, l->levels_off[(d - 1) / FDR_LEVELS_PER_BLOCK]);
         struct fdr_level v;
         fdr_copy_racy(&v, &b->level[(d - 1) % FDR_LEVELS_PER_BLOCK], sizeof v);
-        fdr_fence_acquire(); /* A:frame */
+        fdr_fence_acquire();                         /* A:frame */
         if (fdr_load_acquire(&l->depth) < d) return; /* A:frame */
         if (!(v.flags & FDR_LEVEL_UNTIMED) && fdri_watch_table) see_frame(l, v.region, v.enter_tick, now_tick);
     }
@@ -93,8 +98,11 @@ static void see_memory(uint32_t slot)
     uint64_t bytes = resident();
     uint32_t above = (double)bytes > limit;
     if (above && !fdr_load_relaxed(&w->above))
-        fdri_trigger_seen(slot, &(struct fdri_seen){.tick = fdri_tick_now(), .value = bytes, .unit = FDRI_UNIT_BYTES,
-                                                    .location = UINT32_MAX, .key = FDRI_NO_KEY});
+        fdri_trigger_seen(slot, &(struct fdri_seen){.tick = fdri_tick_now(),
+                                                    .value = bytes,
+                                                    .unit = FDRI_UNIT_BYTES,
+                                                    .location = UINT32_MAX,
+                                                    .key = FDRI_NO_KEY});
     fdr_store_relaxed(&w->above, above);
 }
 
@@ -168,7 +176,8 @@ uint64_t fdri_watch_poll(uint64_t now)
     for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
         const struct fdri_watching *w = &fdri_watching[i];
         if (!w->used || w->leaving) continue;
-        if (w->watch.source == FDRI_BY_STUCK) stuck = fdr_min(stuck, fdr_min(OFTEN_NS, fdr_max(w->watch.ns / 4, LEAST_NS)));
+        if (w->watch.source == FDRI_BY_STUCK)
+            stuck = fdr_min(stuck, fdr_min(OFTEN_NS, fdr_max(w->watch.ns / 4, LEAST_NS)));
         p99 = p99 || w->watch.source == FDRI_BY_P99;
         if (w->watch.source != FDRI_BY_MEMORY) continue;
         every = OFTEN_NS;

@@ -12,8 +12,14 @@ uint64_t fdri_watch_ticks = UINT64_MAX, fdri_watch_ns = UINT64_MAX;
 uint32_t fdri_watch_classes;
 
 /* Ticks of the recording's clock: an `_at` event has its own time line. */
-static uint64_t tick_of(const struct fdri_thread *t, uint64_t tick) { return t->ticks == fdri_rec.ticks ? tick : fdri_tick_now(); }
-static uint64_t ns_of(const struct fdri_thread *t, uint64_t ticks) { return (uint64_t)((unsigned __int128)ticks * t->to_ns >> 32); }
+static uint64_t tick_of(const struct fdri_thread *t, uint64_t tick)
+{
+    return t->ticks == fdri_rec.ticks ? tick : fdri_tick_now();
+}
+static uint64_t ns_of(const struct fdri_thread *t, uint64_t ticks)
+{
+    return (uint64_t)((unsigned __int128)ticks * t->to_ns >> 32);
+}
 
 FDR_COLD void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t duration, uint64_t tick)
 {
@@ -23,9 +29,11 @@ FDR_COLD void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t d
     urcu_memb_read_lock();
     const struct fdri_watch_table *table = rcu_dereference(fdri_watch_table);
     if (table) FDRI_EACH_ENTRY(table, key, e)
-        if (ns >= fdr_load_relaxed(&e->threshold_ns))
-            fdri_trigger_seen(e->slot, &(struct fdri_seen){.tick = tick_of(t, tick), .value = ns, .unit = FDRI_UNIT_NS,
-                                                           .location = t->loc->id, .key = key});
+    if (ns >= fdr_load_relaxed(&e->threshold_ns))
+        fdri_trigger_seen(
+            e->slot,
+            &(struct fdri_seen){
+                .tick = tick_of(t, tick), .value = ns, .unit = FDRI_UNIT_NS, .location = t->loc->id, .key = key});
     urcu_memb_read_unlock();
 }
 
@@ -58,7 +66,8 @@ static bool rate(struct fdri_watching *w, const struct fdri_thread *t, uint32_t 
     bool same = w->rate[at].location == t->loc->id + 1 && w->rate[at].key == key;
     uint64_t passed = now_ns - w->rate[at].at_ns;
     if (same && passed < w->watch.ns) return false;
-    *per_second = same && passed ? (as_double(value, type) - as_double(w->rate[at].value, type)) * 1e9 / (double)passed : 0;
+    *per_second = same && passed ? (as_double(value, type) - as_double(w->rate[at].value, type)) * 1e9 / (double)passed
+                                 : 0;
     w->rate[at].location = t->loc->id + 1;
     w->rate[at].key = key;
     w->rate[at].at_ns = now_ns;
@@ -81,8 +90,12 @@ static void look(struct fdri_thread *t, const struct fdri_watch_entry *e, uint32
                  uint64_t tick)
 {
     struct fdri_watching *w = &fdri_watching[e->slot];
-    struct fdri_seen seen = {.tick = tick_of(t, tick), .value = value, .type = type, .unit = FDRI_UNIT_NONE,
-                             .location = t->loc->id, .key = key};
+    struct fdri_seen seen = {.tick = tick_of(t, tick),
+                             .value = value,
+                             .type = type,
+                             .unit = FDRI_UNIT_NONE,
+                             .location = t->loc->id,
+                             .key = key};
     double per_second;
     bool fire = false;
     switch (w->watch.source) {
@@ -106,15 +119,16 @@ static void look(struct fdri_thread *t, const struct fdri_watch_entry *e, uint32
     if (fire) fdri_trigger_seen(e->slot, &seen);
 }
 
-FDR_NOINLINE void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t type, uint64_t value, const uint64_t *field,
-                                   uint32_t fields, uint64_t tick)
+FDR_NOINLINE void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t type, uint64_t value,
+                                   const uint64_t *field, uint32_t fields, uint64_t tick)
 {
     const struct fdri_watch_entry *e;
     urcu_memb_read_lock();
     const struct fdri_watch_table *table = rcu_dereference(fdri_watch_table);
-    if (table) FDRI_EACH_ENTRY(table, key, e) {
-        bool of_field = key >> 24 == FDR_DEF_EVENT && e->field < fields;
-        look(t, e, key, of_field ? e->type : type, of_field ? field[e->field] : value, tick);
-    }
+    if (table) FDRI_EACH_ENTRY(table, key, e)
+        {
+            bool of_field = key >> 24 == FDR_DEF_EVENT && e->field < fields;
+            look(t, e, key, of_field ? e->type : type, of_field ? field[e->field] : value, tick);
+        }
     urcu_memb_read_unlock();
 }

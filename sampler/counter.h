@@ -31,17 +31,17 @@ struct fdri_counter {
 /* One source opened for one thread, or for the process. Owned by who opened it; one thread at a time. */
 struct fdri_handle {
     const struct fdri_source *source;
-    int tid;                            /* 0: the calling thread, or the process */
-    uint32_t wanted;                    /* bit per counter of the source */
-    int fd[FDRI_SOURCE_COUNTERS];       /* -1 where there is none */
+    int tid;                                 /* 0: the calling thread, or the process */
+    uint32_t wanted;                         /* bit per counter of the source */
+    int fd[FDRI_SOURCE_COUNTERS];            /* -1 where there is none */
     uint64_t state[FDRI_SOURCE_COUNTERS][2]; /* what the source likes to remember */
 };
 
 struct fdri_source {
-    const char *name;                   /* "perf": its counters are "perf:page-faults", ... */
+    const char *name; /* "perf": its counters are "perf:page-faults", ... */
     bool per_thread;
     const struct fdri_counter *counter;
-    uint32_t count;                     /* at most FDRI_SOURCE_COUNTERS */
+    uint32_t count; /* at most FDRI_SOURCE_COUNTERS */
     /* Tries counter `which` in the calling thread, for real: 0, or -errno and `why` (component, errno, what would help).
      * Never calls a counter good that would stay 0. */
     int (*probe)(uint32_t which, char *why, size_t why_bytes);
@@ -56,7 +56,8 @@ struct fdri_source {
 };
 
 extern const struct fdri_source fdri_source_perf, fdri_source_hardware, fdri_source_sched, fdri_source_task,
-    fdri_source_switches, fdri_source_derived, fdri_source_process, fdri_source_rusage, fdri_source_io, fdri_source_energy;
+    fdri_source_switches, fdri_source_derived, fdri_source_process, fdri_source_rusage, fdri_source_io,
+    fdri_source_energy;
 
 /* ---- counter_list.c ---- */
 /* A counter of a source, by number; source NULL: none. */

@@ -35,5 +35,5 @@ static int open_nothing(struct fdri_handle *h)
 }
 static void close_nothing(struct fdri_handle *h) { (void)h; }
 
-const struct fdri_source fdri_source_derived = {"derived", true, derived_counters, 2, probe, descriptors,
+const struct fdri_source fdri_source_derived = {"derived",    true, derived_counters, 2, probe, descriptors,
                                                 open_nothing, NULL, close_nothing};

@@ -25,24 +25,24 @@ struct frame {
 };
 /* What is read; stays as it is while threads use it. */
 struct plan {
-    struct fdri_panel panel;        /* the built-in counters */
+    struct fdri_panel panel; /* the built-in counters */
     const struct fdr_counter_provider *provider;
-    uint32_t provided, total;       /* the provider's counters, behind the built-in ones */
+    uint32_t provided, total; /* the provider's counters, behind the built-in ones */
     fdr_event_type event;
 };
 struct edge_thread {
-    const struct plan *plan;        /* of the counters it has open */
-    uint32_t generation;            /* of the counters it has open */
+    const struct plan *plan; /* of the counters it has open */
+    uint32_t generation;     /* of the counters it has open */
     uint32_t frames;
     bool busy, broken;
     struct fdri_handle handle[MONITOR_SOURCES];
-    void *set;                      /* of the provider */
+    void *set; /* of the provider */
     struct frame frame[EDGE_DEPTH];
     struct edge_thread *next, **link;
 };
 
-static struct plan plans[2];        /* a second recording has another one: a thread may still be inside the first's */
-static uint32_t generation;         /* odd: counters are read, by plan generation / 2 mod 2 */
+static struct plan plans[2]; /* a second recording has another one: a thread may still be inside the first's */
+static uint32_t generation;  /* odd: counters are read, by plan generation / 2 mod 2 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct edge_thread *all;
 static pthread_key_t key;
@@ -218,11 +218,13 @@ static void choose_provided(struct plan *p, const char *list, char name[][64])
             fdr_metric_define(info[i].name, info[i].unit, FDR_U64, info[i].kind);
             memcpy(name[p->panel.count + p->provided++], info[i].name, sizeof info[i].name);
         } else if (used < sizeof missing) {
-            used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s: %s", used ? "; " : "", info[i].name, info[i].why);
+            used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s: %s", used ? "; " : "", info[i].name,
+                                     info[i].why);
         }
     }
     if (count > room && used < sizeof missing)
-        snprintf(missing + used, sizeof missing - used, "%severything beyond %d counters", used ? "; " : "", EDGE_COUNTERS);
+        snprintf(missing + used, sizeof missing - used, "%severything beyond %d counters", used ? "; " : "",
+                 EDGE_COUNTERS);
     fdri_counters_missing("FDR_PAPI", list, missing);
 }
 

@@ -20,7 +20,7 @@ static const struct fdri_counter zones[] = {
     {"platform", "uJ", FDR_METRIC_COUNTER},
 };
 static const char *const folders[] = {
-    "intel-rapl:0", "intel-rapl:0:0", "intel-rapl:0:1", "intel-rapl:0:2", "intel-rapl:1",
+    "intel-rapl:0",   "intel-rapl:0:0", "intel-rapl:0:1", "intel-rapl:0:2", "intel-rapl:1",
     "intel-rapl:1:0", "intel-rapl:1:1", "intel-rapl:1:2", "intel-rapl:2",
 };
 enum { ZONES = sizeof zones / sizeof *zones };
@@ -109,5 +109,5 @@ static int probe_zone(uint32_t which, char *why, size_t bytes)
     return e;
 }
 
-const struct fdri_source fdri_source_energy = {"energy", false, zones, ZONES, probe_zone, descriptors,
-                                               open_zones, read_zones, close_zones};
+const struct fdri_source fdri_source_energy = {"energy",    false,      zones,      ZONES,      probe_zone,
+                                               descriptors, open_zones, read_zones, close_zones};

@@ -11,8 +11,8 @@
 
 /* A bare name means the first source of these that has it and where it works: the exact and cheap ones come first. */
 static const struct fdri_source *const built_in[] = {
-    &fdri_source_perf,     &fdri_source_hardware, &fdri_source_sched,  &fdri_source_task,  &fdri_source_switches, &fdri_source_derived,
-    &fdri_source_process,  &fdri_source_io,       &fdri_source_energy, &fdri_source_rusage};
+    &fdri_source_perf,    &fdri_source_hardware, &fdri_source_sched, &fdri_source_task,   &fdri_source_switches,
+    &fdri_source_derived, &fdri_source_process,  &fdri_source_io,    &fdri_source_energy, &fdri_source_rusage};
 enum { BUILT_IN = sizeof built_in / sizeof *built_in };
 static const struct fdri_source *added[FDRI_SOURCES_MAX - BUILT_IN];
 static size_t added_count;
@@ -194,7 +194,8 @@ static void take_list(struct list *l, const char *text)
 size_t fdri_counters_choose(const char *list, bool threads_only, struct fdri_choice *out, size_t most, char *missing,
                             size_t missing_bytes)
 {
-    struct list l = {.out = out, .most = most, .threads_only = threads_only, .missing = missing, .missing_bytes = missing_bytes};
+    struct list l = {
+        .out = out, .most = most, .threads_only = threads_only, .missing = missing, .missing_bytes = missing_bytes};
     missing[0] = 0;
     take_list(&l, list);
     return l.count;

@@ -22,7 +22,7 @@
 struct event {
     uint32_t type;
     uint64_t config;
-    bool in_kernel;     /* happens in the kernel only */
+    bool in_kernel; /* happens in the kernel only */
 };
 
 enum { PAGE_FAULTS, MINOR_FAULTS, MAJOR_FAULTS, CONTEXT_SWITCHES, MIGRATIONS, TASK_CLOCK };
@@ -43,8 +43,8 @@ static const struct fdri_counter software_counters[] = {
     [TASK_CLOCK] = {"task-clock", "ns", FDR_METRIC_COUNTER},
 };
 
-#define CACHE(cache, op, result) \
-    ((uint64_t)PERF_COUNT_HW_CACHE_##cache | (uint64_t)PERF_COUNT_HW_CACHE_OP_##op << 8 | \
+#define CACHE(cache, op, result)                                                                                       \
+    ((uint64_t)PERF_COUNT_HW_CACHE_##cache | (uint64_t)PERF_COUNT_HW_CACHE_OP_##op << 8 |                              \
      (uint64_t)PERF_COUNT_HW_CACHE_RESULT_##result << 16)
 static const struct event hardware[] = {
     {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
@@ -59,11 +59,11 @@ static const struct event hardware[] = {
     {PERF_TYPE_HW_CACHE, CACHE(DTLB, READ, MISS), false},
 };
 static const struct fdri_counter hardware_counters[] = {
-    {"cycles", "", FDR_METRIC_COUNTER},           {"instructions", "", FDR_METRIC_COUNTER},
-    {"ref-cycles", "", FDR_METRIC_COUNTER},       {"cache-references", "", FDR_METRIC_COUNTER},
-    {"cache-misses", "", FDR_METRIC_COUNTER},     {"branches", "", FDR_METRIC_COUNTER},
-    {"branch-misses", "", FDR_METRIC_COUNTER},    {"stalled-cycles", "", FDR_METRIC_COUNTER},
-    {"l1d-read-misses", "", FDR_METRIC_COUNTER},  {"dtlb-read-misses", "", FDR_METRIC_COUNTER},
+    {"cycles", "", FDR_METRIC_COUNTER},          {"instructions", "", FDR_METRIC_COUNTER},
+    {"ref-cycles", "", FDR_METRIC_COUNTER},      {"cache-references", "", FDR_METRIC_COUNTER},
+    {"cache-misses", "", FDR_METRIC_COUNTER},    {"branches", "", FDR_METRIC_COUNTER},
+    {"branch-misses", "", FDR_METRIC_COUNTER},   {"stalled-cycles", "", FDR_METRIC_COUNTER},
+    {"l1d-read-misses", "", FDR_METRIC_COUNTER}, {"dtlb-read-misses", "", FDR_METRIC_COUNTER},
 };
 enum { SOFTWARE = sizeof software / sizeof *software, HARDWARE = sizeof hardware / sizeof *hardware };
 
@@ -160,14 +160,14 @@ static void explain(char *why, size_t bytes, const struct event *e, const char *
     int paranoid = fdri_paranoid();
     const char *hint = "";
     if (error == -ENOENT || error == -EOPNOTSUPP || error == -ENODEV)
-        hint = e->type == PERF_TYPE_SOFTWARE ? "; this kernel has no such event" : "; this machine shows no such hardware counter";
+        hint = e->type == PERF_TYPE_SOFTWARE ? "; this kernel has no such event"
+                                             : "; this machine shows no such hardware counter";
     if (error == -ENOSYS) hint = "; perf is not in this kernel, or filtered";
     if (paranoid == -100) paranoid = 0;
     if (error == -EACCES || error == -EPERM)
         snprintf(why, bytes, "perf_event_open(%s): %s; perf_event_paranoid is %d and CAP_PERFMON is missing", name,
                  strerror(-error), paranoid);
-    else
-        snprintf(why, bytes, "perf_event_open(%s): %s%s", name, strerror(-error), hint);
+    else snprintf(why, bytes, "perf_event_open(%s): %s%s", name, strerror(-error), hint);
 }
 
 /* Makes what is to be counted happen. */
@@ -223,7 +223,7 @@ static int probe_hardware(uint32_t which, char *why, size_t bytes)
     return -ENODATA;
 }
 
-const struct fdri_source fdri_source_perf = {"perf", true, software_counters, SOFTWARE, probe_software, descriptors,
-                                             open_software, read_software, perf_close};
-const struct fdri_source fdri_source_hardware = {"hw", true, hardware_counters, HARDWARE, probe_hardware, descriptors,
-                                                 open_hardware, read_hardware, perf_close};
+const struct fdri_source fdri_source_perf = {"perf",      true,          software_counters, SOFTWARE,  probe_software,
+                                             descriptors, open_software, read_software,     perf_close};
+const struct fdri_source fdri_source_hardware = {
+    "hw", true, hardware_counters, HARDWARE, probe_hardware, descriptors, open_hardware, read_hardware, perf_close};

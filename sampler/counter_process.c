@@ -15,17 +15,20 @@
 static const struct fdri_counter process_counters[] = {
     {"rss", "bytes", FDR_METRIC_GAUGE}, {"virtual", "bytes", FDR_METRIC_GAUGE}, {"threads", "", FDR_METRIC_GAUGE}};
 static const struct fdri_counter rusage_counters[] = {
-    {"user-time", "ns", FDR_METRIC_COUNTER},          {"system-time", "ns", FDR_METRIC_COUNTER},
-    {"minor-faults", "", FDR_METRIC_COUNTER},         {"major-faults", "", FDR_METRIC_COUNTER},
-    {"voluntary-switches", "", FDR_METRIC_COUNTER},   {"involuntary-switches", "", FDR_METRIC_COUNTER},
+    {"user-time", "ns", FDR_METRIC_COUNTER},        {"system-time", "ns", FDR_METRIC_COUNTER},
+    {"minor-faults", "", FDR_METRIC_COUNTER},       {"major-faults", "", FDR_METRIC_COUNTER},
+    {"voluntary-switches", "", FDR_METRIC_COUNTER}, {"involuntary-switches", "", FDR_METRIC_COUNTER},
     {"max-rss", "bytes", FDR_METRIC_GAUGE}};
 static const char *const io_names[] = {"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes"};
 static const struct fdri_counter io_counters[] = {
     {"read", "bytes", FDR_METRIC_COUNTER},      {"written", "bytes", FDR_METRIC_COUNTER},
     {"read-calls", "", FDR_METRIC_COUNTER},     {"write-calls", "", FDR_METRIC_COUNTER},
     {"disk-read", "bytes", FDR_METRIC_COUNTER}, {"disk-written", "bytes", FDR_METRIC_COUNTER}};
-enum { PROCESS = sizeof process_counters / sizeof *process_counters, RUSAGE = sizeof rusage_counters / sizeof *rusage_counters,
-       IO = sizeof io_counters / sizeof *io_counters };
+enum {
+    PROCESS = sizeof process_counters / sizeof *process_counters,
+    RUSAGE = sizeof rusage_counters / sizeof *rusage_counters,
+    IO = sizeof io_counters / sizeof *io_counters
+};
 
 static uint32_t one_descriptor(uint32_t wanted) { return wanted ? 1 : 0; }
 static uint32_t no_descriptor(uint32_t wanted)
@@ -124,7 +127,8 @@ static int read_io(struct fdri_handle *h, uint64_t *value)
     for (uint32_t i = 0; i < IO; i++) {
         const char *p = text;
         size_t length = strlen(io_names[i]);
-        while (p && (strncmp(p, io_names[i], length) || p[length] != ':')) p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL;
+        while (p && (strncmp(p, io_names[i], length) || p[length] != ':'))
+            p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL;
         value[i] = p ? strtoull(p + length + 1, NULL, 10) : 0;
     }
     return 0;
@@ -145,9 +149,9 @@ static int probe_io(uint32_t which, char *why, size_t bytes)
     return e;
 }
 
-const struct fdri_source fdri_source_process = {"process", false, process_counters, PROCESS, probe_process, one_descriptor,
-                                                open_process, read_process, close_path};
-const struct fdri_source fdri_source_rusage = {"rusage", false, rusage_counters, RUSAGE, probe_rusage, no_descriptor,
-                                               open_nothing, read_rusage, close_nothing};
-const struct fdri_source fdri_source_io = {"io", false, io_counters, IO, probe_io, one_descriptor,
-                                           open_io, read_io, close_path};
+const struct fdri_source fdri_source_process = {
+    "process", false, process_counters, PROCESS, probe_process, one_descriptor, open_process, read_process, close_path};
+const struct fdri_source fdri_source_rusage = {"rusage",      false,        rusage_counters, RUSAGE,       probe_rusage,
+                                               no_descriptor, open_nothing, read_rusage,     close_nothing};
+const struct fdri_source fdri_source_io = {"io",           false,   io_counters, IO,        probe_io,
+                                           one_descriptor, open_io, read_io,     close_path};

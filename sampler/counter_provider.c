@@ -20,7 +20,8 @@ static const struct fdr_counter_provider *known;
 
 int fdr_counter_provide(const struct fdr_counter_provider *p)
 {
-    if (p && (p->size < sizeof *p || !p->name || !p->probe || !p->choose || !p->open || !p->read || !p->close)) return -EINVAL;
+    if (p && (p->size < sizeof *p || !p->name || !p->probe || !p->choose || !p->open || !p->read || !p->close))
+        return -EINVAL;
     known = p;
     return 0;
 }

@@ -15,8 +15,8 @@
 #include "sampler/counter.h"
 
 static const struct fdri_counter stat_counters[] = {
-    {"page-faults", "", FDR_METRIC_COUNTER},  {"minor-faults", "", FDR_METRIC_COUNTER},
-    {"major-faults", "", FDR_METRIC_COUNTER}, {"user-time", "ns", FDR_METRIC_COUNTER},
+    {"page-faults", "", FDR_METRIC_COUNTER},   {"minor-faults", "", FDR_METRIC_COUNTER},
+    {"major-faults", "", FDR_METRIC_COUNTER},  {"user-time", "ns", FDR_METRIC_COUNTER},
     {"system-time", "ns", FDR_METRIC_COUNTER},
 };
 static const struct fdri_counter sched_counters[] = {
@@ -29,8 +29,11 @@ static const struct fdri_counter status_counters[] = {
     {"voluntary", "", FDR_METRIC_COUNTER},
     {"involuntary", "", FDR_METRIC_COUNTER},
 };
-enum { STAT = sizeof stat_counters / sizeof *stat_counters, SCHED = sizeof sched_counters / sizeof *sched_counters,
-       STATUS = sizeof status_counters / sizeof *status_counters };
+enum {
+    STAT = sizeof stat_counters / sizeof *stat_counters,
+    SCHED = sizeof sched_counters / sizeof *sched_counters,
+    STATUS = sizeof status_counters / sizeof *status_counters
+};
 
 int fdri_proc_open(int tid, const char *name)
 {
@@ -88,7 +91,8 @@ static bool parse_stat(const char *text, uint64_t *value)
 {
     const char *p = strrchr(text, ')');
     unsigned long long minor, major, user, system;
-    if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu", &minor, &major, &user, &system) != 4)
+    if (!p ||
+        sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu", &minor, &major, &user, &system) != 4)
         return false;
     value[0] = minor + major;
     value[1] = minor;
@@ -186,9 +190,9 @@ static int probe_sched(uint32_t which, char *why, size_t bytes)
     return -ENODATA;
 }
 
-const struct fdri_source fdri_source_task = {"task", true, stat_counters, STAT, probe_stat, one_descriptor,
-                                             open_stat, read_stat, close_file};
-const struct fdri_source fdri_source_sched = {"sched", true, sched_counters, SCHED, probe_sched, one_descriptor,
-                                              open_sched, read_sched, close_file};
-const struct fdri_source fdri_source_switches = {"switches", true, status_counters, STATUS, probe_status, one_descriptor,
-                                                 open_status, read_status, close_file};
+const struct fdri_source fdri_source_task = {"task",         true,      stat_counters, STAT,      probe_stat,
+                                             one_descriptor, open_stat, read_stat,     close_file};
+const struct fdri_source fdri_source_sched = {"sched",        true,       sched_counters, SCHED,     probe_sched,
+                                              one_descriptor, open_sched, read_sched,     close_file};
+const struct fdri_source fdri_source_switches = {"switches",     true,        status_counters, STATUS,    probe_status,
+                                                 one_descriptor, open_status, read_status,     close_file};

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 struct fdri_counter_plan {
-    char sampled[512];          /* FDR_COUNTERS: what the monitor thread reads; "" none */
-    uint64_t interval_ns;       /* FDR_COUNTER_INTERVAL */
-    char edges[512];            /* FDR_EDGE_COUNTERS: what is read at the edges of chosen calls; "" none */
-    char papi[512];             /* FDR_PAPI: the same, by a provider */
+    char sampled[512];    /* FDR_COUNTERS: what the monitor thread reads; "" none */
+    uint64_t interval_ns; /* FDR_COUNTER_INTERVAL */
+    char edges[512];      /* FDR_EDGE_COUNTERS: what is read at the edges of chosen calls; "" none */
+    char papi[512];       /* FDR_PAPI: the same, by a provider */
 };
 
 /* After the recording has started. Never fails: what cannot be counted costs one line. */

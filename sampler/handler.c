@@ -53,7 +53,10 @@ static void sample(struct fdri_target *t, const ucontext_t *context)
     uint64_t weight = periods_passed(t);
     if (!weight) return;
     stack_of(&frames, &c);
-    struct fdr_look look = {.weight = weight, .pc = c.pc, .stack = frames.address, .stack_count = frames.count,
+    struct fdr_look look = {.weight = weight,
+                            .pc = c.pc,
+                            .stack = frames.address,
+                            .stack_count = frames.count,
                             .flags = frames.cut ? FDR_LOOK_CUT : 0};
     uint64_t step = fdr_sample(t->stream, &look);
     if (!step) return;
@@ -111,7 +114,8 @@ bool fdri_handler_install(int taken)
 bool fdri_handler_ours(void)
 {
     struct sigaction now;
-    return sigaction(fdri_sampler.signal, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal;
+    return sigaction(fdri_sampler.signal, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+           now.sa_sigaction == on_signal;
 }
 
 void fdri_handler_remove(void)

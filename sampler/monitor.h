@@ -10,7 +10,7 @@ enum {
     MONITOR_PER_EVENT = 16 - MONITOR_FIELDS, /* a user event has at most 16 fields */
     MONITOR_COUNTERS = 2 * MONITOR_PER_EVENT,
     MONITOR_EVENTS = 2,
-    MONITOR_LANES = 8,                       /* the encoder remembers values of 8 kinds of events apart */
+    MONITOR_LANES = 8, /* the encoder remembers values of 8 kinds of events apart */
     MONITOR_THREADS = 1024,
     MONITOR_SOURCES = 6
 };
@@ -34,14 +34,14 @@ struct fdri_panel {
 
 /* A thread under observation, or the process (tid 0). */
 struct fdri_observed {
-    int tid;                 /* -1: free place */
-    uint32_t series;         /* number of this thread among all that were ever observed, from 1: ids are used again */
-    bool seen;               /* by the scan under way */
-    bool fresh;              /* nothing recorded yet */
-    uint32_t idle[MONITOR_EVENTS];          /* readings since the newest record that had nothing new */
-    uint64_t value[MONITOR_COUNTERS];       /* newest */
+    int tid;         /* -1: free place */
+    uint32_t series; /* number of this thread among all that were ever observed, from 1: ids are used again */
+    bool seen;       /* by the scan under way */
+    bool fresh;      /* nothing recorded yet */
+    uint32_t idle[MONITOR_EVENTS];    /* readings since the newest record that had nothing new */
+    uint64_t value[MONITOR_COUNTERS]; /* newest */
     uint64_t recorded[MONITOR_COUNTERS];
-    uint64_t since_ns;       /* what derived counters compare with: when, and what stood in their parts then */
+    uint64_t since_ns; /* what derived counters compare with: when, and what stood in their parts then */
     uint64_t since[MONITOR_COUNTERS][2];
     struct fdri_handle handle[MONITOR_SOURCES];
 };

@@ -36,8 +36,8 @@ static void define_events(struct fdri_panel *p, uint32_t lane)
         for (; n < MONITOR_PER_EVENT && first + n < p->count; n++) {
             struct fdri_choice c = p->choice[first + n];
             fdri_counter_text(text[n], sizeof text[n], c);
-            field[MONITOR_FIELDS + n] = (struct fdr_field){
-                text[n], fdri_counter_type(c), 8 * (size_t)(MONITOR_FIELDS + n)};
+            field[MONITOR_FIELDS + n] = (struct fdr_field){text[n], fdri_counter_type(c),
+                                                           8 * (size_t)(MONITOR_FIELDS + n)};
         }
         p->type[lane][e] = fdr_event_define(event, field, MONITOR_FIELDS + n);
     }

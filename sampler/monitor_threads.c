@@ -17,7 +17,7 @@
 enum { LOOK_EVERY = 64 }; /* scans: threads may come and go in equal numbers */
 
 static struct fdri_observed threads[MONITOR_THREADS];
-static uint32_t places;          /* used so far, free ones among them */
+static uint32_t places; /* used so far, free ones among them */
 static uint32_t series;
 static uint32_t scans;
 static nlink_t links;
@@ -57,8 +57,7 @@ static void say_left_out(int tid, int error)
         fdri_say("FDR_COUNTERS: thread %d and perhaps more are not counted: a quarter of RLIMIT_NOFILE is in use", tid);
     else if (error == -ENOSPC)
         fdri_say("FDR_COUNTERS: thread %d and more are not counted: the limit is %d threads", tid, MONITOR_THREADS);
-    else
-        fdri_say("FDR_COUNTERS: thread %d is not counted: %s", tid, strerror(-error));
+    else fdri_say("FDR_COUNTERS: thread %d is not counted: %s", tid, strerror(-error));
 }
 
 static void found(struct fdri_panel *p, int tid)

@@ -34,6 +34,7 @@ static void close_set(void *set) { (void)set; }
 
 const struct fdr_counter_provider *fdr_papi_provider(void)
 {
-    static const struct fdr_counter_provider provider = {sizeof provider, "PAPI", probe, choose, open_set, read_set, close_set};
+    static const struct fdr_counter_provider provider = {sizeof provider, "PAPI",   probe,    choose,
+                                                         open_set,        read_set, close_set};
     return &provider;
 }

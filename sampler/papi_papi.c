@@ -22,13 +22,15 @@
 enum { CHOSEN_MAX = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t initialised;            /* the process PAPI was made ready in */
+static pid_t initialised; /* the process PAPI was made ready in */
 static int init_error;
 static int chosen[CHOSEN_MAX];
 static int chosen_count;
-static bool multiplexed;             /* more events than the processor counts at once */
+static bool multiplexed; /* more events than the processor counts at once */
 
-struct set { int id; };
+struct set {
+    int id;
+};
 
 static unsigned long thread_id(void) { return (unsigned long)syscall(SYS_gettid); }
 
@@ -62,7 +64,7 @@ static void provoke(void)
 static bool must_move(const char *name)
 {
     static const char *const words[] = {"TASK-CLOCK", "CPU-CLOCK", "PAGE-FAULTS", "MINOR-FAULTS", "CONTEXT-SWITCHES",
-                                        "TOT_CYC", "TOT_INS", "CYCLES", "INSTRUCTIONS"};
+                                        "TOT_CYC",    "TOT_INS",   "CYCLES",      "INSTRUCTIONS"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(name, words[i])) return true;
     return false;
@@ -110,7 +112,8 @@ static bool counts(int code, const char *name, char *why, size_t bytes)
     if (e) return refuse(why, bytes, code, step, e);
     bool hidden = in_kernel_only(name) && geteuid() && paranoid() >= 2;
     if (!hidden && (value[0] || !must_move(name))) return true;
-    snprintf(why, bytes, "component %s: starts, but stays 0 (perf_event_paranoid is %d)", component_of(code), paranoid());
+    snprintf(why, bytes, "component %s: starts, but stays 0 (perf_event_paranoid is %d)", component_of(code),
+             paranoid());
     return false;
 }
 
@@ -119,7 +122,8 @@ static bool counts(int code, const char *name, char *why, size_t bytes)
 static void unit_of(int code, struct fdr_counter_info *info)
 {
     PAPI_event_info_t about;
-    if (PAPI_get_event_info(code, &about) == PAPI_OK && about.units[0]) snprintf(info->unit, sizeof info->unit, "%.15s", about.units);
+    if (PAPI_get_event_info(code, &about) == PAPI_OK && about.units[0])
+        snprintf(info->unit, sizeof info->unit, "%.15s", about.units);
     if (strstr(info->name, "-CLOCK")) strcpy(info->unit, "ns");
 }
 
@@ -130,8 +134,8 @@ static void unknown(struct fdr_counter_info *info, int error)
     for (int c = 0; c < PAPI_num_components() && used < (int)sizeof info->why; c++) {
         const PAPI_component_info_t *about = PAPI_get_component_info(c);
         if (about && about->disabled && !strncmp(about->name, "perf_event", sizeof "perf_event"))
-            used += snprintf(info->why + used, sizeof info->why - (size_t)used, " (component %.20s is off: %.80s)", about->name,
-                             about->disabled_reason);
+            used += snprintf(info->why + used, sizeof info->why - (size_t)used, " (component %.20s is off: %.80s)",
+                             about->name, about->disabled_reason);
     }
 }
 
@@ -199,7 +203,8 @@ static void fit(struct fdr_counter_info *out, const size_t *place)
 static size_t choose(const char *names, struct fdr_counter_info *out, size_t most)
 {
     size_t n = 0, place[CHOSEN_MAX];
-    if (initialised && initialised != getpid()) pthread_mutex_init(&lock, NULL); /* a thread the child does not have may hold it */
+    if (initialised && initialised != getpid())
+        pthread_mutex_init(&lock, NULL); /* a thread the child does not have may hold it */
     pthread_mutex_lock(&lock);
     int e = ready();
     chosen_count = 0;
@@ -253,8 +258,8 @@ static size_t probe(struct fdr_counter_info *out, size_t most)
     struct listing l = {.out = out, .most = most};
     pthread_mutex_lock(&lock);
     int e = ready(), code = (int)(0 | PAPI_PRESET_MASK);
-    if (!e && !PAPI_enum_event(&code, PAPI_ENUM_FIRST))
-        do try_code(&l, code);
+    if (!e && !PAPI_enum_event(&code, PAPI_ENUM_FIRST)) do
+            try_code(&l, code);
         while (!PAPI_enum_event(&code, PAPI_PRESET_ENUM_AVAIL));
     for (int c = 0; !e && c < PAPI_num_components(); c++) {
         code = (int)(0 | PAPI_NATIVE_MASK);
@@ -319,6 +324,7 @@ static void close_set(void *set)
 
 const struct fdr_counter_provider *fdr_papi_provider(void)
 {
-    static const struct fdr_counter_provider provider = {sizeof provider, "PAPI", probe, choose, open_set, read_set, close_set};
+    static const struct fdr_counter_provider provider = {sizeof provider, "PAPI",   probe,    choose,
+                                                         open_set,        read_set, close_set};
     return &provider;
 }

@@ -102,7 +102,10 @@ static void take(struct fdri_target *t, const uint64_t *word, uint64_t words)
     if (!pc) pc = word[0] < 1ull << 47 ? word[0] : 0;
     if (units <= t->units) return;
     bool stacks = fdri_sampler.how.stacks != FDRI_NO_STACKS;
-    struct fdr_look look = {.weight = units - t->units, .pc = pc, .stack = f.address, .stack_count = stacks ? f.count : 0,
+    struct fdr_look look = {.weight = units - t->units,
+                            .pc = pc,
+                            .stack = f.address,
+                            .stack_count = stacks ? f.count : 0,
                             .flags = stacks && f.cut ? FDR_LOOK_CUT : 0};
     uint64_t step = fdr_sample_at(t->stream, &look, word[1]);
     if (!step) return;
@@ -116,7 +119,8 @@ static void take(struct fdri_target *t, const uint64_t *word, uint64_t words)
 void fdri_ring_drain(struct fdri_target *t)
 {
     struct perf_event_mmap_page *head = t->ring;
-    uint64_t to = fdr_load_acquire(&head->data_head), at = head->data_tail; /* A:ring - the kernel's release: the records */
+    uint64_t to = fdr_load_acquire(&head->data_head),
+             at = head->data_tail; /* A:ring - the kernel's release: the records */
     uint64_t word[FDRI_FRAMES_MAX + 16];
     while (at < to) {
         struct perf_event_header h;

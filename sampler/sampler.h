@@ -26,8 +26,8 @@
 /* ---- setting.c ---- */
 enum fdri_stacks { FDRI_FRAME_POINTERS, FDRI_UNWINDER, FDRI_NO_STACKS };
 struct fdri_sampling {
-    uint64_t period_ns;              /* 0: off */
-    bool wall;                       /* wall time, else CPU time of the thread */
+    uint64_t period_ns; /* 0: off */
+    bool wall;          /* wall time, else CPU time of the thread */
     enum fdri_stacks stacks;
 };
 struct fdri_sampling fdri_sampling_parse(const char *text);
@@ -36,23 +36,23 @@ struct fdri_sampling fdri_sampling_parse(const char *text);
 enum fdri_source { FDRI_BY_NOTHING, FDRI_BY_TIMER, FDRI_BY_PERF, FDRI_BY_RING };
 struct fdri_target {
     uint32_t tid;
-    uint32_t live;                   /* atomic: the handler may use what follows */
+    uint32_t live; /* atomic: the handler may use what follows */
     enum fdri_source source;
-    int fd;                          /* perf event, -1 none */
+    int fd; /* perf event, -1 none */
     timer_t timer;
     struct fdr_sampled *stream;
-    uint64_t start_time;             /* of the thread, from /proc: tells a tid used again */
-    uint32_t seen;                   /* round of the helper that last saw the thread */
-    uint32_t checked;                /* `taken` when the start time was last looked at */
+    uint64_t start_time; /* of the thread, from /proc: tells a tid used again */
+    uint32_t seen;       /* round of the helper that last saw the thread */
+    uint32_t checked;    /* `taken` when the start time was last looked at */
     bool attached;
     /* the handler's (by ring: the helper's) */
-    uint32_t taken;                  /* samples so far */
-    uint64_t step;                   /* every how many periods one is taken */
-    uint64_t slow;                   /* periods are that much longer: taking a sample takes long here */
-    uint64_t left_ns;                /* when the handler last left */
-    uint32_t crowded;                /* how often in a row the thread had less time than the handler */
-    uint64_t units;                  /* CPU time: periods accounted for */
-    uint64_t zero_ns, armed;         /* wall time: start of the first stretch, number of the one that is armed */
+    uint32_t taken;          /* samples so far */
+    uint64_t step;           /* every how many periods one is taken */
+    uint64_t slow;           /* periods are that much longer: taking a sample takes long here */
+    uint64_t left_ns;        /* when the handler last left */
+    uint32_t crowded;        /* how often in a row the thread had less time than the handler */
+    uint64_t units;          /* CPU time: periods accounted for */
+    uint64_t zero_ns, armed; /* wall time: start of the first stretch, number of the one that is armed */
     uint64_t random;
     void *ring;
     uint64_t ring_bytes;
@@ -62,9 +62,9 @@ struct fdri_target {
 struct fdri_sampler {
     struct fdri_sampling how;
     int signal, pid;
-    struct sigaction previous;       /* of that signal */
-    uint32_t active;                 /* atomic */
-    bool perf, perf_kernel;          /* perf events work here; so do those that see the kernel */
+    struct sigaction previous; /* of that signal */
+    uint32_t active;           /* atomic */
+    bool perf, perf_kernel;    /* perf events work here; so do those that see the kernel */
     uint32_t fds, fds_most;
     struct fdri_target **by_fd;
     uint32_t by_fd_count;
@@ -94,14 +94,18 @@ void fdri_ring_close(struct fdri_target *t);
 bool fdri_handler_install(int taken);
 bool fdri_handler_ours(void);
 void fdri_handler_remove(void);
-void fdri_handler_warm(void);        /* what must have happened once before a handler may need it */
+void fdri_handler_warm(void); /* what must have happened once before a handler may need it */
 
 /* ---- threads.c ---- */
-bool fdri_is_target(const void *p);  /* is it one of ours? */
+bool fdri_is_target(const void *p); /* is it one of ours? */
 
 /* ---- walk.c ---- */
 #define FDRI_FRAMES_MAX 128
-struct fdri_frames { uint32_t count; bool cut; uint64_t address[FDRI_FRAMES_MAX]; };
+struct fdri_frames {
+    uint32_t count;
+    bool cut;
+    uint64_t address[FDRI_FRAMES_MAX];
+};
 /* Follows frame pointers up; never touches memory that is not there. Async-signal-safe. */
 void fdri_walk(struct fdri_frames *f, const struct fdr_context *c);
 /* Does code of a loaded file lie there? */

@@ -10,9 +10,12 @@ enum { USUAL_NS = 1000000, LEAST_NS = 100000 };
 /* "1kHz" or "1ms" to ns; 0: neither. */
 static uint64_t period_of(const char *text)
 {
-    static const struct { const char *unit; double ns; bool rate; } units[] = {
-        {"Hz", 1e9, true}, {"kHz", 1e6, true}, {"khz", 1e6, true}, {"hz", 1e9, true}, {"MHz", 1e3, true},
-        {"ns", 1, false}, {"us", 1e3, false}, {"ms", 1e6, false}, {"s", 1e9, false}};
+    static const struct {
+        const char *unit;
+        double ns;
+        bool rate;
+    } units[] = {{"Hz", 1e9, true}, {"kHz", 1e6, true}, {"khz", 1e6, true}, {"hz", 1e9, true}, {"MHz", 1e3, true},
+                 {"ns", 1, false},  {"us", 1e3, false}, {"ms", 1e6, false}, {"s", 1e9, false}};
     char *end;
     double v = strtod(text, &end);
     if (end == text || !(v > 0)) return 0;
@@ -46,8 +49,10 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
     copy[sizeof copy - 1] = 0;
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         if (word(&s, w)) continue;
-        fdri_say("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, nostack; "
-                 "no samples are taken", text, w);
+        fdri_say(
+            "FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, nostack; "
+            "no samples are taken",
+            text, w);
         return (struct fdri_sampling){0};
     }
     if (s.period_ns && s.period_ns < LEAST_NS) {

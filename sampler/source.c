@@ -63,8 +63,10 @@ void fdri_source_probe(void)
     if (fd < 0) fd = open_event((uint32_t)syscall(SYS_gettid), false);
     s->perf = fd >= 0;
     if (!s->perf)
-        fdri_say("perf events are not to be had (%s): samples come from CPU timers, which most kernels run at 100 to 1000 Hz "
-                 "at most; each sample is weighed by the time that passed", strerror(errno));
+        fdri_say("perf events are not to be had (%s): samples come from CPU timers, which most kernels run at 100 to "
+                 "1000 Hz "
+                 "at most; each sample is weighed by the time that passed",
+                 strerror(errno));
     if (fd >= 0) close(fd);
 }
 
@@ -78,7 +80,8 @@ static bool admit(struct fdri_target *t, int fd)
         static unsigned said;
         close(fd);
         if (fdri_once(&said))
-            fdri_say("more threads than a quarter of the file descriptors (%u): the others are sampled by timers", s->fds_most);
+            fdri_say("more threads than a quarter of the file descriptors (%u): the others are sampled by timers",
+                     s->fds_most);
         return false;
     }
     s->fds++;
@@ -141,7 +144,8 @@ static void arm_at(struct fdri_target *t, uint64_t ns)
  * too: it stood where it stands. */
 uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns)
 {
-    uint64_t length = fdri_sampler.how.period_ns * t->step * t->slow, at = (now_ns - t->zero_ns) / length, first = t->armed;
+    uint64_t length = fdri_sampler.how.period_ns * t->step * t->slow, at = (now_ns - t->zero_ns) / length,
+             first = t->armed;
     if (at == t->armed) {
         t->armed = at + 1;
         arm_at(t, moment(t));

@@ -21,9 +21,9 @@ enum { CHUNK = 64, CHUNKS_MOST = 1024, ATTACHED_BITS = 1 << 20, CHECKS_PER_ROUND
 
 /* Targets come in chunks that stay. */
 static struct fdri_target *chunk[CHUNKS_MOST];
-static uint32_t chunks;              /* atomic */
-static uint32_t used;                /* targets ever used */
-static struct fdri_target **of_tid;  /* the helper's table: open addressing */
+static uint32_t chunks;             /* atomic */
+static uint32_t used;               /* targets ever used */
+static struct fdri_target **of_tid; /* the helper's table: open addressing */
 static uint32_t slots, count, round_, check_at;
 static uint8_t attached[ATTACHED_BITS / 8]; /* atomic bits by thread id */
 
@@ -31,7 +31,7 @@ static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t helper;
 static uint32_t helper_tid;
 static bool running;
-static uint32_t stopping;            /* atomic */
+static uint32_t stopping; /* atomic */
 static sem_t wake;
 
 bool fdri_is_target(const void *p)
@@ -72,7 +72,8 @@ static struct fdri_target *new_target(void)
     }
     if (used == chunks * CHUNK) {
         if (chunks == CHUNKS_MOST) return NULL;
-        void *memory = mmap(NULL, CHUNK * sizeof(struct fdri_target), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *memory = mmap(NULL, CHUNK * sizeof(struct fdri_target), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) return NULL;
         chunk[chunks] = memory;
         fdr_store_release(&chunks, chunks + 1); /* R:chunk - pairs with A:chunk */
@@ -108,10 +109,7 @@ static uint64_t look_up(uint32_t tid, char name[20])
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-static bool has_attached(uint32_t tid)
-{
-    return fdr_load_relaxed(&attached[tid % ATTACHED_BITS / 8]) >> tid % 8 & 1;
-}
+static bool has_attached(uint32_t tid) { return fdr_load_relaxed(&attached[tid % ATTACHED_BITS / 8]) >> tid % 8 & 1; }
 
 void fdri_sampler_attached(uint32_t tid)
 {
@@ -136,7 +134,8 @@ static void begin_target(uint32_t tid)
 {
     char name[20] = "";
     uint64_t start_time = look_up(tid, name);
-    if (!start_time || (tid != (uint32_t)fdri_sampler.pid && !strncmp(name, "fdr-", 4))) return; /* gone again, or one of our helpers */
+    if (!start_time || (tid != (uint32_t)fdri_sampler.pid && !strncmp(name, "fdr-", 4)))
+        return; /* gone again, or one of our helpers */
     if (2 * (count + 1) > slots && !rebuild(slots ? slots * 2 : 256)) return;
     struct fdri_target *t = new_target();
     if (!t) return;
@@ -145,7 +144,8 @@ static void begin_target(uint32_t tid)
                                  fdri_sampler.how.period_ns);
     if (!t->stream) {
         static unsigned said;
-        if (fdri_once(&said)) fdri_say("the buffer has no room for samples of one more thread (FDR_BUFFER makes it larger)");
+        if (fdri_once(&said))
+            fdri_say("the buffer has no room for samples of one more thread (FDR_BUFFER makes it larger)");
         return;
     }
     t->tid = tid;
@@ -290,7 +290,8 @@ void fdri_sampler_start(const char *setting, int signal)
     fdri_source_probe();
     if (!s->by_fd) {
         s->by_fd_count = 65536;
-        s->by_fd = mmap(NULL, s->by_fd_count * sizeof *s->by_fd, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        s->by_fd = mmap(NULL, s->by_fd_count * sizeof *s->by_fd, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0);
         if (s->by_fd == MAP_FAILED) s->by_fd = NULL, s->by_fd_count = 0;
     }
     used = slots = count = 0;

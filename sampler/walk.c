@@ -15,9 +15,14 @@ enum { WINDOW = 2048, FRAME_MOST = 1 << 20, TEXTS_MOST = 1024, PAGE = 4096 };
 
 /* ---- where code is: two tables, one of them in use ---- */
 
-struct texts { uint32_t count; struct { uint64_t from, to; } at[TEXTS_MOST]; };
+struct texts {
+    uint32_t count;
+    struct {
+        uint64_t from, to;
+    } at[TEXTS_MOST];
+};
 static struct texts table[2];
-static uint32_t current;             /* atomic */
+static uint32_t current; /* atomic */
 static uint64_t adds, subs;
 
 static int add_texts(struct dl_phdr_info *info, size_t size, void *to)
@@ -64,7 +69,11 @@ bool fdri_walk_is_code(uint64_t address)
 
 /* ---- the walk ---- */
 
-struct window { uint64_t from, to; pid_t pid; uint64_t word[WINDOW / 8]; };
+struct window {
+    uint64_t from, to;
+    pid_t pid;
+    uint64_t word[WINDOW / 8];
+};
 
 /* 16 bytes at `at` are in the window, if they are anywhere. */
 static bool look_at(struct window *w, uint64_t at)
@@ -72,8 +81,8 @@ static bool look_at(struct window *w, uint64_t at)
     if (at >= w->from && at + 16 <= w->to) return true;
     uint64_t first = PAGE - at % PAGE; /* what lies on one page comes or does not */
     if (first > WINDOW) first = WINDOW;
-    struct iovec here = {w->word, WINDOW}, there[2] = {{(void *)(uintptr_t)at, first},
-                                                       {(void *)(uintptr_t)(at + first), WINDOW - first}};
+    struct iovec here = {w->word, WINDOW},
+                 there[2] = {{(void *)(uintptr_t)at, first}, {(void *)(uintptr_t)(at + first), WINDOW - first}};
     ssize_t n = process_vm_readv(w->pid, &here, 1, there, first < WINDOW ? 2 : 1, 0);
     w->from = at;
     w->to = n > 0 ? at + (uint64_t)n : at;
@@ -95,7 +104,9 @@ bool fdri_walk_is_caller(uint64_t address, uint64_t pc)
 {
     uint8_t code[FDR_CALL_BYTES];
     struct iovec here = {code, sizeof code}, there = {(void *)(uintptr_t)(address - sizeof code), sizeof code};
-    if (!fdri_walk_is_code(address) || process_vm_readv(fdri_sampler.pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof code) return false;
+    if (!fdri_walk_is_code(address) ||
+        process_vm_readv(fdri_sampler.pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof code)
+        return false;
     uint64_t target = fdr_call_target(code, address);
     return target && target <= pc && pc - target < FUNCTION_MOST;
 }

@@ -55,8 +55,7 @@ struct builder *builder_new(const struct builder_options *options)
         if (!b->set.edge[i]) b->set.edge[i] = 64ull << 4 * i;
     if (!b->set.ticks_per_second) b->set.ticks_per_second = 1000000000;
     b->bytes = b->set.arena_bytes;
-    b->base = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                   0);
+    b->base = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert(b->base != MAP_FAILED);
     struct fdr_superblock *s = super(b);
     memcpy(s->magic, FDR_ARENA_MAGIC, 8);
@@ -70,8 +69,7 @@ struct builder *builder_new(const struct builder_options *options)
     s->clock_kind = b->set.tsc ? FDR_CLOCK_TSC : FDR_CLOCK_NS;
     s->shift = b->set.shift;
     s->ticks_per_second = b->set.ticks_per_second;
-    s->clock_start = (struct fdr_clock_pair){b->set.tsc ? 1000 : 0, b->set.tsc ? 5000000000u : 0, 7000000000u,
-                                             0};
+    s->clock_start = (struct fdr_clock_pair){b->set.tsc ? 1000 : 0, b->set.tsc ? 5000000000u : 0, 7000000000u, 0};
     s->clock_last = s->clock_start;
     s->rank = -1;
     s->band_edge_count = 3;
@@ -94,8 +92,7 @@ void builder_free(struct builder *b)
 
 /* ---- definitions ---- */
 
-uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file,
-                        uint32_t line)
+uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file, uint32_t line)
 {
     struct fdr_superblock *s = super(b);
     uint32_t text = ((uint32_t)(strlen(name) + strlen(file) + 2) + 7) & ~7u,
@@ -103,10 +100,8 @@ uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *n
     struct fdr_defs_block *block = s->defs_last ? at(b, s->defs_last) : NULL;
     if (!block || block->head.bytes - sizeof *block - block->used < bytes) {
         uint32_t off = meta(b, FDR_META_DEFS, 4096, UINT32_MAX);
-        if (block)
-            block->next = off;
-        else
-            s->defs_first = off;
+        if (block) block->next = off;
+        else s->defs_first = off;
         s->defs_last = off;
         block = at(b, off);
     }
@@ -126,10 +121,7 @@ uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *n
 
 /* ---- locations and levels ---- */
 
-struct fdr_location *builder_raw(struct builder *b, uint32_t location)
-{
-    return at(b, b->location[location].off);
-}
+struct fdr_location *builder_raw(struct builder *b, uint32_t location) { return at(b, b->location[location].off); }
 uint32_t builder_depth(const struct builder *b, uint32_t location)
 {
     return builder_raw((struct builder *)(uintptr_t)b, location)->depth;
@@ -175,8 +167,7 @@ static struct fdr_level_points *points(struct builder *b, uint32_t location, uin
 
 /* ---- partitions and bins ---- */
 
-struct fdr_part *builder_part(struct builder *b, uint32_t location, uint32_t class_, uint32_t depth,
-                              uint32_t band)
+struct fdr_part *builder_part(struct builder *b, uint32_t location, uint32_t class_, uint32_t depth, uint32_t band)
 {
     uint32_t *slot = class_ == FDR_CLASS_REGION ? &level(b, location, depth)->part[band]
                                                 : &points(b, location, depth)->by_class[class_].part;
@@ -220,8 +211,7 @@ static void open_bin(struct builder *b, uint32_t location, struct fdr_part *p, u
     if (old) p->total = old->first_index + FDR_COMMIT_RECORDS(p->progress);
     uint32_t bytes = p->open_seq >= 7 ? s->bin_bytes : 512u << p->open_seq;
     if (bytes > s->bin_bytes) bytes = s->bin_bytes;
-    uint32_t off = take(b, bytes),
-             bits = p->class_ == FDR_CLASS_REGION ? FDR_CALL_BITS_MAX : FDR_POINT_BITS_MAX;
+    uint32_t off = take(b, bytes), bits = p->class_ == FDR_CLASS_REGION ? FDR_CALL_BITS_MAX : FDR_POINT_BITS_MAX;
     struct fdr_bin *h = at(b, off);
     *h = (struct fdr_bin){.magic = FDR_BIN_MAGIC,
                           .location = location,
@@ -240,17 +230,14 @@ static void open_bin(struct builder *b, uint32_t location, struct fdr_part *p, u
     p->open_off = off;
     p->size_log2 = h->size_log2;
     fdr_encode_begin(p, &b->location[location].table[p->table_off]->t, (uint8_t *)(h + 1), bytes, bits);
-    if (old)
-        old->next = off;
-    else
-        p->list_head = (uint64_t)h->seq << 32 | off;
+    if (old) old->next = off;
+    else p->list_head = (uint64_t)h->seq << 32 | off;
 }
 
 static struct fdr_bin *room(struct builder *b, uint32_t location, struct fdr_part *p)
 {
     const struct fdr_level *v = level(b, location, p->depth);
-    if (!p->open_off || fdr_encode_full(p))
-        open_bin(b, location, p, v->zero_tick == p->last_tick ? v->zero_count : 0);
+    if (!p->open_off || fdr_encode_full(p)) open_bin(b, location, p, v->zero_tick == p->last_tick ? v->zero_count : 0);
     return at(b, p->open_off);
 }
 
@@ -302,21 +289,13 @@ static void leave_call(struct builder *b, uint32_t location, uint64_t tick, bool
     struct fdr_location *l = builder_raw(b, location);
     struct fdr_level *v = level(b, location, l->depth);
     assert(l->depth && tick >= l->last_tick);
-    if (store)
-        store_call(b, location, l->depth, v->enter_tick >> b->set.shift, tick >> b->set.shift);
-    else
-        v->lost++;
+    if (store) store_call(b, location, l->depth, v->enter_tick >> b->set.shift, tick >> b->set.shift);
+    else v->lost++;
     l->depth--;
     l->last_tick = tick;
 }
-void builder_leave(struct builder *b, uint32_t location, uint64_t tick)
-{
-    leave_call(b, location, tick, true);
-}
-void builder_leave_lost(struct builder *b, uint32_t location, uint64_t tick)
-{
-    leave_call(b, location, tick, false);
-}
+void builder_leave(struct builder *b, uint32_t location, uint64_t tick) { leave_call(b, location, tick, true); }
+void builder_leave_lost(struct builder *b, uint32_t location, uint64_t tick) { leave_call(b, location, tick, false); }
 
 void builder_point(struct builder *b, uint32_t location, uint32_t class_, uint32_t id, uint64_t tick,
                    const uint64_t *fields, uint32_t count)
@@ -336,8 +315,8 @@ void builder_point(struct builder *b, uint32_t location, uint32_t class_, uint32
     l->point_count++;
     struct fdr_part *p = builder_part(b, location, class_, l->depth, 0);
     struct fdr_bin *h = room(b, location, p);
-    fdr_encode_point(p, b->location[location].table[p->table_off], (uint8_t *)(h + 1), id,
-                     stored - p->last_tick, &tie, fields, count, class_ == FDR_CLASS_USER);
+    fdr_encode_point(p, b->location[location].table[p->table_off], (uint8_t *)(h + 1), id, stored - p->last_tick, &tie,
+                     fields, count, class_ == FDR_CLASS_USER);
     p->last_tick = stored;
     h->commit = fdr_commit_word(p);
     l->last_tick = tick;

@@ -26,8 +26,7 @@ struct builder_options {
 struct builder *builder_new(const struct builder_options *options);
 void builder_free(struct builder *b);
 
-uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file,
-                        uint32_t line);
+uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file, uint32_t line);
 uint32_t builder_location(struct builder *b, const char *name);
 
 void builder_enter(struct builder *b, uint32_t location, uint32_t region, uint64_t tick);
@@ -46,8 +45,7 @@ uint32_t builder_reduce(struct builder *b, uint32_t location, uint32_t count);
 
 /* The image as it is now; stays the builder's. */
 uint8_t *builder_image(struct builder *b, size_t *bytes);
-struct fdr_part *builder_part(struct builder *b, uint32_t location, uint32_t class_, uint32_t depth,
-                              uint32_t band);
+struct fdr_part *builder_part(struct builder *b, uint32_t location, uint32_t class_, uint32_t depth, uint32_t band);
 struct fdr_location *builder_raw(struct builder *b, uint32_t location);
 
 #endif

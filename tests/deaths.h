@@ -18,7 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-struct death_place { char dir[256], live[256]; };
+struct death_place {
+    char dir[256], live[256];
+};
 
 static inline void death_clear(const char *dir)
 {
@@ -57,8 +59,13 @@ static inline void death_place_remove(void)
 
 static inline struct fdr_config death_config(const struct death_place *p)
 {
-    return (struct fdr_config){.size = sizeof(struct fdr_config), .ignore_environment = 1, .name = "victim", .buffer = "1M",
-                               .dir = p->dir, .live_dir = p->live, .signal = "none"};
+    return (struct fdr_config){.size = sizeof(struct fdr_config),
+                               .ignore_environment = 1,
+                               .name = "victim",
+                               .buffer = "1M",
+                               .dir = p->dir,
+                               .live_dir = p->live,
+                               .signal = "none"};
 }
 
 /* Runs `die` in a child, with a recording when config is not NULL. The child has default handlers, is in the
@@ -127,7 +134,8 @@ static inline const char *death_check(struct fdr_file *f)
             uint64_t right = row[end].kept + row[end].filtered + row[end].reduced + row[end].lost;
             apart += row[end].presented > right ? row[end].presented - right : right - row[end].presented;
         }
-        snprintf(text, sizeof text, "location %u: the ledger is off by %llu", row[i].location, (unsigned long long)apart);
+        snprintf(text, sizeof text, "location %u: the ledger is off by %llu", row[i].location,
+                 (unsigned long long)apart);
         if (apart > 1) return text;
     }
     return NULL;

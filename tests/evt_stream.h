@@ -72,9 +72,9 @@ __attribute__((unused)) static struct evt_header *evt_load(const char *name)
     return plain;
 }
 
-__attribute__((unused)) static const char *const evt_names[] = {
-    "npb-cg.r0.t0", "npb-is.r0.t0", "npb-bt.r0.t0",   "npb-lu.r0.t0",
-    "lulesh.r0.t0", "comd.r0.t0",   "lua-json.r0.t0", "sqlite.r0.t0"};
+__attribute__((unused)) static const char *const evt_names[] = {"npb-cg.r0.t0",   "npb-is.r0.t0", "npb-bt.r0.t0",
+                                                                "npb-lu.r0.t0",   "lulesh.r0.t0", "comd.r0.t0",
+                                                                "lua-json.r0.t0", "sqlite.r0.t0"};
 #define EVT_NAMES (sizeof evt_names / sizeof *evt_names)
 
 #endif

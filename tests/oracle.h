@@ -20,12 +20,12 @@ enum { ORACLE_DEPTHS = 4096, ORACLE_NONE = 0xffffffffu };
 struct oracle_event {
     uint64_t time;
     uint32_t id;
-    uint32_t mate;        /* calls: index of the other edge; ORACLE_NONE while open */
-    uint32_t parent;      /* index of the enter around it, or ORACLE_NONE */
-    uint32_t field;       /* index of its first field; points only */
-    uint32_t other;       /* the event of the same class and depth presented before (or after) it */
-    uint16_t depth;       /* calls: own depth; points: open regions around */
-    uint8_t kind;         /* enum fdr_event_kind */
+    uint32_t mate;   /* calls: index of the other edge; ORACLE_NONE while open */
+    uint32_t parent; /* index of the enter around it, or ORACLE_NONE */
+    uint32_t field;  /* index of its first field; points only */
+    uint32_t other;  /* the event of the same class and depth presented before (or after) it */
+    uint16_t depth;  /* calls: own depth; points: open regions around */
+    uint8_t kind;    /* enum fdr_event_kind */
     uint8_t fields;
 };
 struct oracle {
@@ -34,7 +34,7 @@ struct oracle {
     size_t count, room, fields, fields_room;
     uint32_t open[ORACLE_DEPTHS]; /* index of the enter at depth d + 1 */
     uint32_t depth;
-    uint64_t last;        /* time of the newest event */
+    uint64_t last; /* time of the newest event */
     uint64_t clamped;
 };
 
@@ -51,8 +51,10 @@ static inline __attribute__((format(printf, 1, 2))) const char *oracle_wrong(con
 static inline uint32_t oracle_class(uint8_t kind)
 {
     switch (kind) {
-    case FDR_SEND: case FDR_RECV: return FDR_IN_MESSAGE;
-    case FDR_COLL_BEGIN: case FDR_COLL_END: return FDR_IN_COLLECTIVE;
+    case FDR_SEND:
+    case FDR_RECV: return FDR_IN_MESSAGE;
+    case FDR_COLL_BEGIN:
+    case FDR_COLL_END: return FDR_IN_COLLECTIVE;
     case FDR_METRIC: return FDR_IN_METRIC;
     case FDR_MARKER: return FDR_IN_MARKER;
     case FDR_EVENT: return FDR_IN_USER;
@@ -72,7 +74,11 @@ static inline struct oracle_event *oracle_add(struct oracle *o, uint8_t kind, ui
     }
     o->last = time;
     struct oracle_event *e = &o->event[o->count++];
-    *e = (struct oracle_event){.time = time, .id = id, .mate = ORACLE_NONE, .depth = (uint16_t)o->depth, .kind = kind,
+    *e = (struct oracle_event){.time = time,
+                               .id = id,
+                               .mate = ORACLE_NONE,
+                               .depth = (uint16_t)o->depth,
+                               .kind = kind,
                                .parent = o->depth ? o->open[o->depth - 1] : ORACLE_NONE};
     return e;
 }
@@ -91,7 +97,8 @@ static inline void oracle_leave(struct oracle *o, uint64_t time)
     o->event[enter].mate = (uint32_t)(o->count - 1);
     o->depth--;
 }
-static inline void oracle_point(struct oracle *o, uint8_t kind, uint32_t id, uint64_t time, uint32_t n, const uint64_t *field)
+static inline void oracle_point(struct oracle *o, uint8_t kind, uint32_t id, uint64_t time, uint32_t n,
+                                const uint64_t *field)
 {
     struct oracle_event *e = oracle_add(o, kind, id, time);
     if (o->fields + n > o->fields_room) {
@@ -120,7 +127,8 @@ static inline void both_leave(struct oracle *o, uint64_t t)
     fdr_leave_at(o->event[o->open[o->depth - 1]].id, t);
     oracle_leave(o, t);
 }
-static inline void both_message(struct oracle *o, bool send, uint32_t peer, int32_t tag, uint32_t comm, uint64_t bytes, uint64_t t)
+static inline void both_message(struct oracle *o, bool send, uint32_t peer, int32_t tag, uint32_t comm, uint64_t bytes,
+                                uint64_t t)
 {
     uint64_t field[4] = {peer, (uint64_t)(int64_t)tag, comm, bytes};
     if (send) fdr_message_send_at(peer, tag, comm, bytes, t);
@@ -152,21 +160,21 @@ static inline void both_metric(struct oracle *o, uint32_t metric, uint64_t value
 
 /* ---- what was asked of the recorder ---- */
 struct oracle_rules {
-    uint32_t shift;             /* times are shown in multiples of 1 << shift */
-    uint64_t min_duration;      /* shorter calls were not to be stored */
-    uint32_t depth;             /* deeper calls were only to be counted; 0 = no limit */
-    bool prefix;                /* the beginning is kept (`first`), not the newest */
-    bool complete;              /* nothing may be missing */
-    uint32_t held_depth;        /* found out: deeper calls found no stack: one row of the ledger, all lost, in no total */
-    uint64_t buffer;            /* bytes */
+    uint32_t shift;        /* times are shown in multiples of 1 << shift */
+    uint64_t min_duration; /* shorter calls were not to be stored */
+    uint32_t depth;        /* deeper calls were only to be counted; 0 = no limit */
+    bool prefix;           /* the beginning is kept (`first`), not the newest */
+    bool complete;         /* nothing may be missing */
+    uint32_t held_depth;   /* found out: deeper calls found no stack: one row of the ledger, all lost, in no total */
+    uint64_t buffer;       /* bytes */
 };
 
 /* ---- what the reader yields, small ---- */
 struct oracle_shown {
     uint64_t time, duration;
-    uint64_t field;             /* first one in `field` below */
+    uint64_t field; /* first one in `field` below */
     uint32_t id, mate, depth;
-    uint32_t is;                /* which presented event */
+    uint32_t is; /* which presented event */
     uint8_t kind, fields;
     bool repaired, reduced;
 };
@@ -174,7 +182,7 @@ struct oracle_view {
     struct oracle_shown *shown;
     uint64_t *field;
     size_t count, room, fields, fields_room;
-    size_t strays;              /* point events whose calls are not shown */
+    size_t strays; /* point events whose calls are not shown */
 };
 
 static inline void oracle_view_free(struct oracle_view *v)
@@ -194,10 +202,17 @@ static inline void oracle_view_add(struct oracle_view *v, const struct fdr_read_
         v->fields_room = v->fields_room * 2 + 1024;
         v->field = realloc(v->field, v->fields_room * sizeof *v->field);
     }
-    v->shown[v->count++] = (struct oracle_shown){
-        .time = e->time_ns, .duration = e->duration_ns, .field = v->fields, .id = e->id, .mate = ORACLE_NONE,
-        .depth = e->depth, .is = ORACLE_NONE, .kind = e->kind, .fields = (uint8_t)e->field_count,
-        .repaired = e->repaired, .reduced = e->reduced};
+    v->shown[v->count++] = (struct oracle_shown){.time = e->time_ns,
+                                                 .duration = e->duration_ns,
+                                                 .field = v->fields,
+                                                 .id = e->id,
+                                                 .mate = ORACLE_NONE,
+                                                 .depth = e->depth,
+                                                 .is = ORACLE_NONE,
+                                                 .kind = e->kind,
+                                                 .fields = (uint8_t)e->field_count,
+                                                 .repaired = e->repaired,
+                                                 .reduced = e->reduced};
     for (uint32_t i = 0; i < e->field_count; i++) v->field[v->fields++] = e->field[i];
 }
 
@@ -209,20 +224,27 @@ static inline const char *oracle_nesting(struct oracle_view *v)
     const char *wrong = NULL;
     for (size_t i = 0; i < v->count && !wrong; i++) {
         struct oracle_shown *y = &v->shown[i];
-        if (y->time < now) wrong = oracle_wrong("P9: event %zu at %llu is before %llu", i, (unsigned long long)y->time, (unsigned long long)now);
+        if (y->time < now)
+            wrong = oracle_wrong("P9: event %zu at %llu is before %llu", i, (unsigned long long)y->time,
+                                 (unsigned long long)now);
         now = y->time;
         if (y->kind == FDR_ENTER) {
-            if (y->depth != depth + 1) wrong = oracle_wrong("P9: event %zu enters depth %u from depth %u", i, y->depth, depth);
+            if (y->depth != depth + 1)
+                wrong = oracle_wrong("P9: event %zu enters depth %u from depth %u", i, y->depth, depth);
             else if (depth == ORACLE_DEPTHS) wrong = oracle_wrong("P9: event %zu: too deep", i);
             else stack[depth++] = (uint32_t)i;
         } else if (y->kind == FDR_LEAVE) {
-            if (!depth || y->depth != depth) wrong = oracle_wrong("P9: event %zu leaves depth %u at depth %u", i, y->depth, depth);
-            else if (v->shown[stack[depth - 1]].id != y->id) wrong = oracle_wrong("P9: event %zu leaves region %u, open is %u", i, y->id, v->shown[stack[depth - 1]].id);
+            if (!depth || y->depth != depth)
+                wrong = oracle_wrong("P9: event %zu leaves depth %u at depth %u", i, y->depth, depth);
+            else if (v->shown[stack[depth - 1]].id != y->id)
+                wrong = oracle_wrong("P9: event %zu leaves region %u, open is %u", i, y->id,
+                                     v->shown[stack[depth - 1]].id);
             else {
                 y->mate = stack[--depth];
                 v->shown[y->mate].mate = (uint32_t)i;
                 if (!y->repaired && y->time - v->shown[y->mate].time != y->duration)
-                    wrong = oracle_wrong("P9: event %zu: duration %llu is not leave - enter", i, (unsigned long long)y->duration);
+                    wrong = oracle_wrong("P9: event %zu: duration %llu is not leave - enter", i,
+                                         (unsigned long long)y->duration);
             }
         } else if (y->depth < depth) { /* deeper than what is shown: the calls around it are not held any more */
             wrong = oracle_wrong("P9: event %zu (kind %u) says depth %u at depth %u", i, y->kind, y->depth, depth);
@@ -281,7 +303,7 @@ static inline bool oracle_same(const struct oracle *o, const struct oracle_rules
  * end that is kept: among twins that time cannot tell apart the ones nearer to it are the ones kept. */
 static inline const char *oracle_match(struct oracle *o, const struct oracle_rules *r, struct oracle_view *v)
 {
-    uint32_t (*at)[ORACLE_DEPTHS] = malloc(9 * sizeof *at);
+    uint32_t(*at)[ORACLE_DEPTHS] = malloc(9 * sizeof *at);
     memset(at, 0xff, 9 * sizeof *at);
     const char *wrong = NULL;
     for (size_t n = 0; n < o->count; n++) {
@@ -300,9 +322,10 @@ static inline const char *oracle_match(struct oracle *o, const struct oracle_rul
         uint32_t *next = &at[oracle_class(y->kind)][y->depth];
         while (*next != ORACLE_NONE && !oracle_same(o, r, &o->event[*next], v, y)) *next = o->event[*next].other;
         if (*next == ORACLE_NONE) {
-            wrong = oracle_wrong("P4: event %zu (kind %u id %u depth %u time %llu duration %llu open %d) was never presented", i,
-                                 y->kind, y->id, y->depth, (unsigned long long)y->time, (unsigned long long)y->duration,
-                                 (int)oracle_is_open(v, y));
+            wrong = oracle_wrong(
+                "P4: event %zu (kind %u id %u depth %u time %llu duration %llu open %d) was never presented", i,
+                y->kind, y->id, y->depth, (unsigned long long)y->time, (unsigned long long)y->duration,
+                (int)oracle_is_open(v, y));
             break;
         }
         y->is = *next;
@@ -315,7 +338,8 @@ static inline const char *oracle_match(struct oracle *o, const struct oracle_rul
 
 /* The known limit of ties (docs/ARCHITECTURE.md): a point inside a call of zero length that was not stored (too short
  * for FDR_MIN_DURATION, or its gate was closed) reads as if inside the next call entered in the same tick of 128 ns. */
-static inline bool oracle_unstored_tie(const struct oracle *o, const struct oracle_shown *y, uint32_t made, uint32_t shown)
+static inline bool oracle_unstored_tie(const struct oracle *o, const struct oracle_shown *y, uint32_t made,
+                                       uint32_t shown)
 {
     if (y->kind == FDR_ENTER || made == ORACLE_NONE) return false;
     uint64_t a = o->event[made].time, b = o->event[shown].time;
@@ -332,7 +356,9 @@ static inline const char *oracle_order(const struct oracle *o, const struct orac
         const struct oracle_shown *y = &v->shown[i];
         bool limit = any && y->is != ORACLE_NONE && oracle_unstored_tie(o, y, o->event[y->is].parent, last);
         if (y->is != ORACLE_NONE && !limit) {
-            if (any && y->is <= last) wrong = oracle_wrong("P4: event %zu was presented as number %u, the one before it as %u", i, y->is, last);
+            if (any && y->is <= last)
+                wrong = oracle_wrong("P4: event %zu was presented as number %u, the one before it as %u", i, y->is,
+                                     last);
             last = y->is;
             any = true;
         }
@@ -345,7 +371,9 @@ static inline const char *oracle_order(const struct oracle *o, const struct orac
         if (k && y->is != ORACLE_NONE) {
             uint32_t a = o->event[y->is].parent;
             while (a != ORACLE_NONE && o->event[a].depth > k) a = o->event[a].parent;
-            if (a != stack[k - 1] && !oracle_unstored_tie(o, y, a, stack[k - 1])) wrong = oracle_wrong("P9: event %zu (depth %u) stands under number %u, presented under %u", i, y->depth, stack[k - 1], a);
+            if (a != stack[k - 1] && !oracle_unstored_tie(o, y, a, stack[k - 1]))
+                wrong = oracle_wrong("P9: event %zu (depth %u) stands under number %u, presented under %u", i, y->depth,
+                                     stack[k - 1], a);
         }
         if (y->kind == FDR_ENTER) stack[depth++] = y->is;
     }
@@ -355,7 +383,9 @@ static inline const char *oracle_order(const struct oracle *o, const struct orac
 
 /* ---- P3 ---- */
 
-struct oracle_cell { uint64_t presented, filtered, shown; };
+struct oracle_cell {
+    uint64_t presented, filtered, shown;
+};
 
 /* A stack that found no more room: the ledger's deepest row stands for all calls from its depth on. */
 static inline uint32_t oracle_held_depth(const struct oracle *o, struct fdr_file *f, uint32_t location)
@@ -366,14 +396,15 @@ static inline uint32_t oracle_held_depth(const struct oracle *o, struct fdr_file
     for (size_t i = 0; i < o->count; i++)
         if (o->event[i].kind == FDR_ENTER && o->event[i].depth > deepest) deepest = o->event[i].depth;
     for (size_t i = 0; i < n; i++)
-        if (rows[i].location == location && rows[i].class_ == FDR_IN_REGION) held = rows[i].presented == rows[i].lost ? rows[i].depth - 1 : ORACLE_NONE;
+        if (rows[i].location == location && rows[i].class_ == FDR_IN_REGION)
+            held = rows[i].presented == rows[i].lost ? rows[i].depth - 1 : ORACLE_NONE;
     return held >= deepest || held % 16 ? 0 : held;
 }
 
-static inline const char *oracle_ledger(const struct oracle *o, const struct oracle_rules *r, const struct oracle_view *v,
-                                        struct fdr_file *f, uint32_t location)
+static inline const char *oracle_ledger(const struct oracle *o, const struct oracle_rules *r,
+                                        const struct oracle_view *v, struct fdr_file *f, uint32_t location)
 {
-    struct oracle_cell (*cell)[ORACLE_DEPTHS] = calloc(9, sizeof *cell);
+    struct oracle_cell(*cell)[ORACLE_DEPTHS] = calloc(9, sizeof *cell);
     const struct fdr_ledger_row *rows;
     const char *wrong = NULL;
     uint64_t checked = 0, all = 0;
@@ -385,36 +416,45 @@ static inline const char *oracle_ledger(const struct oracle *o, const struct ora
         c->presented++;
         all++;
         bool deep = r->depth && p->depth > r->depth && p->kind == FDR_ENTER;
-        bool brief = p->kind == FDR_ENTER && !deep && p->mate != ORACLE_NONE && o->event[p->mate].time - p->time < r->min_duration;
+        bool brief = p->kind == FDR_ENTER && !deep && p->mate != ORACLE_NONE &&
+                     o->event[p->mate].time - p->time < r->min_duration;
         c->filtered += !below && (deep || brief);
     }
     for (size_t i = 0; i < v->count; i++)
-        if (v->shown[i].kind != FDR_LEAVE && !v->shown[i].reduced) cell[oracle_class(v->shown[i].kind)][v->shown[i].depth].shown++;
+        if (v->shown[i].kind != FDR_LEAVE && !v->shown[i].reduced)
+            cell[oracle_class(v->shown[i].kind)][v->shown[i].depth].shown++;
     size_t n = fdr_ledger(f, &rows);
     for (size_t i = 0; i < n && !wrong; i++) {
         const struct fdr_ledger_row *w = &rows[i];
         if (w->location != location) continue;
         const struct oracle_cell *c = &cell[w->class_][w->depth];
         char what[200];
-        snprintf(what, sizeof what, "%s depth %u: presented %llu kept %llu filtered %llu reduced %llu lost %llu; the oracle: %llu %llu %llu",
-                 fdr_class_name(w->class_), w->depth, (unsigned long long)w->presented, (unsigned long long)w->kept,
-                 (unsigned long long)w->filtered, (unsigned long long)w->reduced, (unsigned long long)w->lost,
-                 (unsigned long long)c->presented, (unsigned long long)c->shown, (unsigned long long)c->filtered);
+        snprintf(
+            what, sizeof what,
+            "%s depth %u: presented %llu kept %llu filtered %llu reduced %llu lost %llu; the oracle: %llu %llu %llu",
+            fdr_class_name(w->class_), w->depth, (unsigned long long)w->presented, (unsigned long long)w->kept,
+            (unsigned long long)w->filtered, (unsigned long long)w->reduced, (unsigned long long)w->lost,
+            (unsigned long long)c->presented, (unsigned long long)c->shown, (unsigned long long)c->filtered);
         if (w->presented != c->presented) wrong = oracle_wrong("P3 presented: %s", what);
-        else if (w->presented != w->kept + w->filtered + w->reduced + w->lost) wrong = oracle_wrong("P3 balance: %s", what);
+        else if (w->presented != w->kept + w->filtered + w->reduced + w->lost)
+            wrong = oracle_wrong("P3 balance: %s", what);
         else if (w->kept != c->shown) wrong = oracle_wrong("P3 kept is not what is shown: %s", what);
         else if (w->filtered != c->filtered && !r->prefix) wrong = oracle_wrong("P3 filtered: %s", what);
         else if (r->complete && (w->reduced || w->lost)) wrong = oracle_wrong("complete: %s", what);
         checked += w->presented;
     }
-    if (!wrong && checked != all) wrong = oracle_wrong("P3: the ledger knows of %llu, %llu were presented", (unsigned long long)checked, (unsigned long long)all);
+    if (!wrong && checked != all)
+        wrong = oracle_wrong("P3: the ledger knows of %llu, %llu were presented", (unsigned long long)checked,
+                             (unsigned long long)all);
     free(cell);
     return wrong;
 }
 
 /* ---- P5 ---- */
 
-struct oracle_total { uint64_t calls, untimed, inclusive, exclusive, min, max, histogram[64]; };
+struct oracle_total {
+    uint64_t calls, untimed, inclusive, exclusive, min, max, histogram[64];
+};
 
 static inline void oracle_count(struct oracle_total *t, uint64_t inclusive, uint64_t exclusive)
 {
@@ -461,12 +501,15 @@ static inline struct oracle_total *oracle_totals(const struct oracle *o, const s
 static inline const char *oracle_compare_total(const struct fdr_total *w, const struct oracle_total *t)
 {
     bool region = w->class_ == FDR_IN_REGION;
-    uint64_t sum = region ? w->inclusive_ns : w->sum_u, min = region ? w->min_ns : w->min_u, max = region ? w->max_ns : w->max_u;
-    bool good = w->calls == t->calls && w->untimed == t->untimed && sum == t->inclusive && min == t->min && max == t->max;
+    uint64_t sum = region ? w->inclusive_ns : w->sum_u, min = region ? w->min_ns : w->min_u,
+             max = region ? w->max_ns : w->max_u;
+    bool good = w->calls == t->calls && w->untimed == t->untimed && sum == t->inclusive && min == t->min &&
+                max == t->max;
     if (region && w->exclusive_ns != t->exclusive) good = false;
     if (good && w->has_histogram && memcmp(w->histogram, t->histogram, sizeof t->histogram)) good = false;
     if (good) return NULL;
-    return oracle_wrong("P5: %s %u: calls %llu untimed %llu sum %llu exclusive %llu min %llu max %llu; presented %llu %llu %llu %llu %llu %llu",
+    return oracle_wrong("P5: %s %u: calls %llu untimed %llu sum %llu exclusive %llu min %llu max %llu; presented %llu "
+                        "%llu %llu %llu %llu %llu",
                         fdr_class_name(w->class_), w->id, (unsigned long long)w->calls, (unsigned long long)w->untimed,
                         (unsigned long long)sum, (unsigned long long)w->exclusive_ns, (unsigned long long)min,
                         (unsigned long long)max, (unsigned long long)t->calls, (unsigned long long)t->untimed,
@@ -506,12 +549,16 @@ static inline const char *oracle_check_totals(const struct oracle *o, const stru
         missing.exclusive += t[i].exclusive;
     }
     if (!wrong && whole && folded) wrong = oracle_wrong("P5: %llu calls have no row", (unsigned long long)folded);
-    if (!wrong && whole && without) wrong = oracle_wrong("P5: %llu rows have no histogram", (unsigned long long)without);
-    if (!wrong && folded && !rest) wrong = oracle_wrong("P5: %llu calls have no row and there is no rest", (unsigned long long)folded);
-    if (!wrong && rest && (rest->calls != missing.calls || rest->untimed != missing.untimed ||
-                           (rest->inclusive_ns != missing.inclusive && !missing.min)))
-        wrong = oracle_wrong("P5: rest has %llu calls %llu untimed %llu ns, missing are %llu %llu %llu", (unsigned long long)rest->calls,
-                             (unsigned long long)rest->untimed, (unsigned long long)rest->inclusive_ns, (unsigned long long)missing.calls,
+    if (!wrong && whole && without)
+        wrong = oracle_wrong("P5: %llu rows have no histogram", (unsigned long long)without);
+    if (!wrong && folded && !rest)
+        wrong = oracle_wrong("P5: %llu calls have no row and there is no rest", (unsigned long long)folded);
+    if (!wrong && rest &&
+        (rest->calls != missing.calls || rest->untimed != missing.untimed ||
+         (rest->inclusive_ns != missing.inclusive && !missing.min)))
+        wrong = oracle_wrong("P5: rest has %llu calls %llu untimed %llu ns, missing are %llu %llu %llu",
+                             (unsigned long long)rest->calls, (unsigned long long)rest->untimed,
+                             (unsigned long long)rest->inclusive_ns, (unsigned long long)missing.calls,
                              (unsigned long long)missing.untimed, (unsigned long long)missing.inclusive);
     free(t);
     return wrong;
@@ -526,7 +573,8 @@ static inline const char *oracle_check(struct oracle *o, struct oracle_rules *r,
     struct oracle_view v = {0};
     const char *wrong = oracle_load(f, location, &v);
     r->held_depth = oracle_held_depth(o, f, location);
-    if (!wrong && r->complete && (v.strays || r->held_depth)) wrong = oracle_wrong("complete: %zu points without their calls, stack of %u", v.strays, r->held_depth);
+    if (!wrong && r->complete && (v.strays || r->held_depth))
+        wrong = oracle_wrong("complete: %zu points without their calls, stack of %u", v.strays, r->held_depth);
     if (!wrong) wrong = oracle_match(o, r, &v);
     if (!wrong) wrong = oracle_order(o, &v);
     if (!wrong) wrong = oracle_ledger(o, r, &v, f, location);
@@ -559,14 +607,24 @@ static inline const char *oracle_check_within(struct fdr_file *f, uint64_t *even
     return NULL;
 }
 
-static inline const char *oracle_check_any(struct fdr_file *f, uint64_t *events) { return oracle_check_within(f, events, 0); }
+static inline const char *oracle_check_any(struct fdr_file *f, uint64_t *events)
+{
+    return oracle_check_within(f, events, 0);
+}
 
 /* ---- a recording for a test: only what is said here counts ---- */
 
 static inline struct fdr_config oracle_config(const char *dir)
 {
-    return (struct fdr_config){.size = sizeof(struct fdr_config), .ignore_environment = 1, .name = "test", .arena = "anonymous",
-                               .timer = "monotonic", .signal = "none", .dir = dir, .buffer = "4M", .keep = "1000000",
+    return (struct fdr_config){.size = sizeof(struct fdr_config),
+                               .ignore_environment = 1,
+                               .name = "test",
+                               .arena = "anonymous",
+                               .timer = "monotonic",
+                               .signal = "none",
+                               .dir = dir,
+                               .buffer = "4M",
+                               .keep = "1000000",
                                .disk = "1000G"};
 }
 
@@ -596,7 +654,9 @@ static inline struct fdr_file *oracle_snapshot(uint64_t buffer, const char **wro
     char path[1024];
     snprintf(path, sizeof path, "%s", fdr_last_snapshot());
     if (stat(path, &st)) *wrong = oracle_wrong("%s: not there", path);
-    else if (buffer && (uint64_t)st.st_size > buffer + 65536) *wrong = oracle_wrong("P1: %lld bytes from a buffer of %llu", (long long)st.st_size, (unsigned long long)buffer);
+    else if (buffer && (uint64_t)st.st_size > buffer + 65536)
+        *wrong = oracle_wrong("P1: %lld bytes from a buffer of %llu", (long long)st.st_size,
+                              (unsigned long long)buffer);
     else if ((st.st_mode & 0777) != 0600) *wrong = oracle_wrong("%s: mode %o", path, (unsigned)st.st_mode & 0777);
     enum fdr_verdict verdict = fdr_file_open(path, &f, message, sizeof message);
     if (!*wrong && (verdict != FDR_WHOLE || fdr_file_verify(f) != FDR_WHOLE))

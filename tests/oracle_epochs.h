@@ -13,11 +13,12 @@ static inline size_t oracle_epoch_at(const struct fdr_epoch_info *e, size_t n, u
 }
 
 /* They follow each other from the first event to the last; older ones are longer; detail falls with age. */
-static inline const char *oracle_epoch_shape(const struct oracle *o, const struct oracle_rules *r, const struct fdr_epoch_info *e,
-                                             size_t n)
+static inline const char *oracle_epoch_shape(const struct oracle *o, const struct oracle_rules *r,
+                                             const struct fdr_epoch_info *e, size_t n)
 {
     uint32_t same = 0;
-    if (e[0].from_ns > oracle_q(r, o->event[0].time)) return oracle_wrong("epochs begin at %llu", (unsigned long long)e[0].from_ns);
+    if (e[0].from_ns > oracle_q(r, o->event[0].time))
+        return oracle_wrong("epochs begin at %llu", (unsigned long long)e[0].from_ns);
     for (size_t i = 0; i < n; i++) {
         if (e[i].current != (i + 1 == n) || e[i].index != i) return oracle_wrong("epoch %zu: index %u", i, e[i].index);
         if (i && e[i].from_ns != e[i - 1].to_ns) return oracle_wrong("a gap before epoch %zu", i);
@@ -26,14 +27,15 @@ static inline const char *oracle_epoch_shape(const struct oracle *o, const struc
         if (same > 4) return oracle_wrong("%u epochs of tier %u", same, e[i].tier);
         for (int b = 0; b < 4; b++)
             if (i && e[i].complete_depth[b] < e[i - 1].complete_depth[b])
-                return oracle_wrong("epoch %zu, band %d: down to %u, the older one to %u", i, b, e[i].complete_depth[b], e[i - 1].complete_depth[b]);
+                return oracle_wrong("epoch %zu, band %d: down to %u, the older one to %u", i, b, e[i].complete_depth[b],
+                                    e[i - 1].complete_depth[b]);
     }
     return NULL;
 }
 
 /* The region's rows of one epoch, and its rest, against what was counted. */
-static inline const char *oracle_epoch_rows(const struct fdr_epoch_info *e, struct oracle_total *t, const struct fdr_epoch_total *rows,
-                                            size_t count)
+static inline const char *oracle_epoch_rows(const struct fdr_epoch_info *e, struct oracle_total *t,
+                                            const struct fdr_epoch_total *rows, size_t count)
 {
     struct oracle_total others = {0}, rest = {0};
     for (size_t i = 0; i < count; i++) {
@@ -44,13 +46,16 @@ static inline const char *oracle_epoch_rows(const struct fdr_epoch_info *e, stru
             continue;
         }
         struct oracle_total *mine = &t[w->region % ORACLE_IDS];
-        bool good = w->at_least ? w->calls <= mine->calls && w->inclusive_ns <= mine->inclusive && w->exclusive_ns <= mine->exclusive
-                                : w->calls == mine->calls && w->inclusive_ns == mine->inclusive && w->exclusive_ns == mine->exclusive;
+        bool good = w->at_least ? w->calls <= mine->calls && w->inclusive_ns <= mine->inclusive &&
+                                      w->exclusive_ns <= mine->exclusive
+                                : w->calls == mine->calls && w->inclusive_ns == mine->inclusive &&
+                                      w->exclusive_ns == mine->exclusive;
         if (!good)
-            return oracle_wrong("epoch %u region %u: %s%llu calls %llu ns %llu ns, presented %llu %llu %llu", e->index, w->region,
-                                w->at_least ? "at least " : "", (unsigned long long)w->calls, (unsigned long long)w->inclusive_ns,
-                                (unsigned long long)w->exclusive_ns, (unsigned long long)mine->calls,
-                                (unsigned long long)mine->inclusive, (unsigned long long)mine->exclusive);
+            return oracle_wrong("epoch %u region %u: %s%llu calls %llu ns %llu ns, presented %llu %llu %llu", e->index,
+                                w->region, w->at_least ? "at least " : "", (unsigned long long)w->calls,
+                                (unsigned long long)w->inclusive_ns, (unsigned long long)w->exclusive_ns,
+                                (unsigned long long)mine->calls, (unsigned long long)mine->inclusive,
+                                (unsigned long long)mine->exclusive);
         mine->calls -= w->calls;
         mine->inclusive -= w->inclusive_ns;
         mine->exclusive -= w->exclusive_ns;
@@ -62,8 +67,9 @@ static inline const char *oracle_epoch_rows(const struct fdr_epoch_info *e, stru
     }
     memset(t, 0, ORACLE_IDS * sizeof *t);
     if (others.calls != rest.calls || others.inclusive != rest.inclusive || others.exclusive != rest.exclusive)
-        return oracle_wrong("epoch %u: the rest is %llu calls %llu ns, should be %llu %llu", e->index, (unsigned long long)rest.calls,
-                            (unsigned long long)rest.inclusive, (unsigned long long)others.calls, (unsigned long long)others.inclusive);
+        return oracle_wrong("epoch %u: the rest is %llu calls %llu ns, should be %llu %llu", e->index,
+                            (unsigned long long)rest.calls, (unsigned long long)rest.inclusive,
+                            (unsigned long long)others.calls, (unsigned long long)others.inclusive);
     return NULL;
 }
 
@@ -103,8 +109,9 @@ static inline const char *oracle_epoch_totals(const struct oracle *o, const stru
 }
 
 /* What is kept of each epoch is what is shown; and where all is said to be kept, nothing is missing. */
-static inline const char *oracle_epoch_kept(const struct oracle *o, const struct oracle_rules *r, const struct oracle_view *v,
-                                            struct fdr_file *f, const struct fdr_epoch_info *e, size_t n)
+static inline const char *oracle_epoch_kept(const struct oracle *o, const struct oracle_rules *r,
+                                            const struct oracle_view *v, struct fdr_file *f,
+                                            const struct fdr_epoch_info *e, size_t n)
 {
     const struct fdr_ledger_row *ledger;
     size_t rows = fdr_ledger(f, &ledger), lost = 0;
@@ -120,7 +127,8 @@ static inline const char *oracle_epoch_kept(const struct oracle *o, const struct
     }
     for (size_t i = 0; i < n && !wrong; i++)
         if (kept[i] != e[i].kept_events)
-            wrong = oracle_wrong("epoch %zu: %llu events kept, shown are %llu", i, (unsigned long long)e[i].kept_events, (unsigned long long)kept[i]);
+            wrong = oracle_wrong("epoch %zu: %llu events kept, shown are %llu", i, (unsigned long long)e[i].kept_events,
+                                 (unsigned long long)kept[i]);
     const uint64_t *edge = fdr_file_info(f)->band_edge_ns;
     for (size_t i = 0; i < o->count && !wrong && !lost; i++) {
         const struct oracle_event *p = &o->event[i];
@@ -129,16 +137,17 @@ static inline const char *oracle_epoch_kept(const struct oracle *o, const struct
         int band = (d >= edge[0]) + (d >= edge[1]) + (d >= edge[2]);
         size_t at = oracle_epoch_at(e, n, oracle_q(r, leave));
         if (leave - p->time < r->min_duration || p->depth > e[at].complete_depth[band] || is_shown[i]) continue;
-        wrong = oracle_wrong("epoch %zu: all of band %d is said to be there down to depth %u; call %zu of depth %u is not", at, band,
-                             e[at].complete_depth[band], i, p->depth);
+        wrong = oracle_wrong(
+            "epoch %zu: all of band %d is said to be there down to depth %u; call %zu of depth %u is not", at, band,
+            e[at].complete_depth[band], i, p->depth);
     }
     free(kept);
     free(is_shown);
     return wrong;
 }
 
-static inline const char *oracle_check_epochs(const struct oracle *o, const struct oracle_rules *r, const struct oracle_view *v,
-                                              struct fdr_file *f, uint32_t location)
+static inline const char *oracle_check_epochs(const struct oracle *o, const struct oracle_rules *r,
+                                              const struct oracle_view *v, struct fdr_file *f, uint32_t location)
 {
     const struct fdr_epoch_info *e;
     size_t all = fdr_epochs(f, &e), n = 0;

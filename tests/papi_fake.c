@@ -14,9 +14,13 @@
 #include <unistd.h>
 
 enum { FAULTS, PAGE_FAULTS, SWITCHES, CLOCK, BROKEN, EVENTS, SETS = 256 };
-static const char *const names[EVENTS] = {"FAKE::FAULTS", "FAKE::PAGE-FAULTS", "FAKE::CONTEXT-SWITCHES", "FAKE::CPU-CLOCK",
-                                          "FAKE::BROKEN"};
-static struct { int used, count, running, multiplex, event[32]; long owner; long long base[32]; } sets[SETS];
+static const char *const names[EVENTS] = {"FAKE::FAULTS", "FAKE::PAGE-FAULTS", "FAKE::CONTEXT-SWITCHES",
+                                          "FAKE::CPU-CLOCK", "FAKE::BROKEN"};
+static struct {
+    int used, count, running, multiplex, event[32];
+    long owner;
+    long long base[32];
+} sets[SETS];
 
 static int code_of(int event) { return (int)((unsigned)event | PAPI_NATIVE_MASK); }
 static int event_of(int code) { return (int)((unsigned)code & ~PAPI_NATIVE_MASK); }

@@ -33,8 +33,8 @@ __attribute__((unused)) static struct truth_event *truth_add(struct truth *t)
     memset(e, 0, sizeof *e);
     return e;
 }
-__attribute__((unused)) static void truth_enter(struct truth *t, uint32_t location, uint32_t region,
-                                                uint32_t depth, uint64_t tick, uint32_t shift)
+__attribute__((unused)) static void truth_enter(struct truth *t, uint32_t location, uint32_t region, uint32_t depth,
+                                                uint64_t tick, uint32_t shift)
 {
     struct truth_event *e = truth_add(t);
     *e = (struct truth_event){.tick = tick >> shift,
@@ -62,14 +62,14 @@ __attribute__((unused)) static void truth_leave_stored(struct truth *t, uint32_t
     enter->index = e->index;
     enter->gone = e->gone;
 }
-__attribute__((unused)) static void truth_leave(struct truth *t, uint32_t location, uint32_t depth,
-                                                uint64_t tick, uint32_t shift)
+__attribute__((unused)) static void truth_leave(struct truth *t, uint32_t location, uint32_t depth, uint64_t tick,
+                                                uint32_t shift)
 {
     truth_leave_stored(t, location, depth, tick, shift, true);
 }
-__attribute__((unused)) static void truth_point(struct truth *t, uint32_t location, uint32_t class_,
-                                                uint32_t id, uint32_t depth, uint64_t tick,
-                                                const uint64_t *fields, uint32_t count, uint32_t shift)
+__attribute__((unused)) static void truth_point(struct truth *t, uint32_t location, uint32_t class_, uint32_t id,
+                                                uint32_t depth, uint64_t tick, const uint64_t *fields, uint32_t count,
+                                                uint32_t shift)
 {
     struct truth_event *e = truth_add(t);
     *e = (struct truth_event){.tick = tick >> shift,
@@ -80,16 +80,11 @@ __attribute__((unused)) static void truth_point(struct truth *t, uint32_t locati
                               .count = (uint8_t)count};
     e->pair = (uint32_t)t->count - 1;
     memcpy(e->field, fields, (count < 4 ? count : 4) * sizeof *fields);
-    if (class_ == FDR_CLASS_MESSAGE)
-        e->kind = id == 1 ? FDR_SEND : FDR_RECV, e->field[1] = fdr_unzigzag(fields[1]);
-    else if (class_ == FDR_CLASS_COLLECTIVE)
-        e->kind = id & 1 ? FDR_COLL_END : FDR_COLL_BEGIN, e->id = id >> 1;
-    else if (class_ == FDR_CLASS_METRIC)
-        e->kind = FDR_METRIC;
-    else if (class_ == FDR_CLASS_MARKER)
-        e->kind = FDR_MARKER;
-    else
-        e->kind = FDR_EVENT;
+    if (class_ == FDR_CLASS_MESSAGE) e->kind = id == 1 ? FDR_SEND : FDR_RECV, e->field[1] = fdr_unzigzag(fields[1]);
+    else if (class_ == FDR_CLASS_COLLECTIVE) e->kind = id & 1 ? FDR_COLL_END : FDR_COLL_BEGIN, e->id = id >> 1;
+    else if (class_ == FDR_CLASS_METRIC) e->kind = FDR_METRIC;
+    else if (class_ == FDR_CLASS_MARKER) e->kind = FDR_MARKER;
+    else e->kind = FDR_EVENT;
     if (class_ == FDR_CLASS_COLLECTIVE && count == 4) e->field[1] = fdr_unzigzag(fields[1]);
 }
 __attribute__((unused)) static void truth_free(struct truth *t) { free(t->event); }
@@ -111,8 +106,7 @@ __attribute__((unused)) static void truth_reduce(struct truth *t, struct builder
         }
     for (size_t i = 0; i < t->count; i++) {
         struct truth_event *e = &t->event[i];
-        if (e->location != location || (e->kind != FDR_ENTER && e->kind != FDR_LEAVE) || e->pair == i)
-            continue;
+        if (e->location != location || (e->kind != FDR_ENTER && e->kind != FDR_LEAVE) || e->pair == i) continue;
         uint64_t leave = t->event[e->kind == FDR_LEAVE ? i : e->pair].tick, most = 0;
         for (uint32_t d = 1; d <= e->depth; d++)
             for (uint32_t band = e->band; band < FDR_BANDS; band++)
@@ -132,10 +126,7 @@ __attribute__((unused)) static bool truth_same(const struct truth_event *t, cons
     return true;
 }
 
-__attribute__((unused)) static bool truth_is_call(uint8_t kind)
-{
-    return kind == FDR_ENTER || kind == FDR_LEAVE;
-}
+__attribute__((unused)) static bool truth_is_call(uint8_t kind) { return kind == FDR_ENTER || kind == FDR_LEAVE; }
 
 /* Opens the image and compares the events of every location with what is not gone. ns clocks only. `apart`: calls and
  * points each in their own order (a point whose call was given back has lost its place among the calls of its tick). */
@@ -171,10 +162,9 @@ __attribute__((unused)) static void truth_compare_how(struct truth *t, struct bu
         }
         if (!truth_same(&t->event[*i], &e, b->set.shift)) {
             const struct truth_event *w = &t->event[*i];
-            fail_msg(
-                "event %zu: want kind %u id %u depth %u tick %llu, got kind %u id %u depth %u tick %llu%s",
-                *i, w->kind, w->id, w->depth, (unsigned long long)w->tick, e.kind, e.id, e.depth,
-                (unsigned long long)(e.time_ns >> b->set.shift), e.repaired ? " repaired" : "");
+            fail_msg("event %zu: want kind %u id %u depth %u tick %llu, got kind %u id %u depth %u tick %llu%s", *i,
+                     w->kind, w->id, w->depth, (unsigned long long)w->tick, e.kind, e.id, e.depth,
+                     (unsigned long long)(e.time_ns >> b->set.shift), e.repaired ? " repaired" : "");
         }
         ++*i;
         seen++;
@@ -186,8 +176,7 @@ __attribute__((unused)) static void truth_compare_how(struct truth *t, struct bu
     assert_int_equal(seen, want);
 }
 
-__attribute__((unused)) static void truth_compare(struct truth *t, struct builder *b,
-                                                  const struct fdr_select *select)
+__attribute__((unused)) static void truth_compare(struct truth *t, struct builder *b, const struct fdr_select *select)
 {
     truth_compare_how(t, b, select, false);
 }

@@ -17,8 +17,10 @@ static void P3_definitions_are_idempotent(void **state)
     fdr_region bare = fdr_region_define("a", NULL, 0);
     assert_int_equal(fdr_region_define("a", "", 0), bare);
     assert_int_equal(fdr_marker_define("m"), fdr_marker_define("m"));
-    assert_int_equal(fdr_metric_define("x", "s", FDR_U64, FDR_METRIC_GAUGE), fdr_metric_define("x", "s", FDR_U64, FDR_METRIC_GAUGE));
-    assert_int_not_equal(fdr_metric_define("x", "s", FDR_U64, FDR_METRIC_GAUGE), fdr_metric_define("x", "s", FDR_F64, FDR_METRIC_GAUGE));
+    assert_int_equal(fdr_metric_define("x", "s", FDR_U64, FDR_METRIC_GAUGE),
+                     fdr_metric_define("x", "s", FDR_U64, FDR_METRIC_GAUGE));
+    assert_int_not_equal(fdr_metric_define("x", "s", FDR_U64, FDR_METRIC_GAUGE),
+                         fdr_metric_define("x", "s", FDR_F64, FDR_METRIC_GAUGE));
     const uint32_t ranks[] = {3, 1, 4}, others[] = {3, 1, 5};
     fdr_comm_id comm = fdr_comm_define("c", ranks, 3);
     assert_int_not_equal(comm, 0);
@@ -41,7 +43,10 @@ static void P3_definitions_are_idempotent(void **state)
     end(f);
 }
 
-struct definer { pthread_t thread; fdr_region id[200]; };
+struct definer {
+    pthread_t thread;
+    fdr_region id[200];
+};
 static void *define_many(void *argument)
 {
     struct definer *d = argument;
@@ -68,7 +73,8 @@ static int helper(int n)
     FDR_FUNCTION();
     if (n == 1) return 1; /* left here too */
     for (int i = 0; i < 3; i++) {
-        FDR_REGION("inner") {
+        FDR_REGION("inner")
+        {
             if (i == 1) continue;
             if (n == 2 && i == 2) return 2;
         }
@@ -79,10 +85,14 @@ static void P9_scopes_are_left_on_every_way_out(void **state)
 {
     (void)state;
     begin(NULL);
-    for (int n = 0; n < 3; n++)
-        FDR_REGION("outer") { helper(n); }
-    for (int i = 0; i < 3; i++)
-        FDR_REGION("broken") { if (i == 2) break; }
+    for (int n = 0; n < 3; n++) FDR_REGION("outer")
+        {
+            helper(n);
+        }
+    for (int i = 0; i < 3; i++) FDR_REGION("broken")
+        {
+            if (i == 2) break;
+        }
     struct fdr_file *f = take();
     assert_int_equal(fdr_location_info(f, 0)->open_count, 0);
     assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->kept, 6);
@@ -165,9 +175,9 @@ static void P9_leaves_that_do_not_match(void **state)
     uint64_t t = 5000;
     fdr_leave_at(3, t);
     for (uint32_t d = 1; d <= 6; d++) both_enter(&o, d, t += 7);
-    fdr_leave_at(99, t += 3);       /* not open: counted, ignored */
+    fdr_leave_at(99, t += 3); /* not open: counted, ignored */
     t += 4;
-    fdr_leave_at(2, t);             /* closes 6 5 4 3 and 2 */
+    fdr_leave_at(2, t); /* closes 6 5 4 3 and 2 */
     for (int i = 0; i < 5; i++) oracle_leave(&o, t);
     fdr_leave_at(6, t);
     both_enter(&o, 4, t += 7);
@@ -254,12 +264,12 @@ static void P3_pause_counts_only(void **state)
     fdr_marker_at(1, 5, 250);
     fdr_leave_at(2, 300);
     fdr_resume();
-    fdr_enter_at(2, 400);  /* still paused */
+    fdr_enter_at(2, 400); /* still paused */
     fdr_resume();
-    fdr_resume();          /* one too many: nothing */
+    fdr_resume(); /* one too many: nothing */
     fdr_enter_at(3, 500);
     fdr_leave_at(3, 600);
-    fdr_leave_at(2, 700);  /* entered in the pause: untimed */
+    fdr_leave_at(2, 700); /* entered in the pause: untimed */
     fdr_enter_at(2, 800);
     fdr_leave_at(2, 850);
     fdr_leave_at(1, 900);
@@ -327,12 +337,18 @@ static void P4_equal_time_stamps_keep_their_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_definitions_are_idempotent), cmocka_unit_test(P3_definitions_by_many_threads_agree),
-        cmocka_unit_test(P9_scopes_are_left_on_every_way_out), cmocka_unit_test(P3_recursion_deeper_than_the_stack),
-        cmocka_unit_test(P3_live_recursion_and_longjmp_out_of_it), cmocka_unit_test(P9_leaves_that_do_not_match),
-        cmocka_unit_test(P9_clocks_that_step_back_are_clamped), cmocka_unit_test(P10_times_near_the_end_of_time),
-        cmocka_unit_test(P10_ids_that_nobody_defined), cmocka_unit_test(P3_pause_counts_only),
-        cmocka_unit_test(P3_depth_limit_counts_only), cmocka_unit_test(P4_minimum_duration_is_taken_before_rounding),
+        cmocka_unit_test(P3_definitions_are_idempotent),
+        cmocka_unit_test(P3_definitions_by_many_threads_agree),
+        cmocka_unit_test(P9_scopes_are_left_on_every_way_out),
+        cmocka_unit_test(P3_recursion_deeper_than_the_stack),
+        cmocka_unit_test(P3_live_recursion_and_longjmp_out_of_it),
+        cmocka_unit_test(P9_leaves_that_do_not_match),
+        cmocka_unit_test(P9_clocks_that_step_back_are_clamped),
+        cmocka_unit_test(P10_times_near_the_end_of_time),
+        cmocka_unit_test(P10_ids_that_nobody_defined),
+        cmocka_unit_test(P3_pause_counts_only),
+        cmocka_unit_test(P3_depth_limit_counts_only),
+        cmocka_unit_test(P4_minimum_duration_is_taken_before_rounding),
         cmocka_unit_test(P4_equal_time_stamps_keep_their_order),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ static void P10_a_failed_start_is_harmless(void **state)
     fdr_finalize();
     c.size = offsetof(struct fdr_config, bin); /* an older caller's structure */
     assert_int_equal(fdr_init(&c), 0);
-    assert_int_equal(fdr_init(&c), 0);         /* idempotent */
+    assert_int_equal(fdr_init(&c), 0); /* idempotent */
     everything();
     assert_true(fdr_usage().presented > 5);
     fdr_finalize();
@@ -161,7 +161,8 @@ static void P3_usage_agrees_with_the_ledger(void **state)
     (void)state;
     begin(&(struct fdr_config){.buffer = "512K"});
     uint64_t t = 0;
-    for (int i = 0; i < 200000; i++) fdr_enter_at(1 + i % 50, t += 10), fdr_marker_at(1, 1, t), fdr_leave_at(1 + i % 50, t += 1 + i % 5000);
+    for (int i = 0; i < 200000; i++)
+        fdr_enter_at(1 + i % 50, t += 10), fdr_marker_at(1, 1, t), fdr_leave_at(1 + i % 50, t += 1 + i % 5000);
     struct fdr_usage u = fdr_usage();
     struct fdr_file *f = take();
     uint64_t kept = 0, reduced = 0;
@@ -201,8 +202,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P10_calls_before_init_and_after_finalize), cmocka_unit_test(P10_two_recordings_keep_their_ids),
-        cmocka_unit_test(P10_a_failed_start_is_harmless), cmocka_unit_test(P3_threads_come_and_go),
-        cmocka_unit_test(P3_more_threads_than_the_buffer_holds), cmocka_unit_test(P3_usage_agrees_with_the_ledger),
+        cmocka_unit_test(P10_a_failed_start_is_harmless),           cmocka_unit_test(P3_threads_come_and_go),
+        cmocka_unit_test(P3_more_threads_than_the_buffer_holds),    cmocka_unit_test(P3_usage_agrees_with_the_ledger),
         cmocka_unit_test(P4_at_times_on_a_live_location),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);

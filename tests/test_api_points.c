@@ -8,7 +8,8 @@ static void P4_metrics_of_every_type(void **state)
 {
     (void)state;
     begin(NULL);
-    fdr_metric_id u = fdr_metric_define("u", "1", FDR_U64, FDR_METRIC_COUNTER), i = fdr_metric_define("i", "1", FDR_I32, FDR_METRIC_GAUGE),
+    fdr_metric_id u = fdr_metric_define("u", "1", FDR_U64, FDR_METRIC_COUNTER),
+                  i = fdr_metric_define("i", "1", FDR_I32, FDR_METRIC_GAUGE),
                   d = fdr_metric_define("d", "s", FDR_F64, FDR_METRIC_GAUGE);
     const double odd[] = {0.0, -0.0, 1.5, -2.25e300, (double)NAN, (double)INFINITY, -(double)INFINITY, 5e-324};
     const int64_t whole[] = {0, -1, INT64_MIN, INT64_MAX, 42};
@@ -18,7 +19,7 @@ static void P4_metrics_of_every_type(void **state)
     for (size_t k = 0; k < 5; k++) fdr_metric_i64_at(i, whole[k], t += 3), field[n++] = (uint64_t)whole[k];
     fdr_metric_u64_at(u, UINT64_MAX, t += 3), field[n++] = UINT64_MAX;
     fdr_metric_u64_at(u, 3, t += 3), field[n++] = 3;
-    fdr_metric_f64_at(u, -7.5, t += 3), field[n++] = 0;             /* given in another type: converted */
+    fdr_metric_f64_at(u, -7.5, t += 3), field[n++] = 0; /* given in another type: converted */
     fdr_metric_f64_at(i, -7.5, t += 3), field[n++] = (uint64_t)-7;
     fdr_metric_i64_at(d, -7, t += 3), field[n++] = bits(-7.0);
     fdr_metric_f64_at(i, (double)NAN, t += 3), field[n++] = 0;
@@ -61,11 +62,21 @@ static void P5_nan_is_not_the_extreme(void **state)
 static void P4_user_events_with_typed_fields(void **state)
 {
     (void)state;
-    struct payload { uint64_t a; int64_t b; double c; uint32_t d; int32_t e; float g; };
-    static const struct fdr_field fields[] = {
-        {"a", FDR_U64, offsetof(struct payload, a)}, {"b", FDR_I64, offsetof(struct payload, b)}, {"c", FDR_F64, offsetof(struct payload, c)},
-        {"d", FDR_U32, offsetof(struct payload, d)}, {"e", FDR_I32, offsetof(struct payload, e)}, {"g", FDR_F32, offsetof(struct payload, g)},
-        {"a field with a name far longer than fits", FDR_U64, 0}};
+    struct payload {
+        uint64_t a;
+        int64_t b;
+        double c;
+        uint32_t d;
+        int32_t e;
+        float g;
+    };
+    static const struct fdr_field fields[] = {{"a", FDR_U64, offsetof(struct payload, a)},
+                                              {"b", FDR_I64, offsetof(struct payload, b)},
+                                              {"c", FDR_F64, offsetof(struct payload, c)},
+                                              {"d", FDR_U32, offsetof(struct payload, d)},
+                                              {"e", FDR_I32, offsetof(struct payload, e)},
+                                              {"g", FDR_F32, offsetof(struct payload, g)},
+                                              {"a field with a name far longer than fits", FDR_U64, 0}};
     static struct fdr_field many[40];
     begin(NULL);
     fdr_event_type type = fdr_event_define("typed", fields, 7), none = fdr_event_define("empty", NULL, 0);
@@ -77,7 +88,8 @@ static void P4_user_events_with_typed_fields(void **state)
     assert_int_not_equal(most, 0);
     many[3].type = (enum fdr_type)99;
     assert_int_equal(fdr_event_define("bad", many, 16), 0);
-    const struct payload values[] = {{UINT64_MAX, INT64_MIN, -0.0, UINT32_MAX, INT32_MIN, -1.5f}, {0, 0, 0, 0, 0, 0}, {7, -7, 1e-300, 7, -7, 3.5f}};
+    const struct payload values[] = {
+        {UINT64_MAX, INT64_MIN, -0.0, UINT32_MAX, INT32_MIN, -1.5f}, {0, 0, 0, 0, 0, 0}, {7, -7, 1e-300, 7, -7, 3.5f}};
     uint64_t t = 0;
     for (int i = 0; i < 3; i++) fdr_event_at(type, &values[i], t += 11);
     fdr_event_at(none, NULL, t += 11);
@@ -89,8 +101,10 @@ static void P4_user_events_with_typed_fields(void **state)
         assert_int_equal(e[i].kind, FDR_EVENT);
         assert_int_equal(e[i].id, type);
         assert_int_equal(e[i].field_count, 7);
-        assert_true(e[i].field[0] == values[i].a && e[i].field[1] == (uint64_t)values[i].b && e[i].field[2] == bits(values[i].c));
-        assert_true(e[i].field[3] == values[i].d && e[i].field[4] == (uint64_t)(int64_t)values[i].e && e[i].field[5] == bits((double)values[i].g));
+        assert_true(e[i].field[0] == values[i].a && e[i].field[1] == (uint64_t)values[i].b &&
+                    e[i].field[2] == bits(values[i].c));
+        assert_true(e[i].field[3] == values[i].d && e[i].field[4] == (uint64_t)(int64_t)values[i].e &&
+                    e[i].field[5] == bits((double)values[i].g));
     }
     assert_int_equal(e[3].field_count, 0);
     assert_int_equal(e[4].field_count, 16);
@@ -125,8 +139,10 @@ static void P4_messages_and_collectives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P4_metrics_of_every_type), cmocka_unit_test(P5_nan_is_not_the_extreme),
-        cmocka_unit_test(P4_user_events_with_typed_fields), cmocka_unit_test(P4_messages_and_collectives),
+        cmocka_unit_test(P4_metrics_of_every_type),
+        cmocka_unit_test(P5_nan_is_not_the_extreme),
+        cmocka_unit_test(P4_user_events_with_typed_fields),
+        cmocka_unit_test(P4_messages_and_collectives),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);

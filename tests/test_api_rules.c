@@ -17,8 +17,9 @@ static char *write_rules(const char *text)
 static void P3_rules_keep_out_what_they_say(void **state)
 {
     (void)state;
-    char *rules = write_rules("# comment\n exclude name mpi_*\ninclude name mpi_init\nfirst 3 name warm*\nevery 4 name often\n"
-                              "min 5us name brief\nexclude file */noise.c\n");
+    char *rules = write_rules(
+        "# comment\n exclude name mpi_*\ninclude name mpi_init\nfirst 3 name warm*\nevery 4 name often\n"
+        "min 5us name brief\nexclude file */noise.c\n");
     begin(&(struct fdr_config){.filter = rules});
     const char *const names[] = {"mpi_send", "mpi_init", "warmup", "often", "brief", "plain", "other"};
     const uint64_t kept[] = {0, 20, 3, 5, 10, 20, 0}, untimed[] = {20, 0, 17, 15, 0, 0, 20};
@@ -43,8 +44,9 @@ static void P3_rules_keep_out_what_they_say(void **state)
         uint64_t expect = i == 5 ? 20 + 140 : kept[i];
         const struct fdr_total *w = total(f, FDR_IN_REGION, id[i]);
         if (shown[i] != expect || w->untimed != untimed[i])
-            print_message("%s: %llu shown, %llu expected; untimed %llu, expected %llu\n", names[i], (unsigned long long)shown[i],
-                          (unsigned long long)expect, (unsigned long long)w->untimed, (unsigned long long)untimed[i]);
+            print_message("%s: %llu shown, %llu expected; untimed %llu, expected %llu\n", names[i],
+                          (unsigned long long)shown[i], (unsigned long long)expect, (unsigned long long)w->untimed,
+                          (unsigned long long)untimed[i]);
         assert_int_equal(shown[i], expect);
         assert_int_equal(w->untimed, untimed[i]);
     }
@@ -122,7 +124,9 @@ static void P3_rewind_forgets_exactly(void **state)
     fdr_leave_at(1, t += 10);
     struct fdr_file *f = take();
     assert_int_equal(balance(f), 1 + 60 * 1200);
-    assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->filtered + row(f, 0, FDR_IN_REGION, 3)->filtered + row(f, 0, FDR_IN_MARKER, 3)->filtered, forgotten);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->filtered + row(f, 0, FDR_IN_REGION, 3)->filtered +
+                         row(f, 0, FDR_IN_MARKER, 3)->filtered,
+                     forgotten);
     assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->kept, 20 * 400);
     assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->kept, 1);
     assert_int_equal(total(f, FDR_IN_REGION, 2)->calls, 60 * 400); /* totals stay */
@@ -176,7 +180,8 @@ static void P4_rewind_within_one_tick(void **state)
             fdr_enter_at(2, t), fdr_enter_at(3, t), fdr_marker_at(1, 7, t), fdr_leave_at(3, t), fdr_leave_at(2, t);
         }
         fdr_rewind();
-        both_enter(&o, 2, t + 1), both_enter(&o, 3, t + 1), both_marker(&o, 1, 9, t + 2), both_leave(&o, t + 3), both_leave(&o, t + 4);
+        both_enter(&o, 2, t + 1), both_enter(&o, 3, t + 1), both_marker(&o, 1, 9, t + 2), both_leave(&o, t + 3),
+            both_leave(&o, t + 4);
         both_leave(&o, t + 1000);
     }
     struct oracle_view v = {0};
@@ -206,7 +211,8 @@ static void P9_counted_calls_on_the_stack(void **state)
         fdr_enter_at(2, t);
         fdr_resume();
         fdr_enter_at(3, t += 10);
-        for (int i = 0; i < 300000; i++) fdr_enter_at(4, t += 1 + (uint64_t)i * i % 5000), fdr_leave_at(4, t += 1 + (uint64_t)i * i % 777);
+        for (int i = 0; i < 300000; i++)
+            fdr_enter_at(4, t += 1 + (uint64_t)i * i % 5000), fdr_leave_at(4, t += 1 + (uint64_t)i * i % 777);
         struct fdr_file *f = take();
         const struct fdr_location_info *l = fdr_location_info(f, 0);
         assert_int_equal(l->open_count, 3);
@@ -232,9 +238,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P3_rules_keep_out_what_they_say), cmocka_unit_test(P3_recursion_of_a_region_that_is_kept_out),
-        cmocka_unit_test(P3_phases_store_only_inside), cmocka_unit_test(P3_rewind_forgets_exactly),
-        cmocka_unit_test(P3_rewind_in_a_small_buffer),
-        cmocka_unit_test(P4_rewind_within_one_tick), cmocka_unit_test(P9_counted_calls_on_the_stack),
+        cmocka_unit_test(P3_phases_store_only_inside),     cmocka_unit_test(P3_rewind_forgets_exactly),
+        cmocka_unit_test(P3_rewind_in_a_small_buffer),     cmocka_unit_test(P4_rewind_within_one_tick),
+        cmocka_unit_test(P9_counted_calls_on_the_stack),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);

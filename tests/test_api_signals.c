@@ -126,15 +126,16 @@ static void P3_a_handler_that_records_loses_nothing(void **state)
     uint64_t missed = fdr_file_info(f)->lost_unattached;
     fdr_file_close(f);
     fdr_finalize();
-    print_message("%llu by main, %llu by the handler, %llu of these in its lane, %zu locations\n", (unsigned long long)by_main,
-                  (unsigned long long)by_handler, (unsigned long long)lane, n ? (size_t)2 : (size_t)0);
+    print_message("%llu by main, %llu by the handler, %llu of these in its lane, %zu locations\n",
+                  (unsigned long long)by_main, (unsigned long long)by_handler, (unsigned long long)lane,
+                  n ? (size_t)2 : (size_t)0);
     assert_null(wrong);
     assert_int_equal(missed, 0);
     assert_int_equal(abandoned, 0);
     assert_int_equal(sum, by_main + by_handler);
     assert_int_equal(calls, by_main + by_handler);
 #if !defined(__SANITIZE_THREAD__) /* which delivers signals between operations only */
-    assert_true(lane > 0); /* else nothing was interrupted in mid-record and this test says nothing */
+    assert_true(lane > 0);        /* else nothing was interrupted in mid-record and this test says nothing */
 #endif
 }
 
@@ -192,8 +193,9 @@ static void P10_a_handler_that_leaves_by_longjmp(void **state)
     const char *bins = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
     fdr_finalize();
     if (bins) print_message("%s\n", bins);
-    print_message("%llu calls, %d jumps, %llu in mid-record, %llu events accounted, %llu nowhere\n", (unsigned long long)n, (int)ticks,
-                  (unsigned long long)abandoned, (unsigned long long)sum, (unsigned long long)unattached);
+    print_message("%llu calls, %d jumps, %llu in mid-record, %llu events accounted, %llu nowhere\n",
+                  (unsigned long long)n, (int)ticks, (unsigned long long)abandoned, (unsigned long long)sum,
+                  (unsigned long long)unattached);
     assert_null(wrong);
     /* a jump out of the middle of a refill may leak a bin or leave a count behind, never break a list */
     if (bins) assert_true(strstr(bins, "miscounted") || strstr(bins, "bins lost"));
@@ -205,8 +207,16 @@ static void P10_a_handler_that_leaves_by_longjmp(void **state)
 /* ---- snapshots by signal ---- */
 
 static volatile sig_atomic_t chained, chained_info;
-static void plain_handler(int unused) { (void)unused; chained++; }
-static void info_handler(int number, siginfo_t *info, void *context) { (void)context; if (info && number == SIGUSR1) chained_info++; }
+static void plain_handler(int unused)
+{
+    (void)unused;
+    chained++;
+}
+static void info_handler(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (info && number == SIGUSR1) chained_info++;
+}
 
 static void wait_for_snapshots(uint64_t n)
 {
@@ -217,7 +227,8 @@ static void wait_for_snapshots(uint64_t n)
 static void P10_the_previous_handler_is_called_and_put_back(void **state)
 {
     (void)state;
-    struct sigaction first = {.sa_handler = plain_handler}, second = {.sa_sigaction = info_handler, .sa_flags = SA_SIGINFO}, now;
+    struct sigaction first = {.sa_handler = plain_handler},
+                     second = {.sa_sigaction = info_handler, .sa_flags = SA_SIGINFO}, now;
     sigaction(SIGUSR1, &first, NULL);
     begin("USR1", "0", NULL, NULL);
     raise(SIGUSR1);
@@ -386,11 +397,16 @@ static void P7_finalize_takes_the_last_snapshot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_a_handler_that_records_loses_nothing), cmocka_unit_test(P10_a_handler_that_leaves_by_longjmp),
-        cmocka_unit_test(P10_the_previous_handler_is_called_and_put_back), cmocka_unit_test(P10_a_signal_that_is_ignored_stays_ignored),
-        cmocka_unit_test(P10_another_signal_by_number), cmocka_unit_test(P10_holdoff_and_requests_that_come_together),
-        cmocka_unit_test(P10_keep_oldest_and_newest), cmocka_unit_test(P1_snapshots_take_no_more_disk_than_allowed),
-        cmocka_unit_test(P10_a_file_of_another_is_never_overwritten), cmocka_unit_test(P7_finalize_takes_the_last_snapshot),
+        cmocka_unit_test(P3_a_handler_that_records_loses_nothing),
+        cmocka_unit_test(P10_a_handler_that_leaves_by_longjmp),
+        cmocka_unit_test(P10_the_previous_handler_is_called_and_put_back),
+        cmocka_unit_test(P10_a_signal_that_is_ignored_stays_ignored),
+        cmocka_unit_test(P10_another_signal_by_number),
+        cmocka_unit_test(P10_holdoff_and_requests_that_come_together),
+        cmocka_unit_test(P10_keep_oldest_and_newest),
+        cmocka_unit_test(P1_snapshots_take_no_more_disk_than_allowed),
+        cmocka_unit_test(P10_a_file_of_another_is_never_overwritten),
+        cmocka_unit_test(P7_finalize_takes_the_last_snapshot),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     rmdir(oracle_directory());

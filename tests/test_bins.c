@@ -45,13 +45,16 @@ static void sound(const struct fdri_arena *a)
 struct worker {
     pthread_t thread;
     struct fdri_arena *arena;
-    uint32_t *holder;         /* per bin: who has it, 0 = nobody */
+    uint32_t *holder; /* per bin: who has it, 0 = nobody */
     uint64_t seed, takes, meta_blocks, failures;
     uint32_t number, held[64], count;
     bool meta, twice;
 };
 
-static uint32_t index_of(const struct fdri_arena *a, uint32_t off) { return (uint32_t)((off - a->super->bins_off) / a->super->bin_bytes); }
+static uint32_t index_of(const struct fdri_arena *a, uint32_t off)
+{
+    return (uint32_t)((off - a->super->bins_off) / a->super->bin_bytes);
+}
 
 static void take(struct worker *w)
 {
@@ -82,7 +85,8 @@ static void *work(void *argument)
 {
     struct worker *w = argument;
     for (int i = 0; i < 200000; i++) {
-        if (w->meta && rnd(&w->seed, 2000) == 0) w->meta_blocks += fdri_meta_take(w->arena, FDR_META_FREE, 64 + rnd(&w->seed, 300), 0) != 0;
+        if (w->meta && rnd(&w->seed, 2000) == 0)
+            w->meta_blocks += fdri_meta_take(w->arena, FDR_META_FREE, 64 + rnd(&w->seed, 300), 0) != 0;
         else if (rnd(&w->seed, 100) < 52) take(w);
         else give(w);
     }
@@ -101,7 +105,8 @@ static void P3_no_bin_is_handed_out_twice(void **state)
         memset(w, 0, sizeof w);
         uint64_t takes = 0, failures = 0, meta = 0;
         for (uint32_t i = 0; i < THREADS; i++) {
-            w[i] = (struct worker){.arena = &a, .holder = holder, .seed = 88172645463325252u + i * 7919u, .number = i + 1, .meta = true};
+            w[i] = (struct worker){
+                .arena = &a, .holder = holder, .seed = 88172645463325252u + i * 7919u, .number = i + 1, .meta = true};
             assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
         }
         for (uint32_t i = 0; i < THREADS; i++) {
@@ -119,8 +124,8 @@ static void P3_no_bin_is_handed_out_twice(void **state)
         for (uint32_t i = 0; i < handed_out; i++) n += fdri_bin_take(&a, 0) != 0;
         assert_int_equal(n, handed_out);
         assert_true(takes > 1000 && failures > 0 && meta > 0);
-        print_message("bins of %u: %llu taken, %llu times none, %llu meta blocks\n", bin_bytes, (unsigned long long)takes,
-                      (unsigned long long)failures, (unsigned long long)meta);
+        print_message("bins of %u: %llu taken, %llu times none, %llu meta blocks\n", bin_bytes,
+                      (unsigned long long)takes, (unsigned long long)failures, (unsigned long long)meta);
         free(holder);
         free(memory);
     }
@@ -172,7 +177,9 @@ static void P3_pieces_split_and_merge(void **state)
     a.super->location_first = (uint32_t)((uint8_t *)l - a.base);
     a.super->location_count = 1;
     enum { MOST = 300 };
-    struct { uint32_t off, log2; } held[MOST];
+    struct {
+        uint32_t off, log2;
+    } held[MOST];
     uint32_t n = 0;
     uint8_t *used = calloc(1, 512 * 1024 / 512);
     for (int round = 0; round < 100000; round++) {
@@ -248,7 +255,8 @@ static void P3_lists_of_bins_keep_their_sums(void **state)
         if (round % 5000 == 0) sound(&a);
     }
     uint64_t kept = 0;
-    for (uint32_t off = (uint32_t)p->list_head; off; off = fdri_bin(&a, off)->next) kept += FDR_COMMIT_RECORDS(fdri_bin(&a, off)->commit);
+    for (uint32_t off = (uint32_t)p->list_head; off; off = fdri_bin(&a, off)->next)
+        kept += FDR_COMMIT_RECORDS(fdri_bin(&a, off)->commit);
     assert_true(given_back > 0);
     assert_int_equal(presented, kept + given_back);
     assert_int_equal(fdri_bin(&a, (uint32_t)p->list_head)->first_index, given_back);
@@ -272,7 +280,7 @@ static void P3_lists_of_bins_keep_their_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_no_bin_is_handed_out_twice), cmocka_unit_test(P1_bins_and_meta_never_meet),
+        cmocka_unit_test(P3_no_bin_is_handed_out_twice),     cmocka_unit_test(P1_bins_and_meta_never_meet),
         cmocka_unit_test(P10_too_small_an_arena_is_refused), cmocka_unit_test(P3_pieces_split_and_merge),
         cmocka_unit_test(P3_lists_of_bins_keep_their_sums),
     };

@@ -23,12 +23,13 @@
 
 /* ---- a source with cycles, instructions and energy ---- */
 
-static uint64_t cycles, instructions, temperature;  /* shared with the monitor thread */
+static uint64_t cycles, instructions, temperature; /* shared with the monitor thread */
 static uint32_t opened, closed;
 static int open_error;
 
-static const struct fdri_counter chip_counters[] = {
-    {"cycles", "", FDR_METRIC_COUNTER}, {"instructions", "", FDR_METRIC_COUNTER}, {"temperature", "mK", FDR_METRIC_GAUGE}};
+static const struct fdri_counter chip_counters[] = {{"cycles", "", FDR_METRIC_COUNTER},
+                                                    {"instructions", "", FDR_METRIC_COUNTER},
+                                                    {"temperature", "mK", FDR_METRIC_GAUGE}};
 
 static int chip_probe(uint32_t which, char *why, size_t bytes)
 {
@@ -62,8 +63,8 @@ static void chip_close(struct fdri_handle *h)
     (void)h;
     fdr_add_relaxed(&closed, 1u);
 }
-static const struct fdri_source chip = {"chip", true, chip_counters, 3, chip_probe, chip_descriptors,
-                                        chip_open, chip_read, chip_close};
+static const struct fdri_source chip = {"chip",           true,      chip_counters, 3,         chip_probe,
+                                        chip_descriptors, chip_open, chip_read,     chip_close};
 
 /* ---- a provider ---- */
 
@@ -72,7 +73,8 @@ static __thread uint64_t ticks_of_thread;
 
 static size_t tick_probe(struct fdr_counter_info *out, size_t most)
 {
-    if (most) *out = (struct fdr_counter_info){.name = "ticks", .kind = FDR_METRIC_COUNTER, .per_thread = 1, .works = 1};
+    if (most)
+        *out = (struct fdr_counter_info){.name = "ticks", .kind = FDR_METRIC_COUNTER, .per_thread = 1, .works = 1};
     return 1;
 }
 static size_t tick_choose(const char *names, struct fdr_counter_info *out, size_t most)
@@ -96,7 +98,8 @@ static void tick_close(void *set)
     (void)set;
     fdr_sub_relaxed(&sets, 1u);
 }
-static const struct fdr_counter_provider ticks = {sizeof ticks, "ticks", tick_probe, tick_choose, tick_open, tick_read, tick_close};
+static const struct fdr_counter_provider ticks = {sizeof ticks, "ticks",   tick_probe, tick_choose,
+                                                  tick_open,    tick_read, tick_close};
 
 /* ---- help ---- */
 
@@ -125,7 +128,8 @@ static struct fdr_file *take(void)
     return f;
 }
 
-typedef void event_function(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p);
+typedef void event_function(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d,
+                            void *p);
 static void each_event(struct fdr_file *f, event_function *call, void *p)
 {
     struct fdr_select user = {.classes = 1u << FDR_IN_USER};
@@ -144,7 +148,10 @@ static void wait_for_readings(uint32_t threads)
 
 /* ---- readings ---- */
 
-struct readings { uint64_t count, last[16], idle, thread; bool falls; };
+struct readings {
+    uint64_t count, last[16], idle, thread;
+    bool falls;
+};
 static void add_reading(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
 {
     struct readings *r = p;
@@ -189,7 +196,10 @@ static void readings_are_running_counts_of_each_thread(void **state)
 }
 
 /* Instructions per cycle, as far as it is known. */
-struct quotients { uint64_t known, unknown; double least, most; };
+struct quotients {
+    uint64_t known, unknown;
+    double least, most;
+};
 static void add_quotient(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
 {
     struct quotients *q = p;
@@ -215,7 +225,8 @@ static void instructions_per_cycle(void **state)
     (void)state;
     opened = closed = 0;
     enum { SLOW = 1, FAST, HOT }; /* numbered as they stand */
-    triggers = "slow: metric *derived:ipc below 0.3; fast: metric *derived:ipc above 2; hot: metric *chip:temperature above 1000";
+    triggers = "slow: metric *derived:ipc below 0.3; fast: metric *derived:ipc above 2; hot: metric *chip:temperature "
+               "above 1000";
     start("ipc,chip:temperature", "", "");
     triggers = NULL;
     wait_for_readings(1);
@@ -237,8 +248,10 @@ static void instructions_per_cycle(void **state)
     fdr_finalize();
     assert_true(q.unknown > 0 && q.known > 0); /* not a number before there is one, never 0 */
     assert_true(q.least > 0.2 && q.most < 0.3);
-    fdri_source_add(NULL); /* without the chip, on a machine without hardware counters: refused with the part's reason */
-    if (fdri_source_derived.probe(FDRI_IPC, why, sizeof why)) assert_non_null(strstr(why, "perf_event_open(instructions)"));
+    fdri_source_add(
+        NULL); /* without the chip, on a machine without hardware counters: refused with the part's reason */
+    if (fdri_source_derived.probe(FDRI_IPC, why, sizeof why))
+        assert_non_null(strstr(why, "perf_event_open(instructions)"));
     fdri_source_add(&chip);
 }
 
@@ -285,7 +298,9 @@ static void a_source_that_does_not_open_is_no_zeros(void **state)
 
 /* ---- edges ---- */
 
-struct edges { uint64_t count, sum, wrong; };
+struct edges {
+    uint64_t count, sum, wrong;
+};
 static void add_edge(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
 {
     struct edges *r = p;

@@ -47,7 +47,10 @@ static void do_things(void)
 }
 
 /* What an independent witness says the calling thread did. */
-struct witness { struct rusage usage; uint64_t cpu_ns; };
+struct witness {
+    struct rusage usage;
+    uint64_t cpu_ns;
+};
 static struct witness look(void)
 {
     struct witness w;
@@ -57,7 +60,11 @@ static struct witness look(void)
 }
 
 /* The worker does things between two barriers, while the test thread reads its counters from outside. */
-struct worker { pthread_barrier_t barrier; int tid; struct witness before, after; };
+struct worker {
+    pthread_barrier_t barrier;
+    int tid;
+    struct witness before, after;
+};
 static void *work(void *p)
 {
     struct worker *w = p;
@@ -203,7 +210,8 @@ static void a_descriptor_outlives_its_thread_and_a_proc_file_says_so(void **stat
     pthread_create(&thread, NULL, work, &w);
     pthread_barrier_wait(&w.barrier);
     uint32_t faults = number_of(&fdri_source_perf, "page-faults");
-    bool have_perf = works(&fdri_source_perf, faults) && !fdri_handle_open(&perf, &fdri_source_perf, w.tid, 1u << faults);
+    bool have_perf = works(&fdri_source_perf, faults) &&
+                     !fdri_handle_open(&perf, &fdri_source_perf, w.tid, 1u << faults);
     assert_int_equal(fdri_handle_open(&task, &fdri_source_task, w.tid, 1), 0);
     for (int i = 0; i < 3; i++) pthread_barrier_wait(&w.barrier);
     pthread_join(thread, NULL);
@@ -301,9 +309,12 @@ static int good_probe(uint32_t which, char *why, size_t bytes)
     (void)bytes;
     return 0;
 }
-static const struct fdri_counter fake_counters[] = {{"page-faults", "", FDR_METRIC_COUNTER}, {"sparks", "uJ", FDR_METRIC_COUNTER}};
-static const struct fdri_source broken = {.name = "broken", .per_thread = true, .counter = fake_counters, .count = 2, .probe = broken_probe};
-static const struct fdri_source good = {.name = "good", .per_thread = true, .counter = fake_counters, .count = 2, .probe = good_probe};
+static const struct fdri_counter fake_counters[] = {{"page-faults", "", FDR_METRIC_COUNTER},
+                                                    {"sparks", "uJ", FDR_METRIC_COUNTER}};
+static const struct fdri_source broken = {
+    .name = "broken", .per_thread = true, .counter = fake_counters, .count = 2, .probe = broken_probe};
+static const struct fdri_source good = {
+    .name = "good", .per_thread = true, .counter = fake_counters, .count = 2, .probe = good_probe};
 
 static size_t choose(const char *list, bool threads_only, char *texts, char *missing)
 {

@@ -42,7 +42,11 @@ static void die_abort(void) { record(), abort(); }
 static void die_sys(void) { record(), raise(SIGSYS); }
 static void die_trap(void) { record(), raise(SIGTRAP); }
 static void die_term(void) { record(), raise(SIGTERM); }
-static void die_int(void) { record(), kill(getpid(), SIGINT); pause(); }
+static void die_int(void)
+{
+    record(), kill(getpid(), SIGINT);
+    pause();
+}
 static void die_xcpu(void) { record(), raise(SIGXCPU); }
 static void die_kill(void) { record(), raise(SIGKILL); }
 static void die_exit(void) { record(), _exit(3); }
@@ -131,7 +135,7 @@ enum left { NOTHING, LIVE, RENAMED, COPIED };
 struct death {
     const char *name;
     void (*die)(void);
-    int signal;         /* 0: none */
+    int signal;                     /* 0: none */
     enum left left, all, anonymous; /* FDR_CRASH=1, =all; FDR_ARENA=anonymous */
 };
 static const struct death deaths[] = {
@@ -179,7 +183,8 @@ static void check_file(const struct death *d, const char *path, pid_t pid, enum 
     bool open = false;
     for (size_t n = 0; n < fdr_location_count(f); n++) {
         const struct fdr_location_info *l = fdr_location_info(f, n);
-        if (left == LIVE || l->tid == i->cause_tid) open |= l->open_count == 2 && l->open[0].region == 1 && l->open[1].region == 2;
+        if (left == LIVE || l->tid == i->cause_tid)
+            open |= l->open_count == 2 && l->open[0].region == 1 && l->open[1].region == 2;
     }
     if (!open) fail_msg("%s: the open regions of the dying thread are not there", d->name);
     fdr_file_close(f);
@@ -252,8 +257,8 @@ static int clean(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_death_leaves_its_file), cmocka_unit_test(P7_all_are_copied),
-                                       cmocka_unit_test(anonymous_arenas), cmocka_unit_test(moved_where_that_is_enough),
-                                       cmocka_unit_test(switched_off)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_death_leaves_its_file),
+                                       cmocka_unit_test(P7_all_are_copied), cmocka_unit_test(anonymous_arenas),
+                                       cmocka_unit_test(moved_where_that_is_enough), cmocka_unit_test(switched_off)};
     return cmocka_run_group_tests(tests, NULL, clean);
 }

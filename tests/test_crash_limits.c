@@ -120,7 +120,7 @@ static int clean(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_live_file_where_no_copy_can_be), cmocka_unit_test(P10_no_room_from_the_start),
-                                       cmocka_unit_test(the_deadline)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_live_file_where_no_copy_can_be),
+                                       cmocka_unit_test(P10_no_room_from_the_start), cmocka_unit_test(the_deadline)};
     return cmocka_run_group_tests(tests, NULL, clean);
 }

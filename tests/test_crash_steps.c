@@ -17,11 +17,16 @@
 
 /* ---- what is presented: known beforehand ---- */
 
-struct step { uint8_t kind; uint32_t id; };
+struct step {
+    uint8_t kind;
+    uint32_t id;
+};
 enum { STEPS_MAX = 20000 };
 static struct step plan[STEPS_MAX];
 static uint32_t planned;
-struct shared { volatile uint32_t done; };
+struct shared {
+    volatile uint32_t done;
+};
 static struct shared *shared;
 
 /* Regions 1 to 5, marker 1: nested calls of several depths and bands, points between them. */
@@ -33,7 +38,8 @@ static void make_plan(uint32_t most)
         random = random * 1664525u + 1013904223u;
         uint32_t dice = random >> 24;
         if (dice < 40) plan[planned++] = (struct step){FDR_MARKER, 1};
-        else if (depth < 12 && (dice < 140 || depth == 0)) plan[planned++] = (struct step){FDR_ENTER, open[depth++] = 1 + (random >> 12) % 5};
+        else if (depth < 12 && (dice < 140 || depth == 0))
+            plan[planned++] = (struct step){FDR_ENTER, open[depth++] = 1 + (random >> 12) % 5};
         else if (depth) plan[planned++] = (struct step){FDR_LEAVE, open[--depth]};
     }
 }
@@ -89,8 +95,10 @@ static const char *some(struct fdr_file *f, uint32_t done)
     uint64_t last = 0;
     const char *wrong = NULL;
     while (fdr_iter_next(it, &e) && !wrong) {
-        if (e.field[0] > done || e.field[0] >= planned || plan[e.field[0]].kind != FDR_MARKER || (last && e.field[0] <= last)) {
-            snprintf(text, sizeof text, "marker %llu after %llu; done %u", (unsigned long long)e.field[0], (unsigned long long)last, done);
+        if (e.field[0] > done || e.field[0] >= planned || plan[e.field[0]].kind != FDR_MARKER ||
+            (last && e.field[0] <= last)) {
+            snprintf(text, sizeof text, "marker %llu after %llu; done %u", (unsigned long long)e.field[0],
+                     (unsigned long long)last, done);
             wrong = text;
         }
         last = e.field[0];
@@ -104,7 +112,8 @@ static void look(const uint8_t *bytes, size_t count, bool whole)
     struct fdr_file *f;
     char message[256] = "";
     uint32_t done = shared->done;
-    if (fdr_file_open_memory(bytes, count, &f, message, sizeof message) != FDR_WHOLE) fail_msg("after %u: %s", done, message);
+    if (fdr_file_open_memory(bytes, count, &f, message, sizeof message) != FDR_WHOLE)
+        fail_msg("after %u: %s", done, message);
     const char *wrong = death_check(f);
     if (!wrong) wrong = whole ? prefix(f, done) : some(f, done);
     if (wrong) fail_msg("after %u: %s", done, wrong);
@@ -147,7 +156,8 @@ static void step_through(const char *buffer, uint32_t steps, bool whole)
         memcpy(copy, live, (size_t)st.st_size);
         look(copy, (size_t)st.st_size, whole);
     }
-    print_message("%s: %llu instructions, %llu of them changed the arena\n", buffer, (unsigned long long)instructions, (unsigned long long)changes);
+    print_message("%s: %llu instructions, %llu of them changed the arena\n", buffer, (unsigned long long)instructions,
+                  (unsigned long long)changes);
     assert_true(changes > steps);
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
@@ -238,6 +248,7 @@ static int clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P7_killed_at_every_store),
-                                       cmocka_unit_test(P7_killed_at_every_store_of_reductions), cmocka_unit_test(P7_killed_at_random)};
+                                       cmocka_unit_test(P7_killed_at_every_store_of_reductions),
+                                       cmocka_unit_test(P7_killed_at_random)};
     return cmocka_run_group_tests(tests, begin, clean);
 }

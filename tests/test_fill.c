@@ -26,7 +26,8 @@ static uint64_t program(uint64_t now, uint32_t round)
         for (uint32_t d = 0; d < deep; d++) fdr_enter_at(r + d, now += below(50));
         if (below(8) == 0) fdr_marker_at(1, r, now);
         if (below(8) == 0) fdr_message_send_at(1, 2, 0, 100, now);
-        for (uint32_t d = deep; d-- > 0;) fdr_leave_at(r + d, now += below(3) ? below(80) : below(below(5) ? 6000 : 600000));
+        for (uint32_t d = deep; d-- > 0;)
+            fdr_leave_at(r + d, now += below(3) ? below(80) : below(below(5) ? 6000 : 600000));
     }
     return now;
 }
@@ -51,8 +52,8 @@ static void filled(const char *strategy, const char *buffer, const char *bin, do
         if (fill < lowest) lowest = fill;
         seen++;
     }
-    print_message("%-9s %4s in bins of %s: at least %.1f %% in use after the first of %llu steps\n", strategy, buffer, bin,
-                  100 * lowest, (unsigned long long)fdr_usage().reductions);
+    print_message("%-9s %4s in bins of %s: at least %.1f %% in use after the first of %llu steps\n", strategy, buffer,
+                  bin, 100 * lowest, (unsigned long long)fdr_usage().reductions);
     fdr_finalize();
     assert_true(seen > 100);
     assert_true(lowest >= least);

@@ -18,7 +18,8 @@ static fdr_region outer, inner;
 
 static void record(int n)
 {
-    for (int i = 0; i < n; i++) fdr_enter(outer), fdr_enter(inner), fdr_marker(1, 5), fdr_leave(inner), fdr_leave(outer);
+    for (int i = 0; i < n; i++)
+        fdr_enter(outer), fdr_enter(inner), fdr_marker(1, 5), fdr_leave(inner), fdr_leave(outer);
 }
 
 static void begin(bool mapped)
@@ -145,7 +146,7 @@ static void child_without(bool mapped, enum way way)
     pid_t pid = make(way);
     if (pid == 0) {
         int bad = no_recording();
-#if !defined(__SANITIZE_ADDRESS__) /* whose leak check at exit waits for the parent's threads */
+#if !defined(__SANITIZE_ADDRESS__)     /* whose leak check at exit waits for the parent's threads */
         if (way == BY_FORK) exit(bad); /* with its exit handlers */
 #endif
         _exit(bad);
@@ -347,9 +348,12 @@ static void P10_a_child_gets_the_signal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P10_a_child_without_its_own_records_nothing), cmocka_unit_test(P10_a_forked_child_starts_its_own),
-        cmocka_unit_test(P10_a_bare_forked_child_starts_its_own), cmocka_unit_test(P10_a_grandchild_too),
-        cmocka_unit_test(P10_fork_while_others_record), cmocka_unit_test(P10_vfork_and_exec),
+        cmocka_unit_test(P10_a_child_without_its_own_records_nothing),
+        cmocka_unit_test(P10_a_forked_child_starts_its_own),
+        cmocka_unit_test(P10_a_bare_forked_child_starts_its_own),
+        cmocka_unit_test(P10_a_grandchild_too),
+        cmocka_unit_test(P10_fork_while_others_record),
+        cmocka_unit_test(P10_vfork_and_exec),
         cmocka_unit_test(P10_a_child_gets_the_signal),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,11 @@ static bool prefer(uint32_t id)
     preferred = id;
     return true;
 }
-static struct fdr_topology machine = {.nodes = NODES, .page_bytes = 4096, .id = {0, 1, 4, 5}, .cpu = cpu, .prefer = prefer,
+static struct fdr_topology machine = {.nodes = NODES,
+                                      .page_bytes = 4096,
+                                      .id = {0, 1, 4, 5},
+                                      .cpu = cpu,
+                                      .prefer = prefer,
                                       .of_cpu = {0, 0, 1, 1, 2, 2, 3, 3}};
 
 static void *format(struct fdri_arena *a, uint32_t bin_bytes)
@@ -69,11 +73,13 @@ static void P1_own_node_first_then_the_others(void **state)
         }
         assert_int_equal(taken, all);
         uint32_t stripe = fdri_stripe_bytes(&machine, bin) / bin;
-        for (int i = 1; i < NODES; i++) assert_true(by_node[i] + stripe >= by_node[0] && by_node[i] <= by_node[0] + stripe);
+        for (int i = 1; i < NODES; i++)
+            assert_true(by_node[i] + stripe >= by_node[0] && by_node[i] <= by_node[0] + stripe);
         for (uint32_t i = 0; i < taken; i++) fdri_bin_give(&a, bins[i]);
         sound(&a);
         for (uint32_t node = 0; node < NODES; node++) /* given back, they are again where they belong */
-            for (uint32_t i = 0; i < by_node[node]; i++) assert_int_equal(fdri_node_of(&a, fdri_bin_take(&a, node)), node);
+            for (uint32_t i = 0; i < by_node[node]; i++)
+                assert_int_equal(fdri_node_of(&a, fdri_bin_take(&a, node)), node);
         assert_int_equal(fdri_bins_free(&a), 0);
         free(bins);
         free(m);
@@ -96,7 +102,12 @@ static void P1_a_bin_follows_its_thread(void **state)
     free(m);
 }
 
-struct taker { pthread_t thread; struct fdri_arena *arena; uint32_t *holder, node, foreign; bool twice; };
+struct taker {
+    pthread_t thread;
+    struct fdri_arena *arena;
+    uint32_t *holder, node, foreign;
+    bool twice;
+};
 static void *take_and_give(void *argument)
 {
     struct taker *t = argument;
@@ -167,7 +178,8 @@ static uint32_t bins_on(const struct fdr_location *l, uint32_t node, uint32_t *a
     uint32_t n = 0;
     *all = 0;
     for (uint32_t p = l->parts_first; p; p = ((const struct fdr_part *)fdri_at(a, p))->next)
-        for (uint32_t off = (uint32_t)((const struct fdr_part *)fdri_at(a, p))->list_head; off; off = fdri_bin(a, off)->next) {
+        for (uint32_t off = (uint32_t)((const struct fdr_part *)fdri_at(a, p))->list_head; off;
+             off = fdri_bin(a, off)->next) {
             n += fdri_node_of(a, off) == node;
             ++*all;
         }

@@ -45,13 +45,16 @@ static int node_of_page(const void *p)
     return syscall(SYS_move_pages, 0, 1ul, &page, NULL, &status, 0) == 0 ? status : -1;
 }
 
-struct count { uint32_t bins, near, as_divided; };
+struct count {
+    uint32_t bins, near, as_divided;
+};
 static struct count count_bins(const struct fdr_location *l)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
     struct count c = {0, 0, 0};
     for (uint32_t p = l->parts_first; p; p = ((const struct fdr_part *)fdri_at(a, p))->next)
-        for (uint32_t off = (uint32_t)((const struct fdr_part *)fdri_at(a, p))->list_head; off; off = fdri_bin(a, off)->next) {
+        for (uint32_t off = (uint32_t)((const struct fdr_part *)fdri_at(a, p))->list_head; off;
+             off = fdri_bin(a, off)->next) {
             int node = node_of_page(fdri_at(a, off));
             c.bins++;
             c.near += node == (int)l->numa_node;
@@ -102,7 +105,8 @@ static void on_both(const char *arena)
     run_on(1);
     calls(6000);
     struct count after = count_bins(fdri_self.loc);
-    print_message("%s: moved: %u of %u bins near, then %u of %u near the new place\n", arena, before.near, before.bins, after.near, after.bins);
+    print_message("%s: moved: %u of %u bins near, then %u of %u near the new place\n", arena, before.near, before.bins,
+                  after.near, after.bins);
     assert_int_equal(before.near, before.bins);
     assert_int_equal(fdri_self.loc->numa_node, fdri_rec.topology.id[1]);
     assert_true(after.near + 20 >= after.bins - before.bins && after.near > 2);

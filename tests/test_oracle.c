@@ -14,10 +14,10 @@
 #include "tests/evt_stream.h"
 #include "tests/oracle.h"
 
-static const char *const all_streams[] = {
-    "npb-cg.r0.t0", "npb-cg.r1.t0", "npb-is.r0.t0", "npb-is.r1.t0", "npb-bt.r0.t0", "npb-bt.r1.t0", "npb-bt.r2.t0",
-    "npb-bt.r3.t0", "npb-lu.r0.t0", "npb-lu.r1.t0", "lulesh.r0.t0", "lulesh.r0.t1", "comd.r0.t0", "comd.r1.t0",
-    "lua-json.r0.t0", "sqlite.r0.t0"};
+static const char *const all_streams[] = {"npb-cg.r0.t0", "npb-cg.r1.t0", "npb-is.r0.t0",   "npb-is.r1.t0",
+                                          "npb-bt.r0.t0", "npb-bt.r1.t0", "npb-bt.r2.t0",   "npb-bt.r3.t0",
+                                          "npb-lu.r0.t0", "npb-lu.r1.t0", "lulesh.r0.t0",   "lulesh.r0.t1",
+                                          "comd.r0.t0",   "comd.r1.t0",   "lua-json.r0.t0", "sqlite.r0.t0"};
 enum { STREAMS = sizeof all_streams / sizeof *all_streams };
 
 struct setting {
@@ -38,7 +38,8 @@ static uint32_t *define_all(const struct evt_header *h)
     const char *base = (const char *)h, *strings = base + h->off_strings;
     const struct evt_region *region = (const void *)(base + h->off_regions);
     uint32_t *id = calloc(h->n_regions + 1, sizeof *id);
-    for (uint32_t i = 0; i < h->n_regions; i++) id[i] = fdr_region_define(strings + region[i].name, strings + region[i].file, region[i].line);
+    for (uint32_t i = 0; i < h->n_regions; i++)
+        id[i] = fdr_region_define(strings + region[i].name, strings + region[i].file, region[i].line);
     return id;
 }
 
@@ -55,8 +56,10 @@ static void present_all(const struct evt_header *h, struct oracle *o, const uint
         switch (word[i] >> 24) {
         case EV_ENTER: both_enter(o, id[value], t); break;
         case EV_LEAVE: both_leave(o, t); break;
-        case EV_SEND: case EV_ISEND: both_message(o, true, (uint32_t)p->peer, p->tag, p->comm, p->bytes, t); break;
-        case EV_RECV: case EV_IRECV: both_message(o, false, (uint32_t)p->peer, p->tag, p->comm, p->bytes, t); break;
+        case EV_SEND:
+        case EV_ISEND: both_message(o, true, (uint32_t)p->peer, p->tag, p->comm, p->bytes, t); break;
+        case EV_RECV:
+        case EV_IRECV: both_message(o, false, (uint32_t)p->peer, p->tag, p->comm, p->bytes, t); break;
         case EV_COLL_BEGIN: both_coll_begin(o, value, t); break;
         case EV_COLL_END: both_coll_end(o, (uint32_t)p->tag, p->comm, p->peer, p->bytes, p->bytes2, t); break;
         default: break;
@@ -98,10 +101,10 @@ static int run(const char *name, const struct setting *s, const char *dir)
     if (!wrong) wrong = oracle_check(&o, &r, f, fdr_location_info(f, 0)->id);
     if (!wrong && fdr_location_info(f, 0)->open_count != o.depth) wrong = "open calls miscounted";
     if (wrong)
-        fprintf(stderr, "%s buffer %s bin %s strategy %s resolution %s min %s depth %s reduce %s classes %s: %s\n", name, s->buffer,
-                s->bin ? s->bin : "-", s->strategy ? s->strategy : "-", s->resolution ? s->resolution : "0",
-                s->min_duration ? s->min_duration : "0", s->depth ? s->depth : "-", s->reduce ? s->reduce : "-",
-                s->classes ? s->classes : "-", wrong);
+        fprintf(stderr, "%s buffer %s bin %s strategy %s resolution %s min %s depth %s reduce %s classes %s: %s\n",
+                name, s->buffer, s->bin ? s->bin : "-", s->strategy ? s->strategy : "-",
+                s->resolution ? s->resolution : "0", s->min_duration ? s->min_duration : "0", s->depth ? s->depth : "-",
+                s->reduce ? s->reduce : "-", s->classes ? s->classes : "-", wrong);
     if (f) fdr_file_close(f);
     fdr_finalize();
     (void)u;
@@ -166,9 +169,13 @@ static void P3_P4_P5_P9_every_stream(void **state)
         start(all_streams[i], &s);
         struct setting w = {.buffer = "1M", .strategy = "whole", .resolution = i & 1 ? NULL : "128ns"};
         start(all_streams[i], &w);
-        struct setting small = {.buffer = "256K", .strategy = strategies[(i + 1) % 3], .resolution = i & 2 ? "128ns" : NULL};
+        struct setting small = {
+            .buffer = "256K", .strategy = strategies[(i + 1) % 3], .resolution = i & 2 ? "128ns" : NULL};
         start(all_streams[i], &small);
-        struct setting fine = {.buffer = "8M", .strategy = strategies[(i + 2) % 3], .min_duration = "1us", .resolution = i & 1 ? "128ns" : NULL};
+        struct setting fine = {.buffer = "8M",
+                               .strategy = strategies[(i + 2) % 3],
+                               .min_duration = "1us",
+                               .resolution = i & 1 ? "128ns" : NULL};
         start(all_streams[i], &fine);
     }
     finish("every stream");
@@ -183,10 +190,13 @@ static void P3_P4_P5_P9_every_strategy_and_buffer(void **state)
     for (int i = 0; i < 3; i++)
         for (int b = 0; b < 4; b++)
             for (int k = 0; k < 4; k++)
-                for (int how = 0; how < 3; how++) { /* min duration is a gate of its own: at the sizes where it matters */
+                for (int how = 0; how < 3;
+                     how++) { /* min duration is a gate of its own: at the sizes where it matters */
                     if (b == 3 && (k || how == 2)) continue;
                     if (how == 2 && b == 1) continue;
-                    struct setting s = {.buffer = buffers[b], .strategy = strategies[k], .resolution = how ? "128ns" : NULL,
+                    struct setting s = {.buffer = buffers[b],
+                                        .strategy = strategies[k],
+                                        .resolution = how ? "128ns" : NULL,
                                         .min_duration = how == 2 ? "1us" : NULL};
                     start(streams[i], &s);
                 }
@@ -195,15 +205,19 @@ static void P3_P4_P5_P9_every_strategy_and_buffer(void **state)
 
 static void P3_P9_depth_filter_chains_and_classes(void **state)
 {
-    static const char *const chains[] = {"depth,duration,class,epoch", "class,duration", "epoch", "duration,epoch",
-                                         "depth", "class,epoch,depth"};
+    static const char *const chains[] = {
+        "depth,duration,class,epoch", "class,duration", "epoch", "duration,epoch", "depth", "class,epoch,depth"};
     static const char *const orders[] = {NULL, "region", "collective,message", "message,region,collective"};
     static const char *const bins[] = {"512", "64K", NULL, "1K"};
     static const char *const streams[] = {"npb-lu.r1.t0", "comd.r0.t0", "lua-json.r0.t0"};
     (void)state;
     for (int i = 0; i < 12; i++) {
-        struct setting s = {.buffer = i % 3 ? "512K" : "2M", .reduce = chains[i % 6], .classes = orders[i % 4], .bin = bins[(i / 2) % 4],
-                            .strategy = "whole", .resolution = i % 2 ? "128ns" : NULL};
+        struct setting s = {.buffer = i % 3 ? "512K" : "2M",
+                            .reduce = chains[i % 6],
+                            .classes = orders[i % 4],
+                            .bin = bins[(i / 2) % 4],
+                            .strategy = "whole",
+                            .resolution = i % 2 ? "128ns" : NULL};
         if (s.bin && !strcmp(s.bin, "64K")) s.buffer = "4M";
         start(streams[i % 3], &s);
         s.depth = i % 3 == 2 ? "22" : "5";
@@ -219,8 +233,14 @@ static int one(char **a, int n)
 {
     const char *v[9] = {0};
     for (int i = 0; i < 9 && i < n; i++) v[i] = strcmp(a[i], "-") ? a[i] : NULL;
-    struct setting s = {.buffer = v[1], .strategy = v[2], .resolution = v[3], .min_duration = v[4], .depth = v[5],
-                        .reduce = v[6], .classes = v[7], .bin = v[8]};
+    struct setting s = {.buffer = v[1],
+                        .strategy = v[2],
+                        .resolution = v[3],
+                        .min_duration = v[4],
+                        .depth = v[5],
+                        .reduce = v[6],
+                        .classes = v[7],
+                        .bin = v[8]};
     return run(v[0], &s, oracle_directory());
 }
 

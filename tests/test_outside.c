@@ -20,7 +20,10 @@
 
 static char directory[256];
 
-struct kind { const char *arena; bool deaf, scribble; };
+struct kind {
+    const char *arena;
+    bool deaf, scribble;
+};
 
 static volatile unsigned long sink;
 static void *record(void *pause_after)
@@ -59,8 +62,12 @@ static void scribble(void)
 static void victim_body(void *context)
 {
     const struct kind *kind = context;
-    struct fdr_config config = {.size = sizeof config, .ignore_environment = 1, .buffer = "4M", .live_dir = directory,
-                                .dir = directory, .arena = kind->arena};
+    struct fdr_config config = {.size = sizeof config,
+                                .ignore_environment = 1,
+                                .buffer = "4M",
+                                .live_dir = directory,
+                                .dir = directory,
+                                .arena = kind->arena};
     pthread_t t;
     sigset_t all;
     sigfillset(&all);
@@ -79,8 +86,7 @@ static struct fdr_file *open_process(pid_t pid, bool events)
 {
     struct fdr_file *file = NULL;
     char message[512] = "";
-    if (fdr_process_open((uint32_t)pid, events, &file, message, sizeof message) != FDR_WHOLE)
-        fail_msg("%s", message);
+    if (fdr_process_open((uint32_t)pid, events, &file, message, sizeof message) != FDR_WHOLE) fail_msg("%s", message);
     return file;
 }
 
@@ -93,8 +99,7 @@ static void check_whole(struct fdr_file *file, bool exact)
     for (size_t at = 0; at < fdr_location_count(file); at++) {
         uint64_t sum = 0, before, after;
         uint32_t id = fdr_location_info(file, at)->id;
-        for (; i < n && row[i].location == id; i++)
-            sum += row[i].kept + row[i].filtered + row[i].reduced + row[i].lost;
+        for (; i < n && row[i].location == id; i++) sum += row[i].kept + row[i].filtered + row[i].reduced + row[i].lost;
         fdr_ledger_bounds(file, id, &before, &after);
         bool dropped = fdr_file_info(file)->dropped_bins > 0;
         if (sum > after || (sum < before && !dropped))
@@ -278,8 +283,8 @@ static void clear_refusals(void **state)
 static void child_of_clone(void *unused)
 {
     (void)unused;
-    struct fdr_config config = {.size = sizeof config, .ignore_environment = 1, .buffer = "4M", .live_dir = directory,
-                                .dir = directory};
+    struct fdr_config config = {
+        .size = sizeof config, .ignore_environment = 1, .buffer = "4M", .live_dir = directory, .dir = directory};
     if (fdr_init(&config)) _exit(90);
     fdr_enter(fdr_region_define("parent", NULL, 0));
     pid_t child = _Fork();
@@ -344,10 +349,14 @@ static int leave(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P6_running_and_stopped_mapped), cmocka_unit_test(P6_running_and_stopped_anonymous),
-        cmocka_unit_test(P6_deaf_to_signals), cmocka_unit_test(nothing_is_written), cmocka_unit_test(P7_removed_live_file),
-        cmocka_unit_test(P8_memory_overwritten), cmocka_unit_test(clear_refusals), cmocka_unit_test(another_ones_recording),
-        cmocka_unit_test(other_users)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P6_running_and_stopped_mapped),
+                                       cmocka_unit_test(P6_running_and_stopped_anonymous),
+                                       cmocka_unit_test(P6_deaf_to_signals),
+                                       cmocka_unit_test(nothing_is_written),
+                                       cmocka_unit_test(P7_removed_live_file),
+                                       cmocka_unit_test(P8_memory_overwritten),
+                                       cmocka_unit_test(clear_refusals),
+                                       cmocka_unit_test(another_ones_recording),
+                                       cmocka_unit_test(other_users)};
     return cmocka_run_group_tests(tests, enter, leave);
 }

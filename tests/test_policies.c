@@ -27,7 +27,7 @@ static int chain_number(int n, struct fdri_chain *c)
     for (int i = 0; i < FDRI_STEPS; i++) {
         int digit = n % 5;
         n /= 5;
-        if (!digit) return n == 0 ? 1 : 0;   /* the chain ends here: nothing may follow */
+        if (!digit) return n == 0 ? 1 : 0; /* the chain ends here: nothing may follow */
         if (used >> digit & 1) return 0;
         used |= 1 << digit;
         c->step[i] = (uint8_t)digit;
@@ -128,8 +128,9 @@ static void P9_what_is_kept_is_closed_upward(void **state)
                     /* `best` could hold the parent of a call in v[i] */
                     bool parent = v[best].depth < v[i].depth && v[best].band >= v[i].band;
                     if (parent)
-                        print_message("chain %d%d%d%d: (depth %u, band %u) went before (depth %u, band %u)\n", c.step[0], c.step[1],
-                                      c.step[2], c.step[3], v[best].depth, v[best].band, v[i].depth, v[i].band);
+                        print_message("chain %d%d%d%d: (depth %u, band %u) went before (depth %u, band %u)\n",
+                                      c.step[0], c.step[1], c.step[2], c.step[3], v[best].depth, v[best].band,
+                                      v[i].depth, v[i].band);
                     assert_false(parent);
                     closed++;
                 }
@@ -143,8 +144,9 @@ static void P10_each_step_takes_what_it_says(void **state)
 {
     (void)state;
     struct fdri_chain c = {{FDRI_BY_DURATION, FDRI_BY_DEPTH, FDRI_BY_CLASS, FDRI_BY_EPOCH}, {0}};
-    struct fdri_part_view brief = {.depth = 2, .band = 0}, deep = {.depth = 9, .band = 3}, outer = {.depth = 1, .band = 3},
-                          message = {.depth = 4, .class_ = 1, .class_bytes = 10}, marker = {.depth = 4, .class_ = 4, .class_bytes = 20};
+    struct fdri_part_view brief = {.depth = 2, .band = 0}, deep = {.depth = 9, .band = 3},
+                          outer = {.depth = 1, .band = 3}, message = {.depth = 4, .class_ = 1, .class_bytes = 10},
+                          marker = {.depth = 4, .class_ = 4, .class_bytes = 20};
     enum fdri_reason why;
     uint32_t index;
     assert_true(fdri_policy_before(&c, &brief, &deep, &why));
@@ -195,7 +197,8 @@ static void P10_epochs_are_cut_by_share(void **state)
     assert_false(fdri_policy_cut(1, 0, 8));
     assert_false(fdri_policy_cut(9, 80, 8));
     assert_true(fdri_policy_cut(10, 80, 8));
-    assert_true(fdri_policy_closes(FDRI_BY_DURATION) && fdri_policy_closes(FDRI_BY_DEPTH) && fdri_policy_closes(FDRI_BY_CLASS));
+    assert_true(fdri_policy_closes(FDRI_BY_DURATION) && fdri_policy_closes(FDRI_BY_DEPTH) &&
+                fdri_policy_closes(FDRI_BY_CLASS));
     assert_false(fdri_policy_closes(FDRI_BY_EPOCH));
 }
 
@@ -243,7 +246,7 @@ static void P10_tiers_have_their_shares(void **state)
         uint32_t tier = fdri_policy_tier(&s, held, tiers, total, 0, &over);
         bool any = false;
         for (uint32_t t = 1; t < tiers; t++) any |= held[t] != 0;
-        assert_int_equal(tier != 0, any); /* the newest never gives here */
+        assert_int_equal(tier != 0, any);             /* the newest never gives here */
         for (uint32_t t = 1; t < tiers && any; t++) { /* nobody is further above */
             double a = (double)held[t] / (double)fdri_policy_share(&s, t, tiers, 1u << 30);
             double b = (double)held[tier] / (double)fdri_policy_share(&s, tier, tiers, 1u << 30);
@@ -256,12 +259,9 @@ static void P10_tiers_have_their_shares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P10_the_order_is_strict_and_weak),
-        cmocka_unit_test(P9_what_is_kept_is_closed_upward),
-        cmocka_unit_test(P10_each_step_takes_what_it_says),
-        cmocka_unit_test(P10_classes_go_in_the_users_order),
-        cmocka_unit_test(P10_epochs_are_cut_by_share),
-        cmocka_unit_test(P1_epochs_grow_with_the_logarithm),
+        cmocka_unit_test(P10_the_order_is_strict_and_weak), cmocka_unit_test(P9_what_is_kept_is_closed_upward),
+        cmocka_unit_test(P10_each_step_takes_what_it_says), cmocka_unit_test(P10_classes_go_in_the_users_order),
+        cmocka_unit_test(P10_epochs_are_cut_by_share),      cmocka_unit_test(P1_epochs_grow_with_the_logarithm),
         cmocka_unit_test(P10_tiers_have_their_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,10 @@ void free(void *p) { asked += watched && p, __libc_free(p); }
 /* ---- a program ---- */
 
 enum { REGIONS = 200, CALLS = 300000 };
-struct sample { int32_t a; uint64_t b; };
+struct sample {
+    int32_t a;
+    uint64_t b;
+};
 static fdr_region region[REGIONS];
 static fdr_marker_id marker;
 static fdr_metric_id metric;
@@ -73,7 +76,9 @@ static uint32_t calls(uint64_t *seed, uint32_t depth)
     case 1: fdr_metric_f64(metric, n); break;
     case 2: fdr_event(event, &s); break;
     case 3: fdr_message_send(1, 2, 0, n); break;
-    case 4: for (volatile uint32_t k = 0; k < 4000; k++) {} break;
+    case 4:
+        for (volatile uint32_t k = 0; k < 4000; k++) {}
+        break;
     default: break;
     }
     fdr_leave(r);
@@ -89,7 +94,8 @@ static const char *live_directory(void)
 
 static void start(const char *strategy, const char *arena)
 {
-    static const struct fdr_field fields[] = {{"a", FDR_I32, offsetof(struct sample, a)}, {"b", FDR_U64, offsetof(struct sample, b)}};
+    static const struct fdr_field fields[] = {{"a", FDR_I32, offsetof(struct sample, a)},
+                                              {"b", FDR_U64, offsetof(struct sample, b)}};
     struct fdr_config c = oracle_config(oracle_directory());
     char name[16];
     c.strategy = strategy;
@@ -161,7 +167,8 @@ static void P2_recording_makes_no_system_call(void **state)
             assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
             continue;
         }
-        if (status) print_message("%s, %s: status %x\n", strategies[i / 2], i % 2 ? "mapped" : "anonymous", (unsigned)status);
+        if (status)
+            print_message("%s, %s: status %x\n", strategies[i / 2], i % 2 ? "mapped" : "anonymous", (unsigned)status);
         assert_int_equal(status, 0);
     }
     char command[300]; /* the live files of children that left by _exit */

@@ -12,12 +12,11 @@
 #include "tests/evt_stream.h"
 #include "tests/reader_truth.h"
 
-static void message(struct builder *b, struct truth *t, uint32_t kind, const struct evt_param *p,
-                    uint64_t tick, uint32_t shift)
+static void message(struct builder *b, struct truth *t, uint32_t kind, const struct evt_param *p, uint64_t tick,
+                    uint32_t shift)
 {
     uint64_t value[4] = {(uint32_t)p->peer, fdr_zigzag((uint64_t)(int64_t)p->tag), p->comm, p->bytes};
-    uint32_t class_ = FDR_CLASS_MESSAGE, id = kind == EV_SEND || kind == EV_ISEND ? 1 : 2,
-             depth = builder_depth(b, 0);
+    uint32_t class_ = FDR_CLASS_MESSAGE, id = kind == EV_SEND || kind == EV_ISEND ? 1 : 2, depth = builder_depth(b, 0);
     if (kind == EV_COLL_END) {
         class_ = FDR_CLASS_COLLECTIVE;
         id = (uint32_t)p->tag << 1 | 1;
@@ -46,8 +45,7 @@ static void feed(struct builder *b, struct truth *t, const struct evt_header *h,
         } else if (kind == EV_COLL_BEGIN) {
             builder_point(b, 0, FDR_CLASS_COLLECTIVE, value << 1, tick, &none, 0);
             truth_point(t, 0, FDR_CLASS_COLLECTIVE, value << 1, depth, tick, &none, 0, shift);
-        } else if (kind == EV_SEND || kind == EV_RECV || kind == EV_ISEND || kind == EV_IRECV ||
-                   kind == EV_COLL_END) {
+        } else if (kind == EV_SEND || kind == EV_RECV || kind == EV_ISEND || kind == EV_IRECV || kind == EV_COLL_END) {
             message(b, t, kind, &param[value], tick, shift);
         }
     }

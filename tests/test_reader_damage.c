@@ -22,8 +22,7 @@ static uint32_t rnd(uint32_t below)
     return (uint32_t)(seed >> 33) % below;
 }
 
-static void program(struct builder *b, struct truth *t, uint32_t location, uint32_t events,
-                    uint32_t depth_max)
+static void program(struct builder *b, struct truth *t, uint32_t location, uint32_t events, uint32_t depth_max)
 {
     uint64_t tick = 1000000;
     for (uint32_t i = 0; i < events; i++) {
@@ -52,8 +51,7 @@ struct fixture {
 
 static void begin(struct fixture *x, uint32_t locations, uint32_t events)
 {
-    struct builder_options o = {
-        .arena_bytes = 512u << 10, .shift = 5, .bin_bytes = 1024, .edge = {2, 20, 200}};
+    struct builder_options o = {.arena_bytes = 512u << 10, .shift = 5, .bin_bytes = 1024, .edge = {2, 20, 200}};
     memset(x, 0, sizeof *x);
     x->b = builder_new(&o);
     memcpy(x->t.edge, o.edge, sizeof o.edge);
@@ -192,10 +190,8 @@ static void P8_many_flips(void **state)
     for (uint32_t round = 0; round < 600; round++) {
         memcpy(x.copy, x.image, x.bytes);
         uint32_t flips = 1 + rnd(200);
-        for (uint32_t i = 0; i < flips; i++)
-            x.copy[8 + rnd((uint32_t)x.bytes - 8)] ^= (uint8_t)(1u << rnd(8));
-        if (rnd(2))
-            memset(x.copy + x.b->meta + rnd((uint32_t)(x.bytes - x.b->meta)) / 2, (int)rnd(256), rnd(8192));
+        for (uint32_t i = 0; i < flips; i++) x.copy[8 + rnd((uint32_t)x.bytes - 8)] ^= (uint8_t)(1u << rnd(8));
+        if (rnd(2)) memset(x.copy + x.b->meta + rnd((uint32_t)(x.bytes - x.b->meta)) / 2, (int)rnd(256), rnd(8192));
         memcpy(x.copy, FDR_ARENA_MAGIC, 8);
         ((struct fdr_superblock *)x.copy)->format_version = FDR_FORMAT_VERSION;
         char message[256];
@@ -220,9 +216,7 @@ static void P8_truncated(void **state)
         char message[256];
         struct fdr_file *f;
         enum fdr_verdict v = fdr_file_open_memory(x.copy, bytes, &f, message, sizeof message);
-        assert_int_equal(v, bytes == x.bytes               ? FDR_WHOLE
-                            : bytes < FDR_SUPERBLOCK_BYTES ? FDR_UNREADABLE
-                                                           : FDR_DAMAGED);
+        assert_int_equal(v, bytes == x.bytes ? FDR_WHOLE : bytes < FDR_SUPERBLOCK_BYTES ? FDR_UNREADABLE : FDR_DAMAGED);
         if (!f) continue;
         everything(f);
         size_t invented = 0, n = read_all(f, &x, &invented);
@@ -283,8 +277,7 @@ static void P8_recovered_is_whole(void **state)
         memcpy(x.copy, x.image, x.bytes);
         uint32_t flips = 1 + rnd(6);
         for (uint32_t i = 0; i < flips; i++) {
-            uint64_t where = rnd(2) ? FDR_SUPERBLOCK_BYTES +
-                                          rnd((uint32_t)(x.b->bin_next - FDR_SUPERBLOCK_BYTES))
+            uint64_t where = rnd(2) ? FDR_SUPERBLOCK_BYTES + rnd((uint32_t)(x.b->bin_next - FDR_SUPERBLOCK_BYTES))
                                     : x.b->meta + rnd((uint32_t)(x.bytes - x.b->meta));
             x.copy[where] ^= (uint8_t)(1u << rnd(8));
         }
@@ -304,13 +297,12 @@ static void P8_recovered_is_whole(void **state)
         size_t n = fdr_ledger(g, &rows);
         for (size_t i = 0; i < n; i++)
             if (rows[i].presented != rows[i].kept + rows[i].filtered + rows[i].reduced + rows[i].lost)
-                fail_msg("round %u: class %u depth %u: presented %llu kept %llu reduced %llu lost %llu",
-                         round, rows[i].class_, rows[i].depth, (unsigned long long)rows[i].presented,
+                fail_msg("round %u: class %u depth %u: presented %llu kept %llu reduced %llu lost %llu", round,
+                         rows[i].class_, rows[i].depth, (unsigned long long)rows[i].presented,
                          (unsigned long long)rows[i].kept, (unsigned long long)rows[i].reduced,
                          (unsigned long long)rows[i].lost);
         size_t after = read_all(g, &x, NULL);
-        if (after < before * 9 / 10)
-            fail_msg("round %u: %zu of %zu events, %s", round, after, before, message);
+        if (after < before * 9 / 10) fail_msg("round %u: %zu of %zu events, %s", round, after, before, message);
         fdr_file_close(g);
     }
     unlink(path);
@@ -352,10 +344,8 @@ static void P9_orphans_get_reduced_parents(void **state)
         builder_leave(b, 0, t + 200);
         builder_enter(b, 0, 4, t + 300);
         builder_leave(b, 0, t + 400);
-        if (i == 1)
-            builder_leave_lost(b, 0, t + 500);
-        else
-            builder_leave(b, 0, t + 500);
+        if (i == 1) builder_leave_lost(b, 0, t + 500);
+        else builder_leave(b, 0, t + 500);
     }
     builder_leave(b, 0, 9000);
     size_t bytes;
@@ -369,12 +359,11 @@ static void P9_orphans_get_reduced_parents(void **state)
         uint64_t t;
         uint32_t kind, id;
         bool reduced;
-    } want[] = {
-        {1000, FDR_ENTER, 1, 0}, {2000, FDR_ENTER, 2, 0}, {2100, FDR_ENTER, 3, 0}, {2200, FDR_LEAVE, 3, 0},
-        {2300, FDR_ENTER, 4, 0}, {2400, FDR_LEAVE, 4, 0}, {2500, FDR_LEAVE, 2, 0}, {3100, FDR_ENTER, 0, 1},
-        {3100, FDR_ENTER, 3, 0}, {3200, FDR_LEAVE, 3, 0}, {3300, FDR_ENTER, 4, 0}, {3400, FDR_LEAVE, 4, 0},
-        {3400, FDR_LEAVE, 0, 1}, {4000, FDR_ENTER, 2, 0}, {4100, FDR_ENTER, 3, 0}, {4200, FDR_LEAVE, 3, 0},
-        {4300, FDR_ENTER, 4, 0}, {4400, FDR_LEAVE, 4, 0}, {4500, FDR_LEAVE, 2, 0}, {9000, FDR_LEAVE, 1, 0}};
+    } want[] = {{1000, FDR_ENTER, 1, 0}, {2000, FDR_ENTER, 2, 0}, {2100, FDR_ENTER, 3, 0}, {2200, FDR_LEAVE, 3, 0},
+                {2300, FDR_ENTER, 4, 0}, {2400, FDR_LEAVE, 4, 0}, {2500, FDR_LEAVE, 2, 0}, {3100, FDR_ENTER, 0, 1},
+                {3100, FDR_ENTER, 3, 0}, {3200, FDR_LEAVE, 3, 0}, {3300, FDR_ENTER, 4, 0}, {3400, FDR_LEAVE, 4, 0},
+                {3400, FDR_LEAVE, 0, 1}, {4000, FDR_ENTER, 2, 0}, {4100, FDR_ENTER, 3, 0}, {4200, FDR_LEAVE, 3, 0},
+                {4300, FDR_ENTER, 4, 0}, {4400, FDR_LEAVE, 4, 0}, {4500, FDR_LEAVE, 2, 0}, {9000, FDR_LEAVE, 1, 0}};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         assert_true(fdr_iter_next(it, &e));
         assert_int_equal(e.time_ns, want[i].t);

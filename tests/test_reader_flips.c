@@ -58,7 +58,8 @@ static void truth_of(struct truth *t, const struct oracle *o, uint32_t shift)
 {
     for (size_t i = 0; i < o->count; i++) {
         const struct oracle_event *p = &o->event[i];
-        struct fdr_read_event e = {.kind = p->kind, .id = p->id, .depth = p->depth, .time_ns = p->time >> shift << shift};
+        struct fdr_read_event e = {
+            .kind = p->kind, .id = p->id, .depth = p->depth, .time_ns = p->time >> shift << shift};
         if (p->kind == FDR_LEAVE) {
             e.depth = o->event[p->mate].depth;
             e.duration_ns = e.time_ns - (o->event[p->mate].time >> shift << shift);
@@ -218,7 +219,8 @@ static uint64_t digest_of_sums(struct fdr_file *f, uint64_t h)
     n = fdr_totals(f, &t);
     for (size_t i = 0; i < n; i++) {
         h = mix(mix(mix(mix(h, t[i].location), t[i].class_), t[i].id), t[i].rest);
-        h = mix(mix(mix(mix(mix(mix(h, t[i].calls), t[i].untimed), t[i].inclusive_ns), t[i].exclusive_ns), t[i].min_ns), t[i].max_ns);
+        h = mix(mix(mix(mix(mix(mix(h, t[i].calls), t[i].untimed), t[i].inclusive_ns), t[i].exclusive_ns), t[i].min_ns),
+                t[i].max_ns);
         h = mix(mix(mix(mix(h, t[i].sum_u), t[i].min_u), t[i].max_u), t[i].has_histogram);
         h = mix_bytes(h, t[i].histogram, sizeof t[i].histogram);
     }
@@ -275,8 +277,9 @@ static void flip(struct recording *r, uint64_t bit, struct count *n)
         else n->silent++;
         bool told = invented || open || (v == FDR_WHOLE && digest != r->digest);
         if (told && getenv("V"))
-            print_message("bit %llu of byte %llu: verdict %d, invented %zu, open %zu: %s\n", (unsigned long long)bit % 8,
-                          (unsigned long long)bit / 8, v, invented, open, v ? fdr_file_damage(f, 0) : "");
+            print_message("bit %llu of byte %llu: verdict %d, invented %zu, open %zu: %s\n",
+                          (unsigned long long)bit % 8, (unsigned long long)bit / 8, v, invented, open,
+                          v ? fdr_file_damage(f, 0) : "");
         fdr_file_close(f);
     }
     r->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -291,15 +294,17 @@ static void flips(struct recording *r, struct count *n)
         for (uint64_t bit = 0; bit < r->count * 8; bit += (uint64_t)atoi(every)) flip(r, bit, n);
     } else {
         for (int i = 0; i < 1200; i++) {
-            uint64_t where = i % 4 == 0 ? below(FDR_SUPERBLOCK_BYTES)
+            uint64_t where = i % 4 == 0   ? below(FDR_SUPERBLOCK_BYTES)
                              : i % 4 == 1 ? FDR_SUPERBLOCK_BYTES + below((uint32_t)(r->bins_end - FDR_SUPERBLOCK_BYTES))
                                           : r->meta_first + below((uint32_t)(r->count - r->meta_first));
             flip(r, where * 8 + below(8), n);
         }
         for (uint32_t bit = 0; bit < 2256 * 8; bit += 37) flip(r, bit, n);
     }
-    print_message("%zu flips: %zu unreadable, %zu reported, %zu change nothing, %zu unreported; shown though never presented: "
-                  "%zu, as open calls %zu\n", n->flips, n->unreadable, n->reported, n->unseen, n->silent, n->invented, n->invented_open);
+    print_message(
+        "%zu flips: %zu unreadable, %zu reported, %zu change nothing, %zu unreported; shown though never presented: "
+        "%zu, as open calls %zu\n",
+        n->flips, n->unreadable, n->reported, n->unseen, n->silent, n->invented, n->invented_open);
 }
 
 static void in_snapshot(const char *strategy, const char *resolution)
@@ -313,9 +318,21 @@ static void in_snapshot(const char *strategy, const char *resolution)
     assert_int_equal(n.invented, 0);
     assert_int_equal(n.invented_open, 0);
 }
-static void P8_every_flip_in_a_snapshot_is_told_whole(void **state) { (void)state; in_snapshot("whole", NULL); }
-static void P8_every_flip_in_a_snapshot_is_told_last(void **state) { (void)state; in_snapshot("last", "128ns"); }
-static void P8_every_flip_in_a_snapshot_is_told_first(void **state) { (void)state; in_snapshot("first", NULL); }
+static void P8_every_flip_in_a_snapshot_is_told_whole(void **state)
+{
+    (void)state;
+    in_snapshot("whole", NULL);
+}
+static void P8_every_flip_in_a_snapshot_is_told_last(void **state)
+{
+    (void)state;
+    in_snapshot("last", "128ns");
+}
+static void P8_every_flip_in_a_snapshot_is_told_first(void **state)
+{
+    (void)state;
+    in_snapshot("first", NULL);
+}
 
 /* The words of a live file that change with every event carry no check: open calls, accounts, totals. */
 static void P8_a_flip_in_a_live_file_invents_no_record(void **state)

@@ -24,8 +24,8 @@ static uint32_t rnd(uint32_t below)
 }
 
 /* A random program: calls and points, times that mostly do not move on. */
-static void random_program(struct builder *b, struct truth *t, uint32_t location, uint32_t events,
-                           uint32_t depth_max, uint32_t most_step, uint32_t shift)
+static void random_program(struct builder *b, struct truth *t, uint32_t location, uint32_t events, uint32_t depth_max,
+                           uint32_t most_step, uint32_t shift)
 {
     uint64_t tick = 1000000 + rnd(1000);
     for (uint32_t i = 0; i < events; i++) {

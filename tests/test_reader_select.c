@@ -29,8 +29,7 @@ static void program(struct builder *b, uint32_t location, uint32_t events)
         tick += rnd(4) ? 0 : rnd(60);
         if (what < 2) {
             uint64_t value[4] = {rnd(1000), 2, 3, 4};
-            builder_point(b, location, what ? FDR_CLASS_MESSAGE : FDR_CLASS_METRIC, 1, tick, value,
-                          what ? 4 : 1);
+            builder_point(b, location, what ? FDR_CLASS_MESSAGE : FDR_CLASS_METRIC, 1, tick, value, what ? 4 : 1);
         } else if (depth == 0 || (depth < 7 && what < 11)) {
             builder_enter(b, location, 1 + rnd(9), tick);
         } else {
@@ -130,8 +129,7 @@ static void selections(void **state)
         for (uint32_t i = 0; i < 30; i++) {
             struct fdr_select s = {0};
             if (rnd(3) == 0) s.locations = two, s.location_count = 1 + rnd(2);
-            if (rnd(3) == 0)
-                s.classes = 1u << FDR_CLASS_REGION | 1u << (rnd(2) ? FDR_CLASS_MESSAGE : FDR_CLASS_METRIC);
+            if (rnd(3) == 0) s.classes = 1u << FDR_CLASS_REGION | 1u << (rnd(2) ? FDR_CLASS_MESSAGE : FDR_CLASS_METRIC);
             if (rnd(4) == 0) s.classes = 1u << FDR_CLASS_MESSAGE;
             if (rnd(3) == 0) s.depth_min = rnd(5);
             if (rnd(3) == 0) s.depth_max = s.depth_min + rnd(4);
@@ -173,7 +171,8 @@ static void short_bands_are_not_touched(void **state)
             decoded[p->band] += p->bin[k].state != FDRI_READER_BIN_UNKNOWN;
         }
     }
-    print_message("%zu of %zu bins of the shortest band decoded, %zu of %zu of those asked for\n", decoded[0], bins[0], decoded[2], bins[2]);
+    print_message("%zu of %zu bins of the shortest band decoded, %zu of %zu of those asked for\n", decoded[0], bins[0],
+                  decoded[2], bins[2]);
     assert_true(bins[0] > 20);
     assert_true(decoded[0] <= 4); /* the first and the last of each depth: how far it reaches */
     assert_int_equal(decoded[2], bins[2]);
@@ -193,8 +192,7 @@ static void one_location_after_another(void **state)
     assert_int_equal(l.count, m.count);
     for (size_t i = 1; i < l.count; i++) {
         assert_true(l.event[i].location >= l.event[i - 1].location);
-        if (l.event[i].location == l.event[i - 1].location)
-            assert_true(l.event[i].time_ns >= l.event[i - 1].time_ns);
+        if (l.event[i].location == l.event[i - 1].location) assert_true(l.event[i].time_ns >= l.event[i - 1].time_ns);
         assert_true(m.event[i].time_ns >= m.event[i - 1].time_ns);
     }
     drop(&l);
@@ -222,12 +220,10 @@ static void tsc_clock(void **state)
     assert_int_equal(l.count, 200);
     for (uint32_t i = 0; i < 200; i++) {
         uint64_t full = tick[i] >> 5 << 5;
-        unsigned __int128 before = full < 1000
-                                       ? (unsigned __int128)(1000 - full) * 1000000000u / 2599998123u + 1
-                                       : 0;
-        uint64_t want = full < 1000 ? 5000000000u - (uint64_t)before
-                                    : 5000000000u + (uint64_t)((unsigned __int128)(full - 1000) *
-                                                               1000000000u / 2599998123u);
+        unsigned __int128 before = full < 1000 ? (unsigned __int128)(1000 - full) * 1000000000u / 2599998123u + 1 : 0;
+        uint64_t want = full < 1000
+                            ? 5000000000u - (uint64_t)before
+                            : 5000000000u + (uint64_t)((unsigned __int128)(full - 1000) * 1000000000u / 2599998123u);
         assert_true(l.event[i].time_ns + 1 >= want && l.event[i].time_ns <= want + 1);
     }
     drop(&l);
@@ -293,8 +289,7 @@ static void definitions(void **state)
         snprintf(name, sizeof name, "[unknown %u]", i);
         assert_string_equal(fdr_definition(f, FDR_REGION_DEFINITION, i)->name, name);
     }
-    assert_ptr_equal(fdr_definition(f, FDR_REGION_DEFINITION, 1000),
-                     fdr_definition(f, FDR_REGION_DEFINITION, 1000));
+    assert_ptr_equal(fdr_definition(f, FDR_REGION_DEFINITION, 1000), fdr_definition(f, FDR_REGION_DEFINITION, 1000));
     fdr_file_close(f);
     builder_free(b);
 }
@@ -345,9 +340,13 @@ static void many_readers_of_one_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(selections),  cmocka_unit_test(short_bands_are_not_touched), cmocka_unit_test(one_location_after_another),
-        cmocka_unit_test(tsc_clock),   cmocka_unit_test(open_calls),
-        cmocka_unit_test(definitions), cmocka_unit_test(many_readers_of_one_file),
+        cmocka_unit_test(selections),
+        cmocka_unit_test(short_bands_are_not_touched),
+        cmocka_unit_test(one_location_after_another),
+        cmocka_unit_test(tsc_clock),
+        cmocka_unit_test(open_calls),
+        cmocka_unit_test(definitions),
+        cmocka_unit_test(many_readers_of_one_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,10 @@ static void begin(struct bin *b)
     fdr_encode_begin(&b->part, &b->table, b->payload, BIN_BYTES, FDR_CALL_BITS_MAX);
 }
 
-struct call { uint32_t id; uint64_t gap, duration; };
+struct call {
+    uint32_t id;
+    uint64_t gap, duration;
+};
 
 /* Few regions in a rhythm, now and then any region and any length. */
 static struct call some_call(unsigned kind)

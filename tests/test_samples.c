@@ -21,8 +21,16 @@ static char dir[64];
 
 static void start(const char *strategy, const char *buffer)
 {
-    struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .name = "samples", .buffer = buffer, .bin = "1K",
-                           .arena = "anonymous", .timer = "monotonic", .signal = "none", .dir = dir, .strategy = strategy,
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .name = "samples",
+                           .buffer = buffer,
+                           .bin = "1K",
+                           .arena = "anonymous",
+                           .timer = "monotonic",
+                           .signal = "none",
+                           .dir = dir,
+                           .strategy = strategy,
                            .crash = "0"};
     assert_int_equal(fdr_init(&c), 0);
 }
@@ -47,7 +55,10 @@ static uint64_t mix(uint64_t v)
     return (v ^ v >> 29) * 0xBF58476D1CE4E5B9u;
 }
 
-struct look { uint64_t pc, stack[200]; uint32_t frames, region[140], regions; };
+struct look {
+    uint64_t pc, stack[200];
+    uint32_t frames, region[140], regions;
+};
 
 /* A program with a few hundred places; now and then something deep or odd. */
 static void look_of(uint64_t n, struct look *l)
@@ -67,7 +78,11 @@ static uint64_t present(struct fdr_sampled *s, uint64_t n, uint64_t weight, bool
 {
     struct look l = {.pc = 0x401000 + n % 256};
     if (!plain) look_of(n, &l);
-    struct fdr_look look = {.weight = weight, .pc = l.pc, .stack = l.stack, .stack_count = l.frames, .path = l.region,
+    struct fdr_look look = {.weight = weight,
+                            .pc = l.pc,
+                            .stack = l.stack,
+                            .stack_count = l.frames,
+                            .path = l.region,
                             .path_count = l.regions};
     return fdr_sample_at(s, &look, n * 1000);
 }
@@ -103,7 +118,10 @@ static void check_look(const struct fdr_sample_path *p)
         assert_int_equal(p->frame[i], l.stack[p->frame_count - 1 - i] & ((1ull << 48) - 1));
 }
 
-struct spread { uint64_t kept, weights, least, most, last, newest_fine; bool rises; };
+struct spread {
+    uint64_t kept, weights, least, most, last, newest_fine;
+    bool rises;
+};
 
 static struct spread look_through(struct fdr_file *f, bool look)
 {
@@ -206,8 +224,8 @@ static void P3_telescope_keeps_the_recent_past_in_full(void **state)
     for (uint64_t n = 1; n <= count; n++) assert_int_equal(present(s, n, 1, false), 1);
     struct fdr_file *f = finish();
     struct spread d = look_through(f, true);
-    print_message("telescope: %llu kept, the newest %llu without a gap, the oldest stands for %llu\n", (unsigned long long)d.kept,
-                  (unsigned long long)d.newest_fine, (unsigned long long)d.most);
+    print_message("telescope: %llu kept, the newest %llu without a gap, the oldest stands for %llu\n",
+                  (unsigned long long)d.kept, (unsigned long long)d.newest_fine, (unsigned long long)d.most);
     assert_int_equal(d.last, count);
     assert_int_equal(d.weights, count);
     assert_false(d.rises); /* the older the sparser */
@@ -273,10 +291,12 @@ static void P10_odd_arguments_do_no_harm(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_thinned_evenly_over_the_whole_run), cmocka_unit_test(P3_heavy_samples_count_for_what_they_are),
-        cmocka_unit_test(P3_telescope_keeps_the_recent_past_in_full), cmocka_unit_test(last_and_first_keep_their_end),
-        cmocka_unit_test(P4_paths_come_back_as_presented), cmocka_unit_test(P10_odd_arguments_do_no_harm)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_thinned_evenly_over_the_whole_run),
+                                       cmocka_unit_test(P3_heavy_samples_count_for_what_they_are),
+                                       cmocka_unit_test(P3_telescope_keeps_the_recent_past_in_full),
+                                       cmocka_unit_test(last_and_first_keep_their_end),
+                                       cmocka_unit_test(P4_paths_come_back_as_presented),
+                                       cmocka_unit_test(P10_odd_arguments_do_no_harm)};
     snprintf(dir, sizeof dir, "/tmp/fdr-test-samples-XXXXXX");
     if (!mkdtemp(dir)) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

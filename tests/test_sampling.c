@@ -53,7 +53,8 @@ __attribute__((noinline)) static void spin(int n)
 
 static void calls(void)
 {
-    FDR_REGION("outer") {
+    FDR_REGION("outer")
+    {
         spin(20);
         FDR_REGION("inner") { spin(40); }
     }
@@ -141,22 +142,20 @@ static _Noreturn void program(double seconds)
 
 static void without_perf(void)
 {
-    struct sock_filter f[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_filter f[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog p = {sizeof f / sizeof *f, f};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p)) _exit(77);
 }
 
 static void without_reading_memory(void)
 {
-    struct sock_filter f[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_filter f[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog p = {sizeof f / sizeof *f, f};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p)) _exit(77);
 }
@@ -168,7 +167,9 @@ static void nobody(void)
 
 /* ---- one run, and what must be in its snapshots ---- */
 
-struct seen { uint64_t samples, with_region, with_stack, threads, silent; };
+struct seen {
+    uint64_t samples, with_region, with_stack, threads, silent;
+};
 
 static void look_through(struct fdr_file *f, struct seen *s)
 {
@@ -231,9 +232,10 @@ static struct seen run(const char *setting, void (*prepare)(void))
     *strrchr(pattern, '/') = 0;
     rmdir(pattern);
     assert_true(crashed);
-    print_message("%s: %llu samples of %llu threads, %llu in regions, %llu with a stack, %llu threads never called fdr\n",
-                  setting, (unsigned long long)s.samples, (unsigned long long)s.threads, (unsigned long long)s.with_region,
-                  (unsigned long long)s.with_stack, (unsigned long long)s.silent);
+    print_message(
+        "%s: %llu samples of %llu threads, %llu in regions, %llu with a stack, %llu threads never called fdr\n",
+        setting, (unsigned long long)s.samples, (unsigned long long)s.threads, (unsigned long long)s.with_region,
+        (unsigned long long)s.with_stack, (unsigned long long)s.silent);
     assert_true(s.samples > 0 && s.with_region > 0 && s.threads > 1 && s.silent > 0);
     return s;
 }
@@ -271,9 +273,12 @@ static void P10_as_nobody(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P10_cpu_time), cmocka_unit_test(P10_wall_time), cmocka_unit_test(P10_without_perf_events),
-        cmocka_unit_test(P10_stacks_that_cannot_be_read), cmocka_unit_test(P10_the_unwinder), cmocka_unit_test(P10_as_nobody)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_cpu_time),
+                                       cmocka_unit_test(P10_wall_time),
+                                       cmocka_unit_test(P10_without_perf_events),
+                                       cmocka_unit_test(P10_stacks_that_cannot_be_read),
+                                       cmocka_unit_test(P10_the_unwinder),
+                                       cmocka_unit_test(P10_as_nobody)};
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     snprintf(dir, sizeof dir, "/tmp/fdr-test-sampling-XXXXXX");
     if (!mkdtemp(dir) || chmod(dir, 0777)) return 1;

@@ -36,7 +36,8 @@ static void churn(uint32_t threads)
     pthread_attr_setstacksize(&a, 128 * 1024);
     for (uint32_t n = 0; n < threads; n += BATCH) {
         pthread_t t[BATCH];
-        for (uint32_t i = 0; i < BATCH; i++) assert_int_equal(pthread_create(&t[i], &a, brief, (void *)(uintptr_t)(n + i + 1)), 0);
+        for (uint32_t i = 0; i < BATCH; i++)
+            assert_int_equal(pthread_create(&t[i], &a, brief, (void *)(uintptr_t)(n + i + 1)), 0);
         for (int i = 0; i < BATCH; i++) pthread_join(t[i], NULL);
     }
     pthread_attr_destroy(&a);
@@ -48,10 +49,11 @@ static void one_churn(const char *strategy, const char *buffer, uint64_t bytes, 
     presented = 0;
     churn(threads / SLOWER);
     struct fdr_usage u = fdr_usage();
-    print_message("%s %s: %u threads, %llu locations, %llu presented, %llu stored, %llu reduced, %llu lost, meta %llu K\n", strategy,
-                  buffer, threads / SLOWER, (unsigned long long)u.locations, (unsigned long long)u.presented,
-                  (unsigned long long)u.stored, (unsigned long long)u.reduced, (unsigned long long)u.lost,
-                  (unsigned long long)u.meta_bytes >> 10);
+    print_message(
+        "%s %s: %u threads, %llu locations, %llu presented, %llu stored, %llu reduced, %llu lost, meta %llu K\n",
+        strategy, buffer, threads / SLOWER, (unsigned long long)u.locations, (unsigned long long)u.presented,
+        (unsigned long long)u.stored, (unsigned long long)u.reduced, (unsigned long long)u.lost,
+        (unsigned long long)u.meta_bytes >> 10);
     assert_int_equal(u.presented, presented);
     check(bytes, presented, kept, bins, 1);
     assert_int_equal(fdri_rec.arena.super->lost_locations, 0);
@@ -85,13 +87,13 @@ static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes
     for (uint32_t i = 0; i < threads - 1; i++) begin(&all[i], i + 2);
     for (uint32_t i = 0; i < threads - 1; i++) turn(&all[i], 300); /* and sleeps */
     uint64_t sum = busy.presented, least = UINT64_MAX;
-    print_message("%s: %u bins pinned of %u, %llu turned away\n", buffer, fdri_rec.arena.pinned, (uint32_t)fdri_rec.arena.super->virgin,
-                  (unsigned long long)fdri_rec.arena.super->lost_locations);
+    print_message("%s: %u bins pinned of %u, %llu turned away\n", buffer, fdri_rec.arena.pinned,
+                  (uint32_t)fdri_rec.arena.super->virgin, (unsigned long long)fdri_rec.arena.super->lost_locations);
     for (uint32_t i = 0; i < threads - 1; i++) sum += all[i].presented;
     check(bytes, sum, kept, bins, threads);
     for (uint32_t i = 1; i < threads; i++) least = kept[i] < least ? kept[i] : least;
-    print_message("%s: %u threads sleep; the one with least keeps %llu of 300 calls, the busy one %u bins\n", buffer, threads - 1,
-                  (unsigned long long)least, bins[0]);
+    print_message("%s: %u threads sleep; the one with least keeps %llu of 300 calls, the busy one %u bins\n", buffer,
+                  threads - 1, (unsigned long long)least, bins[0]);
     assert_true(least >= 100);
     assert_int_equal(fdri_rec.arena.super->lost_locations, 0);
     end(&busy);

@@ -63,11 +63,14 @@ struct fdr_part *__wrap_fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_
         touched++;                                                                                                     \
         __real_##name arguments;                                                                                       \
     }
-GETS(fdri_part_pop, (struct fdri_arena * a, struct fdr_location *l, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
+GETS(fdri_part_pop,
+     (struct fdri_arena * a, struct fdr_location *l, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
      (a, l, p, size, g))
-GETS(fdri_part_pop_older, (struct fdri_arena * a, struct fdr_part *p, uint64_t tick, uint32_t *size, struct fdri_given *g),
+GETS(fdri_part_pop_older,
+     (struct fdri_arena * a, struct fdr_part *p, uint64_t tick, uint32_t *size, struct fdri_given *g),
      (a, p, tick, size, g))
-GETS(fdri_part_claim, (struct fdri_arena * a, struct fdr_part *p, uint32_t *size, struct fdri_given *g), (a, p, size, g))
+GETS(fdri_part_claim, (struct fdri_arena * a, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
+     (a, p, size, g))
 GETS(fdri_bin_take, (struct fdri_arena * a, uint32_t node), (a, node))
 GIVES(fdri_piece_give, (struct fdri_arena * a, struct fdr_location *l, uint32_t off, uint32_t size), (a, l, off, size))
 GIVES(fdri_bin_give, (struct fdri_arena * a, uint32_t off), (a, off))
@@ -83,7 +86,10 @@ static uint32_t rnd(uint32_t below)
     return (uint32_t)(seed >> 33) % below;
 }
 /* Durations of all four bands, most of them short. */
-static void work(void) { now += rnd(8) ? 20 + rnd(200) : rnd(8) ? 300 + rnd(4000) : rnd(8) ? 5000 + rnd(200000) : 300000 + rnd(1000000); }
+static void work(void)
+{
+    now += rnd(8) ? 20 + rnd(200) : rnd(8) ? 300 + rnd(4000) : rnd(8) ? 5000 + rnd(200000) : 300000 + rnd(1000000);
+}
 
 static void one_call(uint32_t depth, uint32_t most)
 {
@@ -161,7 +167,8 @@ static uint32_t run(void (*workload)(uint32_t calls), uint32_t calls, const char
     return step;
 }
 
-static void measure(const char *name, void (*workload)(uint32_t calls), uint32_t calls, const char *strategy, const char *buffer)
+static void measure(const char *name, void (*workload)(uint32_t calls), uint32_t calls, const char *strategy,
+                    const char *buffer)
 {
     uint32_t rounds = from_environment("FDR_STEP_ROUNDS", 3), count = 0, most = 0;
     uint64_t all = 0, clock = clock_cost();

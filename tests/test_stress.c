@@ -20,13 +20,17 @@ static int snapshots = 60; /* FDR_STRESS_SNAPSHOTS */
 #endif
 enum { STEADY = 3, REGIONS = 24 };
 
-struct sample { int32_t a; uint64_t b; double c; };
+struct sample {
+    int32_t a;
+    uint64_t b;
+    double c;
+};
 static fdr_region region[REGIONS];
 static fdr_marker_id marker;
 static fdr_metric_id metric;
 static fdr_event_type event;
 static bool stop;
-static uint64_t presented;   /* by all threads: calls and points */
+static uint64_t presented; /* by all threads: calls and points */
 static uint64_t start_seed;
 
 static uint32_t rnd(uint64_t *seed, uint32_t below)
@@ -47,10 +51,22 @@ static uint64_t calls(uint64_t *seed, uint32_t depth)
     for (uint32_t i = 0; i < children; i++) n += calls(seed, depth + 1);
     struct sample s = {-(int32_t)n, n, 0.5};
     switch (rnd(seed, 8)) {
-    case 0: fdr_marker(marker, n); n++; break;
-    case 1: fdr_metric_f64(metric, (double)n); n++; break;
-    case 2: fdr_event(event, &s); n++; break;
-    case 3: fdr_message_send(1, 7, 0, n); n++; break;
+    case 0:
+        fdr_marker(marker, n);
+        n++;
+        break;
+    case 1:
+        fdr_metric_f64(metric, (double)n);
+        n++;
+        break;
+    case 2:
+        fdr_event(event, &s);
+        n++;
+        break;
+    case 3:
+        fdr_message_send(1, 7, 0, n);
+        n++;
+        break;
     default: break;
     }
     fdr_leave(r);
@@ -93,7 +109,8 @@ static void *comings(void *unused)
 
 static void define_all(void)
 {
-    static const struct fdr_field fields[] = {{"a", FDR_I32, offsetof(struct sample, a)}, {"b", FDR_U64, offsetof(struct sample, b)},
+    static const struct fdr_field fields[] = {{"a", FDR_I32, offsetof(struct sample, a)},
+                                              {"b", FDR_U64, offsetof(struct sample, b)},
                                               {"c", FDR_F64, offsetof(struct sample, c)}};
     char name[16];
     for (int i = 0; i < REGIONS; i++) {
@@ -106,7 +123,8 @@ static void define_all(void)
     event = fdr_event_define("event", fields, 3);
 }
 
-static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, const char *resolution, const char *reduce)
+static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, const char *resolution,
+                      const char *reduce)
 {
     struct fdr_config c = oracle_config(oracle_directory());
     c.strategy = strategy;
@@ -120,7 +138,8 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     stop = false;
     presented = 0;
     pthread_t thread[STEADY + 1];
-    for (uintptr_t i = 0; i < STEADY; i++) assert_int_equal(pthread_create(&thread[i], NULL, steady, (void *)(i + 1)), 0);
+    for (uintptr_t i = 0; i < STEADY; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, steady, (void *)(i + 1)), 0);
     assert_int_equal(pthread_create(&thread[STEADY], NULL, comings, NULL), 0);
     uint64_t events = 0, whole = 0;
     const char *wrong = NULL;
@@ -154,9 +173,9 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     }
     if (f) unattached = fdr_file_info(f)->lost_unattached;
     if (f) fdr_file_close(f);
-    print_message("%s %s: %llu presented by %llu locations, %llu reductions, %llu snapshots with %llu events\n", strategy, buffer,
-                  (unsigned long long)presented, (unsigned long long)u.locations, (unsigned long long)u.reductions,
-                  (unsigned long long)whole, (unsigned long long)events);
+    print_message("%s %s: %llu presented by %llu locations, %llu reductions, %llu snapshots with %llu events\n",
+                  strategy, buffer, (unsigned long long)presented, (unsigned long long)u.locations,
+                  (unsigned long long)u.reductions, (unsigned long long)whole, (unsigned long long)events);
     fdr_finalize();
     assert_null(wrong);
     assert_null(bins);
@@ -213,8 +232,8 @@ static bool no_preference(uint32_t id)
 }
 static void P3_P9_snapshots_under_load_on_two_nodes(void **state)
 {
-    static const struct fdr_topology two = {.nodes = 2, .page_bytes = 4096, .id = {0, 1}, .of_cpu = {0, 1}, .cpu = some_cpu,
-                                            .prefer = no_preference};
+    static const struct fdr_topology two = {
+        .nodes = 2, .page_bytes = 4096, .id = {0, 1}, .of_cpu = {0, 1}, .cpu = some_cpu, .prefer = no_preference};
     (void)state;
     fdr_topology_given = &two;
     one_storm("telescope", "1M", 1 << 20, "128ns", NULL);
@@ -263,9 +282,9 @@ int main(void)
     if (getenv("FDR_STRESS_SNAPSHOTS")) snapshots = atoi(getenv("FDR_STRESS_SNAPSHOTS"));
     print_message("FDR_SEED=0x%llx\n", (unsigned long long)start_seed);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_P9_snapshots_under_load_whole),  cmocka_unit_test(P3_P9_snapshots_under_load_oldest_first),
-        cmocka_unit_test(P3_P9_snapshots_under_load_last),   cmocka_unit_test(P3_P9_snapshots_under_load_first),
-        cmocka_unit_test(P3_P9_snapshots_under_load_tiny),   cmocka_unit_test(P10_snapshots_asked_at_once_are_one),
+        cmocka_unit_test(P3_P9_snapshots_under_load_whole), cmocka_unit_test(P3_P9_snapshots_under_load_oldest_first),
+        cmocka_unit_test(P3_P9_snapshots_under_load_last),  cmocka_unit_test(P3_P9_snapshots_under_load_first),
+        cmocka_unit_test(P3_P9_snapshots_under_load_tiny),  cmocka_unit_test(P10_snapshots_asked_at_once_are_one),
     };
     /* not steady yet: docs/ARCHITECTURE.md, Known limits */
     const struct CMUnitTest more[] = {cmocka_unit_test(P3_P9_snapshots_under_load_telescope),

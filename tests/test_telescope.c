@@ -14,7 +14,11 @@
 enum { REGIONS = 40, EVENTS = 24000, DEPTH_MOST = 12 };
 
 /* One stretch: times from its begin; every call in it ends in it. */
-struct step { uint64_t time, duration; uint32_t region, depth; bool enter; };
+struct step {
+    uint64_t time, duration;
+    uint32_t region, depth;
+    bool enter;
+};
 static struct step step[EVENTS];
 static uint32_t steps, calls;
 static uint64_t span;
@@ -85,8 +89,10 @@ static const char *survivors(struct fdr_file *f, uint64_t t0, uint64_t repeats, 
         }
         bool enter = e.kind == FDR_ENTER, found = false;
         for (; low < steps && step[low].time == off && !found; low++)
-            found = step[low].enter == enter && region[step[low].region] == e.id && step[low].depth == e.depth && step[low].duration == e.duration_ns;
-        if (!found || (e.time_ns - t0) / span >= repeats) wrong = oracle_wrong("P4: an event at %llu was never presented", (unsigned long long)e.time_ns);
+            found = step[low].enter == enter && region[step[low].region] == e.id && step[low].depth == e.depth &&
+                    step[low].duration == e.duration_ns;
+        if (!found || (e.time_ns - t0) / span >= repeats)
+            wrong = oracle_wrong("P4: an event at %llu was never presented", (unsigned long long)e.time_ns);
         ++*shown;
     }
     fdr_iter_close(it);
@@ -104,9 +110,11 @@ static const char *epochs(struct fdr_file *f, uint64_t repeats)
     if (n < 4 || n > 60) return oracle_wrong("%zu epochs", n);
     for (size_t i = 0; i < n; i++) {
         uint64_t sum[REGIONS] = {0}, inclusive[REGIONS] = {0}, ns = 0, rest = 0, of_rows = 0;
-        if (!e[i].exact || (i && (e[i].from_ns != e[i - 1].to_ns || e[i].tier > e[i - 1].tier))) return oracle_wrong("epoch %zu does not follow", i);
+        if (!e[i].exact || (i && (e[i].from_ns != e[i - 1].to_ns || e[i].tier > e[i - 1].tier)))
+            return oracle_wrong("epoch %zu does not follow", i);
         for (int b = 0; b < 4; b++)
-            if (i && e[i].complete_depth[b] < e[i - 1].complete_depth[b]) return oracle_wrong("epoch %zu: less detail than the older one", i);
+            if (i && e[i].complete_depth[b] < e[i - 1].complete_depth[b])
+                return oracle_wrong("epoch %zu: less detail than the older one", i);
         for (uint64_t c = 0; c < e[i].calls; at = (at + 1) % steps) {
             if (step[at].enter) continue;
             sum[step[at].region]++;
@@ -114,18 +122,24 @@ static const char *epochs(struct fdr_file *f, uint64_t repeats)
             ns += step[at].duration;
             c++;
         }
-        if (ns != e[i].inclusive_ns) return oracle_wrong("epoch %zu: %llu ns, presented %llu", i, (unsigned long long)e[i].inclusive_ns, (unsigned long long)ns);
+        if (ns != e[i].inclusive_ns)
+            return oracle_wrong("epoch %zu: %llu ns, presented %llu", i, (unsigned long long)e[i].inclusive_ns,
+                                (unsigned long long)ns);
         for (; row < count && rows[row].epoch == i; row++) {
             of_rows += rows[row].calls;
             if (rows[row].rest) rest = rows[row].calls;
             for (int k = 0; k < REGIONS && !rows[row].rest; k++)
-                if (region[k] == rows[row].region && !rows[row].at_least && (rows[row].calls != sum[k] || rows[row].inclusive_ns != inclusive[k]))
-                    return oracle_wrong("epoch %zu region %d: %llu calls, presented %llu", i, k, (unsigned long long)rows[row].calls, (unsigned long long)sum[k]);
+                if (region[k] == rows[row].region && !rows[row].at_least &&
+                    (rows[row].calls != sum[k] || rows[row].inclusive_ns != inclusive[k]))
+                    return oracle_wrong("epoch %zu region %d: %llu calls, presented %llu", i, k,
+                                        (unsigned long long)rows[row].calls, (unsigned long long)sum[k]);
         }
         if (of_rows != e[i].calls || rest > e[i].calls) return oracle_wrong("epoch %zu: rows and rest are not all", i);
         all += e[i].calls;
     }
-    return all == repeats * calls ? NULL : oracle_wrong("the epochs have %llu calls, presented were %llu", (unsigned long long)all, (unsigned long long)(repeats * calls));
+    return all == repeats * calls ? NULL
+                                  : oracle_wrong("the epochs have %llu calls, presented were %llu",
+                                                 (unsigned long long)all, (unsigned long long)(repeats * calls));
 }
 
 static const char *accounts(struct fdr_file *f, uint64_t repeats)
@@ -135,13 +149,16 @@ static const char *accounts(struct fdr_file *f, uint64_t repeats)
     uint64_t presented = 0, sum = 0;
     size_t n = fdr_ledger(f, &ledger);
     for (size_t i = 0; i < n; i++) {
-        if (ledger[i].presented != ledger[i].kept + ledger[i].filtered + ledger[i].reduced + ledger[i].lost || ledger[i].lost)
+        if (ledger[i].presented != ledger[i].kept + ledger[i].filtered + ledger[i].reduced + ledger[i].lost ||
+            ledger[i].lost)
             return oracle_wrong("P3: depth %u", ledger[i].depth);
         presented += ledger[i].presented;
     }
     n = fdr_totals(f, &total);
     for (size_t i = 0; i < n; i++) sum += total[i].calls;
-    if (presented != repeats * calls + 1 || sum != repeats * calls) return oracle_wrong("P3, P5: %llu presented, %llu in totals", (unsigned long long)presented, (unsigned long long)sum);
+    if (presented != repeats * calls + 1 || sum != repeats * calls)
+        return oracle_wrong("P3, P5: %llu presented, %llu in totals", (unsigned long long)presented,
+                            (unsigned long long)sum);
     return NULL;
 }
 
@@ -179,9 +196,10 @@ static void run(const char *buffer, uint64_t bytes, const char *shares, bool fla
     if (!wrong) wrong = survivors(f, t0, repeats, &shown);
     if (wrong) fail_msg("%s %s: %s", buffer, flat ? "flat" : "deep", wrong);
     const struct fdr_file_info *info = fdr_file_info(f);
-    print_message("%s, %s, shares %s: %llu events, %llu shown, %llu steps, balance %.3f, last tenth / first %.2f\n", buffer, flat ? "flat" : "deep",
-                  shares ? shares : "equal", (unsigned long long)(repeats * steps), (unsigned long long)shown, (unsigned long long)u.reductions,
-                  info->memory_balance, (double)last / (double)first);
+    print_message("%s, %s, shares %s: %llu events, %llu shown, %llu steps, balance %.3f, last tenth / first %.2f\n",
+                  buffer, flat ? "flat" : "deep", shares ? shares : "equal", (unsigned long long)(repeats * steps),
+                  (unsigned long long)shown, (unsigned long long)u.reductions, info->memory_balance,
+                  (double)last / (double)first);
     if (u.reductions) assert_true(u.bytes_stored + u.meta_bytes >= bytes * 8 / 10);
     assert_true(fdr_location_info(f, 0)->from_ns <= t0 + span || flat);
     fdr_file_close(f);

@@ -44,7 +44,8 @@ static void P2_tries_are_bounded(void **state)
         assert_int_equal(fdri_arena_format(&a, memory, 1 << 20, 4096), 0);
         fdri_arena_divide(&a, &machine);
         uint32_t held = fdri_bin_take(&a, 0), free_before = fdri_bins_free(&a);
-        for (uint32_t node = 0; node < machine.nodes; node++) fdri_bin_give(&a, fdri_bin_take(&a, node)); /* no stack is empty */
+        for (uint32_t node = 0; node < machine.nodes; node++)
+            fdri_bin_give(&a, fdri_bin_take(&a, node)); /* no stack is empty */
         assert_true(held != 0);
 
         win_after = UINT32_MAX;

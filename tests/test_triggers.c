@@ -20,8 +20,16 @@ static char directory[256];
 
 static void start(const char *triggers, const char *more_keep)
 {
-    struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .name = "t", .buffer = "4M", .live_dir = directory,
-                           .dir = directory, .signal = "none", .holdoff = "0", .triggers = triggers, .crash = "0",
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .name = "t",
+                           .buffer = "4M",
+                           .live_dir = directory,
+                           .dir = directory,
+                           .signal = "none",
+                           .holdoff = "0",
+                           .triggers = triggers,
+                           .crash = "0",
                            .keep = more_keep ? more_keep : "100,oldest"};
     fdr_finalize();
     assert_int_equal(fdr_init(&c), 0);
@@ -205,11 +213,15 @@ static void metric_rate(void **state)
     forget_snapshots();
 }
 
-struct payload { uint32_t a; int64_t b; };
+struct payload {
+    uint32_t a;
+    int64_t b;
+};
 static void field_of_an_event(void **state)
 {
     (void)state;
-    static const struct fdr_field fields[] = {{"a", FDR_U32, offsetof(struct payload, a)}, {"b", FDR_I64, offsetof(struct payload, b)}};
+    static const struct fdr_field fields[] = {{"a", FDR_U32, offsetof(struct payload, a)},
+                                              {"b", FDR_I64, offsetof(struct payload, b)}};
     start("neg: metric io.b below 0", NULL);
     fdr_event_type io = fdr_event_define("io", fields, 2);
     fdr_event(io, &(struct payload){5, 7});
@@ -311,10 +323,25 @@ static void holdoff_and_cap(void **state)
 static void bad_lines(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"region", "region x", "region x over", "region x over 5", "region x over 0ms", "nonsense",
-                                      "metric m", "metric m above", "metric m above x", "event e count 0", "event e rate 5",
-                                      "event e rate 5/", "memory", "memory above", "api extra", "region x over 1ms keep 0",
-                                      "region x over 1ms window", "", "   # only a comment"};
+    static const char *const bad[] = {"region",
+                                      "region x",
+                                      "region x over",
+                                      "region x over 5",
+                                      "region x over 0ms",
+                                      "nonsense",
+                                      "metric m",
+                                      "metric m above",
+                                      "metric m above x",
+                                      "event e count 0",
+                                      "event e rate 5",
+                                      "event e rate 5/",
+                                      "memory",
+                                      "memory above",
+                                      "api extra",
+                                      "region x over 1ms keep 0",
+                                      "region x over 1ms window",
+                                      "",
+                                      "   # only a comment"};
     start("", NULL);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) assert_int_equal(fdr_trigger_add(bad[i]), -EINVAL);
     assert_int_equal(fdr_trigger_add(NULL), -EINVAL);
@@ -410,11 +437,20 @@ static int leave(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(region_over), cmocka_unit_test(region_over_at), cmocka_unit_test(region_over_p99),
-        cmocka_unit_test(region_stuck), cmocka_unit_test(metric_above_and_below), cmocka_unit_test(metric_rate),
-        cmocka_unit_test(field_of_an_event), cmocka_unit_test(event_count_and_rate), cmocka_unit_test(memory_above),
-        cmocka_unit_test(window), cmocka_unit_test(window_at_the_end), cmocka_unit_test(holdoff_and_cap),
-        cmocka_unit_test(bad_lines), cmocka_unit_test(added_while_others_record), cmocka_unit_test(fired_in_a_handler)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(region_over),
+                                       cmocka_unit_test(region_over_at),
+                                       cmocka_unit_test(region_over_p99),
+                                       cmocka_unit_test(region_stuck),
+                                       cmocka_unit_test(metric_above_and_below),
+                                       cmocka_unit_test(metric_rate),
+                                       cmocka_unit_test(field_of_an_event),
+                                       cmocka_unit_test(event_count_and_rate),
+                                       cmocka_unit_test(memory_above),
+                                       cmocka_unit_test(window),
+                                       cmocka_unit_test(window_at_the_end),
+                                       cmocka_unit_test(holdoff_and_cap),
+                                       cmocka_unit_test(bad_lines),
+                                       cmocka_unit_test(added_while_others_record),
+                                       cmocka_unit_test(fired_in_a_handler)};
     return cmocka_run_group_tests(tests, enter, leave);
 }

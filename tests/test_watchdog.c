@@ -17,8 +17,15 @@ static char directory[256];
 
 static void start(const char *watchdog)
 {
-    struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .name = "w", .buffer = "4M", .live_dir = directory,
-                           .dir = directory, .signal = "none", .watchdog = watchdog, .crash = "0"};
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .name = "w",
+                           .buffer = "4M",
+                           .live_dir = directory,
+                           .dir = directory,
+                           .signal = "none",
+                           .watchdog = watchdog,
+                           .crash = "0"};
     fdr_finalize();
     assert_int_equal(fdr_init(&c), 0);
 }
@@ -140,6 +147,7 @@ static int leave(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_snapshot_for_a_hang), cmocka_unit_test(a_computation_is_no_hang)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_snapshot_for_a_hang),
+                                       cmocka_unit_test(a_computation_is_no_hang)};
     return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -18,7 +18,10 @@
 #include <cmocka.h>
 
 /* The child runs `body`, which calls victim_ready once; ends by _exit(0) when body returns. */
-struct victim { pid_t pid; int ready; };
+struct victim {
+    pid_t pid;
+    int ready;
+};
 static int victim_pipe = -1;
 
 static inline void victim_ready(void)

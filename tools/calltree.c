@@ -15,8 +15,7 @@ static uint32_t new_node(struct calltree *t, uint32_t parent, const struct fdr_r
         t->capacity = more;
     }
     uint32_t id = (uint32_t)t->count++;
-    t->node[id] = (struct tree_node){
-        .parent = parent, .child = NO_NODE, .sibling = NO_NODE, .min_ns = UINT64_MAX};
+    t->node[id] = (struct tree_node){.parent = parent, .child = NO_NODE, .sibling = NO_NODE, .min_ns = UINT64_MAX};
     if (parent == NO_NODE) return id;
     t->node[id].region = e->id;
     t->node[id].reduced = e->reduced;

@@ -58,10 +58,7 @@ enum strictness {
     UNCHECKED  /* written right now */
 };
 
-static uint64_t right_side(const struct fdr_ledger_row *r)
-{
-    return r->kept + r->filtered + r->reduced + r->lost;
-}
+static uint64_t right_side(const struct fdr_ledger_row *r) { return r->kept + r->filtered + r->reduced + r->lost; }
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
@@ -70,9 +67,9 @@ static void row_differs(struct findings *f, const struct fdr_ledger_row *r)
     add(f->ledger,
         "ledger: location %u, class %s, depth %u: %llu presented, but kept %llu + filtered %llu + reduced "
         "%llu + lost %llu = %llu",
-        r->location, fdr_class_name(r->class_), r->depth, (unsigned long long)r->presented,
-        (unsigned long long)r->kept, (unsigned long long)r->filtered, (unsigned long long)r->reduced,
-        (unsigned long long)r->lost, (unsigned long long)right_side(r));
+        r->location, fdr_class_name(r->class_), r->depth, (unsigned long long)r->presented, (unsigned long long)r->kept,
+        (unsigned long long)r->filtered, (unsigned long long)r->reduced, (unsigned long long)r->lost,
+        (unsigned long long)right_side(r));
 }
 
 /* rows: all of one location */
@@ -91,13 +88,11 @@ static void check_bounds(struct findings *f, const struct fdr_ledger_row *rows, 
     for (size_t i = 0; i < count; i++) sum += right_side(&rows[i]);
     /* Bins that were given back under the copy are in neither side: only the upper bound holds then. */
     if (sum > after || (sum < before && !dropped))
-        add(f->ledger,
-            "ledger: location %u: accounts come to %llu, outside the %llu to %llu presented around its copy",
+        add(f->ledger, "ledger: location %u: accounts come to %llu, outside the %llu to %llu presented around its copy",
             rows[0].location, (unsigned long long)sum, (unsigned long long)before, (unsigned long long)after);
 }
 
-static enum strictness strictness_of(const struct fdr_file_info *info, bool live, uint64_t before,
-                                     uint64_t after)
+static enum strictness strictness_of(const struct fdr_file_info *info, bool live, uint64_t before, uint64_t after)
 {
     bool snapshot = info->reason[0] != '\0';
     if (live) return UNCHECKED;
@@ -139,14 +134,12 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
         add(f->notes, "a process is writing to it right now: the ledger was not checked; take a snapshot to "
                       "check that");
     else if (strcmp(info->state, "recording") == 0 && !info->reason[0])
-        add(f->notes,
-            "left by a process that was killed; at most the record in flight on each thread is missing");
+        add(f->notes, "left by a process that was killed; at most the record in flight on each thread is missing");
     if (info->dropped_bins)
         add(f->notes, "%llu bins were given back while they were copied and are not in it",
             (unsigned long long)info->dropped_bins);
     if (info->unlisted_bins)
-        add(f->notes, "%llu bins belong to nobody any more and are not shown",
-            (unsigned long long)info->unlisted_bins);
+        add(f->notes, "%llu bins belong to nobody any more and are not shown", (unsigned long long)info->unlisted_bins);
 }
 
 static void print_lines(const json_t *list, const char *before)
@@ -164,11 +157,9 @@ static int print_report(const struct arguments *a, const struct fdr_file *file, 
     print_lines(f->damage, "damage: ");
     print_lines(f->ledger, "");
     print_lines(f->notes, "note: ");
-    size_t locations = fdr_location_count(file),
-           findings = json_array_size(f->damage) + json_array_size(f->ledger);
+    size_t locations = fdr_location_count(file), findings = json_array_size(f->damage) + json_array_size(f->ledger);
     printf("%s: %s: %zu location%s, %s stored, %zu ledger rows, %zu finding%s\n", a->path, verdict, locations,
-           locations == 1 ? "" : "s", human_bytes(text, info->bytes_stored), rows, findings,
-           findings == 1 ? "" : "s");
+           locations == 1 ? "" : "s", human_bytes(text, info->bytes_stored), rows, findings, findings == 1 ? "" : "s");
     return finish_output();
 }
 

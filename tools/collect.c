@@ -108,16 +108,17 @@ static int from_all_users(const struct arguments *a, json_t *list)
 
 int verb_collect(int argc, char **argv)
 {
-    static const struct argp argp = {
-        options,
-        parse,
-        "[DIRECTORY...]",
-        "Moves the recordings that dead processes left from the live directory (FDR_LIVE_DIR, else /dev/shm/fdr-<uid>), or from "
-        "those given, to another one: before the epilog of a job wipes it. A file goes when its copy is complete and on disk. "
-        "Names that are taken get a number.",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "[DIRECTORY...]",
+                                     "Moves the recordings that dead processes left from the live directory "
+                                     "(FDR_LIVE_DIR, else /dev/shm/fdr-<uid>), or from "
+                                     "those given, to another one: before the epilog of a job wipes it. A file goes "
+                                     "when its copy is complete and on disk. "
+                                     "Names that are taken get a number.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct arguments a = {.out = "."};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);

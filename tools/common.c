@@ -77,8 +77,7 @@ int close_recording(struct fdr_file *file, const char *path, bool decoded)
 
 static const char *scaled(char *text, uint64_t value, uint64_t unit, const char *name)
 {
-    snprintf(text, HUMAN_BYTES, "%u.%03u %s", (unsigned)(value / unit),
-             (unsigned)(value % unit * 1000 / unit), name);
+    snprintf(text, HUMAN_BYTES, "%u.%03u %s", (unsigned)(value / unit), (unsigned)(value % unit * 1000 / unit), name);
     return text;
 }
 
@@ -86,21 +85,13 @@ const char *human_time(char *text, uint64_t ns)
 {
     const uint64_t second = 1000000000u;
     uint64_t s = ns / second;
-    if (ns < 1000)
-        snprintf(text, HUMAN_BYTES, "%u ns", (unsigned)ns);
-    else if (ns < 1000000)
-        return scaled(text, ns, 1000, "us");
-    else if (ns < second)
-        return scaled(text, ns, 1000000, "ms");
-    else if (s < 120)
-        return scaled(text, ns, second, "s");
-    else if (s < 7200)
-        snprintf(text, HUMAN_BYTES, "%u min %02u s", (unsigned)(s / 60), (unsigned)(s % 60));
-    else if (s < 172800)
-        snprintf(text, HUMAN_BYTES, "%u h %02u min", (unsigned)(s / 3600), (unsigned)(s / 60 % 60));
-    else
-        snprintf(text, HUMAN_BYTES, "%llu d %02u h", (unsigned long long)(s / 86400),
-                 (unsigned)(s / 3600 % 24));
+    if (ns < 1000) snprintf(text, HUMAN_BYTES, "%u ns", (unsigned)ns);
+    else if (ns < 1000000) return scaled(text, ns, 1000, "us");
+    else if (ns < second) return scaled(text, ns, 1000000, "ms");
+    else if (s < 120) return scaled(text, ns, second, "s");
+    else if (s < 7200) snprintf(text, HUMAN_BYTES, "%u min %02u s", (unsigned)(s / 60), (unsigned)(s % 60));
+    else if (s < 172800) snprintf(text, HUMAN_BYTES, "%u h %02u min", (unsigned)(s / 3600), (unsigned)(s / 60 % 60));
+    else snprintf(text, HUMAN_BYTES, "%llu d %02u h", (unsigned long long)(s / 86400), (unsigned)(s / 3600 % 24));
     return text;
 }
 
@@ -110,10 +101,8 @@ const char *human_bytes(char *text, uint64_t bytes)
     double value = (double)bytes;
     size_t unit = 0;
     for (; value >= 1024 && unit < 6; unit++) value /= 1024;
-    if (unit == 0)
-        snprintf(text, HUMAN_BYTES, "%u B", (unsigned)bytes);
-    else
-        snprintf(text, HUMAN_BYTES, "%.*f %s", value == floor(value) ? 0 : 1, value, units[unit]);
+    if (unit == 0) snprintf(text, HUMAN_BYTES, "%u B", (unsigned)bytes);
+    else snprintf(text, HUMAN_BYTES, "%.*f %s", value == floor(value) ? 0 : 1, value, units[unit]);
     return text;
 }
 
@@ -133,8 +122,8 @@ const char *human_count(char *text, uint64_t count)
 const char *human_since(char *text, uint64_t time_ns, uint64_t from_ns)
 {
     uint64_t d = time_ns >= from_ns ? time_ns - from_ns : from_ns - time_ns;
-    snprintf(text, HUMAN_BYTES, "%c%llu.%09u s", time_ns >= from_ns ? '+' : '-',
-             (unsigned long long)(d / 1000000000u), (unsigned)(d % 1000000000u));
+    snprintf(text, HUMAN_BYTES, "%c%llu.%09u s", time_ns >= from_ns ? '+' : '-', (unsigned long long)(d / 1000000000u),
+             (unsigned)(d % 1000000000u));
     return text;
 }
 
@@ -221,10 +210,8 @@ json_t *json_text(const char *text)
     char *clean = malloc(strlen(text) * 3 + 1), *to = clean;
     if (!clean) return json_string("");
     for (; *text; text++) {
-        if ((unsigned char)*text < 0x80)
-            *to++ = *text;
-        else
-            to = stpcpy(to, "\xef\xbf\xbd");
+        if ((unsigned char)*text < 0x80) *to++ = *text;
+        else to = stpcpy(to, "\xef\xbf\xbd");
     }
     *to = '\0';
     good = json_string(clean);
@@ -263,10 +250,8 @@ int print_json(json_t *value)
 {
     bool array = json_is_array(value);
     fputc(array ? '[' : '{', stdout);
-    if (array)
-        print_elements(value);
-    else
-        print_members(value);
+    if (array) print_elements(value);
+    else print_members(value);
     fputs(array ? "\n]\n" : "\n}\n", stdout);
     json_decref(value);
     return finish_output();
@@ -308,7 +293,8 @@ const char *event_name(const struct fdr_file *file, const struct fdr_read_event 
     case FDR_METRIC: return fdr_definition(file, FDR_METRIC_DEFINITION, event->id)->name;
     case FDR_MARKER: return fdr_definition(file, FDR_MARKER_DEFINITION, event->id)->name;
     case FDR_EVENT: return fdr_definition(file, FDR_EVENT_DEFINITION, event->id)->name;
-    case FDR_SAMPLE: return event->sample && event->sample->pc ? fdr_place(file, event->sample->pc, false)->function : "[unknown]";
+    case FDR_SAMPLE:
+        return event->sample && event->sample->pc ? fdr_place(file, event->sample->pc, false)->function : "[unknown]";
     default: return "sample";
     }
 }
@@ -317,8 +303,7 @@ const struct fdr_location_info *find_location(const struct fdr_file *file, uint3
 {
     size_t count = fdr_location_count(file);
     /* Ids are given in order, so the index is nearly always the id. */
-    if (location < count && fdr_location_info(file, location)->id == location)
-        return fdr_location_info(file, location);
+    if (location < count && fdr_location_info(file, location)->id == location) return fdr_location_info(file, location);
     for (size_t i = 0; i < count; i++)
         if (fdr_location_info(file, i)->id == location) return fdr_location_info(file, i);
     return NULL;

@@ -95,7 +95,10 @@ static void counter_lines(const struct counters_arguments *a, const struct rates
         if (!shown(a, c)) continue;
         printf("%-8s", c->gauge ? "gauge" : "counter");
         print_figures(c, &c->all, c->all.self, (double)(c->to_ns - c->from_ns));
-        printf("  %s%s\n", c->name, c->sampled ? "" : c->at_edges ? "  (at the edges of calls: --by call)" : "  (by the application)");
+        printf("  %s%s\n", c->name,
+               c->sampled    ? ""
+               : c->at_edges ? "  (at the edges of calls: --by call)"
+                             : "  (by the application)");
     }
 }
 
@@ -170,7 +173,8 @@ static int print_text(const struct counters_arguments *a, struct fdr_file *file,
     if (r->count == 0) printf("# no counter was recorded; FDR_COUNTERS=default records some\n");
     else if (a->by == BY_COUNTER) counter_lines(a, r);
     else if (a->by == BY_REGION_OF_COUNTER)
-        printf("# sampled: what happened between two readings of a thread, spread by the time it spent in each region\n");
+        printf(
+            "# sampled: what happened between two readings of a thread, spread by the time it spent in each region\n");
     for (size_t i = 0, next; a->by != BY_COUNTER && i < r->table.count; i = next) {
         uint32_t counter = r->table.row[i].counter;
         for (next = i + 1; next < r->table.count && r->table.row[next].counter == counter;) next++;

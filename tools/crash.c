@@ -41,7 +41,8 @@ const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_
     const struct fdr_location_info *found = NULL;
     for (size_t i = 0; i < fdr_location_count(file); i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (l->tid == tid && l->parent == UINT32_MAX && (!found || l->to_ns > found->to_ns)) found = l; /* tids are used again */
+        if (l->tid == tid && l->parent == UINT32_MAX && (!found || l->to_ns > found->to_ns))
+            found = l; /* tids are used again */
     }
     return found;
 }
@@ -51,21 +52,35 @@ struct fdr_crash_cause_info main_cause(const struct fdr_file *file)
     const struct fdr_crash_cause_info *row;
     const struct fdr_file_info *i = fdr_file_info(file);
     if (fdr_crash_causes(file, &row)) return row[0];
-    return (struct fdr_crash_cause_info){.signal = i->cause_signal, .code = i->cause_code, .tid = i->cause_tid, .addr = i->cause_addr,
-                                         .time_ns = i->cause_time_ns, .realtime_ns = i->cause_realtime_ns, .sent = i->cause_code <= 0};
+    return (struct fdr_crash_cause_info){.signal = i->cause_signal,
+                                         .code = i->cause_code,
+                                         .tid = i->cause_tid,
+                                         .addr = i->cause_addr,
+                                         .time_ns = i->cause_time_ns,
+                                         .realtime_ns = i->cause_realtime_ns,
+                                         .sent = i->cause_code <= 0};
 }
 
 static const char *code_text(int number, int code)
 {
-    static const struct { int signal, code; const char *text; } known[] = {
-        {SIGSEGV, SEGV_MAPERR, "address not mapped"},   {SIGSEGV, SEGV_ACCERR, "access not permitted"},
-        {SIGSEGV, SI_KERNEL, "address not canonical"},  {SIGBUS, BUS_ADRALN, "misaligned address"},
-        {SIGBUS, BUS_ADRERR, "beyond the end of a mapped file"}, {SIGBUS, BUS_OBJERR, "hardware error"},
-        {SIGFPE, FPE_INTDIV, "integer divided by zero"}, {SIGFPE, FPE_INTOVF, "integer overflow"},
-        {SIGFPE, FPE_FLTDIV, "floating point divided by zero"}, {SIGFPE, FPE_FLTOVF, "floating point overflow"},
-        {SIGFPE, FPE_FLTUND, "floating point underflow"}, {SIGFPE, FPE_FLTRES, "inexact floating point result"},
-        {SIGFPE, FPE_FLTINV, "invalid floating point operation"}, {SIGILL, ILL_ILLOPC, "illegal instruction"},
-        {SIGILL, ILL_ILLOPN, "illegal operand"}};
+    static const struct {
+        int signal, code;
+        const char *text;
+    } known[] = {{SIGSEGV, SEGV_MAPERR, "address not mapped"},
+                 {SIGSEGV, SEGV_ACCERR, "access not permitted"},
+                 {SIGSEGV, SI_KERNEL, "address not canonical"},
+                 {SIGBUS, BUS_ADRALN, "misaligned address"},
+                 {SIGBUS, BUS_ADRERR, "beyond the end of a mapped file"},
+                 {SIGBUS, BUS_OBJERR, "hardware error"},
+                 {SIGFPE, FPE_INTDIV, "integer divided by zero"},
+                 {SIGFPE, FPE_INTOVF, "integer overflow"},
+                 {SIGFPE, FPE_FLTDIV, "floating point divided by zero"},
+                 {SIGFPE, FPE_FLTOVF, "floating point overflow"},
+                 {SIGFPE, FPE_FLTUND, "floating point underflow"},
+                 {SIGFPE, FPE_FLTRES, "inexact floating point result"},
+                 {SIGFPE, FPE_FLTINV, "invalid floating point operation"},
+                 {SIGILL, ILL_ILLOPC, "illegal instruction"},
+                 {SIGILL, ILL_ILLOPN, "illegal operand"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].signal == number && known[i].code == code) return known[i].text;
     return "";
@@ -87,10 +102,12 @@ const char *describe_cause(const struct fdr_crash_cause_info *c, char *text, siz
 }
 
 /* Looks back over ever longer stretches: a large recording is not read to see its end. */
-size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct fdr_read_event *event, size_t most)
+size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct fdr_read_event *event,
+                     size_t most)
 {
     for (uint64_t back = 20000;; back *= 16) {
-        struct fdr_select s = {.locations = &location, .location_count = 1, .from_ns = until_ns > back ? until_ns - back : 0};
+        struct fdr_select s = {
+            .locations = &location, .location_count = 1, .from_ns = until_ns > back ? until_ns - back : 0};
         struct fdr_iter *i = fdr_iter_open(file, &s);
         struct fdr_read_event e;
         size_t seen = 0;
@@ -118,7 +135,8 @@ static void judge(struct death *d)
     d->realtime_ns = i->last_ns + (uint64_t)i->realtime_offset_ns;
     if (i->has_cause) {
         d->how = is_request(i->cause_signal) ? BY_REQUEST : BY_FAULT;
-        d->realtime_ns = i->cause_realtime_ns ? i->cause_realtime_ns : i->cause_time_ns + (uint64_t)i->realtime_offset_ns;
+        d->realtime_ns = i->cause_realtime_ns ? i->cause_realtime_ns
+                                              : i->cause_time_ns + (uint64_t)i->realtime_offset_ns;
     } else if (i->reason[0] || strcmp(i->state, "recording")) {
         d->how = NO_DEATH;
     } else {
@@ -133,9 +151,11 @@ static struct death *first_of(struct death *d, size_t count)
 {
     struct death *best[3] = {NULL, NULL, NULL};
     for (size_t i = 0; i < count; i++)
-        if (d[i].how <= KILLED && (!best[d[i].how] || d[i].realtime_ns < best[d[i].how]->realtime_ns)) best[d[i].how] = &d[i];
+        if (d[i].how <= KILLED && (!best[d[i].how] || d[i].realtime_ns < best[d[i].how]->realtime_ns))
+            best[d[i].how] = &d[i];
     if (best[BY_FAULT]) return best[BY_FAULT];
-    if (best[KILLED] && (!best[BY_REQUEST] || best[KILLED]->realtime_ns < best[BY_REQUEST]->realtime_ns)) return best[KILLED];
+    if (best[KILLED] && (!best[BY_REQUEST] || best[KILLED]->realtime_ns < best[BY_REQUEST]->realtime_ns))
+        return best[KILLED];
     return best[BY_REQUEST];
 }
 
@@ -152,11 +172,13 @@ static void print_one_line(const struct death *d, const struct death *first)
     char cause[160], since[HUMAN_BYTES], rank[24] = "";
     struct fdr_crash_cause_info c = main_cause(d->file);
     if (i->rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", i->rank);
-    const char *what = d->how == KILLED ? "killed without a trace, newest event" : d->how == ALIVE ? "still running"
-                     : d->how == NO_DEATH ? "a snapshot, not a death" : describe_cause(&c, cause, sizeof cause);
+    const char *what = d->how == KILLED     ? "killed without a trace, newest event"
+                       : d->how == ALIVE    ? "still running"
+                       : d->how == NO_DEATH ? "a snapshot, not a death"
+                                            : describe_cause(&c, cause, sizeof cause);
     printf("%s  %-16s %spid %u on %s: %s  %s\n", d->first ? "FIRST" : "     ",
-           d->realtime_ns ? human_since(since, d->realtime_ns, first ? first->realtime_ns : d->realtime_ns) : "", rank, i->pid, i->host, what,
-           d->path);
+           d->realtime_ns ? human_since(since, d->realtime_ns, first ? first->realtime_ns : d->realtime_ns) : "", rank,
+           i->pid, i->host, what, d->path);
 }
 
 static int tell(const struct arguments *a, struct death *d, size_t count, const struct death *first)
@@ -178,10 +200,15 @@ static int tell(const struct arguments *a, struct death *d, size_t count, const 
 int verb_crash(int argc, char **argv)
 {
     static const struct argp argp = {
-        options, parse, "FILE...",
-        "What died, where, what each thread was doing, and what came before. Of several files names the one that died first. "
+        options,
+        parse,
+        "FILE...",
+        "What died, where, what each thread was doing, and what came before. Of several files names the one that died "
+        "first. "
         "Stacks are named with the program's own files where they are found (FDR_SYMBOLS=0: not looked for).",
-        NULL, NULL, NULL};
+        NULL,
+        NULL,
+        NULL};
     struct arguments a = {.path = calloc((size_t)argc + 1, sizeof *a.path)};
     int status = DONE;
     size_t count = 0;

@@ -12,8 +12,8 @@ struct death {
     const char *path;
     struct fdr_file *file;
     enum { BY_FAULT, BY_REQUEST, KILLED, ALIVE, NO_DEATH } how;
-    uint64_t realtime_ns;       /* of the cause; else of the newest event */
-    bool first;                 /* died before the others */
+    uint64_t realtime_ns; /* of the cause; else of the newest event */
+    bool first;           /* died before the others */
 };
 
 /* The location of a thread; NULL: it recorded nothing. */
@@ -23,7 +23,8 @@ const char *describe_cause(const struct fdr_crash_cause_info *cause, char *text,
 struct fdr_crash_cause_info main_cause(const struct fdr_file *file);
 const char *signal_name(int number, char *text);
 /* The newest events of a location, oldest of them first; how many. */
-size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct fdr_read_event *event, size_t most);
+size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct fdr_read_event *event,
+                     size_t most);
 
 int print_crash(const struct death *d);
 json_t *crash_json(const struct death *d);

@@ -52,7 +52,8 @@ static json_t *thread_json(struct fdr_file *file, size_t index, const struct fdr
     set(o, "name", json_text(t->name));
     set(o, "faulting", json_boolean(t->faulting));
     set(o, "answered", json_boolean(t->answered));
-    for (size_t i = 0; l && i < l->open_count; i++) json_array_append_new(open, json_text(region_name(file, l->open[i].region)));
+    for (size_t i = 0; l && i < l->open_count; i++)
+        json_array_append_new(open, json_text(region_name(file, l->open[i].region)));
     set(o, "location", l ? json_u64(l->id) : json_null());
     set(o, "open", open);
     set(o, "frames", frames_json(file, index));
@@ -68,7 +69,8 @@ static json_t *thread_json(struct fdr_file *file, size_t index, const struct fdr
 static json_t *events_json(struct fdr_file *file, uint32_t location, uint64_t end_ns)
 {
     struct fdr_read_event *e = calloc(CRASH_EVENTS, sizeof *e);
-    static const char *const kinds[] = {"", "enter", "leave", "send", "recv", "coll_begin", "coll_end", "metric", "marker", "sample", "event"};
+    static const char *const kinds[] = {"",         "enter",  "leave",  "send",   "recv", "coll_begin",
+                                        "coll_end", "metric", "marker", "sample", "event"};
     json_t *list = json_array();
     for (size_t i = 0, n = e ? newest_events(file, location, end_ns, e, CRASH_EVENTS) : 0; i < n; i++) {
         json_t *o = json_object();
@@ -119,11 +121,14 @@ json_t *crash_json(const struct death *d)
     set(o, "host", json_text(i->host));
     set(o, "exe", json_text(i->exe));
     set(o, "cause", i->has_cause ? cause_json(&mine) : json_null());
-    for (size_t n = 1, count = fdr_crash_causes(d->file, &c); n < count; n++) json_array_append_new(causes, cause_json(&c[n]));
+    for (size_t n = 1, count = fdr_crash_causes(d->file, &c); n < count; n++)
+        json_array_append_new(causes, cause_json(&c[n]));
     set(o, "other_causes", causes);
-    for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++) set(notes, note[n].key, json_text(note[n].value));
+    for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++)
+        set(notes, note[n].key, json_text(note[n].value));
     set(o, "notes", notes);
-    for (size_t n = 0, count = fdr_crash_threads(d->file, &t); n < count; n++) json_array_append_new(threads, thread_json(d->file, n, &t[n]));
+    for (size_t n = 0, count = fdr_crash_threads(d->file, &t); n < count; n++)
+        json_array_append_new(threads, thread_json(d->file, n, &t[n]));
     set(o, "threads", threads);
     set(o, "events", l ? events_json(d->file, l->id, i->has_cause ? mine.time_ns : i->last_ns) : json_array());
     set(o, "faults_survived", json_u64(i->faults_survived));

@@ -55,8 +55,10 @@ static void print_handlers(const struct fdr_file_info *i)
 {
     char name[HUMAN_BYTES];
     for (int s = 1; s <= 64; s++)
-        if (i->handlers_lost >> (s - 1) & 1) printf("handler    %s was taken over by a handler installed later\n", signal_name(s, name));
-    if (i->faults_survived) printf("survived   %" PRIu64 " signals, by handlers of the program's own\n", i->faults_survived);
+        if (i->handlers_lost >> (s - 1) & 1)
+            printf("handler    %s was taken over by a handler installed later\n", signal_name(s, name));
+    if (i->faults_survived)
+        printf("survived   %" PRIu64 " signals, by handlers of the program's own\n", i->faults_survived);
 }
 
 /* As its parent saw it. */
@@ -79,11 +81,20 @@ static void print_head(const struct death *d)
     char cause[160], when[64];
     const struct fdr_location_info *l = location_of(d->file, c.tid);
     printf("%s\n", d->path);
-    if (i->has_cause) printf("died of    %s in thread %u%s%s\n", describe_cause(&c, cause, sizeof cause), c.tid, l && l->name[0] ? " " : "", l ? l->name : "");
+    if (i->has_cause)
+        printf("died of    %s in thread %u%s%s\n", describe_cause(&c, cause, sizeof cause), c.tid,
+               l && l->name[0] ? " " : "", l ? l->name : "");
     else if (d->how == KILLED && i->has_end) print_end(i);
-    else if (d->how == KILLED) printf("died of    nothing that could be caught: SIGKILL, the OOM killer, _exit or exec; or the machine went down\n");
-    else printf("died       not: %s\n", d->how == ALIVE ? "it is running" : i->reason[0] ? "this is a snapshot" : "it ended well");
-    if (i->handled_signal) printf("before     %s had been given to the program's own handler in thread %u, which had not returned\n", signal_name(i->handled_signal, when), i->handled_tid);
+    else if (d->how == KILLED)
+        printf("died of    nothing that could be caught: SIGKILL, the OOM killer, _exit or exec; or the machine went "
+               "down\n");
+    else
+        printf("died       not: %s\n", d->how == ALIVE ? "it is running"
+                                       : i->reason[0]  ? "this is a snapshot"
+                                                       : "it ended well");
+    if (i->handled_signal)
+        printf("before     %s had been given to the program's own handler in thread %u, which had not returned\n",
+               signal_name(i->handled_signal, when), i->handled_tid);
     print_other_causes(d->file);
     printf("%-10s %s\n", i->has_cause ? "when" : "newest", clock_text(d->realtime_ns, when, sizeof when));
     printf("process    %s, pid %u%s on %s\n", i->exe, i->pid, "", i->host);
@@ -91,7 +102,8 @@ static void print_head(const struct death *d)
     print_text(d->file, "abort", "message");
     print_text(d->file, "exception", "exception");
     print_text(d->file, "cmdline", "command");
-    for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++) printf("note       %s = %s\n", note[n].key, note[n].value);
+    for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++)
+        printf("note       %s = %s\n", note[n].key, note[n].value);
     print_handlers(i);
 }
 
@@ -174,13 +186,15 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
 static void print_event(const struct fdr_file *file, const struct fdr_read_event *e, uint64_t end_ns)
 {
     char since[HUMAN_BYTES], duration[HUMAN_BYTES];
-    static const char *const kinds[] = {"", "enter", "leave", "send", "recv", "begin", "end", "metric", "marker", "sample", "event"};
+    static const char *const kinds[] = {"",    "enter",  "leave",  "send",   "recv", "begin",
+                                        "end", "metric", "marker", "sample", "event"};
     printf("  %s  %-6s %*s%s", human_since(since, e->time_ns, end_ns), e->kind < 11 ? kinds[e->kind] : "?",
            (int)(e->depth < 20 ? e->depth : 20), "", event_name(file, e));
     if (e->kind == FDR_LEAVE) printf(", %s", human_time(duration, e->duration_ns));
     if (e->kind == FDR_MARKER) printf(" %" PRIu64, e->field[0]);
     if (e->kind == FDR_SEND || e->kind == FDR_RECV)
-        printf(" %s %" PRIu64 ", tag %" PRId64 ", %" PRIu64 " bytes", e->kind == FDR_SEND ? "to" : "from", e->field[0], (int64_t)e->field[1], e->field[3]);
+        printf(" %s %" PRIu64 ", tag %" PRId64 ", %" PRIu64 " bytes", e->kind == FDR_SEND ? "to" : "from", e->field[0],
+               (int64_t)e->field[1], e->field[3]);
     putchar('\n');
 }
 
@@ -193,7 +207,10 @@ static void print_newest(struct fdr_file *file, const struct fdr_location_info *
     free(e);
 }
 
-struct share { uint32_t region; uint64_t calls, ns; };
+struct share {
+    uint32_t region;
+    uint64_t calls, ns;
+};
 static int by_ns(const void *x, const void *y)
 {
     const struct share *a = x, *b = y;
@@ -203,14 +220,19 @@ static int by_ns(const void *x, const void *y)
 enum { STRETCH_CALLS = 2000000 }; /* more of one stretch are not looked at: the end is what matters, and soon */
 
 /* Calls that ended between two moments before the end, down to a depth, most time first. */
-static void print_stretch(struct fdr_file *file, uint32_t location, uint64_t end_ns, uint64_t from, uint64_t to, uint32_t depth)
+static void print_stretch(struct fdr_file *file, uint32_t location, uint64_t end_ns, uint64_t from, uint64_t to,
+                          uint32_t depth)
 {
     size_t regions = fdr_definition_count(file, FDR_REGION_DEFINITION) + 1, used = 0;
     struct share *share = calloc(regions, sizeof *share); /* by region; 0 stands for those without a name */
     uint64_t calls = 0;
     char text[HUMAN_BYTES], other[HUMAN_BYTES];
-    struct fdr_select s = {.locations = &location, .location_count = 1, .depth_max = depth, .classes = 1,
-                           .from_ns = end_ns > from ? end_ns - from : 0, .to_ns = end_ns - to};
+    struct fdr_select s = {.locations = &location,
+                           .location_count = 1,
+                           .depth_max = depth,
+                           .classes = 1,
+                           .from_ns = end_ns > from ? end_ns - from : 0,
+                           .to_ns = end_ns - to};
     struct fdr_iter *it = share ? fdr_iter_open(file, &s) : NULL;
     struct fdr_read_event e;
     while (calls < STRETCH_CALLS && it && fdr_iter_next(it, &e)) {
@@ -230,7 +252,8 @@ static void print_stretch(struct fdr_file *file, uint32_t location, uint64_t end
                calls == STRETCH_CALLS ? "the first " : "", human_count((char[HUMAN_BYTES]){0}, calls));
         if (depth) printf(" at depth %u or less", depth);
         for (size_t i = 0; i < used && i < 3; i++)
-            printf("%s %s %s (%s)", i ? "," : ":", region_name(file, share[i].region), human_time(text, share[i].ns), human_count(other, share[i].calls));
+            printf("%s %s %s (%s)", i ? "," : ":", region_name(file, share[i].region), human_time(text, share[i].ns),
+                   human_count(other, share[i].calls));
         putchar('\n');
     }
     free(share);
@@ -238,12 +261,19 @@ static void print_stretch(struct fdr_file *file, uint32_t location, uint64_t end
 
 static void print_before(struct fdr_file *file, const struct fdr_location_info *l, uint64_t end_ns)
 {
-    static const struct { uint64_t from, to; uint32_t depth; } stretch[] = {
-        {1000000, 0, 0}, {10000000, 1000000, 16}, {100000000, 10000000, 8}, {1000000000, 100000000, 4}, {60000000000, 1000000000, 2}};
+    static const struct {
+        uint64_t from, to;
+        uint32_t depth;
+    } stretch[] = {{1000000, 0, 0},
+                   {10000000, 1000000, 16},
+                   {100000000, 10000000, 8},
+                   {1000000000, 100000000, 4},
+                   {60000000000, 1000000000, 2}};
     uint64_t reach = end_ns > l->from_ns ? end_ns - l->from_ns : 0;
     printf("\nwhat came before, calls that ended in thread %u %s\n", l->tid, l->name);
     for (size_t i = 0; i < 5 && stretch[i].to < reach; i++)
-        print_stretch(file, l->id, end_ns, stretch[i].from < reach ? stretch[i].from : reach, stretch[i].to, stretch[i].depth);
+        print_stretch(file, l->id, end_ns, stretch[i].from < reach ? stretch[i].from : reach, stretch[i].to,
+                      stretch[i].depth);
     if (reach > 60000000000) print_stretch(file, l->id, end_ns, reach, 60000000000, 1);
 }
 

@@ -16,8 +16,7 @@ struct arguments {
 
 static const struct argp_option options[] = {
     {"tsv", 't', 0, 0,
-     "A table: location time_ns kind depth id name attributes, separated by tabs, after a line that says so",
-     0},
+     "A table: location time_ns kind depth id name attributes, separated by tabs, after a line that says so", 0},
     {"json", 'j', 0, 0, "An array with one object per event", 0},
     {0}};
 
@@ -94,10 +93,8 @@ static void write_value(uint8_t type, uint64_t bits, bool json)
     double real;
     memcpy(&real, &bits, sizeof real);
     if (type == 2 || type == 5) {
-        if (json && !(real - real == 0))
-            out_text("null"); /* JSON has no infinities and no NaN */
-        else
-            out_f64(real);
+        if (json && !(real - real == 0)) out_text("null"); /* JSON has no infinities and no NaN */
+        else out_f64(real);
     } else if (type == 1 || type == 4) {
         out_i64((int64_t)bits);
     } else {
@@ -287,10 +284,8 @@ static void enter_line(const struct fdr_file *file, uint64_t first_ns, const str
                        const struct fdr_read_event *leave)
 {
     left_columns(first_ns, e);
-    if (e->duration_ns || (leave && !leave->repaired))
-        out_time(e->duration_ns);
-    else
-        out_text_wide("", 12);
+    if (e->duration_ns || (leave && !leave->repaired)) out_time(e->duration_ns);
+    else out_text_wide("", 12);
     indented(e->depth ? e->depth - 1 : 0);
     out_cell(event_name(file, e));
     if (!leave) out_text(" {");
@@ -335,12 +330,9 @@ static bool leaf(const struct fdr_read_event *enter, const struct fdr_read_event
 
 static void human_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e)
 {
-    if (e->kind == FDR_ENTER)
-        enter_line(file, first_ns, e, NULL);
-    else if (e->kind == FDR_LEAVE)
-        leave_line(file, first_ns, e);
-    else
-        point_line(file, first_ns, e);
+    if (e->kind == FDR_ENTER) enter_line(file, first_ns, e, NULL);
+    else if (e->kind == FDR_LEAVE) leave_line(file, first_ns, e);
+    else point_line(file, first_ns, e);
 }
 
 static void human_head(const struct fdr_file *file)
@@ -405,12 +397,9 @@ static int dump(const struct arguments *a, struct fdr_file *file)
     struct fdr_iter *iter = fdr_iter_open(file, &chosen.select);
     if (iter) {
         progress_now(&progress, 0);
-        if (a->tsv)
-            dump_tsv(file, iter, &progress);
-        else if (a->json)
-            dump_json(file, iter, &progress);
-        else
-            dump_human(file, iter, &progress);
+        if (a->tsv) dump_tsv(file, iter, &progress);
+        else if (a->json) dump_json(file, iter, &progress);
+        else dump_human(file, iter, &progress);
         progress_end(&progress);
         fdr_iter_close(iter);
     } else {

@@ -30,8 +30,8 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-    {"to", 't', "FORMAT", 0,
-     "chrome: Chrome trace JSON (chrome://tracing, Perfetto); folded: stacks for flame graphs", 0},
+    {"to", 't', "FORMAT", 0, "chrome: Chrome trace JSON (chrome://tracing, Perfetto); folded: stacks for flame graphs",
+     0},
     {"output", 'o', "OUT", 0, "Where to write; - is standard output", 0},
     {"json", 'j', 0, 0, "Say as JSON what was written", 0},
     {0}};
@@ -63,8 +63,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (!a->paths) argp_error(state, "a FILE is needed");
         if (!a->run) argp_error(state, "--to is needed: chrome or folded");
         if (!a->out) argp_error(state, "-o OUT is needed");
-        if (a->json && strcmp(a->out, "-") == 0)
-            argp_error(state, "--json needs an OUT other than standard output");
+        if (a->json && strcmp(a->out, "-") == 0) argp_error(state, "--json needs an OUT other than standard output");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -145,9 +144,8 @@ static int run(const struct arguments *a)
 int verb_export(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        options,  parse, "FILE...", "Writes recordings in the format of another viewer.",
-        children, NULL,  NULL};
+    static const struct argp argp = {options,  parse, "FILE...", "Writes recordings in the format of another viewer.",
+                                     children, NULL,  NULL};
     struct arguments a = {0};
     parse_arguments(&argp, argc, argv, &a);
     return run(&a);

@@ -40,7 +40,10 @@ static bool parse_bytes(const char *text, uint64_t *bytes)
     char *end;
     double v = strtod(text, &end);
     if (end == text || !(v >= 0) || v > 1e15) return false;
-    static const struct { const char *name; double scale; } units[] = {{"", 1}, {"K", 1024}, {"M", 1048576}, {"G", 1073741824}};
+    static const struct {
+        const char *name;
+        double scale;
+    } units[] = {{"", 1}, {"K", 1024}, {"M", 1048576}, {"G", 1073741824}};
     for (size_t i = 0; i < 4; i++)
         if (strcmp(end, units[i].name) == 0) {
             *bytes = (uint64_t)(v * units[i].scale);
@@ -121,7 +124,8 @@ int verb_gc(int argc, char **argv)
         options,
         parse,
         "[DIRECTORY...]",
-        "Removes recordings by age and by the size of all of them, from the live directory or from those given. Never one that "
+        "Removes recordings by age and by the size of all of them, from the live directory or from those given. Never "
+        "one that "
         "a process writes, nor a file that is no recording; none that nobody has read, unless told to.",
         NULL,
         NULL,

@@ -41,8 +41,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 struct process {
     struct fdr_file *file;
-    uint64_t end_real_ns;   /* up to when we know of it, since 1970 */
-    size_t threads, stuck;  /* live ones with open regions; of these, those that stand */
+    uint64_t end_real_ns;  /* up to when we know of it, since 1970 */
+    size_t threads, stuck; /* live ones with open regions; of these, those that stand */
 };
 struct stuck {
     const struct process *process;
@@ -55,10 +55,13 @@ struct verdict {
     size_t processes;
     struct stuck *stuck;
     size_t count;
-    int ranks;              /* highest rank + 1; 0: no ranks */
+    int ranks; /* highest rank + 1; 0: no ranks */
 };
 
-static uint64_t real_of(const struct fdr_file_info *info, uint64_t ns) { return ns + (uint64_t)info->realtime_offset_ns; }
+static uint64_t real_of(const struct fdr_file_info *info, uint64_t ns)
+{
+    return ns + (uint64_t)info->realtime_offset_ns;
+}
 
 static uint64_t end_of(const struct fdr_file_info *info)
 {
@@ -77,7 +80,8 @@ static void share_time(struct verdict *v)
         }
 }
 
-static bool add(struct verdict *v, const struct process *p, const struct fdr_location_info *l, uint64_t since, uint64_t stood)
+static bool add(struct verdict *v, const struct process *p, const struct fdr_location_info *l, uint64_t since,
+                uint64_t stood)
 {
     struct stuck *wider = realloc(v->stuck, (v->count + 1) * sizeof *wider);
     if (!wider) return false;
@@ -162,8 +166,9 @@ static void print_stuck(const struct verdict *v, const struct stuck *s)
 {
     char stood[HUMAN_BYTES];
     print_who(s->process);
-    printf(", thread %u%s%s: for %s (%+.6f s)\n   ", s->location->tid, s->location->name[0] ? " " : "", s->location->name,
-           human_time(stood, s->stood_ns), (double)(s->since_real_ns - v->stuck[0].since_real_ns) / 1e9);
+    printf(", thread %u%s%s: for %s (%+.6f s)\n   ", s->location->tid, s->location->name[0] ? " " : "",
+           s->location->name, human_time(stood, s->stood_ns),
+           (double)(s->since_real_ns - v->stuck[0].since_real_ns) / 1e9);
     for (size_t i = 0; i < s->location->open_count; i++)
         printf(" %s%s", i ? "> " : "", region_name(s->process->file, s->location->open[i].region));
     putchar('\n');
@@ -186,8 +191,8 @@ static void print_report(const struct verdict *v)
 {
     size_t threads = 0;
     for (size_t i = 0; i < v->processes; i++) threads += v->process[i].threads;
-    printf("%s: %zu of %zu threads with open regions stand, in %zu process%s\n", v->count ? "hangs" : "nothing hangs", v->count,
-           threads, v->processes, v->processes == 1 ? "" : "es");
+    printf("%s: %zu of %zu threads with open regions stand, in %zu process%s\n", v->count ? "hangs" : "nothing hangs",
+           v->count, threads, v->processes, v->processes == 1 ? "" : "es");
     for (size_t i = 0; i < v->count; i++) print_stuck(v, &v->stuck[i]);
     if (v->count && v->processes > 1) print_others(v, crowded(v));
 }
@@ -239,16 +244,17 @@ static int print_object(const struct verdict *v)
 
 int verb_hang(int argc, char **argv)
 {
-    static const struct argp argp = {
-        options,
-        parse,
-        "FILE...",
-        "Says which threads stand in open regions and since when, over the recordings of one or of many processes; in which region most "
-        "processes stand, who is not there, and of which ranks there is no recording. Also takes process numbers. Exit code 1: "
-        "something hangs.",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE...",
+                                     "Says which threads stand in open regions and since when, over the recordings of "
+                                     "one or of many processes; in which region most "
+                                     "processes stand, who is not there, and of which ranks there is no recording. "
+                                     "Also takes process numbers. Exit code 1: "
+                                     "something hangs.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct arguments a = {.limit_ns = 1000000000u};
     struct verdict v = {0};
     int status = DONE, damage = DONE;

@@ -46,8 +46,7 @@ static const char *wall_time(char *text, uint64_t realtime_ns)
 {
     struct tm tm;
     time_t seconds = (time_t)(realtime_ns / 1000000000u);
-    if (!localtime_r(&seconds, &tm) || strftime(text, HUMAN_BYTES, "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
-        strcpy(text, "?");
+    if (!localtime_r(&seconds, &tm) || strftime(text, HUMAN_BYTES, "%Y-%m-%d %H:%M:%S %z", &tm) == 0) strcpy(text, "?");
     return text;
 }
 
@@ -58,20 +57,15 @@ static void print_why(const struct fdr_file *file, const char *path)
     if (info->has_cause) {
         printf("why        the process died of %s (code %d, address 0x%llx) in thread %u%s%s\n",
                signal_name(info->cause_signal, name), info->cause_code, (unsigned long long)info->cause_addr,
-               info->cause_tid, thread_of(file, info->cause_tid)[0] ? " " : "",
-               thread_of(file, info->cause_tid));
+               info->cause_tid, thread_of(file, info->cause_tid)[0] ? " " : "", thread_of(file, info->cause_tid));
         return;
     }
     if (strcmp(info->reason, "live") == 0)
         printf("why        no snapshot: the live recording itself, copied while its process goes on\n");
-    else if (info->reason[0])
-        printf("why        %s\n", info->reason);
-    else if (strcmp(info->state, "recording") != 0)
-        printf("why        not said\n");
-    else if (written_by(path, info))
-        printf("why        no snapshot: the live recording itself, written right now\n");
-    else
-        printf("why        left by a process that was killed, or that ended without a word (_exit, exec)\n");
+    else if (info->reason[0]) printf("why        %s\n", info->reason);
+    else if (strcmp(info->state, "recording") != 0) printf("why        not said\n");
+    else if (written_by(path, info)) printf("why        no snapshot: the live recording itself, written right now\n");
+    else printf("why        left by a process that was killed, or that ended without a word (_exit, exec)\n");
 }
 
 /* Handlers installed after ours have the signals now. */
@@ -107,7 +101,8 @@ static void print_end(const struct fdr_file_info *info)
     char text[HUMAN_BYTES];
     if (!info->has_end) return;
     if (info->end_status == INT_MIN) printf("end        not seen");
-    else if (WIFSIGNALED(info->end_status)) printf("end        killed by %s", signal_name(WTERMSIG(info->end_status), text));
+    else if (WIFSIGNALED(info->end_status))
+        printf("end        killed by %s", signal_name(WTERMSIG(info->end_status), text));
     else printf("end        exit status %d", WEXITSTATUS(info->end_status));
     if (info->end_oom_kills)
         printf("; the kernel killed %u process%s of its control group for want of memory", info->end_oom_kills,
@@ -150,9 +145,8 @@ static void print_buffer(const struct fdr_file_info *info)
 {
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES];
     uint64_t used = info->bins > info->bins_free ? info->bins - info->bins_free : 0;
-    printf("buffer     %s, strategy %s: %s of %s bins of %s in use (%.1f %%)\n",
-           human_bytes(a, info->buffer_bytes), info->strategy, human_count(b, used),
-           human_count(c, info->bins), human_bytes(d, info->bin_bytes),
+    printf("buffer     %s, strategy %s: %s of %s bins of %s in use (%.1f %%)\n", human_bytes(a, info->buffer_bytes),
+           info->strategy, human_count(b, used), human_count(c, info->bins), human_bytes(d, info->bin_bytes),
            info->bins ? 100.0 * (double)used / (double)info->bins : 0.0);
     printf("           %s stored, %s of definitions, stacks, totals and ledger; memory balance %.3f\n",
            human_bytes(a, info->bytes_stored), human_bytes(b, info->meta_bytes), info->memory_balance);
@@ -171,8 +165,7 @@ static void print_losses(const struct fdr_file_info *info)
     print_count(info->lost_unattached, "events of such threads are lost");
     print_count(info->lost_definitions, "definitions found no room; their calls are in the region [rest]");
     print_count(info->dropped_bins, "bins were given back while the snapshot copied them and are not in it");
-    print_count(info->unlisted_bins,
-                "bins belong to nobody any more (given back, or in flight) and are not shown");
+    print_count(info->unlisted_bins, "bins belong to nobody any more (given back, or in flight) and are not shown");
 }
 
 /* ---- text: locations ---------------------------------------------------------------------------------------------------- */
@@ -183,8 +176,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
     const struct fdr_file_info *info = fdr_file_info(file);
     if (l->open_count == 0) return;
     printf("    open    ");
-    for (size_t i = 0; i < l->open_count; i++)
-        printf("%s%s", i ? " > " : "", region_name(file, l->open[i].region));
+    for (size_t i = 0; i < l->open_count; i++) printf("%s%s", i ? " > " : "", region_name(file, l->open[i].region));
     printf("\n            innermost since %s\n",
            human_since(text, l->open[l->open_count - 1].enter_ns, info->first_ns));
 }
@@ -197,8 +189,7 @@ static void print_location_count(uint64_t n, const char *what)
 
 static void print_location_notes(const struct fdr_location_info *l)
 {
-    print_location_count(l->clamped,
-                         "events whose clock stepped back; they carry the newest time before them");
+    print_location_count(l->clamped, "events whose clock stepped back; they carry the newest time before them");
     print_location_count(l->unbalanced, "calls closed by the leave of an outer one (longjmp, exceptions)");
     print_location_count(l->stray_leaves, "leaves of regions that were not open; ignored");
     print_location_count(l->truncated, "user events whose payload was cut");
@@ -213,11 +204,11 @@ static void print_location(const struct fdr_file *file, const struct fdr_locatio
     const struct fdr_file_info *info = fdr_file_info(file);
     printf("  %u %s%stid %u, %s, node %u", l->id, l->name, l->name[0] ? ", " : "", l->tid, l->live ? "live" : "ended",
            l->numa_node);
-    if (l->parent != UINT32_MAX) printf(l->samples ? ", samples of location %u" : ", signal handlers of location %u", l->parent);
+    if (l->parent != UINT32_MAX)
+        printf(l->samples ? ", samples of location %u" : ", signal handlers of location %u", l->parent);
     printf("\n    reach   %s to %s (%s), %u epoch%s, %s\n", human_since(a, l->from_ns, info->first_ns),
-           human_since(b, l->to_ns, info->first_ns),
-           human_time(c, l->to_ns > l->from_ns ? l->to_ns - l->from_ns : 0), l->epochs,
-           l->epochs == 1 ? "" : "s", human_bytes(d, l->bytes_stored));
+           human_since(b, l->to_ns, info->first_ns), human_time(c, l->to_ns > l->from_ns ? l->to_ns - l->from_ns : 0),
+           l->epochs, l->epochs == 1 ? "" : "s", human_bytes(d, l->bytes_stored));
     print_open(file, l);
     print_location_notes(l);
 }
@@ -256,12 +247,9 @@ static int by_class_and_depth(const void *a, const void *b)
 
 static void depth_label(char *label, size_t bytes, const struct fdr_ledger_row *r)
 {
-    if (r->class_ == FDR_IN_SAMPLE)
-        snprintf(label, bytes, "  level %u", r->depth);
-    else if (r->depth == 0)
-        snprintf(label, bytes, "  outside any region");
-    else
-        snprintf(label, bytes, "  depth %u", r->depth);
+    if (r->class_ == FDR_IN_SAMPLE) snprintf(label, bytes, "  level %u", r->depth);
+    else if (r->depth == 0) snprintf(label, bytes, "  outside any region");
+    else snprintf(label, bytes, "  depth %u", r->depth);
 }
 
 /* rows: sorted by class and depth, several locations after one another. One line a class, then its depths. */
@@ -309,12 +297,9 @@ static void print_ledger(struct fdr_file *file, bool full)
     const struct fdr_ledger_row *rows;
     size_t count = fdr_ledger(file, &rows);
     printf("\nledger (calls of the class region, else events)\n  %-28s %15s %15s %15s %15s %12s\n",
-           full ? "location, class, depth" : "class, depth", "presented", "kept", "filtered", "reduced",
-           "lost");
-    if (full)
-        print_full(rows, count);
-    else
-        print_summary(rows, count);
+           full ? "location, class, depth" : "class, depth", "presented", "kept", "filtered", "reduced", "lost");
+    if (full) print_full(rows, count);
+    else print_summary(rows, count);
 }
 
 /* ---- text: what is missing -------------------------------------------------------------------------------------------------- */
@@ -335,13 +320,12 @@ static void print_reduction(const struct fdr_file *file, const struct fdr_reduct
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES], e[HUMAN_BYTES];
     uint64_t first = fdr_file_info(file)->first_ns;
     const char *name = location_name(file, r->location);
-    printf("  at %s location %u%s%s: %s (%s)\n", human_since(a, r->time_ns, first), r->location,
-           name[0] ? " " : "", name, r->what, meaning(r->step));
+    printf("  at %s location %u%s%s: %s (%s)\n", human_since(a, r->time_ns, first), r->location, name[0] ? " " : "",
+           name, r->what, meaning(r->step));
     printf("      %s events, %s, in %u step%s", human_count(b, r->events), human_bytes(c, r->bytes), r->steps,
            r->steps == 1 ? "" : "s");
     if (r->to_ns)
-        printf("; missing between %s and %s", human_since(d, r->from_ns, first),
-               human_since(e, r->to_ns, first));
+        printf("; missing between %s and %s", human_since(d, r->from_ns, first), human_since(e, r->to_ns, first));
     printf("%s\n", r->gone ? "; none are left and none are stored since" : "");
 }
 
@@ -353,8 +337,7 @@ static void print_reductions(struct fdr_file *file)
         printf("\nno reductions: nothing that was stored had to be given back\n");
         return;
     }
-    printf("\n%zu reduction%s: what was stored and had to be given back to make room\n", count,
-           count == 1 ? "" : "s");
+    printf("\n%zu reduction%s: what was stored and had to be given back to make room\n", count, count == 1 ? "" : "s");
     for (size_t i = 0; i < count; i++) print_reduction(file, &rows[i]);
     printf("  totals (fdr stats) still count all of it\n");
 }

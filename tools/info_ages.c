@@ -13,9 +13,10 @@ static void print_head(const struct fdr_file *file, uint32_t location, bool othe
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES];
     if (others) printf("  location %u %s\n", location, location_name(file, location));
     printf("  every call is kept, of              any length  >= %s  >= %s  >= %s\n",
-           human_time(a, info->band_edge_ns[0]), human_time(b, info->band_edge_ns[1]), human_time(c, info->band_edge_ns[2]));
-    printf("  %-4s %19s %12s %11s %11s %11s %11s %15s %15s %10s\n", "tier", "from", "for", "down to", "down to", "down to",
-           "down to", "calls made", "events kept", "bins");
+           human_time(a, info->band_edge_ns[0]), human_time(b, info->band_edge_ns[1]),
+           human_time(c, info->band_edge_ns[2]));
+    printf("  %-4s %19s %12s %11s %11s %11s %11s %15s %15s %10s\n", "tier", "from", "for", "down to", "down to",
+           "down to", "down to", "calls made", "events kept", "bins");
 }
 
 /* "all", "depth 7", "-" */
@@ -59,11 +60,13 @@ void print_ages(struct fdr_file *file)
         print_head(file, rows[i].location, rows[0].location != rows[count - 1].location);
         for (end = i; end < count && rows[end].location == rows[i].location;) {
             struct fdr_epoch_info line = rows[end++];
-            for (; end < count && rows[end].location == line.location && rows[end].tier == line.tier; end++) add(&line, &rows[end]);
+            for (; end < count && rows[end].location == line.location && rows[end].tier == line.tier; end++)
+                add(&line, &rows[end]);
             print_line(file, &line);
         }
     }
-    if (rows[count - 1].location != rows[0].location) printf("  (more than %d locations: --json has all)\n", LOCATIONS_SHOWN);
+    if (rows[count - 1].location != rows[0].location)
+        printf("  (more than %d locations: --json has all)\n", LOCATIONS_SHOWN);
     printf("  totals of each stretch: fdr stats --by epoch\n");
 }
 

@@ -13,10 +13,8 @@
 const char *signal_name(int number, char *text)
 {
     const char *name = sigabbrev_np(number);
-    if (name)
-        snprintf(text, HUMAN_BYTES, "SIG%s", name);
-    else
-        snprintf(text, HUMAN_BYTES, "signal %d", number);
+    if (name) snprintf(text, HUMAN_BYTES, "SIG%s", name);
+    else snprintf(text, HUMAN_BYTES, "signal %d", number);
     return text;
 }
 
@@ -155,9 +153,10 @@ static json_t *trigger_json(const struct fdr_file_info *info)
     json_t *o = json_object();
     set(o, "name", json_text(info->trigger_name));
     set_u64(o, "time_ns", info->trigger_time_ns);
-    set(o, "value", info->trigger_value_type == 2   ? json_real(value)
-                    : info->trigger_value_type == 1 ? json_integer((json_int_t)info->trigger_value)
-                                                    : json_u64(info->trigger_value));
+    set(o, "value",
+        info->trigger_value_type == 2   ? json_real(value)
+        : info->trigger_value_type == 1 ? json_integer((json_int_t)info->trigger_value)
+                                        : json_u64(info->trigger_value));
     set(o, "location", info->trigger_location == UINT32_MAX ? json_null() : json_u64(info->trigger_location));
     return o;
 }

@@ -51,9 +51,11 @@ static int find(const char *directory, struct left_list *list, int depth)
     }
     int status = DONE;
     for (struct dirent *e; (e = readdir(d));) {
-        if (snprintf(path, sizeof path, "%s/%s", directory, e->d_name) >= (int)sizeof path || lstat(path, &st)) continue;
+        if (snprintf(path, sizeof path, "%s/%s", directory, e->d_name) >= (int)sizeof path || lstat(path, &st))
+            continue;
         if (S_ISREG(st.st_mode) && ends_in(e->d_name, ".fdr")) add(list, path, &st);
-        else if (S_ISDIR(st.st_mode) && depth == 0 && strncmp(e->d_name, "run-", 4) == 0) status = worse(status, find(path, list, 1));
+        else if (S_ISDIR(st.st_mode) && depth == 0 && strncmp(e->d_name, "run-", 4) == 0)
+            status = worse(status, find(path, list, 1));
     }
     closedir(d);
     return status;
@@ -96,7 +98,8 @@ static int copy_bytes(int from, int to)
         if (n == 0) break;
         for (ssize_t i = 0; i < n; i += 4096) {
             size_t bytes = n - i < 4096 ? (size_t)(n - i) : 4096;
-            if (memcmp(block + i, zero, bytes) != 0 && pwrite(to, block + i, bytes, at + i) != (ssize_t)bytes) return errno ? -errno : -EIO;
+            if (memcmp(block + i, zero, bytes) != 0 && pwrite(to, block + i, bytes, at + i) != (ssize_t)bytes)
+                return errno ? -errno : -EIO;
         }
         at += n;
     }

@@ -11,11 +11,14 @@
 struct left {
     char path[4096];
     struct stat stat;
-    bool readable, live;    /* live: some process maps it */
-    bool bare;              /* no snapshot: what a process left, or is writing */
+    bool readable, live; /* live: some process maps it */
+    bool bare;           /* no snapshot: what a process left, or is writing */
     uint32_t pid;
 };
-struct left_list { struct left **entry; size_t count; };
+struct left_list {
+    struct left **entry;
+    size_t count;
+};
 
 /* The recordings of a directory, and of its folders "run-*", which `fdr run` makes. DONE or COULD_NOT with a message;
  * one that is not there holds none. Oldest first. */

@@ -45,9 +45,8 @@ static const char *condition(const struct entry *e)
 {
     if (e->live) return "live";
     if (!e->readable) return "unreadable";
-    return strcmp(fdr_file_info(e->file)->state, "recording") == 0 && !fdr_file_info(e->file)->reason[0]
-               ? "left"
-               : "kept";
+    return strcmp(fdr_file_info(e->file)->state, "recording") == 0 && !fdr_file_info(e->file)->reason[0] ? "left"
+                                                                                                         : "kept";
 }
 
 static uint64_t age_of(const struct entry *e)
@@ -59,8 +58,7 @@ static uint64_t age_of(const struct entry *e)
 static bool open_entry(struct entry *e, const char *directory, const char *name)
 {
     char message[256];
-    if (!ends_in(name, ".fdr") ||
-        snprintf(e->path, sizeof e->path, "%s/%s", directory, name) >= (int)sizeof e->path)
+    if (!ends_in(name, ".fdr") || snprintf(e->path, sizeof e->path, "%s/%s", directory, name) >= (int)sizeof e->path)
         return false;
     if (lstat(e->path, &e->stat) != 0 || !S_ISREG(e->stat.st_mode)) return false;
     e->file = NULL;
@@ -93,11 +91,9 @@ static void entry_line(const struct entry *e)
     char size[HUMAN_BYTES], age[HUMAN_BYTES], pid[16] = "-";
     const struct fdr_file_info *info = e->readable ? fdr_file_info(e->file) : NULL;
     if (info) snprintf(pid, sizeof pid, "%u", info->pid);
-    printf("%-10s %8s %10s %12s  %-10s %s%s%s%s\n", condition(e), pid,
-           human_bytes(size, (uint64_t)e->stat.st_size),
+    printf("%-10s %8s %10s %12s  %-10s %s%s%s%s\n", condition(e), pid, human_bytes(size, (uint64_t)e->stat.st_size),
            age_of(e) ? human_time(age, age_of(e) * 1000000000u) : "now", info ? info->state : "-", e->path,
-           info && info->reason[0] ? "  (" : "", info ? info->reason : "",
-           info && info->reason[0] ? ")" : "");
+           info && info->reason[0] ? "  (" : "", info ? info->reason : "", info && info->reason[0] ? ")" : "");
 }
 
 /* Live recordings name nothing but themselves; a live directory that is not there holds none. */
@@ -119,8 +115,7 @@ static int list_directory(const char *directory, bool must_be, bool json, json_t
             lstat(below, &st) == 0 && S_ISDIR(st.st_mode))
             list_directory(below, false, json, list, count);
         if (open_entry(&e, directory, names[i]->d_name)) {
-            if (json)
-                json_array_append_new(list, entry_json(&e));
+            if (json) json_array_append_new(list, entry_json(&e));
             else if ((*count)++ == 0)
                 printf("%-10s %8s %10s %12s  %-10s %s\n", "CONDITION", "PID", "SIZE", "AGE", "STATE", "FILE");
             if (!json) entry_line(&e);
@@ -165,7 +160,6 @@ int verb_list(int argc, char **argv)
     }
     if (a.json) return worse(status, print_json(list));
     json_decref(list);
-    if (count == 0 && status == DONE)
-        printf("no recordings%s\n", a.count ? "" : " in the live directory or here");
+    if (count == 0 && status == DONE) printf("no recordings%s\n", a.count ? "" : " in the live directory or here");
     return worse(status, finish_output());
 }

@@ -30,8 +30,7 @@ static bool maps_hold(const char *pid, const struct stat *file)
     FILE *maps = fopen(path, "re");
     while (maps && !found && getline(&line, &room, maps) > 0)
         found = sscanf(line, "%*s %*s %*s %x:%x %lu", &device_major, &device_minor, &inode) == 3 &&
-                inode == file->st_ino && device_major == major(file->st_dev) &&
-                device_minor == minor(file->st_dev);
+                inode == file->st_ino && device_major == major(file->st_dev) && device_minor == minor(file->st_dev);
     free(line);
     if (maps) fclose(maps);
     return found;

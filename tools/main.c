@@ -39,10 +39,9 @@ static void usage(FILE *to)
 {
     fputs("usage: fdr VERB [OPTION...] [FILE...]\n\n", to);
     for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].summary);
-    fputs(
-        "\n`fdr VERB --help` tells a verb's options. Exit codes: 0 done, 1 done with damage or differences,\n"
-        "2 could not, 64 wrong usage.\n",
-        to);
+    fputs("\n`fdr VERB --help` tells a verb's options. Exit codes: 0 done, 1 done with damage or differences,\n"
+          "2 could not, 64 wrong usage.\n",
+          to);
 }
 
 static const struct verb *find(const char *name)
@@ -65,8 +64,7 @@ int main(int argc, char **argv)
         usage(stderr);
         return USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
-        return help();
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return help();
     if (strcmp(argv[1], "--version") == 0) argv[1] += 2;
     const struct verb *verb = find(argv[1]);
     if (!verb) {

@@ -71,10 +71,8 @@ static void digits(char *end, uint64_t value)
         memcpy(end, pairs + value % 100 * 2, 2);
         value /= 100;
     }
-    if (value >= 10)
-        memcpy(end - 2, pairs + value * 2, 2);
-    else
-        end[-1] = (char)('0' + value);
+    if (value >= 10) memcpy(end - 2, pairs + value * 2, 2);
+    else end[-1] = (char)('0' + value);
 }
 
 void out_u64(uint64_t value)
@@ -167,8 +165,7 @@ void out_cell(const char *text)
 static bool plain_json(const char *text)
 {
     for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f || *text == '"' || *text == '\\')
-            return false;
+        if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f || *text == '"' || *text == '\\') return false;
     return true;
 }
 

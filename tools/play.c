@@ -14,8 +14,7 @@ static void define_regions(struct stream *s)
 {
     for (size_t i = 0; i < s->region_count; i++)
         if (s->region[i].name[0])
-            s->region[i].recorded = fdr_region_define(s->region[i].name, s->region[i].file,
-                                                      s->region[i].line);
+            s->region[i].recorded = fdr_region_define(s->region[i].name, s->region[i].file, s->region[i].line);
 }
 
 static bool same_comm(const struct stream_comm *a, const struct stream_comm *b)
@@ -40,8 +39,7 @@ static void define_comms(struct streams *all, size_t stream)
     for (size_t i = 1; i < s->comm_count; i++) {
         snprintf(name, sizeof name, "comm %zu", i);
         s->comm[i].recorded = comm_of_other(all, stream, i);
-        if (!s->comm[i].recorded)
-            s->comm[i].recorded = fdr_comm_define(name, s->comm[i].rank, s->comm[i].size);
+        if (!s->comm[i].recorded) s->comm[i].recorded = fdr_comm_define(name, s->comm[i].rank, s->comm[i].size);
     }
 }
 
@@ -135,12 +133,9 @@ static void metric_at(const uint64_t *f, uint64_t t)
 {
     double real;
     memcpy(&real, &f[1], sizeof real);
-    if (f[2] == FDR_F64)
-        fdr_metric_f64_at((fdr_metric_id)f[0], real, t);
-    else if (f[2] == FDR_I64)
-        fdr_metric_i64_at((fdr_metric_id)f[0], (int64_t)f[1], t);
-    else
-        fdr_metric_u64_at((fdr_metric_id)f[0], f[1], t);
+    if (f[2] == FDR_F64) fdr_metric_f64_at((fdr_metric_id)f[0], real, t);
+    else if (f[2] == FDR_I64) fdr_metric_i64_at((fdr_metric_id)f[0], (int64_t)f[1], t);
+    else fdr_metric_u64_at((fdr_metric_id)f[0], f[1], t);
 }
 
 static void point_at(enum op op, const uint64_t *f, uint64_t t)
@@ -148,9 +143,7 @@ static void point_at(enum op op, const uint64_t *f, uint64_t t)
     switch (op) {
     case OP_SEND: fdr_message_send_at((uint32_t)f[0], (int32_t)f[1], (fdr_comm_id)f[2], f[3], t); break;
     case OP_RECV: fdr_message_recv_at((uint32_t)f[0], (int32_t)f[1], (fdr_comm_id)f[2], f[3], t); break;
-    case OP_COLL_END:
-        fdr_collective_end_at((uint32_t)f[0], (fdr_comm_id)f[1], (int32_t)f[2], f[3], f[4], t);
-        break;
+    case OP_COLL_END: fdr_collective_end_at((uint32_t)f[0], (fdr_comm_id)f[1], (int32_t)f[2], f[3], f[4], t); break;
     case OP_METRIC: metric_at(f, t); break;
     case OP_MARKER: fdr_marker_at((fdr_marker_id)f[0], f[1], t); break;
     case OP_EVENT: fdr_event_at((fdr_event_type)f[0], f + 1, t); break;

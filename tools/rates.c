@@ -15,26 +15,27 @@ enum { FIELDS_BEFORE = 3, TRACK_COUNTERS = 16 };
 struct frame {
     uint32_t region;
     bool outermost;
-    bool read, below;                /* counters: of this call; of calls inside it */
+    bool read, below; /* counters: of this call; of calls inside it */
     uint64_t enter_ns;
-    double inside[TRACK_COUNTERS];   /* read in calls inside it, as long as it was not itself; then in all of it */
+    double inside[TRACK_COUNTERS]; /* read in calls inside it, as long as it was not itself; then in all of it */
 };
 
 /* The readings of one thread (or of the process, or of one metric of the application). */
 struct track {
     uint64_t series;
-    uint32_t kind;                   /* first counter: a thread may have two sets of them */
-    bool metric;                     /* of the application */
-    uint32_t place;                  /* index of the location observed, or UINT32_MAX */
-    uint32_t thread;                 /* 0: the process */
+    uint32_t kind;   /* first counter: a thread may have two sets of them */
+    bool metric;     /* of the application */
+    uint32_t place;  /* index of the location observed, or UINT32_MAX */
+    uint32_t thread; /* 0: the process */
     uint64_t last_ns, interval_ns;
     uint64_t value[TRACK_COUNTERS];
-    struct spent_map old, previous, current; /* since the newest reading; previous and current: the last interval or two */
+    struct spent_map old, previous,
+        current; /* since the newest reading; previous and current: the last interval or two */
     uint64_t current_from, mark;
-    struct track *next, *beside;     /* all; of the same location */
+    struct track *next, *beside; /* all; of the same location */
 };
 
-struct place {                       /* a location */
+struct place { /* a location */
     const struct fdr_location_info *info;
     struct frame *frame;
     size_t depth, room;
@@ -56,11 +57,11 @@ struct gather {
     struct place *place;
     size_t places;
     struct track *tracks;
-    struct track **by_series;        /* newest ones, by hash of series */
+    struct track **by_series; /* newest ones, by hash of series */
     struct rate_map result;
-    uint32_t *counter_of_metric;     /* index + 1 by metric id */
+    uint32_t *counter_of_metric; /* index + 1 by metric id */
     uint32_t metrics;
-    struct shape shape[SHAPES];      /* by event type */
+    struct shape shape[SHAPES]; /* by event type */
     bool failed;
 };
 
@@ -74,8 +75,8 @@ static uint32_t counter_of(struct gather *g, uint32_t metric)
     if (g->counter_of_metric[metric]) return g->counter_of_metric[metric] - 1;
     if (g->r->count == RATE_COUNTERS) return UINT32_MAX;
     const struct fdr_definition *d = fdr_definition(g->file, FDR_METRIC_DEFINITION, metric);
-    g->r->counter[g->r->count] =
-        (struct counter){.name = d->name, .unit = d->file, .gauge = d->line != 1, .real = d->value_type == 2};
+    g->r->counter[g->r->count] = (struct counter){
+        .name = d->name, .unit = d->file, .gauge = d->line != 1, .real = d->value_type == 2};
     g->counter_of_metric[metric] = ++g->r->count;
     return g->r->count - 1;
 }
@@ -267,7 +268,9 @@ static void happened(struct gather *g, struct track *t, uint32_t counter, double
     } else if (g->by == BY_REGION_OF_COUNTER && !t->metric && t->thread) {
         if (t->place == UINT32_MAX) {
             struct rate *r = result(g, counter, NO_LOCATION);
-            if (r) r->self += amount, r->total += amount, r->readings++, r->self_ns += (double)(to - t->last_ns), r->total_ns = r->self_ns;
+            if (r)
+                r->self += amount, r->total += amount, r->readings++, r->self_ns += (double)(to - t->last_ns),
+                    r->total_ns = r->self_ns;
             return;
         }
         double all = whole(&t->previous) + whole(&t->current);
@@ -414,7 +417,8 @@ static void monitor_reading(struct gather *g, const struct fdr_read_event *e, co
     }
     uint64_t idle = e->field[2], gap = e->time_ns - t->last_ns, last_part = idle < gap ? gap / (idle + 1) : gap;
     for (uint32_t k = 0; k < n; k++)
-        read_counter(g, t, k, counter[k], e->field[FIELDS_BEFORE + k], e->time_ns - last_part, e->time_ns, first, idle > 0);
+        read_counter(g, t, k, counter[k], e->field[FIELDS_BEFORE + k], e->time_ns - last_part, e->time_ns, first,
+                     idle > 0);
     if (!first && last_part) t->interval_ns = last_part;
     begin_interval(t, e->time_ns);
 }

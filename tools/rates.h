@@ -6,16 +6,16 @@
 #include "tools/common.h"
 
 enum { RATE_COUNTERS = 256 };
-#define NO_REGION UINT32_MAX        /* outside any region */
+#define NO_REGION   UINT32_MAX       /* outside any region */
 #define NO_LOCATION (UINT32_MAX - 1) /* a thread that never called fdr */
-#define REDUCED (UINT32_MAX - 2)     /* a call whose record is no longer held */
+#define REDUCED     (UINT32_MAX - 2) /* a call whose record is no longer held */
 
 /* What one row of a table knows of one counter. Counters: amounts. Gauges: readings of the value. */
 struct rate {
-    uint64_t readings;       /* that stand behind the figures */
-    double self, total;      /* counter: happened in the region itself, and with what it called */
+    uint64_t readings;        /* that stand behind the figures */
+    double self, total;       /* counter: happened in the region itself, and with what it called */
     double self_ns, total_ns; /* the time that was observed of it */
-    double sum, min, max;    /* gauge: of the readings; calls: of the amounts per call */
+    double sum, min, max;     /* gauge: of the readings; calls: of the amounts per call */
 };
 
 struct counter {
@@ -28,12 +28,12 @@ struct counter {
 };
 
 struct rate_row {
-    uint32_t counter;        /* index */
-    uint32_t key;            /* region id, location or thread id, slice */
+    uint32_t counter; /* index */
+    uint32_t key;     /* region id, location or thread id, slice */
     struct rate rate;
 };
 struct rate_table {
-    struct rate_row *row;    /* sorted by counter, then key once gathered */
+    struct rate_row *row; /* sorted by counter, then key once gathered */
     size_t count;
 };
 
@@ -45,7 +45,7 @@ struct rates {
     struct rate_table table; /* of what was asked for */
     uint64_t from_ns, to_ns, slice_ns;
     uint32_t slices;
-    const char *missing[8];  /* why counters that were asked for are not there */
+    const char *missing[8]; /* why counters that were asked for are not there */
     uint32_t missing_count;
 };
 
@@ -54,7 +54,11 @@ bool rates_gather(struct rates *r, struct fdr_file *file, enum rate_by by, uint3
 void rates_free(struct rates *r);
 
 /* ---- rates_map.c: small maps from 32-bit keys, and the time spent per region ---- */
-struct spent { uint32_t key; bool used; uint64_t self_ns, total_ns; };
+struct spent {
+    uint32_t key;
+    bool used;
+    uint64_t self_ns, total_ns;
+};
 struct spent_map {
     struct spent *slot;
     uint32_t log2, count;
@@ -66,7 +70,7 @@ void spent_free(struct spent_map *m);
 
 struct rate_map {
     struct rate_row *row;
-    uint32_t *slot;          /* index + 1 */
+    uint32_t *slot; /* index + 1 */
     uint32_t log2;
     size_t count, room;
 };

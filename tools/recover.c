@@ -10,9 +10,8 @@ struct arguments {
     bool json;
 };
 
-static const struct argp_option options[] = {{"output", 'o', "OUT", 0, "The new recording", 0},
-                                             {"json", 'j', 0, 0, "Say as JSON what was done", 0},
-                                             {0}};
+static const struct argp_option options[] = {
+    {"output", 'o', "OUT", 0, "The new recording", 0}, {"json", 'j', 0, 0, "Say as JSON what was done", 0}, {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -35,8 +34,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static int report(const struct arguments *a, const struct fdr_file *file, const char *message, bool json)
 {
     if (!json) {
-        for (size_t i = 0; i < fdr_file_damage_count(file); i++)
-            printf("left out: %s\n", fdr_file_damage(file, i));
+        for (size_t i = 0; i < fdr_file_damage_count(file); i++) printf("left out: %s\n", fdr_file_damage(file, i));
         printf("%s: recovered to %s%s%s\n", a->path, a->out, message[0] ? ": " : "", message);
         return finish_output();
     }
@@ -79,15 +77,15 @@ static int from_core(const struct arguments *a)
 
 int verb_recover(int argc, char **argv)
 {
-    static const struct argp argp = {
-        options,
-        parse,
-        "FILE|CORE",
-        "Writes what is readable of a damaged recording as a fresh, whole file; takes the recording out of a core file. "
-        "Exit code 0: FILE was whole; 1: what was damaged is left out and named.",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE|CORE",
+                                     "Writes what is readable of a damaged recording as a fresh, whole file; takes the "
+                                     "recording out of a core file. "
+                                     "Exit code 0: FILE was whole; 1: what was damaged is left out and named.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct arguments a = {0};
     char message[512] = "";
     int status = DONE;

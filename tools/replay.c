@@ -28,13 +28,11 @@ static const struct {
     {"strategy", "NAME", "telescope, whole, last or first", offsetof(struct fdr_config, strategy)},
     {"telescope", "LIST", "Shares of the age tiers, newest first: 8,4,1; fdr info shows what that keeps",
      offsetof(struct fdr_config, telescope)},
-    {"reduce", "LIST", "Order of the reduction steps: duration,depth,class,epoch",
-     offsetof(struct fdr_config, reduce)},
+    {"reduce", "LIST", "Order of the reduction steps: duration,depth,class,epoch", offsetof(struct fdr_config, reduce)},
     {"classes", "LIST", "Event classes, least important first", offsetof(struct fdr_config, classes)},
     {"min-duration", "TIME", "Drop shorter calls: 1us", offsetof(struct fdr_config, min_duration)},
     {"depth", "N", "Only count calls that are deeper", offsetof(struct fdr_config, depth)},
-    {"resolution", "TIME", "Resolution of stored times: 128ns; 0 is lossless",
-     offsetof(struct fdr_config, resolution)},
+    {"resolution", "TIME", "Resolution of stored times: 128ns; 0 is lossless", offsetof(struct fdr_config, resolution)},
     {"filter", "FILE", "Include and exclude rules", offsetof(struct fdr_config, filter)},
     {"arena", "KIND", "anonymous (default here) or mapped", offsetof(struct fdr_config, arena)},
     {"live-dir", "DIR", "Where a mapped recording lives", offsetof(struct fdr_config, live_dir)},
@@ -73,8 +71,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'o': a->out = text; return 0;
     case 'j': a->json = true; return 0;
     case 'r':
-        if (!parse_count(text, &a->repeat) || a->repeat == 0)
-            argp_error(state, "--repeat: not a count: '%s'", text);
+        if (!parse_count(text, &a->repeat) || a->repeat == 0) argp_error(state, "--repeat: not a count: '%s'", text);
         return 0;
     case ARGP_KEY_ARGS:
         a->paths = state->argv + state->next;
@@ -104,8 +101,7 @@ static void parse_all(struct arguments *a, int argc, char **argv)
         NULL,
         NULL};
     for (int i = 0; i < KNOBS; i++)
-        options[4 + i] = (struct argp_option){
-            knobs[i].name, FIRST_KNOB + i, knobs[i].argument, 0, knobs[i].text, 1};
+        options[4 + i] = (struct argp_option){knobs[i].name, FIRST_KNOB + i, knobs[i].argument, 0, knobs[i].text, 1};
     parse_arguments(&argp, argc, argv, a);
 }
 
@@ -227,8 +223,8 @@ static void wait_for_all(struct gang *g)
         pthread_cond_timedwait(&g->changed, &g->lock, &until);
         uint64_t seconds = (now_ns() - start) / 1000000000u;
         if (!terminal || seconds == 0) continue;
-        fprintf(stderr, "\rfdr: replay: %llu s, %zu of %zu streams done ", (unsigned long long)seconds,
-                g->finished, g->size);
+        fprintf(stderr, "\rfdr: replay: %llu s, %zu of %zu streams done ", (unsigned long long)seconds, g->finished,
+                g->size);
         shown = true;
     }
     pthread_mutex_unlock(&g->lock);
@@ -250,7 +246,7 @@ struct figures {
     struct fdr_usage usage;
     uint64_t given_back;           /* bytes */
     double balance, first_balance; /* now; when memory was given back for the first time, below 0: never */
-    const char *snapshot; /* NULL: none was asked for */
+    const char *snapshot;          /* NULL: none was asked for */
 };
 
 /* A kept call is two events, an open one none. */
@@ -301,8 +297,8 @@ static int print_object(const struct figures *f)
 static int print_text(const struct figures *f)
 {
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES];
-    printf("presented  %s events, %s calls, %.1f ns per event\n", human_count(a, f->events),
-           human_count(b, f->calls), per(f->elapsed_ns, f->events));
+    printf("presented  %s events, %s calls, %.1f ns per event\n", human_count(a, f->events), human_count(b, f->calls),
+           per(f->elapsed_ns, f->events));
     printf("kept       %s events (%.1f %%), %.3f bytes per event\n", human_count(a, f->kept_events),
            100 * per(f->kept_events, f->events), per(f->usage.bytes_stored, f->kept_events));
     printf("buffer     %s in %s of %s bins, %s reductions\n", human_bytes(c, f->usage.bytes_stored),
@@ -310,7 +306,8 @@ static int print_text(const struct figures *f)
            human_count((char[HUMAN_BYTES]){0}, f->usage.reductions));
     if (f->given_back)
         printf("           %s given back, %.1f us per MiB, the longest step %s\n", human_bytes(a, f->given_back),
-               (double)f->usage.reduction_ns * 1048.576 / (double)f->given_back, human_time(b, f->usage.reduction_worst_ns));
+               (double)f->usage.reduction_ns * 1048.576 / (double)f->given_back,
+               human_time(b, f->usage.reduction_worst_ns));
     printf("balance    %.4f", f->balance);
     if (f->first_balance >= 0) printf("; %.4f when memory was given back for the first time", f->first_balance);
     printf("\n");
@@ -440,10 +437,8 @@ int verb_replay(int argc, char **argv)
     int status = DONE, load = DONE;
     parse_all(&a, argc, argv);
     for (int i = 0; i < a.path_count; i++) streams_load(&streams, a.paths[i], &load);
-    if (streams.count == 0)
-        status = COULD_NOT;
-    else
-        status = worse(load == DONE ? DONE : DIFFERENT, replay(&a, &streams));
+    if (streams.count == 0) status = COULD_NOT;
+    else status = worse(load == DONE ? DONE : DIFFERENT, replay(&a, &streams));
     streams_free(&streams);
     return status;
 }

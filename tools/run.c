@@ -18,7 +18,10 @@
 #include "tools/left.h"
 #include "tools/live.h"
 
-struct arguments { char **command; const char *out; };
+struct arguments {
+    char **command;
+    const char *out;
+};
 
 static const struct argp_option options[] = {
     {"output", 'o', "DIR", 0, "Where to copy what is left (FDR_DIR, else the working directory)", 0}, {0}};
@@ -84,7 +87,8 @@ static void pass_on(int number)
     errno = saved;
 }
 
-static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGXCPU, SIGALRM, SIGWINCH, SIGTSTP};
+static const int passed[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,  SIGUSR1, SIGUSR2,
+                             SIGCONT, SIGXCPU, SIGALRM, SIGWINCH, SIGTSTP};
 enum { PASSED = sizeof passed / sizeof passed[0] };
 
 /* Its wait status; INT_MIN: it could not be started. */
@@ -166,8 +170,10 @@ int verb_run(int argc, char **argv)
         options,
         parse,
         "[--] COMMAND [ARGUMENT...]",
-        "Runs a program and waits. Where it was killed, what it recorded is copied out of the live directory, with its exit status "
-        "or signal and how many processes the kernel killed for want of memory meanwhile (`fdr info` shows them). Signals are "
+        "Runs a program and waits. Where it was killed, what it recorded is copied out of the live directory, with its "
+        "exit status "
+        "or signal and how many processes the kernel killed for want of memory meanwhile (`fdr info` shows them). "
+        "Signals are "
         "passed on to the program; its exit status, or its signal, is that of this command.",
         NULL,
         NULL,

@@ -22,7 +22,8 @@ static const struct argp_option options[] = {
     {"by", 'b', "WHAT", 0, "function (default), region, line, stack or thread", 0},
     {"clock", 'c', "CLOCK", 0, "cpu, wall or events, where a recording has samples of several", 0},
     {"limit", 'n', "N", 0, "At most N rows (30; 0: all)", 0},
-    {"folded", 'f', 0, 0, "One line per stack, for flame graphs: thread;region;...;function, a space, and microseconds", 0},
+    {"folded", 'f', 0, 0, "One line per stack, for flame graphs: thread;region;...;function, a space, and microseconds",
+     0},
     {"json", 'j', 0, 0, "As JSON", 0},
     {0}};
 
@@ -156,11 +157,13 @@ static void print_head(const struct sample_table *t, struct fdr_file *file)
         presented += s[i].presented;
         bytes += s[i].bytes;
     }
-    snprintf(line, sizeof line, "# %s samples of %zu threads kept of %s taken; %.1f bytes each\n", human_count(a, kept), threads,
-             human_count(b, presented), kept ? (double)bytes / (double)kept : 0.0);
+    snprintf(line, sizeof line, "# %s samples of %zu threads kept of %s taken; %.1f bytes each\n", human_count(a, kept),
+             threads, human_count(b, presented), kept ? (double)bytes / (double)kept : 0.0);
     out_text(line);
     if (t->by == 2) snprintf(line, sizeof line, "# %.0f events\n", t->total.weight);
-    else snprintf(line, sizeof line, "# %s of %s time\n", human_time(a, (uint64_t)t->total.weight), t->by ? "wall" : "CPU");
+    else
+        snprintf(line, sizeof line, "# %s of %s time\n", human_time(a, (uint64_t)t->total.weight),
+                 t->by ? "wall" : "CPU");
     out_text(line);
     if (!t->others) return;
     snprintf(line, sizeof line, "# %s samples go by another clock: --clock\n", human_count(a, t->others));
@@ -235,12 +238,17 @@ static int samples(const struct arguments *a, struct fdr_file *file)
 int verb_samples(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options, parse, "FILE",
-                                     "Where the threads of a recording were, from samples taken with FDR_SAMPLE.\v"
-                                     "Each row says what share fell there, the 95 % interval of that share (Wilson's, with the "
-                                     "effective number of samples) and how many samples stand behind it. `all` counts a sample "
-                                     "wherever the name is on its path.",
-                                     children, NULL, NULL};
+    static const struct argp argp = {
+        options,
+        parse,
+        "FILE",
+        "Where the threads of a recording were, from samples taken with FDR_SAMPLE.\v"
+        "Each row says what share fell there, the 95 % interval of that share (Wilson's, with the "
+        "effective number of samples) and how many samples stand behind it. `all` counts a sample "
+        "wherever the name is on its path.",
+        children,
+        NULL,
+        NULL};
     struct arguments a = {.clock = -1, .limit = 30};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);

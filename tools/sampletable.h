@@ -11,7 +11,10 @@
 
 enum samples_by { BY_FUNCTION, BY_SAMPLE_REGION, BY_LINE, BY_STACK, BY_THREAD, BY_PATH_FUNCTION };
 
-struct sample_sum { uint64_t samples; double weight, squares; }; /* weight: ns or events */
+struct sample_sum {
+    uint64_t samples;
+    double weight, squares;
+}; /* weight: ns or events */
 struct sample_row {
     char *name;
     struct sample_sum self, all; /* at the very end of the path; anywhere on it, once a sample */
@@ -23,8 +26,8 @@ struct sample_table {
     uint32_t *slot;
     size_t slots;
     struct sample_sum total;
-    uint32_t by;                 /* clock of the samples in it: 0 CPU, 1 wall, 2 events */
-    uint64_t others;             /* samples of another clock: not in it */
+    uint32_t by;     /* clock of the samples in it: 0 CPU, 1 wall, 2 events */
+    uint64_t others; /* samples of another clock: not in it */
 };
 
 /* `by_clock`: 0 to 2, or -1: that of most samples. False: out of memory. Rows in order of self, then all. */
@@ -32,7 +35,9 @@ bool sample_table_build(struct sample_table *t, struct fdr_file *file, const str
                         enum samples_by by, int by_clock);
 void sample_table_free(struct sample_table *t);
 
-struct sample_interval { double share, low, high; };
+struct sample_interval {
+    double share, low, high;
+};
 struct sample_interval sample_interval(const struct sample_sum *part, const struct sample_sum *total);
 
 /* "cpu", "wall", "events" */

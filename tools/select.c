@@ -37,16 +37,14 @@ static const struct argp_option options[] = {
 
 static void add_text(struct argp_state *state, const char **list, size_t *count, const char *text)
 {
-    if (*count == SELECT_TEXTS)
-        argp_error(state, "more than %d patterns of a kind: '%s'", SELECT_TEXTS, text);
+    if (*count == SELECT_TEXTS) argp_error(state, "more than %d patterns of a kind: '%s'", SELECT_TEXTS, text);
     list[(*count)++] = text;
 }
 
 static uint32_t class_bit(const char *name, size_t length)
 {
     for (uint32_t i = FDR_IN_REGION; i <= FDR_IN_USER; i++)
-        if (strlen(fdr_class_name(i)) == length && memcmp(fdr_class_name(i), name, length) == 0)
-            return 1u << i;
+        if (strlen(fdr_class_name(i)) == length && memcmp(fdr_class_name(i), name, length) == 0) return 1u << i;
     return 0;
 }
 
@@ -78,8 +76,7 @@ static bool parse_depth(const char *text, uint32_t *from, uint32_t *to)
         if (*end || b == 0) return false;
     }
     if (!dots) b = a;
-    if ((!starts && !dots) || a > UINT32_MAX || b > UINT32_MAX || (b && a > b) || (!dots && a == 0))
-        return false;
+    if ((!starts && !dots) || a > UINT32_MAX || b > UINT32_MAX || (b && a > b) || (!dots && a == 0)) return false;
     *from = (uint32_t)a;
     *to = (uint32_t)b;
     return true;
@@ -88,8 +85,7 @@ static bool parse_depth(const char *text, uint32_t *from, uint32_t *to)
 static void check_time(struct argp_state *state, const char *option, const char *text)
 {
     uint64_t ns;
-    if (!parse_duration(text + (text[0] == '@'), &ns))
-        argp_error(state, "%s: not a time: '%s'", option, text);
+    if (!parse_duration(text + (text[0] == '@'), &ns)) argp_error(state, "%s: not a time: '%s'", option, text);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -100,8 +96,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case OPTION_REGION: add_text(state, s->region, &s->region_count, text); return 0;
     case OPTION_CLASS: s->classes |= parse_classes(state, text); return 0;
     case OPTION_DEPTH:
-        if (!parse_depth(text, &s->depth_min, &s->depth_max))
-            argp_error(state, "--depth: not A..B: '%s'", text);
+        if (!parse_depth(text, &s->depth_min, &s->depth_max)) argp_error(state, "--depth: not A..B: '%s'", text);
         return 0;
     case OPTION_FROM:
         check_time(state, "--from", text);
@@ -112,8 +107,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         s->to = text;
         return 0;
     case OPTION_MIN_DURATION:
-        if (!parse_duration(text, &s->min_duration_ns))
-            argp_error(state, "--min-duration: not a duration: '%s'", text);
+        if (!parse_duration(text, &s->min_duration_ns)) argp_error(state, "--min-duration: not a duration: '%s'", text);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -137,8 +131,7 @@ static bool matches_any(const char *const *patterns, size_t count, const struct 
     return false;
 }
 
-static bool choose_locations(const struct selection *s, const struct fdr_file *file, const char *path,
-                             struct chosen *c)
+static bool choose_locations(const struct selection *s, const struct fdr_file *file, const char *path, struct chosen *c)
 {
     size_t count = fdr_location_count(file), found = 0;
     if (s->location_count == 0) return true;
@@ -161,8 +154,7 @@ static bool region_matches(const struct selection *s, const char *name)
     return false;
 }
 
-static bool choose_regions(const struct selection *s, const struct fdr_file *file, const char *path,
-                           struct chosen *c)
+static bool choose_regions(const struct selection *s, const struct fdr_file *file, const char *path, struct chosen *c)
 {
     size_t count = fdr_definition_count(file, FDR_REGION_DEFINITION) + 1,
            found = 0; /* ids count from 1; 0 is [unknown] */

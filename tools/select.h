@@ -27,8 +27,7 @@ struct chosen {
     uint8_t *regions;
 };
 /* Says so where a filter matches nothing in this file. False: no memory. */
-bool choose(const struct selection *selection, const struct fdr_file *file, const char *path,
-            struct chosen *chosen);
+bool choose(const struct selection *selection, const struct fdr_file *file, const char *path, struct chosen *chosen);
 void chosen_free(struct chosen *chosen);
 
 #endif

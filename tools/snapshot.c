@@ -57,7 +57,8 @@ static void name_it(char *path, size_t bytes, const char *directory, const struc
     char rank[16] = "";
     const char *slash = strrchr(info->exe, '/'), *name = slash ? slash + 1 : info->exe;
     if (info->rank >= 0) snprintf(rank, sizeof rank, ".r%d", info->rank);
-    snprintf(path, bytes, "%s/%s.%s.%u%s.%u.fdr", directory, name[0] ? name : "program", info->host, info->pid, rank, n);
+    snprintf(path, bytes, "%s/%s.%s.%u%s.%u.fdr", directory, name[0] ? name : "program", info->host, info->pid, rank,
+             n);
 }
 
 /* Writes to a name that is free. 0 or -errno with `message`. */
@@ -106,15 +107,15 @@ static int take(const struct arguments *a, const char *process, json_t *list)
 
 int verb_snapshot(int argc, char **argv)
 {
-    static const struct argp argp = {
-        options,
-        parse,
-        "PID...",
-        "Copies what a process has recorded into a snapshot, without its help: also of one that hangs, is stopped or blocks "
-        "every signal. Nothing is written to the process. Needs the same user, or root.",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "PID...",
+                                     "Copies what a process has recorded into a snapshot, without its help: also of "
+                                     "one that hangs, is stopped or blocks "
+                                     "every signal. Nothing is written to the process. Needs the same user, or root.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);

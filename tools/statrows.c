@@ -19,10 +19,7 @@ static bool wants_region(const struct fdr_select *s, const struct fdr_total *t)
     return !t->rest && t->id < s->region_count && s->regions[t->id];
 }
 
-static uint32_t key_of(const struct fdr_total *t, enum stat_by by)
-{
-    return by == BY_LOCATION ? t->location : t->id;
-}
+static uint32_t key_of(const struct fdr_total *t, enum stat_by by) { return by == BY_LOCATION ? t->location : t->id; }
 
 /* The folded regions of a table by region come last, as one. */
 static bool is_rest(const struct fdr_total *t, enum stat_by by) { return by == BY_REGION && t->rest; }
@@ -46,8 +43,8 @@ static int by_location(const void *a, const void *b)
 }
 
 /* The totals that are asked for, equal keys next to each other. NULL: no memory. */
-static const struct fdr_total **sorted(const struct fdr_file *file, const struct fdr_select *select,
-                                       enum stat_by by, bool regions, size_t *count)
+static const struct fdr_total **sorted(const struct fdr_file *file, const struct fdr_select *select, enum stat_by by,
+                                       bool regions, size_t *count)
 {
     const struct fdr_total *all;
     size_t n = fdr_totals(file, &all), used = 0;
@@ -181,8 +178,7 @@ static void keep_used(struct gather *g)
     g->rows.count = used;
 }
 
-bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struct fdr_select *select,
-                      enum stat_by by)
+bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struct fdr_select *select, enum stat_by by)
 {
     struct gather g = {.by = by, .file = file};
     struct call_visitor visitor = {&g, NULL, on_leave, on_location};
@@ -191,10 +187,8 @@ bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struc
     if (by == BY_LOCATION) count = fdr_location_count(file) + 1;
     g.rows = (struct stat_rows){calloc(count, sizeof *g.rows.row), count};
     bool good = g.rows.row && visit_calls(file, select, &visitor, "stats") && !g.failed;
-    if (good)
-        keep_used(&g);
-    else
-        rows_free(&g.rows);
+    if (good) keep_used(&g);
+    else rows_free(&g.rows);
     *rows = g.rows;
     return good;
 }

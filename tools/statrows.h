@@ -28,8 +28,7 @@ enum stat_by { BY_REGION, BY_PATH, BY_CLASS, BY_DEPTH, BY_LOCATION, BY_EPOCH, BY
 bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const struct fdr_select *select,
                       enum stat_by by);
 /* From kept events; BY_REGION, BY_DEPTH or BY_LOCATION. Closed calls only, as in the totals. */
-bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struct fdr_select *select,
-                      enum stat_by by);
+bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struct fdr_select *select, enum stat_by by);
 void rows_free(struct stat_rows *rows);
 
 /* Events without duration, summed over locations: one row per class and id. */

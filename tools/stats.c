@@ -32,15 +32,15 @@ static void check(struct argp_state *state, const struct stats_arguments *a)
     if (a->by == BY_CLASS && a->events)
         argp_error(state, "--by class counts kept events already (column kept); leave out --events");
     if (a->by == BY_EPOCH && (a->events || s->depth_min || s->depth_max || s->min_duration_ns || s->classes))
-        argp_error(state, "--by epoch shows totals: of options that choose it takes --location, --region, --from and --to");
+        argp_error(state,
+                   "--by epoch shows totals: of options that choose it takes --location, --region, --from and --to");
     if (a->by == BY_METRIC && (a->events || s->location_count || s->region_count || s->from || s->to || s->depth_min ||
                                s->depth_max || s->min_duration_ns || s->classes))
         argp_error(state, "--by metric takes no filters; fdr counters divides metrics by region, thread and time");
     if (a->events || a->by == BY_PATH || a->by == BY_EPOCH) return;
     if (s->from || s->to || s->depth_min || s->depth_max || s->min_duration_ns || s->classes)
-        argp_error(
-            state,
-            "--from, --to, --depth, --class and --min-duration need --events: totals cover the whole run");
+        argp_error(state,
+                   "--from, --to, --depth, --class and --min-duration need --events: totals cover the whole run");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -197,10 +197,8 @@ static void row_line(const struct fdr_file *file, const struct stat_row *r, uint
     if (by != BY_LOCATION) out_time(r->inclusive_ns);
     out_text_wide(human_count(count, r->calls), 15);
     out_char(' ');
-    if (timed && by != BY_LOCATION)
-        out_time(r->inclusive_ns / timed);
-    else if (by != BY_LOCATION)
-        out_text_wide("- ", 12);
+    if (timed && by != BY_LOCATION) out_time(r->inclusive_ns / timed);
+    else if (by != BY_LOCATION) out_text_wide("- ", 12);
     if (timed) {
         out_time(r->min_ns);
         out_time(r->max_ns);
@@ -264,12 +262,9 @@ static void out_value(uint32_t type, uint64_t bits)
     char text[48];
     double real;
     memcpy(&real, &bits, sizeof real);
-    if (type == 2)
-        snprintf(text, sizeof text, "%.6g", real);
-    else if (type == 1)
-        snprintf(text, sizeof text, "%lld", (long long)(int64_t)bits);
-    else
-        snprintf(text, sizeof text, "%llu", (unsigned long long)bits);
+    if (type == 2) snprintf(text, sizeof text, "%.6g", real);
+    else if (type == 1) snprintf(text, sizeof text, "%lld", (long long)(int64_t)bits);
+    else snprintf(text, sizeof text, "%llu", (unsigned long long)bits);
     out_text_wide(text, 18);
 }
 
@@ -311,8 +306,7 @@ bool points_text(const struct fdr_file *file, const struct fdr_select *select)
 static int print_rows(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select)
 {
     struct stat_rows rows;
-    bool good = a->events ? rows_from_events(&rows, file, select, a->by)
-                          : rows_from_totals(&rows, file, select, a->by);
+    bool good = a->events ? rows_from_events(&rows, file, select, a->by) : rows_from_totals(&rows, file, select, a->by);
     if (!good) return out_of_memory(a);
     if (a->json) {
         out_char('[');
@@ -341,16 +335,11 @@ static int stats(const struct stats_arguments *a, struct fdr_file *file)
     struct chosen chosen;
     int status;
     if (!choose(&a->selection, file, a->path, &chosen)) return COULD_NOT;
-    if (a->by == BY_PATH)
-        status = print_paths(a, file, &chosen.select);
-    else if (a->by == BY_METRIC)
-        status = print_metrics(a, file);
-    else if (a->by == BY_EPOCH)
-        status = print_epochs(a, file, &chosen.select);
-    else if (a->by == BY_CLASS || (a->by == BY_DEPTH && !a->events))
-        status = print_accounts(a, file, &chosen.select);
-    else
-        status = print_rows(a, file, &chosen.select);
+    if (a->by == BY_PATH) status = print_paths(a, file, &chosen.select);
+    else if (a->by == BY_METRIC) status = print_metrics(a, file);
+    else if (a->by == BY_EPOCH) status = print_epochs(a, file, &chosen.select);
+    else if (a->by == BY_CLASS || (a->by == BY_DEPTH && !a->events)) status = print_accounts(a, file, &chosen.select);
+    else status = print_rows(a, file, &chosen.select);
     chosen_free(&chosen);
     return status;
 }
@@ -373,7 +362,7 @@ int verb_stats(int argc, char **argv)
     struct fdr_file *file = open_recording(a.path, &status);
     if (!file) return status;
     status = worse(status, stats(&a, file));
-    return worse(
-        status,
-        close_recording(file, a.path, a.events || a.by == BY_PATH || a.by == BY_CLASS || a.by == BY_DEPTH || a.by == BY_EPOCH));
+    return worse(status, close_recording(file, a.path,
+                                         a.events || a.by == BY_PATH || a.by == BY_CLASS || a.by == BY_DEPTH ||
+                                             a.by == BY_EPOCH));
 }

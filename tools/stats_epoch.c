@@ -136,8 +136,9 @@ int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const s
     const char *before = "[\n";
     if (!rows) return out_of_memory(a);
     if (!a->json)
-        out_text(count ? "# exact totals of each stretch of time, kept or not; a call belongs to the one in which it ended\n"
-                       : "# no epochs here: they come with the strategy telescope, once a thread has recorded enough\n");
+        out_text(
+            count ? "# exact totals of each stretch of time, kept or not; a call belongs to the one in which it ended\n"
+                  : "# no epochs here: they come with the strategy telescope, once a thread has recorded enough\n");
     for (size_t i = 0; i < count; i++) {
         if (!overlaps(select, &epochs[i])) continue;
         size_t n = rows_of(select, &epochs[i], totals, total_count, rows);

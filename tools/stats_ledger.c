@@ -47,8 +47,7 @@ static struct account *sum_ledger(struct fdr_file *file, const struct fdr_select
     }
     struct account *accounts = calloc(have + 1, sizeof *accounts);
     for (size_t i = 0; accounts && i < n; i++) {
-        if (!selected(select, rows[i].location) || (by == BY_DEPTH && rows[i].class_ != FDR_IN_REGION))
-            continue;
+        if (!selected(select, rows[i].location) || (by == BY_DEPTH && rows[i].class_ != FDR_IN_REGION)) continue;
         add_account(&accounts[ledger_key(&rows[i], by)], &rows[i]);
     }
     *count = have;
@@ -75,16 +74,12 @@ static void point_value_json(const char *key, uint32_t type, uint64_t bits)
     out_text(", \"");
     out_text(key);
     out_text("\": ");
-    if (type == 1)
-        out_i64((int64_t)bits);
-    else if (real - real == 0)
-        out_f64(real);
-    else
-        out_text("null");
+    if (type == 1) out_i64((int64_t)bits);
+    else if (real - real == 0) out_f64(real);
+    else out_text("null");
 }
 
-static void kinds_json(const struct fdr_file *file, const struct point_row *rows, size_t count,
-                       uint32_t class_)
+static void kinds_json(const struct fdr_file *file, const struct point_row *rows, size_t count, uint32_t class_)
 {
     const char *before = "";
     out_text(", \"kinds\": [");
@@ -115,10 +110,8 @@ static void accounts_json(const struct fdr_file *file, const struct account *a, 
         if (!a[i].used) continue;
         out_text(before);
         out_text(by == BY_DEPTH ? "{\"depth\": " : "{\"class\": ");
-        if (by == BY_DEPTH)
-            out_u64(i);
-        else
-            out_json(fdr_class_name((uint32_t)i));
+        if (by == BY_DEPTH) out_u64(i);
+        else out_json(fdr_class_name((uint32_t)i));
         if (by == BY_DEPTH) key_u64("calls", a[i].presented);
         account_json(&a[i]);
         if (by == BY_CLASS) kinds_json(file, points, point_count, (uint32_t)i);
@@ -143,10 +136,8 @@ static void accounts_text(const struct account *a, size_t count, enum stat_by by
         out_text_wide(human_count(text, a[i].reduced), 16);
         out_text_wide(human_count(text, a[i].lost), 16);
         out_text("  ");
-        if (by == BY_DEPTH)
-            out_u64(i);
-        else
-            out_text(fdr_class_name((uint32_t)i));
+        if (by == BY_DEPTH) out_u64(i);
+        else out_text(fdr_class_name((uint32_t)i));
         out_char('\n');
     }
 }
@@ -157,10 +148,8 @@ int print_accounts(const struct stats_arguments *a, struct fdr_file *file, const
     size_t count, point_count = 0;
     struct account *accounts = sum_ledger(file, select, a->by, &count);
     bool good = accounts && points_from_totals(&points, &point_count, file, select);
-    if (good && a->json)
-        accounts_json(file, accounts, count, a->by, points, point_count);
-    else if (good)
-        accounts_text(accounts, count, a->by);
+    if (good && a->json) accounts_json(file, accounts, count, a->by, points, point_count);
+    else if (good) accounts_text(accounts, count, a->by);
     if (good && !a->json && a->by == BY_CLASS) good = points_text(file, select);
     free(accounts);
     free(points);

@@ -58,19 +58,14 @@ static const char *decompress(const struct bytes *from, struct bytes *to)
         size_t before = in.pos;
         left = ZSTD_decompressStream(z, &out, &in);
         to->size += out.pos;
-        if (ZSTD_isError(left))
-            why = ZSTD_getErrorName(left);
-        else if (in.pos == before && out.pos == 0 && left != 0)
-            why = "the compressed data ends early";
+        if (ZSTD_isError(left)) why = ZSTD_getErrorName(left);
+        else if (in.pos == before && out.pos == 0 && left != 0) why = "the compressed data ends early";
     }
     ZSTD_freeDStream(z);
     return why;
 }
 
-static bool is_zstd(const struct bytes *b)
-{
-    return b->size >= 4 && memcmp(b->data, "\x28\xb5\x2f\xfd", 4) == 0;
-}
+static bool is_zstd(const struct bytes *b) { return b->size >= 4 && memcmp(b->data, "\x28\xb5\x2f\xfd", 4) == 0; }
 
 /* Replaces compressed bytes by what they say. */
 static bool unpack(const char *path, struct bytes *b, int *status)

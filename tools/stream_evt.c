@@ -63,8 +63,7 @@ static size_t items(const struct evt *e, uint64_t offset, uint64_t count, size_t
 
 static const char *string_at(const struct evt *e, uint32_t offset)
 {
-    if (offset >= e->strings_bytes || !memchr(e->strings + offset, '\0', e->strings_bytes - offset))
-        return "";
+    if (offset >= e->strings_bytes || !memchr(e->strings + offset, '\0', e->strings_bytes - offset)) return "";
     return e->strings + offset;
 }
 
@@ -175,15 +174,13 @@ static void add_record(struct evt *e, struct stream *s, size_t i, uint32_t word)
     case EVT_LEAVE:
         /* The call is kept for the nesting's sake; its region becomes [unknown]. */
         if (value >= s->region_count) left_out(e, &e->bad_regions, i);
-        add_plain(s, i, kind == EVT_ENTER ? OP_ENTER : OP_LEAVE,
-                  value < s->region_count ? value : UINT32_MAX);
+        add_plain(s, i, kind == EVT_ENTER ? OP_ENTER : OP_LEAVE, value < s->region_count ? value : UINT32_MAX);
         break;
     case EVT_SEND:
     case EVT_ISEND:
     case EVT_RECV:
     case EVT_IRECV:
-        if (param_at(e, value, i, &p))
-            add_message(s, i, kind == EVT_SEND || kind == EVT_ISEND ? OP_SEND : OP_RECV, &p);
+        if (param_at(e, value, i, &p)) add_message(s, i, kind == EVT_SEND || kind == EVT_ISEND ? OP_SEND : OP_RECV, &p);
         break;
     case EVT_COLL_BEGIN: add_plain(s, i, OP_COLL_BEGIN, value); break;
     case EVT_COLL_END:
@@ -206,8 +203,7 @@ static size_t fields_needed(const struct evt *e, const unsigned char *words, siz
 
 static bool read_records(struct evt *e, struct stream *s)
 {
-    size_t count = items(e, e->h.off_word, e->h.n_records, 4),
-           steps = items(e, e->h.off_dt, e->h.n_records, 4);
+    size_t count = items(e, e->h.off_word, e->h.n_records, 4), steps = items(e, e->h.off_dt, e->h.n_records, 4);
     const unsigned char *words = e->bytes + e->h.off_word;
     if (steps < count) count = steps;
     e->params = items(e, e->h.off_params, e->h.n_params, sizeof(struct evt_param));
@@ -220,8 +216,7 @@ static bool read_records(struct evt *e, struct stream *s)
     s->t0_ns = e->h.t0_ns;
     for (s->count = 0; s->count < count; s->count++) {
         uint32_t word;
-        if (s->t0_ns + s->span_ns + s->dt[s->count] < s->t0_ns)
-            break; /* beyond 2^64 ns: time would go back */
+        if (s->t0_ns + s->span_ns + s->dt[s->count] < s->t0_ns) break; /* beyond 2^64 ns: time would go back */
         memcpy(&word, words + s->count * 4, 4);
         s->span_ns += s->dt[s->count];
         add_record(e, s, s->count, word);
@@ -235,8 +230,8 @@ static void report(const struct evt *e, const struct stream *s, int *status)
 {
     bool short_of = s->count < e->h.n_records;
     if (s->count < items(e, e->h.off_word, e->h.n_records, 4))
-        complain("%s: time goes back at record %zu (beyond 2^64 ns); the records from there on are left out",
-                 e->path, s->count);
+        complain("%s: time goes back at record %zu (beyond 2^64 ns); the records from there on are left out", e->path,
+                 s->count);
     else if (short_of)
         complain("%s: truncated: %zu of %llu records are there; going on with those", e->path, s->count,
                  (unsigned long long)e->h.n_records);

@@ -81,10 +81,7 @@ static enum op op_of(uint8_t kind)
     }
 }
 
-static bool takes_id(enum op op)
-{
-    return op == OP_COLL_END || op == OP_METRIC || op == OP_MARKER || op == OP_EVENT;
-}
+static bool takes_id(enum op op) { return op == OP_COLL_END || op == OP_METRIC || op == OP_MARKER || op == OP_EVENT; }
 
 static bool add_event(struct builder *b, const struct fdr_read_event *e)
 {
@@ -109,8 +106,7 @@ static bool add_event(struct builder *b, const struct fdr_read_event *e)
 }
 
 /* Ids count from 0 or 1, so that one more than the count covers both. */
-static struct stream_definition *definitions(const struct fdr_file *file, enum fdr_definition_kind kind,
-                                             size_t *count)
+static struct stream_definition *definitions(const struct fdr_file *file, enum fdr_definition_kind kind, size_t *count)
 {
     size_t n = fdr_definition_count(file, kind) + 1;
     struct stream_definition *list = calloc(n, sizeof *list);
@@ -148,16 +144,13 @@ static bool read_events(struct builder *b, struct fdr_file *file, uint32_t locat
     return good;
 }
 
-static bool load_location(struct stream *s, struct fdr_file *file, const char *path,
-                          const struct fdr_location_info *l)
+static bool load_location(struct stream *s, struct fdr_file *file, const char *path, const struct fdr_location_info *l)
 {
     char base[32];
     struct builder b = {.s = s};
     stream_base_name(base, path);
-    if (l->name[0])
-        snprintf(s->name, sizeof s->name, "%s", l->name);
-    else
-        snprintf(s->name, sizeof s->name, "%.20s.%u", base, l->id);
+    if (l->name[0]) snprintf(s->name, sizeof s->name, "%s", l->name);
+    else snprintf(s->name, sizeof s->name, "%.20s.%u", base, l->id);
     if (!read_definitions(s, file) || !read_events(&b, file, l->id)) {
         complain("%s: location %u: out of memory", path, l->id);
         return false;

@@ -191,7 +191,8 @@ static void print_look(const struct look *now, const struct look *before, bool t
             break;
         }
         uint64_t since = l->open_count ? l->open[l->open_count - 1].enter_ns : 0;
-        printf("%5u %-16s %14s %12s  ", l->id, fit(name, l->name, 16), human_count(rate, (uint64_t)rate_of(now, before, i)),
+        printf("%5u %-16s %14s %12s  ", l->id, fit(name, l->name, 16),
+               human_count(rate, (uint64_t)rate_of(now, before, i)),
                since ? human_time(for_, now->time_ns > since ? now->time_ns - since : 0) : "-");
         print_open(now->file, l, columns);
         putchar('\n');
@@ -292,7 +293,8 @@ int verb_top(int argc, char **argv)
         options,
         parse,
         "PID",
-        "Shows a running process as its recording shows it: for each thread how many events a second it records and which "
+        "Shows a running process as its recording shows it: for each thread how many events a second it records and "
+        "which "
         "regions are open, innermost last, with the time since the innermost was entered; the buffer; and the ledger. "
         "The process may hang or be stopped. Ends with the process, or at an interrupt.",
         NULL,

@@ -19,8 +19,7 @@ struct arguments {
 
 /* --depth of the common filters is the limit: --depth ..3 shows the three outermost levels. */
 static const struct argp_option options[] = {
-    {"min-share", 's', "PERCENT", 0,
-     "Leave out paths with less of the whole time (0.1 for people, 0 for --json)", 0},
+    {"min-share", 's', "PERCENT", 0, "Leave out paths with less of the whole time (0.1 for people, 0 for --json)", 0},
     {"json", 'j', 0, 0, "Nested objects", 0},
     {0}};
 
@@ -172,9 +171,8 @@ static void subtree(const struct view *v, uint32_t parent, struct margin *m)
 static int print_text(const struct view *v)
 {
     struct margin m = {0};
-    out_text(
-        "# from the events that are kept, all locations together; open calls count up to the newest event\n"
-        "   inclusive    share    exclusive          calls  call path\n");
+    out_text("# from the events that are kept, all locations together; open calls count up to the newest event\n"
+             "   inclusive    share    exclusive          calls  call path\n");
     subtree(v, 0, &m);
     free(m.more);
     return out_finish();
@@ -242,15 +240,14 @@ static int tree(const struct arguments *a, struct fdr_file *file)
 int verb_tree(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        options,
-        parse,
-        "FILE",
-        "The call tree of the events that are kept, with inclusive and exclusive time. "
-        "`--depth ..3` shows the three outermost levels.",
-        children,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE",
+                                     "The call tree of the events that are kept, with inclusive and exclusive time. "
+                                     "`--depth ..3` shows the three outermost levels.",
+                                     children,
+                                     NULL,
+                                     NULL};
     struct arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);

@@ -12,9 +12,7 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-    {"build", 'b', 0, 0, "Also how this build was made and what it has", 0},
-    {"json", 'j', 0, 0, "As JSON", 0},
-    {0}};
+    {"build", 'b', 0, 0, "Also how this build was made and what it has", 0}, {"json", 'j', 0, 0, "As JSON", 0}, {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -61,8 +59,7 @@ int verb_version(int argc, char **argv)
     if (a.json) return print_object(a.build);
     printf("fdr %s\n", FDR_VERSION_STRING);
     if (strcmp(fdr_version(), FDR_VERSION_STRING) != 0) printf("libfdr: %s\n", fdr_version());
-    if (strcmp(fdr_reader_version(), FDR_VERSION_STRING) != 0)
-        printf("libfdr-reader: %s\n", fdr_reader_version());
+    if (strcmp(fdr_reader_version(), FDR_VERSION_STRING) != 0) printf("libfdr-reader: %s\n", fdr_reader_version());
     if (a.build) fputs(fdr_build(), stdout);
     return finish_output();
 }

@@ -11,12 +11,12 @@ extern "C" {
 #endif
 
 struct fdr_counter_info {
-    char name[64];               /* "perf:page-faults" */
-    char unit[16];               /* "ns", "bytes", ""; counts have none */
+    char name[64]; /* "perf:page-faults" */
+    char unit[16]; /* "ns", "bytes", ""; counts have none */
     enum fdr_metric_kind kind;
-    int per_thread;              /* 1: of one thread; 0: of the process or the machine */
-    int works;                   /* 1: tried here and it counts */
-    char why[200];               /* where it does not: component, error, what stands in its way */
+    int per_thread; /* 1: of one thread; 0: of the process or the machine */
+    int works;      /* 1: tried here and it counts */
+    char why[200];  /* where it does not: component, error, what stands in its way */
 };
 
 /* Tries every counter that is known here, in this process, and says which work. Fills at most `most` entries and
@@ -27,8 +27,8 @@ FDR_API size_t fdr_counters_probe(struct fdr_counter_info *out, size_t most);
 /* Counters that only the counted thread itself can read (PAPI event sets, see fdr/papi.h). They are read at the edges of
  * calls of regions with the rule `counters` (docs/FILTER.md). The structure lives as long as the process. */
 struct fdr_counter_provider {
-    size_t size;                 /* sizeof(struct fdr_counter_provider) */
-    const char *name;            /* "PAPI" */
+    size_t size;      /* sizeof(struct fdr_counter_provider) */
+    const char *name; /* "PAPI" */
     /* What is known, tried; as fdr_counters_probe. */
     size_t (*probe)(struct fdr_counter_info *out, size_t most);
     /* Names, separated by commas, to counters: fills at most `most` entries, in order, with works and why, and returns

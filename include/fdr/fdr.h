@@ -36,11 +36,11 @@ extern "C" {
 
 #define FDR_API __attribute__((visibility("default")))
 
-typedef uint32_t fdr_region;     /* 0 is "no region": recorded as [unknown] */
+typedef uint32_t fdr_region; /* 0 is "no region": recorded as [unknown] */
 typedef uint32_t fdr_metric_id;
 typedef uint32_t fdr_marker_id;
 typedef uint32_t fdr_event_type;
-typedef uint32_t fdr_comm_id;    /* 0 is the world communicator */
+typedef uint32_t fdr_comm_id; /* 0 is the world communicator */
 
 /* ---- start and end ------------------------------------------------------------------------------------- */
 
@@ -48,38 +48,38 @@ typedef uint32_t fdr_comm_id;    /* 0 is the world communicator */
  * durations ns us ms s. NULL or 0 means "the environment, then the default". `size` = sizeof(struct fdr_config). */
 struct fdr_config {
     size_t size;
-    int ignore_environment;      /* 1: only this structure and the defaults */
-    const char *enable;          /* "1" | "0" */
-    const char *name;            /* NAME of the files; default: the executable's name */
-    const char *buffer;          /* FDR_BUFFER, e.g. "64M" */
-    const char *bin;             /* FDR_BIN, 512 .. 64K, a power of two, "4K" */
-    const char *live_dir;        /* FDR_LIVE_DIR */
-    const char *dir;             /* FDR_DIR */
-    const char *arena;           /* FDR_ARENA: "mapped" | "anonymous" */
-    const char *strategy;        /* FDR_STRATEGY: "telescope" | "whole" | "last" | "first" */
-    const char *reduce;          /* FDR_REDUCE: "duration,depth,class,epoch" in any order */
-    const char *classes;         /* FDR_CLASSES: least important first, e.g. "metric,marker,user,message" */
-    const char *min_duration;    /* FDR_MIN_DURATION, "1us" */
-    const char *depth;           /* FDR_DEPTH, "20" */
-    const char *timer;           /* FDR_TIMER: "tsc" | "monotonic" */
-    const char *resolution;      /* FDR_RESOLUTION: "0" lossless, "100ns": rounded down to a power of two of ticks */
-    const char *filter;          /* FDR_FILTER: file of include/exclude rules, see docs/FILTER.md */
-    const char *signal;          /* FDR_SIGNAL: "USR1" | "none" | name or number */
-    const char *finalize;        /* FDR_FINALIZE: "none" | "snapshot" */
-    const char *holdoff;         /* FDR_HOLDOFF, "1s": least time between two snapshots by signal */
-    const char *keep;            /* FDR_KEEP: "8,oldest" | "8,newest" */
-    const char *disk;            /* FDR_DISK, "512M": most bytes of snapshots of this process */
-    const char *counters;        /* FDR_COUNTERS: what a thread of fdr's own samples: "default", "all", names */
+    int ignore_environment;       /* 1: only this structure and the defaults */
+    const char *enable;           /* "1" | "0" */
+    const char *name;             /* NAME of the files; default: the executable's name */
+    const char *buffer;           /* FDR_BUFFER, e.g. "64M" */
+    const char *bin;              /* FDR_BIN, 512 .. 64K, a power of two, "4K" */
+    const char *live_dir;         /* FDR_LIVE_DIR */
+    const char *dir;              /* FDR_DIR */
+    const char *arena;            /* FDR_ARENA: "mapped" | "anonymous" */
+    const char *strategy;         /* FDR_STRATEGY: "telescope" | "whole" | "last" | "first" */
+    const char *reduce;           /* FDR_REDUCE: "duration,depth,class,epoch" in any order */
+    const char *classes;          /* FDR_CLASSES: least important first, e.g. "metric,marker,user,message" */
+    const char *min_duration;     /* FDR_MIN_DURATION, "1us" */
+    const char *depth;            /* FDR_DEPTH, "20" */
+    const char *timer;            /* FDR_TIMER: "tsc" | "monotonic" */
+    const char *resolution;       /* FDR_RESOLUTION: "0" lossless, "100ns": rounded down to a power of two of ticks */
+    const char *filter;           /* FDR_FILTER: file of include/exclude rules, see docs/FILTER.md */
+    const char *signal;           /* FDR_SIGNAL: "USR1" | "none" | name or number */
+    const char *finalize;         /* FDR_FINALIZE: "none" | "snapshot" */
+    const char *holdoff;          /* FDR_HOLDOFF, "1s": least time between two snapshots by signal */
+    const char *keep;             /* FDR_KEEP: "8,oldest" | "8,newest" */
+    const char *disk;             /* FDR_DISK, "512M": most bytes of snapshots of this process */
+    const char *counters;         /* FDR_COUNTERS: what a thread of fdr's own samples: "default", "all", names */
     const char *counter_interval; /* FDR_COUNTER_INTERVAL, "1ms" */
-    const char *crash;           /* FDR_CRASH: "1" | "all" | "0", see docs/CRASH.md */
-    const char *crash_deadline;  /* FDR_CRASH_DEADLINE, "800ms": longest time a crash takes to be written */
-    const char *telescope;       /* FDR_TELESCOPE: "equal", or relative shares of the age tiers, newest first: "4,2,1" */
-    const char *edge_counters;   /* FDR_EDGE_COUNTERS: counters read at the edges of chosen calls */
-    const char *edge_regions;    /* FDR_EDGE_REGIONS: which calls: patterns of names, "step,solve*" */
-    const char *papi;            /* FDR_PAPI: PAPI events read at the edges of chosen calls */
-    const char *sample;          /* FDR_SAMPLE: "1kHz": samples of every thread; also "wall", "unwind", "nostack" */
-    const char *triggers;        /* FDR_TRIGGERS: a file, or lines separated by ';' (docs/TRIGGERS.md) */
-    const char *watchdog;        /* FDR_WATCHDOG: "off", or how long a thread may stand still in a region, "30s" */
+    const char *crash;            /* FDR_CRASH: "1" | "all" | "0", see docs/CRASH.md */
+    const char *crash_deadline;   /* FDR_CRASH_DEADLINE, "800ms": longest time a crash takes to be written */
+    const char *telescope;     /* FDR_TELESCOPE: "equal", or relative shares of the age tiers, newest first: "4,2,1" */
+    const char *edge_counters; /* FDR_EDGE_COUNTERS: counters read at the edges of chosen calls */
+    const char *edge_regions;  /* FDR_EDGE_REGIONS: which calls: patterns of names, "step,solve*" */
+    const char *papi;          /* FDR_PAPI: PAPI events read at the edges of chosen calls */
+    const char *sample;        /* FDR_SAMPLE: "1kHz": samples of every thread; also "wall", "unwind", "nostack" */
+    const char *triggers;      /* FDR_TRIGGERS: a file, or lines separated by ';' (docs/TRIGGERS.md) */
+    const char *watchdog;      /* FDR_WATCHDOG: "off", or how long a thread may stand still in a region, "30s" */
 };
 
 /* Starts the recording of this process. Idempotent while one is running (0).
@@ -130,7 +130,10 @@ FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field
 
 /* Implementation detail of the inline gate below: one word, 0 = nothing records. It lies in a page that
  * a forked child finds zeroed. */
-struct fdr_switch_page_ { uint32_t on; uint32_t pad[1023]; };
+struct fdr_switch_page_ {
+    uint32_t on;
+    uint32_t pad[1023];
+};
 extern FDR_API struct fdr_switch_page_ fdr_switch_;
 
 FDR_API void fdr_enter_(fdr_region region, uint32_t on); /* [record] fdr_enter behind the gate; `on` = its word */
@@ -159,7 +162,10 @@ FDR_API void fdr_enter_at(fdr_region region, uint64_t time_ns);
 FDR_API void fdr_leave_at(fdr_region region, uint64_t time_ns);
 
 /* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it or longjmp. */
-struct fdr_scope_ { fdr_region region; int once; };
+struct fdr_scope_ {
+    fdr_region region;
+    int once;
+};
 static inline void fdr_scope_leave_(struct fdr_scope_ *s)
 {
     if (s->region) fdr_leave(s->region);
@@ -176,14 +182,19 @@ static inline fdr_region fdr_scope_enter_(uint32_t *id, const char *name, const 
     return r;
 }
 #define FDR_JOIN2_(a, b) a##b
-#define FDR_JOIN_(a, b) FDR_JOIN2_(a, b)
-#define FDR_SCOPE_(id, name)                                                                             \
-    static uint32_t FDR_JOIN_(fdr_id_, id);                                                              \
-    struct fdr_scope_ FDR_JOIN_(fdr_s_, id) __attribute__((cleanup(fdr_scope_leave_), unused)) = {       \
-        fdr_scope_enter_(&FDR_JOIN_(fdr_id_, id), name, __FILE__, __LINE__), 1 }
-#define FDR_REGION_(id, name)                                                                            \
-    for (struct fdr_scope_ FDR_JOIN_(fdr_s_, id) __attribute__((cleanup(fdr_scope_leave_), unused)) = {  \
-             __extension__ ({ static uint32_t fdr_id_; fdr_scope_enter_(&fdr_id_, name, __FILE__, __LINE__); }), 1 }; \
+#define FDR_JOIN_(a, b)  FDR_JOIN2_(a, b)
+#define FDR_SCOPE_(id, name)                                                                                           \
+    static uint32_t FDR_JOIN_(fdr_id_, id);                                                                            \
+    struct fdr_scope_ FDR_JOIN_(fdr_s_, id) __attribute__((cleanup(fdr_scope_leave_), unused)) = {                     \
+        fdr_scope_enter_(&FDR_JOIN_(fdr_id_, id), name, __FILE__, __LINE__), 1}
+#define FDR_REGION_(id, name)                                                                                          \
+    for (struct fdr_scope_ FDR_JOIN_(fdr_s_, id)                                                                       \
+             __attribute__((cleanup(fdr_scope_leave_), unused)) = {__extension__({                                     \
+                                                                       static uint32_t fdr_id_;                        \
+                                                                       fdr_scope_enter_(&fdr_id_, name, __FILE__,      \
+                                                                                        __LINE__);                     \
+                                                                   }),                                                 \
+                                                                   1};                                                 \
          FDR_JOIN_(fdr_s_, id).once; FDR_JOIN_(fdr_s_, id).once = 0)
 #define FDR_REGION(name) FDR_REGION_(__COUNTER__, name)
 /* The rest of this function is a region of its name. */
@@ -235,14 +246,14 @@ FDR_API struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enu
 /* The thread is gone. Not while a sample of the stream may be under way. */
 FDR_API void fdr_sampled_close(struct fdr_sampled *stream);
 
-enum { FDR_LOOK_CUT = 2 };       /* flag: the stack does not reach the thread's start */
+enum { FDR_LOOK_CUT = 2 }; /* flag: the stack does not reach the thread's start */
 struct fdr_look {
-    uint64_t weight;             /* periods since the sample before, at least 1 */
+    uint64_t weight; /* periods since the sample before, at least 1 */
     uint64_t pc;
-    const uint64_t *stack;       /* return addresses, innermost first; at most 256 with the regions */
+    const uint64_t *stack; /* return addresses, innermost first; at most 256 with the regions */
     uint32_t stack_count;
     uint32_t flags;
-    const fdr_region *path;      /* open regions, outermost first; NULL: those of the calling thread if it is the one */
+    const fdr_region *path; /* open regions, outermost first; NULL: those of the calling thread if it is the one */
     uint32_t path_count;
 };
 /* [record] One sample, now or at time_ns. One at a time per stream; async-signal-safe; does not attach the thread.
@@ -301,7 +312,7 @@ FDR_API uint64_t fdr_trigger_count(int trigger);
 struct fdr_usage {
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;
-    uint64_t bytes_stored;       /* whole bins and headers in use */
+    uint64_t bytes_stored; /* whole bins and headers in use */
     uint64_t snapshots;
     uint64_t reduction_ns;       /* time threads have spent giving memory back, wall time */
     uint64_t reduction_worst_ns; /* the longest of these steps, and of those that cut and merge epochs */

@@ -41,7 +41,8 @@ FDR_API enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_
                                           size_t message_bytes);
 /* The same into a file: mode 0600, first under a temporary name beside it, never over an existing one. `reason` NULL:
  * "outside". 0 or -errno with `message`. */
-FDR_API int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, char *message, size_t message_bytes);
+FDR_API int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, char *message,
+                                 size_t message_bytes);
 
 /* Decodes every bin once. FDR_WHOLE or FDR_DAMAGED; findings are added to the damage list. */
 FDR_API enum fdr_verdict fdr_file_verify(struct fdr_file *file);
@@ -49,95 +50,116 @@ FDR_API size_t fdr_file_damage_count(const struct fdr_file *file);
 FDR_API const char *fdr_file_damage(const struct fdr_file *file, size_t index);
 
 struct fdr_file_info {
-    uint32_t format;                 /* format version */
-    const char *state;               /* "recording" | "finalized" | "crashed" */
-    const char *reason;              /* why it was taken; "" for a live file */
-    bool has_cause;                  /* a crash: the next five say of what */
+    uint32_t format;    /* format version */
+    const char *state;  /* "recording" | "finalized" | "crashed" */
+    const char *reason; /* why it was taken; "" for a live file */
+    bool has_cause;     /* a crash: the next five say of what */
     int cause_signal, cause_code;
     uint64_t cause_addr, cause_time_ns;
     uint32_t cause_tid;
     uint32_t pid;
-    int rank;                        /* -1: unknown */
+    int rank; /* -1: unknown */
     const char *host, *exe, *build_id, *config, *strategy;
     uint64_t created_realtime_ns;
-    double time_unit_ns;             /* of one stored tick */
+    double time_unit_ns; /* of one stored tick */
     uint64_t buffer_bytes, bin_bytes, bins, bins_free;
-    uint64_t meta_bytes;             /* definitions, stacks, totals, ledger */
-    uint64_t bytes_stored;           /* whole bins and headers in use */
-    uint64_t first_ns, last_ns;      /* over all locations */
-    uint64_t common_from_ns;         /* every location reaches back at least to here */
+    uint64_t meta_bytes;        /* definitions, stacks, totals, ledger */
+    uint64_t bytes_stored;      /* whole bins and headers in use */
+    uint64_t first_ns, last_ns; /* over all locations */
+    uint64_t common_from_ns;    /* every location reaches back at least to here */
     uint64_t lost_locations, lost_unattached, lost_definitions, dropped_bins;
-    uint64_t unlisted_bins;          /* bins found that no list holds (given back, or in flight) */
-    int64_t realtime_offset_ns;      /* add to a time_ns for ns since 1970 */
-    uint64_t taken_ns;               /* a snapshot: when it was taken; else 0 */
-    const char *reason_kind;         /* "api" | "signal" | "finalize" | "trigger" | "watchdog" | "outside"; "" not said */
-    bool has_trigger;                /* a trigger or the watchdog asked: the next five say what was seen */
+    uint64_t unlisted_bins;     /* bins found that no list holds (given back, or in flight) */
+    int64_t realtime_offset_ns; /* add to a time_ns for ns since 1970 */
+    uint64_t taken_ns;          /* a snapshot: when it was taken; else 0 */
+    const char *reason_kind;    /* "api" | "signal" | "finalize" | "trigger" | "watchdog" | "outside"; "" not said */
+    bool has_trigger;           /* a trigger or the watchdog asked: the next five say what was seen */
     const char *trigger_name;
     uint64_t trigger_time_ns, trigger_value;
-    uint32_t trigger_value_type;     /* as fdr_definition.value_type */
-    uint32_t trigger_location;       /* id, UINT32_MAX: none */
-    bool has_end;                    /* `fdr run` saw the end: the next three say how */
-    int end_status;                  /* as waitpid gives it; INT_MIN: not said */
+    uint32_t trigger_value_type; /* as fdr_definition.value_type */
+    uint32_t trigger_location;   /* id, UINT32_MAX: none */
+    bool has_end;                /* `fdr run` saw the end: the next three say how */
+    int end_status;              /* as waitpid gives it; INT_MIN: not said */
     uint32_t end_oom_kills;
     uint64_t end_realtime_ns;
-    uint64_t record_bytes;           /* what records take of bytes_stored */
-    double memory_balance;           /* average use of the bins / greatest use of one; 0: nothing stored */
-    uint64_t band_edge_ns[3];        /* between the four bands of durations */
-    uint64_t cause_realtime_ns;      /* of the cause, since 1970; 0: none */
-    int handled_signal;              /* no cause, but this one was with the application's own handler; 0: none */
+    uint64_t record_bytes;      /* what records take of bytes_stored */
+    double memory_balance;      /* average use of the bins / greatest use of one; 0: nothing stored */
+    uint64_t band_edge_ns[3];   /* between the four bands of durations */
+    uint64_t cause_realtime_ns; /* of the cause, since 1970; 0: none */
+    int handled_signal;         /* no cause, but this one was with the application's own handler; 0: none */
     uint32_t handled_tid;
     uint64_t handled_time_ns;
-    uint64_t faults_survived;        /* signals that its handler returned from */
+    uint64_t faults_survived;         /* signals that its handler returned from */
     uint64_t handlers, handlers_lost; /* bit s - 1: our crash handler was installed for s; others have replaced it */
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
-struct fdr_open_call { uint32_t region; uint32_t depth; uint64_t enter_ns; bool untimed; };
+struct fdr_open_call {
+    uint32_t region;
+    uint32_t depth;
+    uint64_t enter_ns;
+    bool untimed;
+};
 struct fdr_location_info {
     uint32_t id;
-    const char *name;                /* thread name, or "" */
+    const char *name; /* thread name, or "" */
     uint32_t tid;
-    uint32_t parent;                 /* signal lane, samples: the thread's location id; else UINT32_MAX */
-    bool samples;                    /* holds samples of a thread */
+    uint32_t parent; /* signal lane, samples: the thread's location id; else UINT32_MAX */
+    bool samples;    /* holds samples of a thread */
     uint32_t numa_node;
     bool live;
-    uint64_t start_ns, end_ns;       /* attached, ended (0: live) */
-    uint64_t from_ns, to_ns;         /* reach: oldest and newest kept event or open call */
-    size_t open_count;               /* open calls, outermost first */
+    uint64_t start_ns, end_ns; /* attached, ended (0: live) */
+    uint64_t from_ns, to_ns;   /* reach: oldest and newest kept event or open call */
+    size_t open_count;         /* open calls, outermost first */
     const struct fdr_open_call *open;
-    uint32_t epochs;                 /* held now */
+    uint32_t epochs; /* held now */
     uint64_t bytes_stored, bins;
-    uint64_t moved_ns;               /* newest event of any kind, also one that is not kept */
+    uint64_t moved_ns; /* newest event of any kind, also one that is not kept */
     uint64_t clamped, unbalanced, stray_leaves, truncated, abandoned, hists_dropped, rows_folded;
 };
 FDR_API size_t fdr_location_count(const struct fdr_file *file);
 FDR_API const struct fdr_location_info *fdr_location_info(const struct fdr_file *file, size_t index);
 
 /* ---- definitions: kinds and ids as recorded ---- */
-enum fdr_definition_kind { FDR_REGION_DEFINITION = 1, FDR_METRIC_DEFINITION, FDR_MARKER_DEFINITION,
-                           FDR_COMM_DEFINITION, FDR_EVENT_DEFINITION, FDR_MODULE_DEFINITION };
+enum fdr_definition_kind {
+    FDR_REGION_DEFINITION = 1,
+    FDR_METRIC_DEFINITION,
+    FDR_MARKER_DEFINITION,
+    FDR_COMM_DEFINITION,
+    FDR_EVENT_DEFINITION,
+    FDR_MODULE_DEFINITION
+};
 struct fdr_definition {
     enum fdr_definition_kind kind;
     uint32_t id;
-    const char *name;                /* a region known only by address: symbol if found, else "module+0xoffset" */
-    const char *file;                /* "" if unknown; metric: its unit */
+    const char *name; /* a region known only by address: symbol if found, else "module+0xoffset" */
+    const char *file; /* "" if unknown; metric: its unit */
     uint32_t line;
-    uint64_t address;                /* 0 if none */
-    uint32_t value_type;             /* metrics: 0 u64, 1 i64, 2 f64 */
-    uint32_t field_count;            /* user events */
+    uint64_t address;     /* 0 if none */
+    uint32_t value_type;  /* metrics: 0 u64, 1 i64, 2 f64 */
+    uint32_t field_count; /* user events */
     const char *const *field_name;
     const uint8_t *field_type;
 };
 FDR_API size_t fdr_definition_count(const struct fdr_file *file, enum fdr_definition_kind kind);
 /* By id; never NULL: an id without definition gets the name "[unknown N]". */
-FDR_API const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind, uint32_t id);
+FDR_API const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind,
+                                                    uint32_t id);
 /* Resolves addresses with elfutils by build-id (C++ demangled). Called by open unless FDR_SYMBOLS=0; harmless where
  * the library was built without. */
 FDR_API void fdr_file_symbolise(struct fdr_file *file);
 
 /* ---- the ledger (P3) and reductions ---- */
-enum fdr_event_class { FDR_IN_REGION = 0, FDR_IN_MESSAGE, FDR_IN_COLLECTIVE, FDR_IN_METRIC, FDR_IN_MARKER,
-                       FDR_IN_SAMPLE, FDR_IN_IO, FDR_IN_TASK, FDR_IN_USER };
+enum fdr_event_class {
+    FDR_IN_REGION = 0,
+    FDR_IN_MESSAGE,
+    FDR_IN_COLLECTIVE,
+    FDR_IN_METRIC,
+    FDR_IN_MARKER,
+    FDR_IN_SAMPLE,
+    FDR_IN_IO,
+    FDR_IN_TASK,
+    FDR_IN_USER
+};
 FDR_API const char *fdr_class_name(uint32_t class_);
 struct fdr_ledger_row {
     uint32_t location, class_, depth;
@@ -150,51 +172,51 @@ FDR_API void fdr_ledger_bounds(const struct fdr_file *file, uint32_t location, u
 
 struct fdr_reduction_info {
     uint32_t location;
-    uint64_t time_ns;                /* first step of this line */
-    const char *step;                /* "duration" | "depth" | "class" | "epoch" | "stop" */
-    char what[96];                   /* e.g. "region calls < 256 ns at depth 12" */
+    uint64_t time_ns; /* first step of this line */
+    const char *step; /* "duration" | "depth" | "class" | "epoch" | "stop" */
+    char what[96];    /* e.g. "region calls < 256 ns at depth 12" */
     uint64_t events, bytes, from_ns, to_ns;
     uint32_t steps;
-    bool gone;                       /* nothing of it is left and it is no longer stored */
+    bool gone; /* nothing of it is left and it is no longer stored */
 };
 FDR_API size_t fdr_reductions(const struct fdr_file *file, const struct fdr_reduction_info **rows);
 
 /* ---- exact totals (P5) ---- */
 struct fdr_total {
     uint32_t location;
-    uint32_t class_;                 /* FDR_IN_REGION, _MESSAGE (id 1 send 2 recv), _COLLECTIVE, _METRIC, _MARKER, _USER */
+    uint32_t class_; /* FDR_IN_REGION, _MESSAGE (id 1 send 2 recv), _COLLECTIVE, _METRIC, _MARKER, _USER */
     uint32_t id;
-    bool rest;                       /* the regions that found no row of their own */
+    bool rest; /* the regions that found no row of their own */
     uint64_t calls, untimed;
-    uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns;  /* regions */
-    uint64_t sum_u, min_u, max_u;    /* points: sum, min and max as their value_type's bits (bytes for messages) */
+    uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* regions */
+    uint64_t sum_u, min_u, max_u; /* points: sum, min and max as their value_type's bits (bytes for messages) */
     bool has_histogram;
-    uint64_t histogram[64];          /* [i]: values in [2^i, 2^(i+1)), [0] also 0; ns for regions */
+    uint64_t histogram[64]; /* [i]: values in [2^i, 2^(i+1)), [0] also 0; ns for regions */
 };
 FDR_API size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows);
 
 /* ---- samples: where threads were ---- */
 struct fdr_sample_path {
     uint64_t pc;
-    uint64_t weight;                 /* periods it stands for */
-    uint64_t number;                 /* of the newest of them, since the stream began */
-    uint32_t flags;                  /* 1: fdr itself was at work; 2: the path is cut */
+    uint64_t weight; /* periods it stands for */
+    uint64_t number; /* of the newest of them, since the stream began */
+    uint32_t flags;  /* 1: fdr itself was at work; 2: the path is cut */
     uint32_t region_count, frame_count;
-    const uint32_t *region;          /* open regions as the sample saw them, outermost first */
-    const uint64_t *frame;           /* return addresses, outermost first */
+    const uint32_t *region; /* open regions as the sample saw them, outermost first */
+    const uint64_t *frame;  /* return addresses, outermost first */
 };
-struct fdr_sample_stream {           /* of one thread */
-    uint32_t location;               /* id of the location of samples */
-    uint32_t parent, tid;            /* location of the thread's events or UINT32_MAX; thread id */
+struct fdr_sample_stream { /* of one thread */
+    uint32_t location;     /* id of the location of samples */
+    uint32_t parent, tid;  /* location of the thread's events or UINT32_MAX; thread id */
     const char *name;
-    uint32_t by;                     /* 0 CPU time, 1 wall time, 2 events */
-    uint64_t period;                 /* ns or events that a weight of 1 stands for */
-    uint64_t periods;                /* all that passed */
-    uint64_t from, to;               /* the weights of the kept samples sum to `to - from` */
-    uint64_t presented, kept;        /* samples */
-    uint64_t unpathed;               /* of the presented: no stack could be read */
-    uint32_t low;                    /* one sample for each 2^low periods is kept all over the run */
-    uint64_t bytes;                  /* in bins, headers included */
+    uint32_t by;              /* 0 CPU time, 1 wall time, 2 events */
+    uint64_t period;          /* ns or events that a weight of 1 stands for */
+    uint64_t periods;         /* all that passed */
+    uint64_t from, to;        /* the weights of the kept samples sum to `to - from` */
+    uint64_t presented, kept; /* samples */
+    uint64_t unpathed;        /* of the presented: no stack could be read */
+    uint32_t low;             /* one sample for each 2^low periods is kept all over the run */
+    uint64_t bytes;           /* in bins, headers included */
 };
 FDR_API size_t fdr_sample_streams(struct fdr_file *file, const struct fdr_sample_stream **streams);
 
@@ -210,56 +232,67 @@ struct fdr_place {
 FDR_API const struct fdr_place *fdr_place(const struct fdr_file *file, uint64_t address, bool call);
 /* ---- detail by age: the epochs of strategy telescope ---- */
 struct fdr_epoch_info {
-    uint32_t location, index;        /* 0 is the oldest of the location; they follow each other without a gap */
-    uint32_t tier;                   /* it is as long as 2^tier fresh ones */
-    bool current;                    /* still going on */
-    bool exact;                      /* calls and times count every call that ended in it, kept or not */
+    uint32_t location, index; /* 0 is the oldest of the location; they follow each other without a gap */
+    uint32_t tier;            /* it is as long as 2^tier fresh ones */
+    bool current;             /* still going on */
+    bool exact;               /* calls and times count every call that ended in it, kept or not */
     uint64_t from_ns, to_ns;
     uint64_t calls, inclusive_ns, exclusive_ns;
-    uint64_t kept_events;            /* kept and ended in it: a call is two, an open one none */
-    uint64_t bytes;                  /* of the bins that ended in it */
-    uint32_t deepest;                /* of all calls stored, ever */
-    uint32_t complete_depth[4];      /* by band of durations: every call of it down to this depth is kept; 0: none */
+    uint64_t kept_events;       /* kept and ended in it: a call is two, an open one none */
+    uint64_t bytes;             /* of the bins that ended in it */
+    uint32_t deepest;           /* of all calls stored, ever */
+    uint32_t complete_depth[4]; /* by band of durations: every call of it down to this depth is kept; 0: none */
 };
 /* Sorted by location and age. Decodes all bins on first use. None under other strategies. */
 FDR_API size_t fdr_epochs(struct fdr_file *file, const struct fdr_epoch_info **rows);
 /* The regions that mattered most in an epoch; the others share a rest. Together they are the epoch's sums. */
 struct fdr_epoch_total {
-    uint32_t location, epoch;        /* epoch: index */
+    uint32_t location, epoch; /* epoch: index */
     uint32_t region;
     bool rest;
-    bool at_least;                   /* more of this region may be in the rest */
+    bool at_least; /* more of this region may be in the rest */
     uint64_t calls, inclusive_ns, exclusive_ns;
 };
 FDR_API size_t fdr_epoch_totals(struct fdr_file *file, const struct fdr_epoch_total **rows);
 
 /* ---- events in time order ---- */
-enum fdr_event_kind { FDR_ENTER = 1, FDR_LEAVE, FDR_SEND, FDR_RECV, FDR_COLL_BEGIN, FDR_COLL_END, FDR_METRIC,
-                      FDR_MARKER, FDR_SAMPLE, FDR_EVENT };
+enum fdr_event_kind {
+    FDR_ENTER = 1,
+    FDR_LEAVE,
+    FDR_SEND,
+    FDR_RECV,
+    FDR_COLL_BEGIN,
+    FDR_COLL_END,
+    FDR_METRIC,
+    FDR_MARKER,
+    FDR_SAMPLE,
+    FDR_EVENT
+};
 struct fdr_read_event {
     uint64_t time_ns;
-    uint32_t location;               /* id */
-    uint8_t kind;                    /* enum fdr_event_kind */
+    uint32_t location; /* id */
+    uint8_t kind;      /* enum fdr_event_kind */
     uint8_t class_;
-    bool repaired;                   /* an edge or ancestor that was added, not recorded */
-    bool reduced;                    /* stands for an ancestor that is no longer held */
-    uint32_t depth;                  /* calls: their own depth (1 = outermost); others: open regions around them */
-    uint32_t id;                     /* region, metric, marker, event type, collective operation */
-    uint64_t duration_ns;            /* enter and leave of a closed call: of the call; else 0 */
-    uint32_t field_count;            /* messages: peer, tag, comm, bytes; coll_end: comm, root, sent, received; metric, marker: value */
+    bool repaired;        /* an edge or ancestor that was added, not recorded */
+    bool reduced;         /* stands for an ancestor that is no longer held */
+    uint32_t depth;       /* calls: their own depth (1 = outermost); others: open regions around them */
+    uint32_t id;          /* region, metric, marker, event type, collective operation */
+    uint64_t duration_ns; /* enter and leave of a closed call: of the call; else 0 */
+    uint32_t
+        field_count; /* messages: peer, tag, comm, bytes; coll_end: comm, root, sent, received; metric, marker: value */
     const struct fdr_sample_path *sample; /* kind FDR_SAMPLE only; until the next call of fdr_iter_next */
-    uint64_t field[16];              /* signed ones as two's complement, f64 as bits */
+    uint64_t field[16];                   /* signed ones as two's complement, f64 as bits */
 };
 
 /* What to look at; zero-initialised = everything. Arrays belong to the caller until the iterator is closed. */
 struct fdr_select {
-    const uint32_t *locations;       /* ids; NULL: all */
+    const uint32_t *locations; /* ids; NULL: all */
     size_t location_count;
-    uint32_t classes;                /* bit per class; 0: all */
-    uint32_t depth_min, depth_max;   /* 0: no bound; only partitions in this range are decoded */
-    uint64_t from_ns, to_ns;         /* 0: no bound; calls that overlap are shown */
+    uint32_t classes;              /* bit per class; 0: all */
+    uint32_t depth_min, depth_max; /* 0: no bound; only partitions in this range are decoded */
+    uint64_t from_ns, to_ns;       /* 0: no bound; calls that overlap are shown */
     uint64_t min_duration_ns;
-    const uint8_t *regions;          /* regions[id] != 0: show; NULL: all */
+    const uint8_t *regions; /* regions[id] != 0: show; NULL: all */
     size_t region_count;
     bool one_location_after_another; /* no merge over locations: each location whole, in order of id */
 };
@@ -278,15 +311,15 @@ FDR_API int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kil
 
 /* ---- bundles: what a fatal signal left behind the arena; nothing of it (counts 0) in other files ---- */
 struct fdr_crash_cause_info {
-    int signal, code, error;         /* as siginfo says */
+    int signal, code, error; /* as siginfo says */
     uint32_t tid;
-    uint64_t addr;                   /* of a fault; else 0 */
+    uint64_t addr; /* of a fault; else 0 */
     uint64_t time_ns, realtime_ns;
     uint32_t sender_pid, sender_uid; /* where it was sent */
     bool sent;
-    bool also;                       /* another thread's, while the first was being handled */
-    bool before;                     /* was with the application's own handler when the first one came */
-    bool in_handler;                 /* in the crash handler itself, which went on behind it */
+    bool also;       /* another thread's, while the first was being handled */
+    bool before;     /* was with the application's own handler when the first one came */
+    bool in_handler; /* in the crash handler itself, which went on behind it */
 };
 /* [0]: what the process died of. */
 FDR_API size_t fdr_crash_causes(const struct fdr_file *file, const struct fdr_crash_cause_info **rows);
@@ -294,12 +327,12 @@ FDR_API size_t fdr_crash_causes(const struct fdr_file *file, const struct fdr_cr
 struct fdr_crash_thread_info {
     uint32_t tid;
     const char *name;
-    bool faulting;                   /* it received the first cause */
-    bool answered;                   /* else only its name and texts "task/TID/..." are known */
-    uint32_t machine;                /* ELF's number: 62 x86-64, 183 aarch64 */
+    bool faulting;    /* it received the first cause */
+    bool answered;    /* else only its name and texts "task/TID/..." are known */
+    uint32_t machine; /* ELF's number: 62 x86-64, 183 aarch64 */
     uint64_t pc, sp, fp;
     size_t register_count;
-    const uint64_t *registers;       /* in the order of docs/FORMAT.md */
+    const uint64_t *registers; /* in the order of docs/FORMAT.md */
 };
 /* The faulting one first. */
 FDR_API size_t fdr_crash_threads(const struct fdr_file *file, const struct fdr_crash_thread_info **rows);
@@ -308,13 +341,13 @@ FDR_API const char *fdr_crash_register_name(uint32_t machine, size_t index);
 
 struct fdr_crash_frame {
     uint64_t address;
-    uint32_t line;                   /* 0: unknown */
-    const char *function;            /* "": unknown */
-    const char *file;                /* "": unknown */
-    const char *module;              /* path, "" where the address lies in none */
-    uint64_t offset;                 /* of the address in the module */
-    bool is_inline;                  /* part of the next frame that is not */
-    bool guessed;                    /* an address found on the stack that may be left from earlier calls */
+    uint32_t line;        /* 0: unknown */
+    const char *function; /* "": unknown */
+    const char *file;     /* "": unknown */
+    const char *module;   /* path, "" where the address lies in none */
+    uint64_t offset;      /* of the address in the module */
+    bool is_inline;       /* part of the next frame that is not */
+    bool guessed;         /* an address found on the stack that may be left from earlier calls */
 };
 /* The call stack of a thread, innermost first. Unwound and named on first use, with the modules' files where they are
  * found under their path with the build-id that was recorded. */
@@ -325,15 +358,19 @@ FDR_API const char *fdr_crash_text(const struct fdr_file *file, const char *name
 FDR_API const char *fdr_crash_text_name(const struct fdr_file *file, size_t index); /* NULL: no more */
 
 /* fdr_note: in every file. Oldest key first. */
-struct fdr_note_info { const char *key, *value; };
+struct fdr_note_info {
+    const char *key, *value;
+};
 FDR_API size_t fdr_notes(const struct fdr_file *file, const struct fdr_note_info **rows);
 
 /* Writes what is readable as a fresh, whole file: damaged bins left out and said so. 0 or -errno. */
 FDR_API int fdr_file_recover(struct fdr_file *file, const char *out_path, char *message, size_t message_bytes);
 
 /* ---- conversions: 0 or -errno ---- */
-FDR_API int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct fdr_select *select, const char *out_path);
-FDR_API int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select, const char *out_path);
+FDR_API int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
+                              const char *out_path);
+FDR_API int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
+                              const char *out_path);
 
 FDR_API const char *fdr_reader_version(void);
 

@@ -3,9 +3,9 @@
 #ifndef FDR_VERSION_H
 #define FDR_VERSION_H
 
-#define FDR_VERSION_MAJOR 0
-#define FDR_VERSION_MINOR 1
-#define FDR_VERSION_PATCH 0
+#define FDR_VERSION_MAJOR  0
+#define FDR_VERSION_MINOR  1
+#define FDR_VERSION_PATCH  0
 #define FDR_VERSION_STRING "0.1.0"
 
 #endif

@@ -21,9 +21,7 @@ int main(void)
     }
     double sum = 0;
     for (int i = 0; i < 100; i++) {
-        FDR_REGION("x") {
-            sum += work(i);
-        }
+        FDR_REGION("x") { sum += work(i); }
     }
     struct fdr_usage usage = fdr_usage();
     if (usage.presented < 200) {
