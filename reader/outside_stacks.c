@@ -98,6 +98,7 @@ static bool same_frame(const struct fdr_level *a, const struct fdr_level *b)
 
 static bool keep_frames(struct copy *c, uint32_t count)
 {
+    if (!count) return true; /* there may be no room for any yet */
     if (c->kept_count + count > c->kept_room) {
         size_t room = (c->kept_count + count) * 2;
         void *grown = realloc(c->kept_frames, room * sizeof *c->kept_frames);

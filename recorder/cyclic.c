@@ -79,7 +79,7 @@ static struct fdr_part *oldest_part(struct fdri_thread *t, const struct fdr_part
     for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next)) {
         enum fdri_reason why;
         if (!(uint32_t)fdr_load_relaxed(&p->list_head)) continue;
-        if (p != asking && (!idle || p->last_tick < idle->last_tick)) idle = p;
+        if (p != asking && p != t->opened && (!idle || p->last_tick < idle->last_tick)) idle = p;
         struct fdri_part_view v = fdri_view_of(p, none);
         if (!fdri_part_has_sealed(p) || (best && !fdri_policy_before(&by_age, &v, &best_view, &why))) continue;
         best = p;

@@ -139,6 +139,7 @@ struct fdri_thread {
     /* telescope: bins of the victim that ended by then may still go; partitions by worth */
     uint64_t victim_limit;
     uint32_t victim_left, order_off, order_count, order_room;
+    const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
     uint32_t known_misses; /* since the table was made */
 };

@@ -98,7 +98,7 @@ static bool may_give(struct fdri_thread *t, struct place *o, uint64_t limit, con
     o->end = end == UINT64_MAX ? now_of(t) : end;
     if (end > limit || end == UINT64_MAX) return false;
     if (fdri_part_has_sealed(p)) return true;
-    if (!open || p == asking) return false;
+    if (!open || p == asking || p == t->opened) return false;
     fdri_part_seal(&fdri_rec.arena, p); /* it wrote last when that tier was young */
     return true;
 }
@@ -232,10 +232,13 @@ void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p)
     p->flags |= FDR_PART_COUNTED;
 }
 
+/* What an epoch needs may have to be given back for: not the new bin, which may look old and holds nothing yet. */
 void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p)
 {
     p->flags &= (uint8_t)~FDR_PART_COUNTED;
+    t->opened = p;
     if (telescope() && fdri_epoch_opened(t, 1u << (p->size_log2 - 9)) && t->loc->epoch % 8 == 0) sort_again(t);
+    t->opened = NULL;
 }
 
 static void count_part(struct fdr_epochs *e, struct fdr_part *p)

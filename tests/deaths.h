@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -68,16 +69,24 @@ static inline struct fdr_config death_config(const struct death_place *p)
                                .signal = "none"};
 }
 
+/* A child of a test: the default action of every signal that ends a process (cmocka catches some, and would go on with the
+ * tests in the child), no messages, and no life beyond the test's own. */
+static inline void death_child(void)
+{
+    static const int standard[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGTERM, SIGINT, SIGXCPU};
+    for (size_t i = 0; i < sizeof standard / sizeof *standard; i++) signal(standard[i], SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 /* Runs `die` in a child, with a recording when config is not NULL. The child has default handlers, is in the
  * directory, and may write cores. Its wait status, or -1 when it hung. */
 static inline int death_of(const struct fdr_config *config, void (*die)(void), pid_t *pid)
 {
-    static const int standard[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGTERM, SIGINT, SIGXCPU};
     fflush(NULL);
     *pid = fork();
     if (*pid == 0) {
         struct rlimit core = {64 << 20, 64 << 20};
-        for (size_t i = 0; i < sizeof standard / sizeof *standard; i++) signal(standard[i], SIG_DFL);
+        death_child();
         setrlimit(RLIMIT_CORE, &core);
         if (!freopen("/dev/null", "w", stderr) || chdir(death_place_as_it_is()->dir)) _exit(97);
         if (config && fdr_init(config)) _exit(98);

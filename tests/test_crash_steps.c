@@ -132,6 +132,7 @@ static void step_through(const char *buffer, uint32_t steps, bool whole)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
+        death_child();
         ptrace(PTRACE_TRACEME, 0, NULL, NULL);
         if (fdr_init(&c)) _exit(1);
         raise(SIGSTOP);
@@ -205,12 +206,13 @@ static void P7_killed_at_random(void **state)
     const struct death_place *p = death_place();
     struct fdr_config c = death_config(p);
     make_plan(5000);
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 120; i++) {
         c.strategy = strategies[i % 4];
         c.buffer = i % 8 < 4 ? "1M" : "4M";
         fflush(NULL);
         pid_t pid = fork();
         if (pid == 0) {
+            death_child();
             if (fdr_init(&c)) _exit(1);
             four_threads();
         }
@@ -218,6 +220,8 @@ static void P7_killed_at_random(void **state)
         kill(pid, SIGKILL);
         int status;
         waitpid(pid, &status, 0);
+        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+            fail_msg("kill %d, %s: it had ended before: %x", i, c.strategy, status);
         const char *left = death_file(p->live);
         if (*left) {
             struct fdr_file *f;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,7 +43,8 @@ static inline struct victim victim_start(void (*body)(void *), void *context)
     if (v.pid == 0) {
         close(p[0]);
         victim_pipe = p[1];
-        alarm(100); /* never outlives a test that failed */
+        alarm(100); /* never outlives a test that failed; nor when it blocks every signal: */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         body(context);
         _exit(0);
     }
@@ -86,7 +88,8 @@ static inline char state_of(pid_t pid)
 static inline void victim_stop(const struct victim *v)
 {
     kill(v->pid, SIGSTOP);
-    while (state_of(v->pid) != 'T') usleep(1000);
+    for (char s; (s = state_of(v->pid)) != 'T'; usleep(1000))
+        if (!s || s == 'Z') fail_msg("it died before it stopped");
 }
 
 /* A directory in RAM of this test's own. */
