@@ -126,9 +126,11 @@ static enum verdict judge(const struct watched *w, const struct fdr_location *l,
 FDR_RACY static enum verdict look_at(const struct fdr_location *l, uint64_t now, uint64_t limit, struct usage *u)
 {
     uint32_t flags = fdr_load_relaxed(&l->flags), depth = fdr_load_relaxed(&l->depth);
+    if (!(flags & FDR_LOCATION_LIVE) || (flags & FDR_LOCATION_LANE)) return MOVES; /* it may have no number, or 0 */
     struct watched *w = entry(l->id);
-    if (!w || !(flags & FDR_LOCATION_LIVE) || (flags & FDR_LOCATION_LANE) || !depth) {
-        if (w) w->known = false;
+    if (!w) return MOVES;
+    if (!depth) {
+        w->known = false;
         return MOVES;
     }
     if (!w->known || w->last_tick != fdr_load_relaxed(&l->last_tick) || w->depth != depth) {

@@ -52,7 +52,7 @@ static unsigned snapshots(char *path, size_t bytes)
 
 static bool comes(unsigned count)
 {
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 3000; i++) {
         if (snapshots(NULL, 0) >= count) return true;
         sleep_ms(10);
     }
@@ -131,6 +131,58 @@ static void a_computation_is_no_hang(void **state)
     forget();
 }
 
+static void *spin(void *region)
+{
+    fdr_enter(*(fdr_region *)region);
+    while (!__atomic_load_n(&release, __ATOMIC_RELAXED)) sink++;
+    fdr_leave(*(fdr_region *)region);
+    return NULL;
+}
+
+/* Many libraries wait without sleeping: the region's name says that it waits. */
+static void busy_waiting_is_a_hang(void **state)
+{
+    char path[600], message[256];
+    pthread_t t;
+    struct fdr_file *f = NULL;
+    (void)state;
+    start("300ms");
+    fdr_region barrier = fdr_region_define("MPI_Barrier", NULL, 0);
+    release = false;
+    assert_int_equal(pthread_create(&t, NULL, spin, &barrier), 0);
+    bool came = comes(1);
+    __atomic_store_n(&release, true, __ATOMIC_RELAXED);
+    pthread_join(t, NULL);
+    assert_true(came);
+    snapshots(path, sizeof path);
+    assert_int_equal(fdr_file_open(path, &f, message, sizeof message), FDR_WHOLE);
+    if (!strstr(fdr_file_info(f)->reason, "stood in MPI_Barrier")) fail_msg("'%s'", fdr_file_info(f)->reason);
+    fdr_file_close(f);
+    forget();
+}
+
+static void *brief(void *region)
+{
+    fdr_enter(*(fdr_region *)region);
+    fdr_leave(*(fdr_region *)region);
+    return NULL;
+}
+
+/* Blocks for locations that nobody has (yet, or any more) have no number that means anything. */
+static void P10_threads_that_come_and_go(void **state)
+{
+    (void)state;
+    start("10ms");
+    fdr_region r = fdr_region_define("brief", NULL, 0);
+    for (int i = 0; i < 2000; i++) {
+        pthread_t t;
+        assert_int_equal(pthread_create(&t, NULL, brief, &r), 0);
+        pthread_join(t, NULL);
+    }
+    sleep_ms(50); /* it looks every 10 ms */
+    forget();
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -147,7 +199,8 @@ static int leave(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_snapshot_for_a_hang),
-                                       cmocka_unit_test(a_computation_is_no_hang)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_snapshot_for_a_hang), cmocka_unit_test(a_computation_is_no_hang),
+        cmocka_unit_test(busy_waiting_is_a_hang), cmocka_unit_test(P10_threads_that_come_and_go)};
     return cmocka_run_group_tests(tests, enter, leave);
 }
