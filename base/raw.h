@@ -61,6 +61,9 @@ static inline void fdr_raw_mask(int how, const uint64_t *set, uint64_t *old)
 {
     syscall(SYS_rt_sigprocmask, how, set, old, 8);
 }
+/* Every thread of the process passes a full barrier before this returns. Where the kernel does not know it nothing happens. */
+static inline void fdr_raw_barrier_register(void) { syscall(SYS_membarrier, 16, 0, 0); }
+static inline void fdr_raw_barrier(void) { syscall(SYS_membarrier, 8, 0, 0); }
 static inline void fdr_raw_sleep(uint64_t ns)
 {
     struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

@@ -27,6 +27,8 @@ int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32
     s->virgin = HALF(bytes / FDR_META_ALIGN, 0);
     a->base = memory;
     a->super = s;
+    a->bins_off = bins_off;
+    a->bin_log2 = fdr_log2_floor(bin_bytes);
     a->meta_reserve = bytes / 16;
     a->meta_limit = bytes / 2;
     a->slot_bytes = 0;
@@ -71,12 +73,12 @@ uint32_t fdri_node_here(const struct fdri_arena *a, struct fdr_location *l)
 
 static uint32_t bin_off(const struct fdri_arena *a, uint32_t index)
 {
-    return (uint32_t)(a->super->bins_off + (uint64_t)index * a->super->bin_bytes);
+    return (uint32_t)(a->bins_off + ((uint64_t)index << a->bin_log2));
 }
 
 static uint32_t bin_index(const struct fdri_arena *a, uint32_t off)
 {
-    return (uint32_t)((off - a->super->bins_off) / a->super->bin_bytes);
+    return (uint32_t)((off - a->bins_off) >> a->bin_log2);
 }
 
 static uint64_t *free_stack(const struct fdri_arena *a, uint32_t node)
@@ -110,7 +112,7 @@ static uint32_t virgin_bin(struct fdri_arena *a)
     struct fdr_superblock *s = a->super;
     uint64_t word = fdr_load_relaxed(&s->virgin);
     for (int i = 0; i < FDRI_TRIES; i++) {
-        uint64_t end = bin_off(a, LO(word)) + (uint64_t)s->bin_bytes;
+        uint64_t end = bin_off(a, LO(word)) + (1ull << a->bin_log2);
         if (end + a->slot_bytes > (uint64_t)HI(word) * FDR_META_ALIGN || end > s->arena_bytes - a->meta_reserve)
             return 0;
         /* L:virgin - the two ends share one word, so they cannot cross; memory is zero and needs no order */
@@ -169,7 +171,7 @@ uint32_t fdri_bins_free(const struct fdri_arena *a)
     uint64_t word = fdr_load_relaxed(&s->virgin);
     uint64_t top = fdr_min((uint64_t)HI(word) * FDR_META_ALIGN - a->slot_bytes, s->arena_bytes - a->meta_reserve);
     uint64_t low = bin_off(a, LO(word));
-    return fdr_load_relaxed(&s->free_bins) + (top > low ? (uint32_t)((top - low) / s->bin_bytes) : 0);
+    return fdr_load_relaxed(&s->free_bins) + (top > low ? (uint32_t)((top - low) >> a->bin_log2) : 0);
 }
 
 uint32_t fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location)

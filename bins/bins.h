@@ -35,6 +35,8 @@ enum { FDRI_TRIES = 256 };
 struct fdri_arena {
     uint8_t *base;
     struct fdr_superblock *super;
+    uint64_t bins_off; /* of the superblock: here they stay what they are, whatever becomes of the arena's memory */
+    uint32_t bin_log2;
     uint64_t meta_reserve; /* bytes at the end that bins never take */
     uint64_t meta_limit;   /* most bytes meta may take */
     uint64_t slot_bytes;   /* between the two: room for locations that is left to them */

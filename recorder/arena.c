@@ -283,7 +283,15 @@ int fdri_arena_make(struct fdri_recorder *r)
     return 0;
 }
 
-/* Threads may be in the middle of a record: their memory stays mapped, only what is behind it goes. */
+void fdri_arena_leave(struct fdri_recorder *r)
+{
+    if (r->live_fd >= 0) close(r->live_fd);
+    if (r->live_path[0]) unlink(r->live_path);
+    r->live_fd = -1;
+    r->live_path[0] = 0;
+}
+
+/* The memory stays mapped, and empty: a thread that saw the switch on long ago finds no open call and no region in it. */
 void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live)
 {
     if (!r->arena.base) return;

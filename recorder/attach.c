@@ -2,6 +2,7 @@
 /* Threads come and go. Attaching happens once per thread and recording, on its first event; it is the only moment
  * that may take a lock (liburcu's registry). All signals are blocked meanwhile, so a handler never sees half of it. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -35,16 +36,31 @@ static bool build(struct fdri_thread *t, bool lane)
     return true;
 }
 
+/* Threads that come or go: fdr_finalize waits for them as for those in the middle of a record. */
+static uint32_t passing;
+
+uint32_t fdri_passing(void) { return fdr_load_acquire(&passing); /* A:pass - pairs with L:pass */ }
+
+/* False: recording `number` is over. True: it stays until fdri_passed. */
+static bool pass(uint32_t number)
+{
+    fdr_add_acq_rel(&passing, 1u);                                /* L:pass */
+    if (fdr_load_acquire(&fdr_switch_.on) == number) return true; /* A:on - pairs with R:on in start.c */
+    fdr_sub_acq_rel(&passing, 1u);                                /* L:pass */
+    return false;
+}
+static void passed(void) { fdr_sub_acq_rel(&passing, 1u); /* L:pass - what was done is seen by who waits */ }
+
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
     if (fdri_inside || (t->dead_for == number && ++t->dead_since % LOOK_AGAIN)) return false;
-    if (fdr_load_acquire(&fdr_switch_.on) != number) return false; /* A:on - pairs with R:on in start.c */
+    int saved = errno; /* of the program, which did not ask for any of this */
     fdri_inside++;
     sigset_t all, old;
     fdr_signals_but_faults(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool ok = build(t, lane);
-    if (!ok) {
+    bool here = pass(number), ok = here && build(t, lane);
+    if (here && !ok) {
         static unsigned said;
         if (t->dead_for != number) fdr_add_relaxed(&fdri_rec.arena.super->lost_locations, 1u);
         t->dead_for = number;
@@ -52,7 +68,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
             fdri_say("the buffer of %llu bytes has no room for one more thread; its events are only counted "
                      "(FDR_BUFFER makes it larger)",
                      (unsigned long long)fdri_rec.arena.super->arena_bytes);
-    } else if (!lane) {
+    } else if (ok && !lane) {
         pthread_once(&once, make_key);
         if (have_key) pthread_setspecific(exit_key, t);
         fdri_address_thread(true);
@@ -62,8 +78,10 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     }
     fdr_signal_fence();
     if (ok) t->recording = number;
+    if (here) passed();
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     fdri_inside--;
+    errno = saved;
     return ok;
 }
 
@@ -74,7 +92,7 @@ void fdri_detach(void *unused)
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
     fdri_crash_thread_end();
     if (!t->recording) return;
-    if (t->recording == on) {
+    if (on && t->recording == on && pass(on)) {
         struct fdri_thread *both[2] = {&fdri_lane, t};
         for (int i = 0; i < 2; i++) {
             if (both[i]->recording != on) continue;
@@ -85,6 +103,7 @@ void fdri_detach(void *unused)
             fdri_ended_prepare(l->flags & FDR_LOCATION_NS);
             fdri_ended_push(l);
         }
+        passed();
     }
     t->recording = fdri_lane.recording = 0;
     fdri_rewind_release(t);
@@ -134,6 +153,11 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
     if (t->loc->busy && !abandoned(t, here)) return NULL;
     fdr_store_relaxed(&t->loc->busy, here);
     fdr_signal_fence();
+    /* After fdr_finalize turned the switch off and had every thread pass a barrier, either it sees us busy or we see this. */
+    if (fdr_load_relaxed(&fdr_switch_.on) != t->recording) {
+        fdri_end(t);
+        return NULL;
+    }
     if (t->fresh && domain != FDRI_NO_EVENT) {
         if (domain == FDRI_NS) fdri_set_clock(t, true);
         else t->loc->start_tick = fdri_tick_live(t) >> t->shift;
@@ -159,10 +183,11 @@ struct fdri_thread *fdri_begin(enum fdri_domain domain)
     struct fdri_thread *t = &fdri_self;
     if (t->recording == on || attach(t, on, false)) {
         if (claim(t, here, domain)) return t;
+        if (fdr_load_relaxed(&fdr_switch_.on) != on) return NULL;
         struct fdri_thread *lane = &fdri_lane;
         if ((lane->recording == on || attach(lane, on, true)) && claim(lane, here, domain)) return lane;
     }
-    fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
+    if (fdr_load_relaxed(&fdr_switch_.on) == on) fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
     return NULL;
 }
 

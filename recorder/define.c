@@ -209,6 +209,15 @@ void fdri_define_save(void)
     }
 }
 
+void fdri_define_end(void)
+{
+    sigset_t old;
+    enter_lock(&old);
+    fdri_define_save();
+    fdri_rec.running = false; /* nobody defines anything after this */
+    leave_lock(&old);
+}
+
 void fdri_define_reset(void)
 {
     free(index_off);

@@ -10,7 +10,7 @@
  * location itself it makes 4 KiB. */
 enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), SMALL_BYTES = 640, REST_BYTES = 128 };
 
-static uint32_t full_log2(void) { return fdr_log2_floor(fdri_rec.arena.super->bin_bytes); }
+static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 
 static uint32_t set_head(struct fdri_thread *t, uint32_t off, enum fdr_meta_kind kind, uint32_t bytes)
 {

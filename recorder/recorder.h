@@ -102,6 +102,8 @@ struct fdri_recorder {
     uint32_t sample_bins;  /* atomic: bins that locations of samples hold */
     struct fdri_slabs slabs;
     bool running;
+    bool
+        left; /* it is over, but somebody was still in the middle of a record: its memory stays as it is until they are not */
     int pid;
 };
 extern struct fdri_recorder fdri_rec;
@@ -178,7 +180,8 @@ static inline void fdri_end(struct fdri_thread *t)
 {
     fdr_store_release(&t->loc->busy, 0); /* R:busy - pairs with A:busy in start.c: finalize sees the record whole */
 }
-bool fdri_attached(void); /* attaches this thread if need be */
+bool fdri_attached(void);    /* attaches this thread if need be */
+uint32_t fdri_passing(void); /* threads that are coming or going */
 void fdri_detach(void *unused);
 
 /* The tick of an event: live clock or presented ns, in the location's unit, clamped to be monotonic. */
@@ -320,6 +323,7 @@ uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file,
                      uint64_t value2, const void *payload, uint32_t payload_bytes);
 void fdri_define_reset(void);     /* a new arena: definitions made before come along with their ids */
 void fdri_define_save(void);      /* before the arena goes */
+void fdri_define_end(void);       /* the same, and nothing is defined any more: the recording does not run */
 void fdri_define_fork(int phase); /* 0 prepare, 1 parent, 2 child; 3 before 0 in a child that no handler saw */
 void fdri_define_modules(void);
 void fdri_modules_look(void); /* which modules are loaded now; asks the loader */
@@ -400,6 +404,7 @@ uint64_t fdri_memory_limit(void); /* bytes this process may use at most */
 int fdri_arena_make(struct fdri_recorder *r);
 void fdri_arena_publish(struct fdri_recorder *r); /* the file gets its name: what is in it can be read */
 void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live);
+void fdri_arena_leave(struct fdri_recorder *r); /* its file goes, its memory stays as it is: somebody is still in it */
 
 /* ---- start.c ---- */
 uint64_t fdri_tick_now(void);           /* full ticks of the recording's clock */

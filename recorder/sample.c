@@ -177,7 +177,7 @@ static void cut(struct fdr_sampled *d, struct fdr_sample_record *r, uint32_t mos
 
 static uint32_t next_size(struct fdr_sampled *d, struct fdr_part *p, uint32_t bits)
 {
-    uint32_t full = fdr_log2_floor(fdri_rec.arena.super->bin_bytes);
+    uint32_t full = fdri_rec.arena.bin_log2;
     uint32_t want = p->size_log2 ? p->size_log2 + 1u : 9u;
     if (want > full) want = full;
     while (want < full && payload_bits(want) < bits) want++;

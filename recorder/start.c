@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/raw.h"
 #include "export/view.h"
 #include "fdr_build.h"
 #include "format/checks.h"
@@ -59,11 +60,9 @@ static void fork_parent(void) { fork_done(1); }
 static void fork_child(void)
 {
     fdr_store_relaxed(&fdr_switch_.on, 0u);
-    if (fdri_rec.running) {
-        fdri_define_save();
-        fdri_arena_drop(&fdri_rec, false);
-        fdri_rec.running = false;
-    }
+    if (fdri_rec.running) fdri_define_save();
+    if (fdri_rec.running || fdri_rec.left) fdri_arena_drop(&fdri_rec, false);
+    fdri_rec.running = fdri_rec.left = false;
     fork_done(2);
 }
 
@@ -86,6 +85,7 @@ static void once(void)
     /* children made without atfork handlers (_Fork, clone) find the switch off; where the kernel refuses, the
      * handlers below still do it for fork() */
     madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK);
+    fdr_raw_barrier_register();
     pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
@@ -177,9 +177,53 @@ static void start_export(struct fdri_recorder *r)
     fdri_crash_start();
 }
 
+enum { AT_END_NS = 10000000, AT_START_NS = 200000000 };
+
+/* Is anybody else in the middle of a record? What threads that are gone left half-done does not count; nor does what this one
+ * left by a longjmp, or interrupted to get here. */
+static bool quiet(const struct fdri_arena *a)
+{
+    if (fdri_passing()) return false;
+    const struct fdr_location *own = fdri_self.loc, *lane = fdri_lane.loc;
+    for (uint32_t off = fdr_load_acquire(&a->super->location_first); off;) { /* A:location */
+        const struct fdr_location *l = fdri_at(a, off);
+        uint32_t flags = fdr_load_acquire(&l->flags);  /* A:location */
+        bool inside = fdr_load_acquire(&l->busy) != 0; /* A:busy */
+        if (inside && flags & FDR_LOCATION_LIVE && l != own && l != lane) return false;
+        off = l->next;
+    }
+    return true;
+}
+
+/* Records under way finish; a thread that was stopped in the middle of one is not waited for. */
+static bool quiesce(const struct fdri_arena *a, uint64_t most_ns)
+{
+    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + most_ns;
+    while (!quiet(a)) {
+        if (fdr_clock_ns(CLOCK_MONOTONIC) >= until) return false;
+        sched_yield();
+    }
+    return true;
+}
+
+/* The memory of the recording before, where a thread was in the middle of a record when that ended. */
+static int drop_left(struct fdri_recorder *r)
+{
+    if (!r->left) return 0;
+    if (!quiesce(&r->arena, AT_START_NS)) {
+        fdri_say("a thread is still in the middle of a record of the last recording; no other one is started");
+        return -EBUSY;
+    }
+    fdri_arena_drop(r, false);
+    r->left = false;
+    return 0;
+}
+
 static int start(const struct fdr_config *config)
 {
     struct fdri_recorder *r = &fdri_rec;
+    int busy = drop_left(r);
+    if (busy) return busy;
     fdri_settings_parse(&r->set, config);
     if (!r->set.enable) return 0;
     set_clock(r);
@@ -219,17 +263,6 @@ int fdr_init(const struct fdr_config *config)
 
 /* ---- end ---- */
 
-/* Records under way finish; a thread that was stopped in the middle of one is not waited for longer than 10 ms. */
-static void quiesce(const struct fdri_arena *a)
-{
-    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 10000000;
-    for (uint32_t off = fdr_load_acquire(&a->super->location_first); off;) { /* A:location */
-        const struct fdr_location *l = fdri_at(a, off);
-        while (fdr_load_acquire(&l->busy) && fdr_clock_ns(CLOCK_MONOTONIC) < until) sched_yield(); /* A:busy */
-        off = l->next;
-    }
-}
-
 void fdr_finalize(void)
 {
     pthread_mutex_lock(&lock);
@@ -241,14 +274,16 @@ void fdr_finalize(void)
     fdri_crash_stop();
     fdri_sampler_stop();
     fdr_store_relaxed(&fdr_switch_.on, 0u);
-    quiesce(&fdri_rec.arena);
+    fdr_raw_barrier(); /* whoever marks a location busy from here on finds the switch off, or is seen below */
+    quiesce(&fdri_rec.arena, AT_END_NS);
     fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
     if (fdri_rec.set.final_snapshot) fdri_export_final("finalize");
     fdri_export_stop();
     fdri_watch_stop();
-    fdri_define_save();
-    fdri_arena_drop(&fdri_rec, true); /* its addresses stay good for a thread that was stopped in mid-record */
-    fdri_rec.running = false;
+    fdri_define_end();
+    fdri_rec.left = !quiesce(&fdri_rec.arena, AT_END_NS);
+    if (fdri_rec.left) fdri_arena_leave(&fdri_rec);
+    else fdri_arena_drop(&fdri_rec, true);
     pthread_mutex_unlock(&lock);
 }
 

@@ -5,7 +5,7 @@
 
 #include "recorder/recorder.h"
 
-static uint32_t full_log2(void) { return fdr_log2_floor(fdri_rec.arena.super->bin_bytes); }
+static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 
 bool fdri_may_take(const struct fdri_thread *t)
 {

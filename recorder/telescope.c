@@ -117,7 +117,7 @@ static struct place *least_worth(struct fdri_thread *t, uint64_t limit, const st
 
 static void take_as_victim(struct fdri_thread *t, const struct place *o, uint64_t limit, uint64_t over_units)
 {
-    uint64_t class_bytes[FDR_CLASS_COUNT] = {0}, bins = over_units * 128 / fdri_rec.arena.super->bin_bytes;
+    uint64_t class_bytes[FDR_CLASS_COUNT] = {0}, bins = over_units * 128 >> fdri_rec.arena.bin_log2;
     t->victim = fdri_off(t, o->part);
     t->victim_limit = limit;
     t->victim_left = (uint32_t)fdr_min(fdr_max(bins, LEFT_LEAST), LEFT_MAX); /* a quarter of what is too much */

@@ -33,7 +33,9 @@ static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
     return off;
 }
 
-static struct fdr_rowtable *table_of(struct fdri_thread *t) { return fdri_off(t, t->loc->rows_table_off); }
+/* Where it is and how large it is the thread knows by itself: if the arena's file is cut, zeros take the place of what is in it. */
+static struct fdr_rowtable *table_of(struct fdri_thread *t) { return (struct fdr_rowtable *)(void *)t->row_slot - 1; }
+static uint32_t log2_of(const struct fdri_thread *t) { return 32 - t->row_shift; }
 
 static struct fdr_rowtable *new_table(struct fdri_thread *t, uint32_t log2)
 {
@@ -46,20 +48,20 @@ static struct fdr_rowtable *new_table(struct fdri_thread *t, uint32_t log2)
 
 static uint32_t *slots_of(struct fdr_rowtable *table) { return (uint32_t *)(void *)(table + 1); }
 
-static void insert(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t off)
+static void insert(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t log2, uint32_t off)
 {
-    uint32_t key = ((struct fdr_row *)fdri_off(t, off))->key, mask = (1u << table->log2) - 1;
-    uint32_t i = key * 0x9E3779B1u >> (32 - table->log2);
+    uint32_t key = ((struct fdr_row *)fdri_off(t, off))->key, mask = (1u << log2) - 1;
+    uint32_t i = key * 0x9E3779B1u >> (32 - log2);
     uint32_t *slot = slots_of(table);
     while (slot[i]) i = (i + 1) & mask; /* ends: the table is never full */
     fdr_store_release(&slot[i], off);   /* R:rows */
     table->used++;
 }
 
-static void use_table(struct fdri_thread *t, struct fdr_rowtable *table)
+static void use_table(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t log2)
 {
     t->row_slot = slots_of(table);
-    t->row_shift = 32 - table->log2;
+    t->row_shift = 32 - log2;
     fdr_signal_fence();
     fdr_store_release(&t->loc->rows_table_off, fdri_off_of(t, table)); /* R:rows */
 }
@@ -67,11 +69,12 @@ static void use_table(struct fdri_thread *t, struct fdr_rowtable *table)
 /* Twice the slots; false: no room, then the table may fill up to one free slot. */
 static bool grow(struct fdri_thread *t)
 {
-    struct fdr_rowtable *old = table_of(t), *table = new_table(t, old->log2 + 1);
+    uint32_t log2 = log2_of(t);
+    struct fdr_rowtable *old = table_of(t), *table = new_table(t, log2 + 1);
     if (!table) return false;
-    for (uint32_t i = 0; i < 1u << old->log2; i++)
-        if (slots_of(old)[i]) insert(t, table, slots_of(old)[i]);
-    use_table(t, table);
+    for (uint32_t i = 0; i < 1u << log2; i++)
+        if (slots_of(old)[i]) insert(t, table, log2 + 1, slots_of(old)[i]);
+    use_table(t, table, log2 + 1);
     /* the old one stays as it is: a snapshot may be reading it */
     return true;
 }
@@ -85,7 +88,7 @@ static struct fdr_row *new_row(struct fdri_thread *t, uint32_t key)
     r->key = key;
     if (key >> 24 == FDR_DEF_REGION && fdri_rule_of(key & 0xffffffu)) r->flags |= FDR_ROW_GATED;
     fdr_signal_fence();
-    insert(t, table_of(t), off);
+    insert(t, table_of(t), log2_of(t), off);
     fdri_epoch_row(t, off);
     return r;
 }
@@ -95,7 +98,7 @@ bool fdri_rows_start(struct fdri_thread *t)
     t->loc->slab_off = t->loc->slab_end = 0;
     struct fdr_rowtable *table = new_table(t, FIRST_TABLE_LOG2);
     if (!table) return false;
-    use_table(t, table);
+    use_table(t, table, FIRST_TABLE_LOG2);
     struct fdr_row *rest = new_row(t, FDR_ROW_KEY_REST);
     if (!rest) return false;
     t->loc->rest_row_off = fdri_off_of(t, rest);
@@ -105,7 +108,7 @@ bool fdri_rows_start(struct fdri_thread *t)
 struct fdr_row *fdri_row_slow(struct fdri_thread *t, uint32_t key)
 {
     struct fdr_rowtable *table = table_of(t);
-    uint32_t mask = (1u << table->log2) - 1, i = key * 0x9E3779B1u >> (32 - table->log2);
+    uint32_t mask = (1u << log2_of(t)) - 1, i = key * 0x9E3779B1u >> t->row_shift;
     for (uint32_t n = 0; n <= mask && slots_of(table)[i]; n++, i = (i + 1) & mask) {
         struct fdr_row *r = fdri_off(t, slots_of(table)[i]);
         if (r->key == key) return r;
