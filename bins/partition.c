@@ -9,8 +9,6 @@
 
 #define LIST(seq, off) ((uint64_t)(seq) << 32 | (uint32_t)(off))
 
-static uint32_t full_log2(const struct fdri_arena *a) { return fdr_log2_floor(a->super->bin_bytes); }
-
 static void piece_push(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
 {
     struct fdr_bin *b = fdri_bin(a, off);
@@ -52,7 +50,7 @@ static bool piece_unlink(struct fdri_arena *a, struct fdr_location *l, uint32_t 
 
 uint32_t fdri_piece_own(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
 {
-    uint32_t have = size_log2, off = 0, full = full_log2(a);
+    uint32_t have = size_log2, off = 0, full = a->bin_log2;
     while (have < full && !(off = piece_pop(a, l, have))) have++;
     if (!off) return 0;
     fdri_piece_split(a, l, off, have, size_log2);
@@ -86,7 +84,7 @@ uint32_t fdri_piece_take(struct fdri_arena *a, struct fdr_location *l, uint32_t 
     off = fdri_bin_take(a, fdri_node_here(a, l));
     if (!off) return 0;
     fdr_add_relaxed(&l->bins_held, 1u);
-    fdri_piece_split(a, l, off, full_log2(a), size_log2);
+    fdri_piece_split(a, l, off, a->bin_log2, size_log2);
     return off;
 }
 
@@ -95,7 +93,7 @@ void fdri_piece_split(struct fdri_arena *a, struct fdr_location *l, uint32_t off
     fdri_bin(a, off)->size_log2 = (uint8_t)
         want; /* before there are others behind it: whoever walks the bins steps by it */
     fdr_signal_fence();
-    if (have > want && have == full_log2(a)) {
+    if (have > want && have == a->bin_log2) {
         l->split_bins++;
         fdr_add_relaxed(&a->pinned, 1u);
     }
@@ -108,7 +106,7 @@ void fdri_piece_split(struct fdri_arena *a, struct fdr_location *l, uint32_t off
 uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t least_log2,
                         uint32_t *got_log2)
 {
-    uint32_t full = full_log2(a);
+    uint32_t full = a->bin_log2;
     for (uint32_t s = size_log2 < full ? size_log2 : full - 1; s >= least_log2 && s >= 9; s--) {
         uint32_t off = s < full ? piece_pop(a, l, s) : 0;
         if (!off) continue;
@@ -120,10 +118,9 @@ uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t s
 
 void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
 {
-    uint32_t full = full_log2(a), was = size_log2;
+    uint32_t full = a->bin_log2, was = size_log2;
     while (size_log2 < full) { /* two free halves are a whole again */
-        uint32_t rel = off - (uint32_t)a->super->bins_off,
-                 buddy = (uint32_t)a->super->bins_off + (rel ^ 1u << size_log2);
+        uint32_t rel = off - (uint32_t)a->bins_off, buddy = (uint32_t)a->bins_off + (rel ^ 1u << size_log2);
         struct fdr_bin *b = fdri_bin(a, buddy);
         if (b->size_log2 != size_log2 || (fdr_load_relaxed(&b->generation) & 1) ||
             !piece_unlink(a, l, buddy, size_log2))
@@ -170,7 +167,7 @@ void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_par
     fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u));
     fdr_signal_fence();
     p->size_log2 = (uint8_t)size_log2;
-    if (size_log2 == full_log2(a) && !(p->flags & FDR_PART_WIDE)) {
+    if (size_log2 == a->bin_log2 && !(p->flags & FDR_PART_WIDE)) {
         p->flags |= FDR_PART_WIDE;
         l->wide_parts++;
         fdr_add_relaxed(&a->pinned, 1u);
@@ -214,7 +211,7 @@ void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p)
 
 FDR_RACY static uint64_t base_tick_of(const struct fdri_arena *a, uint32_t off)
 {
-    bool bin = off >= a->super->bins_off && off < a->super->arena_bytes && off % FDR_BIN_MIN_BYTES == 0;
+    bool bin = off >= a->bins_off && off < a->super->arena_bytes && off % FDR_BIN_MIN_BYTES == 0;
     return bin ? fdri_bin(a, off)->base_tick : 0; /* what was popped meanwhile may say anything: then the swap fails */
 }
 
@@ -280,8 +277,8 @@ static uint32_t pop_before(struct fdri_arena *a, struct fdr_part *p, uint64_t ti
             p->floor_tick = o.end;
             fdr_signal_fence(); /* killed here: the floor is up and the bin's records count as reduced by their times */
         }
-        if (!fdr_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next)))
-            continue; /* L:claim */
+        /* L:claim */
+        if (!fdr_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) continue;
         if (o.off == p->open_off) p->open_off = 0;
         return popped(a, p, &o, size_log2, given);
     }
@@ -325,8 +322,8 @@ FDR_RACY static struct oldest oldest_claimable(const struct fdri_arena *a, uint6
 {
     struct oldest o = {.off = (uint32_t)head};
     if (!o.off) return o;
-    o.next = fdr_load_acquire(
-        &fdri_bin(a, o.off)->next); /* A:list - with a successor it is sealed, and its owner is done with it */
+    /* A:list - with a successor it is sealed, and its owner is done with it */
+    o.next = fdr_load_acquire(&fdri_bin(a, o.off)->next);
     o.end = base_tick_of(a, o.next);
     return o;
 }

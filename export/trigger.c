@@ -41,8 +41,8 @@ void fdri_trigger_arm(uint32_t i, const struct fdri_trigger *t)
     s->trigger = *t;
     s->taken = 0;
     s->quiet_until_ns = s->seen_count = 0;
-    fdr_store_release(&s->state,
-                      (uint32_t)ARMED); /* R:trigger - pairs with A:trigger: what it is before it can be seen */
+    /* R:trigger - pairs with A:trigger: what it is before it can be seen */
+    fdr_store_release(&s->state, (uint32_t)ARMED);
 }
 
 /* Nobody reports to it any more. What is pending is not taken. */
@@ -57,8 +57,8 @@ void fdri_trigger_seen(uint32_t i, const struct fdri_seen *seen)
     if (fdr_load_acquire(&s->state) == FREE) return; /* A:trigger */
     fdr_add_relaxed(&s->seen_count, 1u);
     uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
-    if (now < fdr_load_relaxed(&s->quiet_until_ns) || !fdr_cas_acq_rel_u32(&s->state, &armed, SEEING))
-        return; /* L:trigger */
+    if (now < fdr_load_relaxed(&s->quiet_until_ns)) return;
+    if (!fdr_cas_acq_rel_u32(&s->state, &armed, SEEING)) return; /* L:trigger */
     s->seen = *seen;
     s->due_ns = now + s->trigger.window_ns;
     fdr_store_release(&s->state, (uint32_t)PENDING); /* R:seen - pairs with A:seen: the dumper finds all of it */

@@ -110,9 +110,8 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
 static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint64_t commit)
 {
     uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
-    while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32))
-        continue; /* L:claim - fails once
-                                                                                  for each claimer that is inside */
+    /* L:claim - fails once for each claimer that is inside */
+    while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue;
     uint64_t first = (uint32_t)head ? fdri_bin(&fdri_rec.arena, (uint32_t)head)->first_index : p->total, mark = first;
     if (bin && (uint32_t)(head >> 32) <= fdri_bin(&fdri_rec.arena, bin)->seq)
         mark = fdri_bin(&fdri_rec.arena, bin)->first_index + FDR_COMMIT_RECORDS(commit);

@@ -119,8 +119,8 @@ static void take(struct fdri_target *t, const uint64_t *word, uint64_t words)
 void fdri_ring_drain(struct fdri_target *t)
 {
     struct perf_event_mmap_page *head = t->ring;
-    uint64_t to = fdr_load_acquire(&head->data_head),
-             at = head->data_tail; /* A:ring - the kernel's release: the records */
+    uint64_t to = fdr_load_acquire(&head->data_head); /* A:ring - the kernel's release: the records */
+    uint64_t at = head->data_tail;
     uint64_t word[FDRI_FRAMES_MAX + 16];
     while (at < to) {
         struct perf_event_header h;
