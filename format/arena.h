@@ -457,17 +457,19 @@ struct fdr_level {
     uint64_t filtered;
     uint64_t reduced_gate; /* not stored because a reduction closed the gate */
     uint64_t lost;
-    uint64_t zero_tick;  /* stored tick of the newest zero-length call stored at this depth */
-    uint32_t zero_count; /* how many were stored with that tick */
+    uint64_t zero_tick;  /* stored tick of the newest zero-length call that has an ordinal at this depth */
+    uint32_t zero_count; /* how many have one in that tick: those stored, and those left out that others point to */
     uint32_t points_off; /* off of struct fdr_level_points (accounts and partitions of point classes) */
-    uint32_t reserved[6];
+    uint32_t zero_gap;   /* 1: the newest with an ordinal was left out */
+    uint32_t reserved[5];
 };
 static_assert(sizeof(struct fdr_level) == 128, "level");
 enum fdr_level_flags {
     FDR_LEVEL_UNTIMED = 1, /* beyond FDR_DEPTH or paused: counted only */
     FDR_LEVEL_SETTLED = 2, /* already accounted: not stored when it ends, not kept while it is open */
     FDR_LEVEL_RULED = 4,   /* the region has a minimum duration of its own */
-    FDR_LEVEL_EDGES = 8    /* counters are read at the edges of this call */
+    FDR_LEVEL_EDGES = 8,   /* counters are read at the edges of this call */
+    FDR_LEVEL_ORDINAL = 16 /* its ordinal in its tick is zero_count, which nobody could count: its record says it */
 };
 
 /* Accounts and partitions of the point classes at one depth; made when the first point event happens there. */
@@ -544,7 +546,7 @@ struct fdr_bin {
     uint8_t flags;     /* FDR_BIN_NS */
     uint16_t reserved;
     uint32_t epoch;        /* of its birth */
-    uint32_t base_ordinal; /* zero-length calls stored at this depth with tick base_tick before this bin */
+    uint32_t base_ordinal; /* ordinals given at this depth in tick base_tick before this bin */
     uint64_t base_tick;    /* newest leave of the partition before this bin; the first gap counts from here */
     uint64_t first_index;  /* records stored in this partition before this bin */
     /* from here on: not covered by `check` */

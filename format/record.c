@@ -5,6 +5,7 @@
  * length against a predicted length L:   0: equal   10: L-1   110: L+1   111 + 6 bits: the length itself
  * number n >= 1 (gamma):                 k zeros, a one, k bits     (k = bitlen(n) - 1)
  * candidate:                             0: first   10: second   11 + 5 bits length + low bits: the id itself
+ * before a call, rarely:                 8 ones and its ordinal + 1 as a gamma: the longest id has length 20
  * value against the newest one:          0: equal   1 + 6 bits (length of the zigzag difference - 1) + low bits */
 
 enum { INITIAL_LEN = 4 };
@@ -123,6 +124,11 @@ void fdr_spell_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payloa
 {
     struct writer w = {p, payload, 0, 0};
     uint32_t lg = fdr_bitlen(gap), ld = fdr_bitlen(duration), entry = fdr_entry(id, lg, ld);
+    if (tie->said) {
+        add(&w, FDR_ORDINAL_MARK, 8);
+        add_gamma(&w, tie->ordinal + 1);
+        p->hash = fdr_hash_ordinal(p->hash, tie->ordinal);
+    }
     if ((uint32_t)table->slot[p->context] == entry) {
         add(&w, 0, 1);
     } else {
@@ -143,7 +149,7 @@ void fdr_spell_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payloa
 void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                      uint64_t duration, const struct fdr_tie *tie)
 {
-    if (fdr_is_short_call(gap, duration)) fdr_put_call(p, table, payload, id, gap, duration);
+    if (fdr_is_short_call(gap, duration) && !tie->said) fdr_put_call(p, table, payload, id, gap, duration);
     else fdr_spell_call(p, table, payload, id, gap, duration, tie);
 }
 
@@ -159,8 +165,21 @@ static void add_value(struct writer *w, uint64_t value, uint64_t newest)
     add_low(w, delta, len);
 }
 
+static void add_place(struct writer *w, const struct fdr_standing *place)
+{
+    add(w, place->tied, 1);
+    if (!place->tied) return;
+    for (uint32_t i = 0; i < place->links; i++) {
+        add(w, 1, 1);
+        add_gamma(w, place->link[i] + 1);
+    }
+    if (place->links < FDR_LINKS_MAX) add(w, 0, 1);
+    add_gamma(w, place->sibling + 1);
+    add_gamma(w, place->point + 1);
+}
+
 void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                      const struct fdr_tie *tie, const uint64_t *fields, uint32_t count, bool store_count)
+                      const struct fdr_standing *place, const uint64_t *fields, uint32_t count, bool store_count)
 {
     struct writer w = {p, payload, 0, 0};
     uint32_t lg = fdr_bitlen(gap), entry = fdr_entry(id, lg, 0);
@@ -172,13 +191,8 @@ void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t
         add_length(&w, lg, seen >> 20 & 63);
     }
     add_low(&w, gap, lg);
-    add(&w, tie->tied, 1);
-    if (tie->tied) {
-        add_parent(&w, tie);
-        add_gamma(&w, tie->sibling + 1);
-        add_gamma(&w, tie->point + 1);
-    }
-    p->hash = fdr_hash_tie(fdr_hash_record(p->hash, id, gap, 0), tie);
+    add_place(&w, place);
+    p->hash = fdr_hash_standing(fdr_hash_record(p->hash, id, gap, 0), place);
     if (store_count) add(&w, count, 5);
     uint64_t *newest = table->value[id % FDR_VALUE_SLOTS];
     for (uint32_t i = 0; i < count; i++) {
@@ -334,6 +348,7 @@ static void finish_zero(struct fdr_decoder *d, struct fdr_record *r)
         d->zero_tick = r->enter;
         d->zero_count = 0;
     }
+    if (r->ordinal != FDR_ORDINAL_COUNTED) d->zero_count = r->ordinal;
     r->ordinal = d->zero_count++;
     r->tie = (struct fdr_tie){0};
     if (d->depth <= 1) return;
@@ -352,11 +367,20 @@ static int finish_call(struct fdr_decoder *d, struct fdr_record *r, uint32_t id,
     return d->bad ? -1 : 1;
 }
 
+static void get_ordinal(struct fdr_decoder *d, struct fdr_record *r)
+{
+    r->ordinal = FDR_ORDINAL_COUNTED;
+    if (look(d, 8) != FDR_ORDINAL_MARK) return;
+    get(d, 8);
+    r->ordinal = get_gamma(d) - 1;
+    d->hash = fdr_hash_ordinal(d->hash, r->ordinal);
+}
+
 static int next_call(struct fdr_decoder *d, struct fdr_record *r)
 {
-    uint64_t w = look(d, 1);
+    get_ordinal(d, r);
     uint32_t id, lg, ld;
-    if (!w) {
+    if (!look(d, 1)) {
         uint32_t e = (uint32_t)d->table.t.slot[d->ctx1];
         id = e & FDR_ENTRY_EMPTY;
         lg = e >> 20 & 63;
@@ -384,6 +408,17 @@ static int next_call(struct fdr_decoder *d, struct fdr_record *r)
     return result;
 }
 
+static void get_place(struct fdr_decoder *d, struct fdr_standing *place)
+{
+    place->tied = get(d, 1);
+    place->links = 0;
+    place->sibling = place->point = 0;
+    if (!place->tied) return;
+    while (place->links < FDR_LINKS_MAX && get(d, 1)) place->link[place->links++] = get_gamma(d) - 1;
+    place->sibling = get_gamma(d) - 1;
+    place->point = get_gamma(d) - 1;
+}
+
 static int next_point(struct fdr_decoder *d, struct fdr_record *r)
 {
     uint32_t id, lg;
@@ -404,13 +439,8 @@ static int next_point(struct fdr_decoder *d, struct fdr_record *r)
     r->id = id;
     r->ordinal = 0;
     r->tie = (struct fdr_tie){0};
-    r->tie.tied = get(d, 1);
-    if (r->tie.tied) {
-        get_parent(d, &r->tie);
-        r->tie.sibling = get_gamma(d) - 1;
-        r->tie.point = get_gamma(d) - 1;
-    }
-    d->hash = fdr_hash_tie(fdr_hash_record(d->hash, id, gap, 0), &r->tie);
+    get_place(d, &d->place);
+    d->hash = fdr_hash_standing(fdr_hash_record(d->hash, id, gap, 0), &d->place);
     uint32_t count = fdr_point_fields(d->class_, id);
     if (count == UINT32_MAX) count = (uint32_t)get(d, 5);
     if (count > FDR_FIELDS_MAX) return -1;

@@ -27,17 +27,19 @@
 #include "format/arena.h"
 #include "format/sample.h"
 
-#define FDR_ID_BITS        20
-#define FDR_ID_MAX         ((1u << FDR_ID_BITS) - 2u)
-#define FDR_ENTRY_EMPTY    ((1u << FDR_ID_BITS) - 1u) /* id of an empty slot, lengths 0 */
-#define FDR_CONTEXTS_MAX   64u
-#define FDR_FIELDS_MAX     16u
-#define FDR_VALUE_SLOTS    8u    /* newest field values are kept per id % 8 */
-#define FDR_CHUNK_MAX      56u   /* bits of one put */
-#define FDR_CALL_BITS_MAX  320u  /* no call record is longer */
-#define FDR_POINT_BITS_MAX 1664u /* no point record is longer */
-#define FDR_HASH_SEED      0x243F6A8885A308D3u
-#define FDR_HASH_MUL       0x9E3779B97F4A7C15u
+#define FDR_ID_BITS         20
+#define FDR_ID_MAX          ((1u << FDR_ID_BITS) - 2u)
+#define FDR_ENTRY_EMPTY     ((1u << FDR_ID_BITS) - 1u) /* id of an empty slot, lengths 0 */
+#define FDR_CONTEXTS_MAX    64u
+#define FDR_FIELDS_MAX      16u
+#define FDR_VALUE_SLOTS     8u    /* newest field values are kept per id % 8 */
+#define FDR_CHUNK_MAX       56u   /* bits of one put */
+#define FDR_CALL_BITS_MAX   320u  /* no call record is longer */
+#define FDR_POINT_BITS_MAX  2900u /* no point record is longer */
+#define FDR_ORDINAL_MARK    0xffu /* 8 bits before a call record: no id is that long; its ordinal follows as a gamma */
+#define FDR_ORDINAL_COUNTED UINT32_MAX /* the record does not say its ordinal */
+#define FDR_HASH_SEED       0x243F6A8885A308D3u
+#define FDR_HASH_MUL        0x9E3779B97F4A7C15u
 
 /* Prediction state of one open bin. The encoder's lies in a meta block, the decoder's anywhere. */
 struct fdr_table {
@@ -68,13 +70,22 @@ static inline uint64_t fdr_unzigzag(uint64_t v) { return v >> 1 ^ (uint64_t) - (
 static inline uint64_t fdr_mask(uint32_t bits) { return bits >= 64 ? ~0ull : (1ull << bits) - 1; }
 static inline uint32_t fdr_check24(uint64_t hash) { return (uint32_t)(hash >> 40); }
 
-/* Where a zero-length call or a point event stands among the events of its tick. */
+/* Where a call stands among the events of its tick. */
 struct fdr_tie {
-    bool tied;        /* points: not the first event of its tick on this location */
-    bool in_tick;     /* the enclosing call was entered in this same tick, too */
+    bool in_tick;     /* zero-length calls: the enclosing call was entered in this same tick, too */
+    bool said;        /* the record says the call's ordinal */
     uint32_t parent;  /* with in_tick: ordinal of that call among the calls of its depth entered in this tick */
-    uint32_t sibling; /* points: zero-length calls one level deeper stored in this tick before it */
-    uint32_t point;   /* points: point events of the location in this tick before it */
+    uint32_t ordinal; /* with said: of the call itself among those of its depth in the tick it was entered in */
+};
+
+/* Where a point event stands among the events of its tick. */
+#define FDR_LINKS_MAX 24u
+struct fdr_standing {
+    bool tied;                    /* not the first event of its tick on this location */
+    uint8_t links;                /* calls around it that were entered in this same tick; FDR_LINKS_MAX: or more */
+    uint32_t sibling;             /* ordinals given one level deeper in this tick before it */
+    uint32_t point;               /* point events of the location in this tick before it */
+    uint32_t link[FDR_LINKS_MAX]; /* their ordinals, innermost first */
 };
 
 /* ======================================== encoder ======================================== */
@@ -101,10 +112,15 @@ static inline uint64_t fdr_hash_parent(uint64_t hash, const struct fdr_tie *tie)
 {
     return fdr_hash_step(hash, tie->in_tick | (uint64_t)tie->parent << 1);
 }
-static inline uint64_t fdr_hash_tie(uint64_t hash, const struct fdr_tie *tie)
+static inline uint64_t fdr_hash_standing(uint64_t hash, const struct fdr_standing *place)
 {
-    hash = fdr_hash_parent(hash, tie);
-    return fdr_hash_step(hash, tie->tied | (uint64_t)tie->sibling << 1 | (uint64_t)tie->point << 33);
+    for (uint32_t i = 0; i < place->links; i++) hash = fdr_hash_step(hash, 1 | (uint64_t)place->link[i] << 1);
+    return fdr_hash_step(hash, place->tied | (uint64_t)place->sibling << 1 | (uint64_t)place->point << 33);
+}
+
+static inline uint64_t fdr_hash_ordinal(uint64_t hash, uint32_t ordinal)
+{
+    return fdr_hash_step(hash, (uint64_t)ordinal << 32 | 1);
 }
 
 #define FDR_ONE_RECORD FDR_COMMIT(0, 1, 0)
@@ -192,8 +208,7 @@ static inline __attribute__((always_inline)) uint64_t fdr_put_call(struct fdr_pa
     return fdr_put(p, payload, head | low << bits, bits + ng + nd, FDR_ONE_RECORD) | (hash & ~fdr_mask(40));
 }
 
-/* Appends one call. Precondition: not full, id <= FDR_ID_MAX, gap and duration < 2^63; tie may be NULL unless
- * duration == 0 at depth > 1. */
+/* Appends one call. Precondition: not full, id <= FDR_ID_MAX, gap and duration < 2^63. */
 void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                      uint64_t duration, const struct fdr_tie *tie);
 
@@ -201,10 +216,19 @@ void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *paylo
 void fdr_spell_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                     uint64_t duration, const struct fdr_tie *tie);
 
-/* Appends one event without duration. fields[count], count <= FDR_FIELDS_MAX. `count` is stored only when
+/* No record of such a point is longer. */
+static inline uint32_t fdr_point_bits(const struct fdr_standing *at, uint32_t fields)
+{
+    uint32_t bits =
+        105 + 70 * fields; /* id 27, its length 9, gap 62; tied, end of links, number of fields; each field 7 + 63 */
+    for (uint32_t i = 0; i < at->links; i++) bits += 2 * fdr_bitlen(at->link[i] + 1ull);
+    return bits + 2 * fdr_bitlen(at->sibling + 1ull) + 2 * fdr_bitlen(at->point + 1ull);
+}
+
+/* Appends one event without duration. Precondition: fdr_point_bits fit below the limit. fields[count], count <= FDR_FIELDS_MAX. `count` is stored only when
  * store_count is set (user events). */
 void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                      const struct fdr_tie *tie, const uint64_t *fields, uint32_t count, bool store_count);
+                      const struct fdr_standing *place, const uint64_t *fields, uint32_t count, bool store_count);
 
 /* How many fields a point of this class and id carries; UINT32_MAX: the count is in the record (user events). */
 static inline uint32_t fdr_point_fields(uint32_t class_, uint32_t id)
@@ -224,8 +248,8 @@ struct fdr_record {
     uint64_t enter; /* stored ticks; points: their time */
     uint64_t leave; /* = enter for points */
     uint32_t id;
-    uint32_t ordinal;   /* zero-length calls: how many of this depth were stored with this tick before it */
-    struct fdr_tie tie; /* zero-length calls and points */
+    uint32_t ordinal;   /* of a call among those of its depth in its tick; FDR_ORDINAL_COUNTED: longer calls, mostly */
+    struct fdr_tie tie; /* zero-length calls */
 };
 
 struct fdr_decoder {
@@ -243,6 +267,7 @@ struct fdr_decoder {
         struct fdr_point_table table; /* calls use .t only */
         struct fdr_sample_decoder sample;
     };
+    struct fdr_standing place; /* of the newest point */
     uint64_t fields[FDR_FIELDS_MAX];
     uint32_t field_count;
 };

@@ -341,7 +341,9 @@ int fdr_sample_decode_next(struct fdr_decoder *d, struct fdr_record *r)
     if (t->pc > FDR_SAMPLE_ADDRESS || __builtin_add_overflow(d->last, gap, &r->enter)) d->bad = true;
     r->leave = d->last = r->enter;
     r->id = r->ordinal = 0;
-    r->tie = (struct fdr_tie){.tied = true, .point = (uint32_t)t->s.number}; /* of one tick: in order of number */
+    r->tie = (struct fdr_tie){0};
+    d->place = (struct fdr_standing){.tied = true,
+                                     .point = (uint32_t)t->s.number}; /* of one tick: in order of number */
     d->field_count = 0;
     d->done++;
     return d->bad ? -1 : 1;

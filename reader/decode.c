@@ -99,6 +99,7 @@ static inline __attribute__((always_inline)) bool one(struct fdr_decoder *d, str
     r->enter = s->last + gap;
     r->leave = s->last = r->enter + duration;
     r->id = h.id;
+    r->ordinal = FDR_ORDINAL_COUNTED;
     if (zero) {
         read_zero(s, r);
         if (s->nested) s->hash = fdr_hash_parent(s->hash, &r->tie);

@@ -72,7 +72,7 @@ static void find_levels(struct fdr_file *f, struct fdri_reader_location *l)
 /* ---- open calls ---- */
 
 static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_frame *frame,
-                      uint32_t *count, uint64_t enter_tick, uint32_t region, uint32_t flags)
+                      uint32_t *count, uint64_t enter_tick, uint32_t region, uint32_t flags, uint32_t ordinal)
 {
     uint64_t enter = enter_tick >> l->clock.shift, before = *count ? frame[*count - 1].enter : 0;
     if (flags & FDR_LEVEL_UNTIMED) enter = before;
@@ -81,7 +81,8 @@ static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l, 
             fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id, *count + 1);
         return false;
     }
-    frame[(*count)++] = (struct fdri_reader_frame){enter, region, flags};
+    if (!(flags & FDR_LEVEL_ORDINAL)) ordinal = FDR_ORDINAL_COUNTED;
+    frame[(*count)++] = (struct fdri_reader_frame){enter, region, flags, ordinal};
     return true;
 }
 
@@ -100,7 +101,7 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
         /* It stopped storing while it was copied: what was open is nowhere else. */
         if (l->moving && !(l->raw.flags & FDR_LOCATION_STOPPED)) flags &= ~(uint32_t)FDR_LEVEL_SETTLED;
         if (!v || fdri_reader_suspect(f, (uint64_t)((const uint8_t *)v - f->bytes), sizeof *v) ||
-            !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, flags))
+            !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, flags, v->zero_count))
             return;
     }
 }
@@ -121,7 +122,7 @@ static void find_frozen(struct fdr_file *f, struct fdri_reader_location *l)
     if (!count || !(l->frozen = calloc(count, sizeof *l->frozen))) return;
     for (uint32_t i = 0; i < count; i++)
         if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region,
-                       z->frame[i].flags & FDR_LEVEL_UNTIMED))
+                       z->frame[i].flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_ORDINAL), FDRI_READER_NO_ORDINAL))
             return;
 }
 

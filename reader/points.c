@@ -10,7 +10,8 @@
 static bool before(const struct fdri_reader_cursor *a, const struct fdri_reader_cursor *b)
 {
     if (a->at->enter != b->at->enter) return a->at->enter < b->at->enter;
-    if (a->at->tie.point != b->at->tie.point) return a->at->tie.point < b->at->tie.point;
+    uint32_t m = a->decoder.place.point, n = b->decoder.place.point; /* each cursor holds one record */
+    if (m != n) return m < n;
     return a->part < b->part;
 }
 
@@ -33,6 +34,7 @@ static void pull(struct fdri_reader_points *q)
     struct fdri_reader_cursor *c = q->heap[0];
     struct fdri_reader_point *p = &q->pending[(q->first + q->count) % FDRI_READER_PENDING];
     p->record = *c->at;
+    p->place = c->decoder.place;
     p->depth = c->part->depth;
     p->class_ = c->part->class_;
     p->field_count = (uint8_t)c->decoder.field_count;

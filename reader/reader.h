@@ -102,8 +102,9 @@ struct fdri_reader_part {
 /* ---- locations ---- */
 struct fdri_reader_frame {
     uint64_t enter;
-    uint32_t region, flags;
+    uint32_t region, flags, ordinal; /* FDR_ORDINAL_COUNTED, mostly */
 };
+#define FDRI_READER_NO_ORDINAL (FDR_ORDINAL_COUNTED - 1u) /* not known, and nobody's */
 struct fdri_reader_location {
     uint32_t id;
     uint64_t off;                              /* of struct fdr_location; 0: known from its bins only */
@@ -365,6 +366,7 @@ void fdri_reader_cursor_done(struct fdri_reader_cursor *c);
 #define FDRI_READER_PENDING 16u
 struct fdri_reader_point {
     struct fdr_record record;
+    struct fdr_standing place;
     uint16_t depth;
     uint8_t class_;
     uint8_t field_count;

@@ -68,7 +68,7 @@ void fdri_reader_stream_advance(struct fdri_reader_stream *s, uint32_t d) { adva
 
 /* ---- who is whose child ---- */
 
-/* Is the zero-length call, or point, with this tie at `tick` directly inside `top`? */
+/* Is the zero-length call with this tie at `tick` directly inside `top`? */
 static inline bool tie_fits(const struct fdri_reader_call *top, const struct fdr_tie *tie, uint64_t tick)
 {
     if (top->made_up || top->leave < tick) return false;
@@ -83,18 +83,21 @@ static inline bool is_child(const struct fdri_reader_stream *s, const struct fdr
     return r->enter != r->leave || top == s->stack + s->base || tie_fits(top, &r->tie, r->enter);
 }
 
+static inline uint32_t ordinal_of(const struct fdri_reader_depth *v, const struct fdr_record *r)
+{
+    if (r->ordinal != FDR_ORDINAL_COUNTED) return r->ordinal;
+    return v->zero_tick == r->enter ? v->zero_next : 0;
+}
+
 /* A longer call comes after the zero-length ones of its depth that entered in the same tick. Where some of those
  * may be missing its ordinal is not known. */
 static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_reader_depth *v,
                          struct fdri_reader_call *call, const struct fdr_record *r)
 {
     call->ordinal_known = true;
-    if (r->enter == r->leave) {
-        call->ordinal = r->ordinal;
-        return;
-    }
-    call->ordinal = v->zero_tick == r->enter ? v->zero_next : 0;
-    if (__builtin_expect(!s->careful, 1)) return;
+    call->ordinal = ordinal_of(v, r);
+    if (r->enter == r->leave) return;
+    if (__builtin_expect(!s->careful, 1) || r->ordinal != FDR_ORDINAL_COUNTED) return;
     const struct fdri_reader_cursor *c = &s->memory[call - s->stack - s->base - 1]; /* band 0 of this depth */
     if (c->gapped && c->gap_from <= r->enter && r->enter <= c->gap_to) call->ordinal_known = false;
     if (s->location->moving && r->enter >= s->location->cut) call->ordinal_known = false;
@@ -187,21 +190,38 @@ static inline bool leave_top(struct fdri_reader_stream *s, struct fdr_read_event
 
 /* ---- points ---- */
 
-/* The call around the point is not held any more. Can its place still be told from what comes next? It is inside the
- * top call, before that leaves, if both began before this tick. It is before `enters`
- *   if that lasts longer than the tick and is deeper than the point: it could not be over by then;
- *   if the call around the point, at the depth of `enters` or deeper, began before this tick, or earlier in it. */
-static bool is_stray_due(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint64_t tick,
-                         const struct fdr_record *enters)
+/* Where the call around the point at depth d stands in the tick: 0 it began before; else its ordinal + 1. */
+#define ANYWHERE UINT64_MAX
+static uint64_t place_of(const struct fdri_reader_point *p, uint32_t d)
 {
-    const struct fdr_tie *tie = &p->record.tie;
-    uint32_t depth = s->depth + 1;
-    if (p->depth < depth) return enters && enters->enter != enters->leave;
-    if (!enters) return !tie->in_tick && s->stack[s->depth].enter < tick;
-    if (!tie->in_tick) return true;
-    const struct fdri_reader_depth *v = &s->level[depth];
-    uint32_t ordinal = enters->enter == enters->leave ? enters->ordinal : v->zero_tick == tick ? v->zero_next : 0;
-    return p->depth == depth && tie->parent < ordinal;
+    uint32_t i = p->depth - d;
+    if (i < p->place.links) return p->place.link[i] + 1ull;
+    return p->place.links == FDR_LINKS_MAX ? ANYWHERE : 0;
+}
+
+static bool longer(const struct fdr_record *enters) { return enters->enter != enters->leave; }
+
+/* Does the point stand before the step at its tick? The calls around it are compared with those on the stack, then with
+ * the one that enters. */
+static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint64_t tick,
+                          const struct fdr_record *enters)
+{
+    uint32_t k = s->depth;
+    for (uint32_t d = s->base + 1; d <= k && d <= p->depth; d++) {
+        const struct fdri_reader_call *c = &s->stack[d];
+        uint64_t want = place_of(p, d), have = c->enter == tick ? c->ordinal + 1ull : 0;
+        if (c->made_up || !c->ordinal_known || want == ANYWHERE || want == have) continue;
+        return want < have;
+    }
+    if (p->depth < k) { /* inside of its sibling a longer call could not be over by then */
+        const struct fdri_reader_call *c = &s->stack[p->depth + 1];
+        if (enters && longer(enters)) return true;
+        return !c->made_up && c->ordinal_known && c->enter == tick && c->ordinal >= p->place.sibling;
+    }
+    if (p->depth > k && place_of(p, k + 1) == ANYWHERE) return false;
+    if (!enters) return true;
+    if (p->depth == k) return longer(enters) || enters->ordinal >= p->place.sibling;
+    return place_of(p, k + 1) < ordinal_of(&s->level[k + 1], enters) + 1ull;
 }
 
 /* Must the first pending point come before the step at `tick`? Any pending one that must takes those before it
@@ -210,13 +230,9 @@ static bool point_is_due(const struct fdri_reader_stream *s, uint64_t tick, cons
 {
     const struct fdri_reader_points *q = &s->points;
     if (q->tick != tick) return q->tick < tick;
-    const struct fdri_reader_call *top = &s->stack[s->depth];
     for (uint32_t i = 0; i < q->count; i++) {
         const struct fdri_reader_point *p = &q->pending[(q->first + i) % FDRI_READER_PENDING];
-        if (!p->record.tie.tied) return true;
-        if (is_stray_due(s, p, tick, enters)) return true;
-        if (p->depth != s->depth || (s->depth > s->base && !tie_fits(top, &p->record.tie, tick))) continue;
-        if (!enters || enters->leave != enters->enter || enters->ordinal >= p->record.tie.sibling) return true;
+        if (!p->place.tied || stands_before(s, p, tick, enters)) return true;
     }
     return false;
 }
@@ -426,8 +442,10 @@ static void add_frames(struct fdri_reader_stream *s)
     for (uint32_t d = s->base + 1; d <= l->frame_count && d <= s->depth_max; d++) {
         if (!fdri_reader_frame_kept(&l->frame[d - 1])) continue;
         s->level[d].has_frame = true;
-        s->level[d].frame = (struct fdr_record){
-            .enter = l->frame[d - 1].enter, .leave = FDRI_READER_OPEN, .id = l->frame[d - 1].region};
+        s->level[d].frame = (struct fdr_record){.enter = l->frame[d - 1].enter,
+                                                .leave = FDRI_READER_OPEN,
+                                                .id = l->frame[d - 1].region,
+                                                .ordinal = l->frame[d - 1].ordinal};
     }
 }
 

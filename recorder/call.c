@@ -74,27 +74,46 @@ static void add_totals(struct fdri_thread *t, uint8_t *base, struct fdr_level *v
         fdri_watch_call(t, v->region, duration, v->enter_tick + duration);
 }
 
-static void note_zero(struct fdr_level *v, uint64_t tick)
+static void note_zero(struct fdr_level *v, uint64_t tick, bool stored)
 {
     if (v->zero_tick != tick) {
         v->zero_tick = tick;
         v->zero_count = 0;
     }
     v->zero_count++;
+    v->zero_gap = !stored;
+}
+
+/* A call of zero length is not stored, but something stored in its tick may say that it happened inside. So it keeps its
+ * ordinal, and who comes next in the tick says its own; soft 0 sends that one the slow way. */
+static void leave_out(struct fdri_thread *t, struct fdr_level *v, uint64_t leave_tick)
+{
+    uint64_t tick = leave_tick >> t->shift;
+    if (FDR_LIKELY(t->tied_to != tick + 1) || v->enter_tick >> t->shift != tick) return;
+    note_zero(v, tick, false);
+    t->soft = 0;
+}
+
+/* What an enter owes to one left out in the same tick. */
+static uint32_t ordinal_flag(struct fdri_thread *t, const struct fdr_level *v, uint64_t enter_tick)
+{
+    uint64_t tick = enter_tick >> t->shift;
+    if (t->soft == 0 && t->tied_to != tick + 1) fdri_set_soft(t);
+    return v->zero_gap && v->zero_tick == tick ? FDR_LEVEL_ORDINAL : 0;
 }
 
 /* A zero-length call is told apart from its tick's neighbours by its parent's place in the tick. */
-static struct fdr_tie tie_of(struct fdri_thread *t, uint32_t depth, uint64_t tick)
+static void add_parent(struct fdri_thread *t, uint32_t depth, uint64_t tick, struct fdr_tie *tie)
 {
-    struct fdr_tie tie = {0};
-    if (depth < 2) return tie;
+    if (depth < 2) return;
     const struct fdr_level *parent = fdri_level(t, depth - 1);
-    tie.in_tick = parent->enter_tick >> t->shift == tick;
-    tie.parent = tie.in_tick && parent->zero_tick == tick ? parent->zero_count : 0;
-    return tie;
+    tie->in_tick = parent->enter_tick >> t->shift == tick;
+    tie->parent = tie->in_tick && parent->zero_tick == tick ? parent->zero_count : 0;
+    if (tie->in_tick) t->tied_to = tick + 1;
 }
 
-static void store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uint32_t depth, uint64_t enter,
+/* Was it stored? */
+static bool store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uint32_t depth, uint64_t enter,
                   uint64_t leave)
 {
     uint64_t duration = leave - enter;
@@ -103,21 +122,22 @@ static void store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uin
     struct fdr_part *p = (void *)(base + off);
     if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || fdr_encode_full(p))) {
         p = fdri_room(t, &v->part[band], depth, FDR_CLASS_REGION, band, &v->reduced_gate, &v->lost);
-        if (!p) return;
+        if (!p) return false;
     }
     struct fdr_bin *bin = (void *)(base + p->open_off);
     struct fdr_table *table = (void *)(base + p->table_off);
     uint64_t gap = enter - p->last_tick;
-    struct fdr_tie tie = {0};
+    struct fdr_tie tie = {.said = v->flags & FDR_LEVEL_ORDINAL, .ordinal = v->zero_count};
     if (!duration) {
-        tie = tie_of(t, depth, leave);
-        note_zero(v, leave);
+        add_parent(t, depth, leave, &tie);
+        note_zero(v, leave, true);
     }
     fdr_encode_call(p, table, (uint8_t *)(bin + 1), v->region, gap, duration, &tie);
     p->last_tick = leave;
     fdr_signal_fence();
     /* R:commit - publishes the payload; pairs with A:commit in export/: else a torn record reads as complete */
     fdr_store_release(&bin->commit, fdr_commit_word(p));
+    return true;
 }
 
 /* Closes the top call at `tick`: totals, then storage, then the stack. */
@@ -127,8 +147,9 @@ static void close_top(struct fdri_thread *t, struct fdr_location *l, struct fdr_
     uint64_t duration = tick - v->enter_tick;
     struct fdr_level *parent = parent_of(t, v, depth);
     add_totals(t, base, v, parent, duration);
-    if (FDR_LIKELY(duration >= t->min_ticks)) store(t, base, v, depth, v->enter_tick >> t->shift, tick >> t->shift);
-    else fdr_bump_relaxed(&v->filtered, 1);
+    bool kept = FDR_LIKELY(duration >= t->min_ticks);
+    if (!kept) fdr_bump_relaxed(&v->filtered, 1);
+    if (!kept || !store(t, base, v, depth, v->enter_tick >> t->shift, tick >> t->shift)) leave_out(t, v, tick);
     pop(t, l, depth, parent);
 }
 
@@ -300,6 +321,8 @@ static inline __attribute__((always_inline)) enum leave_result leave_fast(struct
         if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || fdr_encode_full(p))) return REST;
         gap = enter - p->last_tick;
         if (FDR_UNLIKELY(!fdr_is_short_call(gap, stored))) return REST;
+    } else if (FDR_UNLIKELY(t->tied_to == leave + 1)) {
+        return REST;
     }
     struct fdr_level *parent = parent_of(t, v, depth);
     l->last_tick = tick;
@@ -365,7 +388,7 @@ static inline __attribute__((always_inline)) bool leave_counted(struct fdri_thre
     uint32_t depth = l->depth;
     bool mine = address ? v->address == address : v->region == region;
     if (flags_and_skipped(v) != FDR_LEVEL_UNTIMED || l->overflow || !mine) return false;
-    if (depth == 0 || (depth - 1) % FDR_LEVELS_PER_BLOCK == 0) return false;
+    if (depth <= t->depth_limit || (depth - 1) % FDR_LEVELS_PER_BLOCK == 0) return false;
     t->untimed--;
     pop(t, l, depth, v - 1);
     return true;
@@ -521,6 +544,7 @@ void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
         flags |= FDR_LEVEL_SETTLED;
         fdr_bump_relaxed(&v->reduced_gate, 1);
     }
+    flags |= ordinal_flag(t, v, tick);
     push(t, l, v, l->depth, fdri_off_of(t, row), region, flags, tick);
     l->last_tick = tick;
 }
@@ -534,6 +558,7 @@ static void close_any(struct fdri_thread *t, uint64_t tick)
     struct fdr_level *parent = parent_of(t, v, depth);
     if (v->flags & FDR_LEVEL_UNTIMED) {
         t->untimed--;
+        leave_out(t, v, l->last_tick);
         pop(t, l, depth, parent);
         return;
     }
@@ -547,6 +572,7 @@ static void close_any(struct fdri_thread *t, uint64_t tick)
     }
     add_totals(t, t->base, v, parent, duration);
     if (too_short && !(v->flags & FDR_LEVEL_SETTLED)) fdr_bump_relaxed(&v->filtered, 1);
+    leave_out(t, v, tick);
     pop(t, l, depth, parent);
 }
 

@@ -19,39 +19,46 @@ static struct fdr_level_points *points_of(struct fdri_thread *t)
     return v->points_off ? fdri_off(t, v->points_off) : NULL;
 }
 
-/* Where the event stands among those of its tick. */
-static struct fdr_tie tie_of(const struct fdri_thread *t, uint64_t tick)
+static uint32_t ordinal_now(const struct fdr_level *v, uint64_t tick)
 {
-    struct fdr_tie tie = {0};
+    return v->zero_tick == tick ? v->zero_count : 0;
+}
+
+/* Where the event stands among those of its tick. */
+static void find_place(struct fdri_thread *t, uint64_t tick, struct fdr_standing *place)
+{
     const struct fdr_location *l = t->loc;
-    const struct fdr_level *v = t->top;
-    tie.tied = l->last_tick >> t->shift == tick;
-    if (!tie.tied) return tie;
-    tie.in_tick = l->depth && v->enter_tick >> t->shift == tick;
-    tie.parent = tie.in_tick && v->zero_tick == tick ? v->zero_count : 0;
-    if (l->depth < l->level_blocks * FDR_LEVELS_PER_BLOCK) {
-        const struct fdr_level *below = fdri_level(t, l->depth + 1);
-        tie.sibling = below->zero_tick == tick ? below->zero_count : 0;
+    place->tied = l->last_tick >> t->shift == tick;
+    place->links = 0;
+    place->sibling = place->point = 0;
+    if (!place->tied) return;
+    for (uint32_t d = l->depth; d && place->links < FDR_LINKS_MAX; d--) {
+        const struct fdr_level *v = fdri_level(t, d);
+        if (v->enter_tick >> t->shift != tick) break;
+        place->link[place->links++] = ordinal_now(v, tick);
     }
-    tie.point = l->point_tick == tick ? l->point_count : 0;
-    return tie;
+    if (place->links) t->tied_to = tick + 1;
+    if (l->depth < l->level_blocks * FDR_LEVELS_PER_BLOCK)
+        place->sibling = ordinal_now(fdri_level(t, l->depth + 1), tick);
+    place->point = l->point_tick == tick ? l->point_count : 0;
 }
 
 static void store(struct fdri_thread *t, const struct point *e, uint64_t full_tick, struct fdr_level_points *points)
 {
     struct fdr_location *l = t->loc;
     uint64_t tick = full_tick >> t->shift;
-    struct fdr_tie tie = tie_of(t, tick);
+    struct fdr_standing place;
+    find_place(t, tick, &place);
     uint32_t *slot = &points->by_class[e->class_].part;
     if (l->point_tick != tick) l->point_tick = tick, l->point_count = 0;
     l->point_count++;
     struct fdr_part *p = *slot > FDRI_GATE_CLOSED ? fdri_off(t, *slot) : NULL;
-    if (!p || fdr_encode_full(p))
+    if (!p || FDR_COMMIT_BITS(p->progress) + fdr_point_bits(&place, e->count) > p->limit)
         p = fdri_room(t, slot, l->depth, e->class_, 0, &points->by_class[e->class_].reduced_gate,
                       &points->by_class[e->class_].lost);
     if (!p) return;
     struct fdr_bin *bin = fdri_off(t, p->open_off);
-    fdr_encode_point(p, fdri_off(t, p->table_off), (uint8_t *)bin + FDR_BIN_HEADER, e->id, tick - p->last_tick, &tie,
+    fdr_encode_point(p, fdri_off(t, p->table_off), (uint8_t *)bin + FDR_BIN_HEADER, e->id, tick - p->last_tick, &place,
                      e->field, e->count, e->store_count);
     p->last_tick = tick;
     fdr_signal_fence();

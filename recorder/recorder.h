@@ -144,6 +144,7 @@ struct fdri_thread {
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
     uint32_t known_misses; /* since the table was made */
+    uint64_t tied_to;      /* stored tick + 1 of the newest record that names a parent in its own tick */
 };
 extern __thread struct fdri_thread fdri_self __attribute__((visibility("hidden")));
 extern __thread struct fdri_thread fdri_lane __attribute__((visibility("hidden")));
@@ -222,10 +223,6 @@ bool fdri_may_take(const struct fdri_thread *t);
 void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p);
 struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p);
-static inline uint32_t fdri_bits_max(uint32_t class_)
-{
-    return class_ == FDR_CLASS_REGION ? FDR_CALL_BITS_MAX : FDR_POINT_BITS_MAX;
-}
 
 /* ---- meta.c ---- */
 /* A zeroed meta block of this location: from the meta end, else in a piece of a bin for which something may be given back;

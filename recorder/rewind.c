@@ -151,6 +151,7 @@ static void renumber(struct fdri_thread *t, const struct fdr_part *p, uint64_t z
     struct fdr_level *v = fdri_level(t, p->depth);
     v->zero_tick = zero_tick;
     v->zero_count = zero_count;
+    v->zero_gap = 1; /* one left out before the mark may have been the newest */
 }
 
 void fdr_rewind(void)
@@ -177,6 +178,8 @@ void fdr_rewind(void)
         rewind_part(t, p, bin, seq, commit, alone);
     }
     fdri_claim_unpin(t->loc);
+    t->tied_to = (t->loc->last_tick >> t->shift) + 1; /* who comes in this tick looks for gaps among the ordinals */
+    t->soft = 0;
     fdri_telescope_recount(t);
     fdri_end(t);
 }

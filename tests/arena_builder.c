@@ -302,21 +302,24 @@ void builder_point(struct builder *b, uint32_t location, uint32_t class_, uint32
 {
     struct fdr_location *l = builder_raw(b, location);
     uint64_t stored = tick >> b->set.shift;
-    struct fdr_tie tie = {.tied = l->last_tick >> b->set.shift == stored};
+    struct fdr_standing place = {.tied = l->last_tick >> b->set.shift == stored};
     points(b, location, l->depth)->by_class[class_].presented++;
-    if (tie.tied) {
-        const struct fdr_level *v = level(b, location, l->depth), *below = level(b, location, l->depth + 1);
-        tie.in_tick = l->depth && v->enter_tick >> b->set.shift == stored;
-        tie.parent = tie.in_tick && v->zero_tick == stored ? v->zero_count : 0;
-        tie.sibling = below->zero_tick == stored ? below->zero_count : 0;
-        tie.point = l->point_tick == stored ? l->point_count : 0;
+    if (place.tied) {
+        const struct fdr_level *below = level(b, location, l->depth + 1);
+        for (uint32_t d = l->depth; d && place.links < FDR_LINKS_MAX; d--) {
+            const struct fdr_level *v = level(b, location, d);
+            if (v->enter_tick >> b->set.shift != stored) break;
+            place.link[place.links++] = v->zero_tick == stored ? v->zero_count : 0;
+        }
+        place.sibling = below->zero_tick == stored ? below->zero_count : 0;
+        place.point = l->point_tick == stored ? l->point_count : 0;
     }
     if (l->point_tick != stored) l->point_tick = stored, l->point_count = 0;
     l->point_count++;
     struct fdr_part *p = builder_part(b, location, class_, l->depth, 0);
     struct fdr_bin *h = room(b, location, p);
-    fdr_encode_point(p, b->location[location].table[p->table_off], (uint8_t *)(h + 1), id, stored - p->last_tick, &tie,
-                     fields, count, class_ == FDR_CLASS_USER);
+    fdr_encode_point(p, b->location[location].table[p->table_off], (uint8_t *)(h + 1), id, stored - p->last_tick,
+                     &place, fields, count, class_ == FDR_CLASS_USER);
     p->last_tick = stored;
     h->commit = fdr_commit_word(p);
     l->last_tick = tick;

@@ -336,16 +336,6 @@ static inline const char *oracle_match(struct oracle *o, const struct oracle_rul
     return wrong;
 }
 
-/* The known limit of ties (docs/ARCHITECTURE.md): a point inside a call of zero length that was not stored (too short
- * for FDR_MIN_DURATION, or its gate was closed) reads as if inside the next call entered in the same tick of 128 ns. */
-static inline bool oracle_unstored_tie(const struct oracle *o, const struct oracle_shown *y, uint32_t made,
-                                       uint32_t shown)
-{
-    if (y->kind == FDR_ENTER || made == ORACLE_NONE) return false;
-    uint64_t a = o->event[made].time, b = o->event[shown].time;
-    return o->event[made].depth == o->event[shown].depth && a < b && b - a < 128;
-}
-
 /* P4: in the presented order. P9: nobody stands under a parent that did not make the call. */
 static inline const char *oracle_order(const struct oracle *o, const struct oracle_view *v)
 {
@@ -354,8 +344,7 @@ static inline const char *oracle_order(const struct oracle *o, const struct orac
     bool any = false;
     for (size_t i = 0; i < v->count && !wrong; i++) {
         const struct oracle_shown *y = &v->shown[i];
-        bool limit = any && y->is != ORACLE_NONE && oracle_unstored_tie(o, y, o->event[y->is].parent, last);
-        if (y->is != ORACLE_NONE && !limit) {
+        if (y->is != ORACLE_NONE) {
             if (any && y->is <= last)
                 wrong = oracle_wrong("P4: event %zu was presented as number %u, the one before it as %u", i, y->is,
                                      last);
@@ -371,7 +360,7 @@ static inline const char *oracle_order(const struct oracle *o, const struct orac
         if (k && y->is != ORACLE_NONE) {
             uint32_t a = o->event[y->is].parent;
             while (a != ORACLE_NONE && o->event[a].depth > k) a = o->event[a].parent;
-            if (a != stack[k - 1] && !oracle_unstored_tie(o, y, a, stack[k - 1]))
+            if (a != stack[k - 1])
                 wrong = oracle_wrong("P9: event %zu (depth %u) stands under number %u, presented under %u", i, y->depth,
                                      stack[k - 1], a);
         }

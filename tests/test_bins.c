@@ -226,6 +226,7 @@ static void P3_lists_of_bins_keep_their_sums(void **state)
     fdr_encode_close(p);
     p->depth = 1;
     uint64_t presented = 0, given_back = 0, tick = 1000;
+    const struct fdr_tie none = {0};
     for (int round = 0; round < 400000; round++) {
         if (fdr_encode_full(p)) {
             fdri_part_seal(&a, p);
@@ -247,7 +248,7 @@ static void P3_lists_of_bins_keep_their_sums(void **state)
         }
         uint32_t gap = rnd(&seed, 500), duration = 1 + rnd(&seed, 200);
         struct fdr_bin *b = fdri_bin(&a, p->open_off);
-        fdr_encode_call(p, fdri_at(&a, p->table_off), (uint8_t *)(b + 1), 1 + rnd(&seed, 20), gap, duration, NULL);
+        fdr_encode_call(p, fdri_at(&a, p->table_off), (uint8_t *)(b + 1), 1 + rnd(&seed, 20), gap, duration, &none);
         tick += gap + duration;
         p->last_tick = tick;
         b->commit = fdr_commit_word(p);

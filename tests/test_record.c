@@ -62,6 +62,7 @@ static void the_short_way_writes_the_same_bits(void **unused)
     (void)unused;
     static struct bin a, b;
     static struct call put[PAYLOAD * 8];
+    const struct fdr_tie none = {0};
     for (unsigned round = 0; round < 400; round++) {
         uint32_t count = 0;
         begin(&a);
@@ -70,7 +71,7 @@ static void the_short_way_writes_the_same_bits(void **unused)
             struct call c = some_call(round & 1);
             if (!fdr_is_short_call(c.gap, c.duration)) continue;
             uint64_t commit = fdr_put_call(&a.part, &a.table, a.payload, c.id, c.gap, c.duration);
-            fdr_spell_call(&b.part, &b.table, b.payload, c.id, c.gap, c.duration, NULL);
+            fdr_spell_call(&b.part, &b.table, b.payload, c.id, c.gap, c.duration, &none);
             assert_int_equal(commit, fdr_commit_word(&b.part));
             assert_int_equal(commit, fdr_commit_word(&a.part));
             assert_memory_equal(&a.part, &b.part, sizeof a.part);
@@ -89,6 +90,43 @@ static void the_short_way_writes_the_same_bits(void **unused)
             assert_int_equal(r.enter, last + put[i].gap);
             assert_int_equal(r.leave - r.enter, put[i].duration);
             last = r.leave;
+        }
+        assert_int_equal(fdr_decode_next(&d, &r), 0);
+    }
+}
+
+/* Calls of any length; some say their ordinal. */
+static void ordinals_come_back(void **unused)
+{
+    (void)unused;
+    static struct bin b;
+    static struct call put[PAYLOAD];
+    static struct fdr_tie tie[PAYLOAD];
+    for (uint32_t round = 0; round < 100; round++) {
+        uint32_t count = 0, next = 0;
+        begin(&b);
+        while (!fdr_encode_full(&b.part)) {
+            struct call c = some_call(1);
+            if (rnd(2)) c.duration = 0;
+            if (rnd(2)) c.gap = 0;
+            tie[count] = (struct fdr_tie){.said = rnd(4) == 0, .ordinal = (uint32_t)rnd(1ull << rnd(31))};
+            fdr_encode_call(&b.part, &b.table, b.payload, c.id, c.gap, c.duration, &tie[count]);
+            put[count++] = c;
+        }
+        struct fdr_decoder d;
+        struct fdr_record r;
+        uint64_t tick = 0;
+        b.head.commit = fdr_commit_word(&b.part);
+        assert_true(fdr_decode_begin(&d, &b.head, b.payload, PAYLOAD));
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(fdr_decode_next(&d, &r), 1);
+            assert_int_equal(r.id, put[i].id);
+            bool zero = put[i].duration == 0;
+            if (tick != r.enter) next = 0;
+            if (tie[i].said) next = tie[i].ordinal;
+            assert_int_equal(r.ordinal, tie[i].said || zero ? next : FDR_ORDINAL_COUNTED);
+            tick = zero ? r.enter : UINT64_MAX;
+            next++;
         }
         assert_int_equal(fdr_decode_next(&d, &r), 0);
     }
@@ -124,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_short_way_writes_the_same_bits),
+        cmocka_unit_test(ordinals_come_back),
         cmocka_unit_test(only_what_fits_one_chunk_is_short),
         cmocka_unit_test(the_table_of_heads_is_made_of_the_codes),
     };

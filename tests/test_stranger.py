@@ -124,7 +124,11 @@ class Bin:
         call = self.class_ == 0
         out = []
         for _ in range(self.count):
-            slot = slots[context]
+            slot, said = slots[context], None
+            if call and b.see(8) == 255:
+                b.take(8)
+                said = take_gamma(b) - 1
+                b.mix(said << 32 | 1)
             if b.see(1) == 0:
                 b.take(1)
                 entry = slot[0]
@@ -147,25 +151,29 @@ class Bin:
             gap = take_low(b, entry[1])
             r.enter = last + gap
             r.leave = r.enter
-            r.ordinal, r.fields = 0, []
+            r.ordinal, r.fields = said, []
             if call:
                 r.leave += take_low(b, entry[2])
                 b.mix((gap << 32 | gap >> 32) ^ (r.leave - r.enter) ^ r.id << 44)
                 if r.leave == r.enter:
                     if zero_tick != r.enter:
                         zero_tick, zero_count = r.enter, 0
-                    r.ordinal = zero_count
-                    zero_count += 1
+                    if said is None:
+                        r.ordinal = zero_count
+                    zero_count = r.ordinal + 1
                     self.tie(b, r, self.depth > 1)
                     if self.depth > 1:
                         b.mix(r.in_tick | r.parent << 1)
             else:
                 r.tied = b.take(1)
-                self.tie(b, r, r.tied)
+                r.links = []
+                while r.tied and len(r.links) < 24 and b.take(1):
+                    r.links.append(take_gamma(b) - 1)
                 r.sibling = take_gamma(b) - 1 if r.tied else 0
                 r.point = take_gamma(b) - 1 if r.tied else 0
                 b.mix((gap << 32 | gap >> 32) ^ r.id << 44)
-                b.mix(r.in_tick | r.parent << 1)
+                for ordinal in r.links:
+                    b.mix(ordinal << 1 | 1)
                 b.mix(r.tied | r.sibling << 1 | r.point << 33)
                 self.fields(b, r, values[r.id % 8])
                 for v in r.fields:
@@ -249,7 +257,9 @@ class Location:
         self.frames = []
         for depth in range(1, image.u32(at + 72) + 1):
             level = self.level(depth)
-            self.frames.append((image.u64(level) >> shift, image.u32(level + 8), image.u32(level + 48)))
+            flags = image.u32(level + 48)
+            ordinal = image.u32(level + 96) if flags & 16 else None
+            self.frames.append((image.u64(level) >> shift, image.u32(level + 8), flags, ordinal))
         self.parts = []
         off, floor = image.u32(at + 348), image.u64(at + 584)
         while off:
@@ -281,7 +291,7 @@ class Location:
         for p in self.parts:
             rows[p.class_, p.depth][1] += len(p.records)
             rows[p.class_, p.depth][3] += p.reduced
-        for i, (_, _, flags) in enumerate(self.frames):
+        for i, (_, _, flags, _) in enumerate(self.frames):
             rows[0, i + 1][1] += not flags & 3
         return rows
 
@@ -304,11 +314,11 @@ class Location:
                 points.extend(p.records)
         for depth in calls:
             calls[depth].sort(key=lambda r: (r.enter, r.leave))  # stable: zero-length ones stay in order
-        for depth, (enter, ident, flags) in enumerate(self.frames, 1):
+        for depth, (enter, ident, flags, ordinal) in enumerate(self.frames, 1):
             if flags & 3:
                 continue
             r = Record()
-            r.id, r.enter, r.leave, r.in_tick, r.parent, r.ordinal = ident, enter, OPEN, 0, 0, 0
+            r.id, r.enter, r.leave, r.in_tick, r.parent, r.ordinal = ident, enter, OPEN, 0, 0, ordinal
             calls.setdefault(depth, []).append(r)
         points.sort(key=lambda r: (r.enter, r.point))
         newest = [r.leave for d in calls.values() for r in d if r.leave < OPEN] + [r.enter for r in points]
@@ -326,16 +336,30 @@ class Location:
             depth = len(stack)
             return calls[depth][at[depth]] if at.get(depth, 0) < len(calls.get(depth, [])) else None
 
-        def stray(p, tick, entering):  # the call around it is no longer held
-            if p.depth < len(stack):
-                return entering is not None and entering.enter != entering.leave
-            if not entering:
-                return not p.in_tick and stack[-1].enter < tick
-            if not p.in_tick:
-                return True
-            zeros = zero.get(p.depth, (None,))
-            ordinal = entering.ordinal if entering.enter == entering.leave else zeros[1] if zeros[0] == tick else 0
-            return p.depth == len(stack) and p.parent < ordinal
+        def ordinal_of(r, depth):
+            if r.ordinal is not None:
+                return r.ordinal
+            return zero[depth][1] if zero.get(depth, (None,))[0] == r.enter else 0
+
+        def place(p, depth):  # of the call around p: 0 it began before the tick, None not known, else its ordinal + 1
+            i = p.depth - depth
+            return p.links[i] + 1 if i < len(p.links) else 0 if len(p.links) < 24 else None
+
+        def before(p, tick, entering):
+            k = len(stack) - 1
+            for depth in range(1, min(k, p.depth) + 1):
+                top, want = stack[depth], place(p, depth)
+                have = top.ordinal + 1 if top.enter == tick else 0
+                if want is not None and want != have:
+                    return want < have
+            longer = entering is not None and entering.enter != entering.leave
+            if p.depth < k:
+                sibling = stack[p.depth + 1]
+                return longer or sibling.enter == tick and sibling.ordinal >= p.sibling
+            if p.depth == k:
+                return entering is None or longer or entering.ordinal >= p.sibling
+            want = place(p, k + 1)
+            return want is not None and (entering is None or want < ordinal_of(entering, k + 1) + 1)
 
         def due(tick, entering):
             if done == len(points) or points[done].enter > tick:
@@ -345,11 +369,7 @@ class Location:
             for p in points[done:]:
                 if p.enter != tick:
                     return False
-                if not p.tied or stray(p, tick, entering):
-                    return True
-                if p.depth != len(stack) - 1 or (len(stack) > 1 and not fits(stack[-1], p, tick)):
-                    continue
-                if not entering or entering.leave != entering.enter or entering.ordinal >= p.sibling:
+                if not p.tied or before(p, tick, entering):
                     return True
             return False
 
@@ -367,10 +387,9 @@ class Location:
             elif child:
                 depth = len(stack)
                 at[depth] += 1
+                ordinal = ordinal_of(r, depth)
                 if r.enter == r.leave:
-                    ordinal, zero[depth] = r.ordinal, (r.enter, r.ordinal + 1)
-                else:
-                    ordinal = zero[depth][1] if zero.get(depth, (None,))[0] == r.enter else 0
+                    zero[depth] = (r.enter, r.ordinal + 1)
                 stack.append(Call(r.enter, r.leave, r.id, ordinal))
                 now = r.enter
                 out.append((now, "enter", depth, r.id, []))
