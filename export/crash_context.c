@@ -16,7 +16,7 @@ enum { CMDLINE_BYTES = 4096, ENVIRONMENT_BYTES = 8192 };
 
 static bool secret(const char *name, size_t bytes)
 {
-    static const char *const words[] = {"TOKEN", "SECRET", "PASS", "KEY", "JWT", "AUTH"};
+    static const char *const words[] = {"TOKEN", "SECRET", "PASS", "KEY", "JWT", "AUTH", "CREDENTIAL", "COOKIE", "PWD"};
     for (size_t w = 0; w < sizeof words / sizeof *words; w++)
         for (size_t n = strlen(words[w]), i = 0; i + n <= bytes; i++)
             if (!strncasecmp(name + i, words[w], n)) return true;
@@ -48,16 +48,56 @@ static void put(struct text *t, const char *from, size_t bytes)
     t->at += bytes;
 }
 
-/* NAME=value, --name=value and "--name value" of a secret show no value. */
+/* Bytes of `text` that may be shown: up to the first '=' or ':' behind a name that says that it is secret. */
+static size_t shown_of(const char *text)
+{
+    size_t n = strlen(text);
+    for (size_t i = strcspn(text, "=:"); i < n; i += 1 + strcspn(text + i + 1, "=:"))
+        if (secret(text, i)) return i + 1;
+    return n;
+}
+
+/* scheme://user:password@host: the password; 0: there is none. */
+static size_t password_in(const char *text, size_t *bytes)
+{
+    const char *scheme = strstr(text, "://");
+    if (!scheme) return 0;
+    size_t authority = strcspn(scheme + 3, "/?#"), user;
+    const char *at = memrchr(scheme + 3, '@', authority);
+    if (!at || (user = strcspn(scheme + 3, ":")) >= (size_t)(at - scheme - 3)) return 0;
+    const char *from = scheme + 3 + user + 1;
+    *bytes = (size_t)(at - from);
+    return (size_t)(from - text);
+}
+
+static void put_text(struct text *t, const char *text)
+{
+    size_t shown = shown_of(text), bytes, from = password_in(text, &bytes);
+    if (from && from < shown) {
+        put(t, text, from), put(t, "***", 3);
+        if (from + bytes < shown) put(t, text + from + bytes, shown - from - bytes);
+    } else {
+        put(t, text, shown);
+    }
+    if (text[shown]) put(t, "***", 3);
+}
+
+/* Does what follows belong to it: "--token VALUE", "Authorization: VALUE", "Bearer VALUE"? */
+static bool hides_next(const char *argument)
+{
+    size_t n = strlen(argument), is = strcspn(argument, "=:");
+    if (!strcasecmp(argument, "bearer") || !strcasecmp(argument, "basic")) return true;
+    return (is == n && *argument == '-' && secret(argument, n)) || (is + 1 == n && secret(argument, is));
+}
+
+/* Values of secrets are not shown: NAME=value, --name=value, --name value, --env=NAME=value, "Name: value", passwords of
+ * addresses. */
 static void put_argument(struct text *t, const char *argument, bool *hide)
 {
-    const char *is = strchr(argument, '=');
-    size_t name = is ? (size_t)(is - argument) : strlen(argument);
-    bool option = *argument == '-', hidden = *hide && !option;
-    *hide = !is && option && secret(argument, name);
+    bool hidden = *hide;
+    *hide = hides_next(argument);
     if (hidden) put(t, "***", 3);
-    else if (is && secret(argument, name)) put(t, argument, name + 1), put(t, "***", 3);
-    else put(t, argument, strlen(argument));
+    else put_text(t, argument);
     put(t, "", 1);
 }
 
@@ -86,9 +126,7 @@ static void environment(void)
         for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
             listed |= !strncmp(*e, prefixes[i], strlen(prefixes[i]));
         if (!listed || !is) continue;
-        size_t name = (size_t)(is - *e) + 1;
-        if (secret(*e, name)) put(&t, *e, name), put(&t, "***", 3);
-        else put(&t, *e, strlen(*e));
+        put_text(&t, *e);
         put(&t, "\n", 1);
     }
     add("environment", shown, (size_t)(t.at - shown));
