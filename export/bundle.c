@@ -132,10 +132,10 @@ static int copy_unnamed(int dir)
 
 static int copy_named(int dir)
 {
-    char temporary[FDRI_STEM_MAX + 16];
-    fdri_append(fdri_append(temporary, temporary + sizeof temporary, fdri_crash.stem), temporary + sizeof temporary,
-                "crash.part");
-    fdr_raw_unlinkat(dir, temporary); /* ours by its pid */
+    char temporary[FDRI_STEM_MAX + 40], *end = temporary + sizeof temporary;
+    char *p = fdri_append(fdri_append(temporary, temporary + FDRI_STEM_MAX, fdri_crash.stem), end, "crash.");
+    fdri_append(fdri_decimal(p, fdr_clock_ns(CLOCK_REALTIME)), end,
+                ".part"); /* another container may have our number */
     int fd = fdr_raw_openat(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return fd;
     int e = fill(fd);

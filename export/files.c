@@ -3,12 +3,14 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/say.h"
 #include "export/export.h"
 
@@ -93,8 +95,9 @@ static void make_path(char *to, size_t bytes, uint32_t number, const char *end)
 
 int fdri_file_begin(struct fdri_new_file *f)
 {
-    make_path(f->temporary, sizeof f->temporary, next_number, "fdr.part");
-    unlink(f->temporary); /* ours by its pid; left by a process that died while it wrote */
+    char end[40]; /* a name of its own: in another container a process may have our number, and write here, too */
+    snprintf(end, sizeof end, "fdr.%" PRIu64 ".part", fdr_clock_ns(CLOCK_REALTIME));
+    make_path(f->temporary, sizeof f->temporary, next_number, end);
     f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->fd >= 0) return 0;
     int e = errno;

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "reader/process.h"
 #include "reader/reader.h"
 
@@ -57,7 +58,8 @@ int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, cha
     char none[1], part[4096];
     if (!message || !message_bytes) message = none, message_bytes = sizeof none;
     message[0] = 0;
-    if (snprintf(part, sizeof part, "%s.%d.part", path, (int)getpid()) >= (int)sizeof part) return -ENAMETOOLONG;
+    unsigned long long unique = fdr_clock_ns(CLOCK_REALTIME); /* the number may be another one's in another container */
+    if (snprintf(part, sizeof part, "%s.%llu.part", path, unique) >= (int)sizeof part) return -ENAMETOOLONG;
     int fd = open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         int e = errno;
