@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "format/arena.h"
 
 struct segment {
@@ -17,6 +19,7 @@ struct segment {
 };
 struct core {
     int fd;
+    uint64_t bytes;
     struct segment *segment;
     size_t count;
 };
@@ -26,27 +29,55 @@ static bool read_at(int fd, uint64_t off, void *to, size_t count)
     return pread(fd, to, count, (off_t)off) == (ssize_t)count;
 }
 
+static int write_at(int fd, const void *from, size_t count, uint64_t off)
+{
+    ssize_t n = pwrite(fd, from, count, (off_t)off);
+    return n == (ssize_t)count ? 0 : n < 0 ? -errno : -ENOSPC; /* a short write says no more: there was no room */
+}
+
+static int by_address(const void *x, const void *y)
+{
+    const struct segment *a = x, *b = y;
+    return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* A core may be cut short, and a hostile one says anything: no segment reaches beyond the file, nor all of them together
+ * beyond its size, so what follows ends. */
+static void add_segment(struct core *c, const GElf_Phdr *p, uint64_t *left)
+{
+    if (p->p_type != PT_LOAD || p->p_offset >= c->bytes) return;
+    uint64_t bytes = fdr_min(fdr_min(p->p_filesz, c->bytes - p->p_offset), *left);
+    if (!bytes || bytes > UINT64_MAX - p->p_vaddr) return;
+    *left -= bytes;
+    c->segment[c->count++] = (struct segment){p->p_vaddr, p->p_offset, bytes};
+}
+
 static bool find_segments(struct core *c)
 {
     size_t headers = 0;
+    uint64_t left = c->bytes;
     GElf_Phdr p;
     elf_version(EV_CURRENT);
     Elf *elf = elf_begin(c->fd, ELF_C_READ, NULL);
     bool good = elf && elf_kind(elf) == ELF_K_ELF && elf_getphdrnum(elf, &headers) == 0;
     c->segment = good ? calloc(headers + 1, sizeof *c->segment) : NULL;
     for (size_t i = 0; c->segment && i < headers; i++)
-        if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && p.p_filesz)
-            c->segment[c->count++] = (struct segment){p.p_vaddr, p.p_offset, p.p_filesz};
+        if (gelf_getphdr(elf, (int)i, &p)) add_segment(c, &p, &left);
     elf_end(elf);
+    if (c->count) qsort(c->segment, c->count, sizeof *c->segment, by_address);
     return c->segment != NULL;
 }
 
 static const struct segment *segment_of(const struct core *c, uint64_t address)
 {
-    for (size_t i = 0; i < c->count; i++)
-        if (address >= c->segment[i].address && address - c->segment[i].address < c->segment[i].bytes)
-            return &c->segment[i];
-    return NULL;
+    size_t low = 0, high = c->count; /* the last one that begins at or before the address is below `high` */
+    while (low < high) {
+        size_t i = low + (high - low) / 2;
+        if (c->segment[i].address <= address) low = i + 1;
+        else high = i;
+    }
+    const struct segment *s = low ? &c->segment[low - 1] : NULL;
+    return s && address - s->address < s->bytes ? s : NULL;
 }
 
 static bool is_arena(int fd, uint64_t off, struct fdr_superblock *s)
@@ -61,7 +92,7 @@ static uint64_t find_arena(const struct core *c, struct fdr_superblock *s)
 {
     char magic[8];
     for (size_t i = 0; i < c->count; i++)
-        for (uint64_t at = 0; at + FDR_SUPERBLOCK_BYTES <= c->segment[i].bytes; at += 4096)
+        for (uint64_t at = 0, bytes = c->segment[i].bytes; at < bytes && bytes - at >= FDR_SUPERBLOCK_BYTES; at += 4096)
             if (read_at(c->fd, c->segment[i].off + at, magic, sizeof magic) && memcmp(magic, FDR_ARENA_MAGIC, 8) == 0 &&
                 is_arena(c->fd, c->segment[i].off + at, s))
                 return c->segment[i].address + at;
@@ -80,7 +111,7 @@ static int copy_arena(const struct core *c, uint64_t address, uint64_t bytes, in
         if (n > bytes - at) n = bytes - at;
         if (n > most) n = most;
         if (s && !read_at(c->fd, s->off + (address + at - s->address), block, n)) e = -EIO;
-        else if (s && pwrite(out, block, n, (off_t)at) != (ssize_t)n) e = errno ? -errno : -EIO;
+        else if (s) e = write_at(out, block, n, at);
         at += n;
     }
     free(block);
@@ -109,10 +140,13 @@ int fdr_core_extract(const char *core, const char *out, char *message, size_t me
     char none[1];
     if (!message || !message_bytes) message = none, message_bytes = sizeof none;
     struct core c = {.fd = open(core, O_RDONLY | O_CLOEXEC)};
-    if (c.fd < 0) {
+    struct stat st;
+    if (c.fd < 0 || fstat(c.fd, &st)) {
         snprintf(message, message_bytes, "%s: %s", core, strerror(errno));
+        if (c.fd >= 0) close(c.fd);
         return -EIO;
     }
+    c.bytes = (uint64_t)st.st_size;
     int e = extract(&c, core, out, message, message_bytes);
     free(c.segment);
     close(c.fd);

@@ -31,7 +31,8 @@ int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint
         s->end_realtime_ns = realtime_ns;
         memcpy(&spare, page + FDR_SPARE_OFF, sizeof spare);
         if (spare.magic == FDR_SPARE_MAGIC && spare.chunk_count) fdr_spare_finish(page, &spare); /* it has checks */
-        if (pwrite(fd, page, sizeof page, 0) != (ssize_t)sizeof page) e = errno ? -errno : -EIO;
+        ssize_t n = pwrite(fd, page, sizeof page, 0);
+        if (n != (ssize_t)sizeof page) e = n < 0 ? -errno : -EIO;
     }
     close(fd);
     return e;

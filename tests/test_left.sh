@@ -38,6 +38,20 @@ cat >program.c <<'END'
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+static volatile sig_atomic_t seen;
+static void see(int number) { (void)number, seen++; }
+static int count(void)
+{
+    struct sigaction a;
+    sigaction(SIGCHLD, NULL, &a);
+    if (a.sa_handler == SIG_IGN) seen += 10;
+    signal(SIGINT, see);
+    puts("ready");
+    fflush(stdout);
+    while (seen % 10 == 0) usleep(1000);
+    usleep(300000); /* a second one would be on its way */
+    return seen;
+}
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
@@ -50,6 +64,7 @@ int main(int argc, char **argv)
     if (!strcmp(how, "kill")) kill(getpid(), SIGKILL);
     if (!strcmp(how, "_exit")) _exit(7);
     if (!strcmp(how, "term")) { raise(SIGTERM); }
+    if (!strcmp(how, "count")) return count();
     fdr_enter(stuck);
     puts("ready");
     fflush(stdout);
@@ -113,6 +128,41 @@ expect 0 "collect again" "$fdr" collect -o kept
 expect 2 "collect to nowhere is said" bash -c "./program kill; '$fdr' collect -o '$work/nowhere'"
 rm -f "$live"/*.fdr
 
+# what cannot be read stays, and so does what a process maps; nothing of another user's is followed
+printf 'no recording' >"$live/foreign.fdr"
+head -c 65536 /dev/zero >"$live/early.1.0.live.fdr"
+python3 -c 'import mmap, sys, time
+f = open(sys.argv[1], "r+b")
+m = mmap.mmap(f.fileno(), 0)
+print("ready", flush=True)
+time.sleep(100)' "$live/early.1.0.live.fdr" >ready5.txt &
+pid=$!
+for _ in $(seq 500); do grep -q ready ready5.txt && break; sleep 0.02; done
+./program kill
+expect 2 "collect of what cannot be read" "$fdr" collect -o kept
+has "foreign.fdr: no recording that can be read; it stays" "collect"
+has "early.1.0.live.fdr: a process is writing it, it stays" "collect"
+[ -e "$live/foreign.fdr" ] && [ -e "$live/early.1.0.live.fdr" ] || fail "collect took what it cannot read"
+[ "$(count "$live/program*.fdr")" = 0 ] || fail "collect left what it can read"
+kill "$pid"
+wait "$pid" 2>/dev/null
+rm -f "$live"/*.fdr
+if [ "$(id -u)" = 0 ] && [ ! -e /dev/shm/fdr-64999 ] && [ ! -e /dev/shm/fdr-64998 ]; then
+    trap 'rm -rf "$work" "$live" /dev/shm/fdr-64999 /dev/shm/fdr-64998' EXIT
+    ./program kill
+    mkdir -m 700 /dev/shm/fdr-64999
+    cp "$live"/*.live.fdr /dev/shm/fdr-64999/his.fdr
+    cp "$live"/*.live.fdr /dev/shm/fdr-64999/roots.fdr
+    chown 64999 /dev/shm/fdr-64999 /dev/shm/fdr-64999/his.fdr
+    ln -s "$live" /dev/shm/fdr-64998
+    ln -s "$live" /dev/shm/fdr-64999/run-1
+    "$fdr" collect --all-users -o kept >out.txt 2>err.txt
+    has "/dev/shm/fdr-64999/his.fdr: now" "collect --all-users"
+    [ -e /dev/shm/fdr-64999/roots.fdr ] || fail "collect --all-users took another user's file"
+    [ "$(count "$live/*.fdr")" = 1 ] || fail "collect --all-users followed a symbolic link"
+    rm -rf /dev/shm/fdr-64999 /dev/shm/fdr-64998 "$live"/*.fdr
+fi
+
 # ---- run -----------------------------------------------------------------------------------------------------------
 mkdir runs
 expect 0 "run: exit 0" "$fdr" run -o runs -- ./program exit 0
@@ -139,6 +189,33 @@ for _ in $(seq 500); do grep -q ready ready3.txt && break; sleep 0.02; done
 kill -TERM "$runner"
 wait "$runner"
 [ "$?" = 143 ] && ok "run passes SIGTERM on and ends of it" || fail "run did not end of SIGTERM"
+# ^C goes to the process group: the program gets one, not a second one from us
+cat >terminal.py <<'END'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+seen = b""
+while b"ready" not in seen:
+    seen += os.read(fd, 1000)
+os.write(fd, b"\x03")
+try:
+    while os.read(fd, 1000):
+        pass
+except OSError:
+    pass
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+expect 1 "run: ^C comes once" python3 terminal.py "$fdr" run -o runs -- ./program count
+expect 11 "run: an ignored SIGCHLD stays ignored for the program" \
+    python3 terminal.py /bin/bash -c "trap '' CHLD; exec '$fdr' run -o runs -- ./program count"
+expect 5 "run: without a live directory" env FDR_LIVE_DIR=/proc/nothing/there "$fdr" run -o runs -- ./program exit 5
+has "what a kill leaves of it is not kept" "run without a live directory"
+mkdir "$work/open"
+chmod 777 "$work/open"
+expect 5 "run: a live directory open to others" env FDR_LIVE_DIR="$work/open" "$fdr" run -o runs -- ./program exit 5
+has "not permitted" "run with a live directory open to others"
+rm -f runs/*
 [ "$(find "$live" -mindepth 1 | wc -l)" = 0 ] || fail "run left: $(find "$live" -mindepth 1)"
 
 # ---- a core file ---------------------------------------------------------------------------------------------------
@@ -158,6 +235,14 @@ if [ "$pattern" = core ] && "$fdr" version --build | grep -q "dw"; then
         has "outer > c" "info of it"
         expect 2 "recover CORE: never over another" "$fdr" recover "$core" -o from-core.fdr
     else echo "no core file is written here: skipped"; fi
+    # one that says of each of 60000 segments that it has 2^62 bytes: no, and soon
+    python3 - <<'END'
+import struct
+head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 4, 62, 1, 0, 64, 0, 0, 64, 56, 60000, 0, 0, 0)
+one = struct.pack("<IIQQQQQQ", 1, 4, 0, 4096, 0, 1 << 62, 1 << 62, 4096)
+open("hostile.core", "wb").write(head + one * 60000 + bytes(1 << 20))
+END
+    expect 2 "recover of a hostile core ends" timeout 100 "$fdr" recover hostile.core -o hostile.fdr
     expect 2 "recover of no recording" "$fdr" recover /bin/true -o x.fdr
 fi
 

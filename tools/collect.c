@@ -59,13 +59,12 @@ static void say(const struct arguments *a, json_t *list, const struct left *l, c
 static int from_process(const struct arguments *a, const struct left *l, json_t *list)
 {
     char to[4096], message[512] = "";
-    uint32_t pid = mapped_by(&l->stat, l->pid);
     if (!a->live) {
         say(a, list, l, "", "a process is writing it, it stays");
         return DONE;
     }
     snprintf(to, sizeof to, "%s/%s", a->out, left_name(l));
-    int e = fdr_process_snapshot(pid, to, "collect", message, sizeof message);
+    int e = fdr_process_snapshot(l->writer, to, "collect", message, sizeof message);
     if (e) complain("%s: %s", l->path, message[0] ? message : strerror(-e));
     else say(a, list, l, to, "snapshot");
     return e ? COULD_NOT : DONE;
@@ -75,14 +74,18 @@ static int take(const struct arguments *a, const struct left *l, json_t *list)
 {
     char to[4096];
     if (l->live) return from_process(a, l, list);
+    if (!l->readable) {
+        complain("%s: no recording that can be read; it stays", l->path);
+        return COULD_NOT;
+    }
     int e = left_copy(l, a->out, to, sizeof to);
-    if (!e && unlink(l->path) != 0) e = -errno;
+    if (!e) e = left_remove(l);
     if (e) complain("%s: %s", l->path, strerror(-e));
     else say(a, list, l, to, "now");
     return e ? COULD_NOT : DONE;
 }
 
-static int from_directory(const struct arguments *a, const char *directory, json_t *list)
+static int from_directory(const struct arguments *a, const char *directory, long owner, json_t *list)
 {
     struct left_list all = {0};
     struct stat x, y;
@@ -90,7 +93,7 @@ static int from_directory(const struct arguments *a, const char *directory, json
         complain("%s: from and to are the same directory", directory);
         return COULD_NOT;
     }
-    int status = left_find(directory, &all);
+    int status = left_find(directory, owner, &all);
     for (size_t i = 0; i < all.count; i++) status = worse(status, take(a, all.entry[i], list));
     left_free(&all);
     return status;
@@ -100,8 +103,13 @@ static int from_all_users(const struct arguments *a, json_t *list)
 {
     glob_t found = {0};
     int status = DONE;
-    if (glob("/dev/shm/fdr-[0-9]*", GLOB_ONLYDIR, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc; i++) status = worse(status, from_directory(a, found.gl_pathv[i], list));
+    static const char stem[] = "/dev/shm/fdr-";
+    if (glob("/dev/shm/fdr-[0-9]*", 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            char *end;
+            long owner = strtol(found.gl_pathv[i] + strlen(stem), &end, 10);
+            if (*end == 0) status = worse(status, from_directory(a, found.gl_pathv[i], owner, list));
+        }
     globfree(&found);
     return status;
 }
@@ -114,7 +122,7 @@ int verb_collect(int argc, char **argv)
                                      "Moves the recordings that dead processes left from the live directory "
                                      "(FDR_LIVE_DIR, else /dev/shm/fdr-<uid>), or from "
                                      "those given, to another one: before the epilog of a job wipes it. A file goes "
-                                     "when its copy is complete and on disk. "
+                                     "when its copy is complete and on disk; one that cannot be read stays. "
                                      "Names that are taken get a number.",
                                      NULL,
                                      NULL,
@@ -124,9 +132,10 @@ int verb_collect(int argc, char **argv)
     parse_arguments(&argp, argc, argv, &a);
     setenv("FDR_SYMBOLS", "0", 0);
     json_t *list = json_array();
-    for (int i = 0; i < a.count; i++) status = worse(status, from_directory(&a, a.directories[i], list));
+    for (int i = 0; i < a.count; i++)
+        status = worse(status, from_directory(&a, a.directories[i], LEFT_ANY_OWNER, list));
     if (a.all) status = worse(status, from_all_users(&a, list));
-    else if (a.count == 0) status = from_directory(&a, live_directory(), list);
+    else if (a.count == 0) status = from_directory(&a, live_directory(), LEFT_ANY_OWNER, list);
     if (a.json) return worse(status, print_json(list));
     json_decref(list);
     return worse(status, finish_output());

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr gc: removes recordings that are old or too many; never one that a process writes, and none that nobody has read. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +84,9 @@ static bool spared(const struct arguments *a, const struct left *l)
 static int remove_it(const struct arguments *a, const struct left *l, json_t *list)
 {
     char size[HUMAN_BYTES];
-    if (!a->dry_run && unlink(l->path) != 0) {
-        complain("%s: %s", l->path, strerror(errno));
+    int e = a->dry_run ? 0 : left_remove(l);
+    if (e) {
+        complain("%s: %s", l->path, strerror(-e));
         return COULD_NOT;
     }
     if (a->json) {
@@ -136,8 +136,8 @@ int verb_gc(int argc, char **argv)
     parse_arguments(&argp, argc, argv, &a);
     if (!a.limited) a.age_ns = 7 * 86400ull * 1000000000u;
     setenv("FDR_SYMBOLS", "0", 0);
-    if (a.count == 0) status = left_find(live_directory(), &list);
-    for (int i = 0; i < a.count; i++) status = worse(status, left_find(a.directories[i], &list));
+    if (a.count == 0) status = left_find(live_directory(), LEFT_ANY_OWNER, &list);
+    for (int i = 0; i < a.count; i++) status = worse(status, left_find(a.directories[i], LEFT_ANY_OWNER, &list));
     json_t *removed = json_array();
     status = worse(status, collect_garbage(&a, &list, removed));
     left_free(&list);

@@ -8,54 +8,97 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/common.h"
 #include "tools/live.h"
 
-static void look(struct left *l)
+static bool same_file(const struct stat *a, const struct stat *b)
 {
-    char message[256];
-    struct fdr_file *file = NULL;
-    fdr_file_open(l->path, &file, message, sizeof message);
-    l->readable = file != NULL;
-    if (!file) return;
-    l->pid = fdr_file_info(file)->pid;
-    l->bare = fdr_file_info(file)->reason[0] == '\0';
-    l->live = written_by(l->path, fdr_file_info(file)) != 0;
-    fdr_file_close(file);
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && S_ISREG(b->st_mode);
 }
 
-static bool add(struct left_list *list, const char *path, const struct stat *st)
+/* The file that was found, not one that has taken its name since; else -1 and errno. */
+static int open_it(const struct left *l)
+{
+    struct stat now;
+    int fd = openat(l->dir, left_name(l), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 || (fstat(fd, &now) == 0 && same_file(&l->stat, &now))) return fd;
+    close(fd);
+    errno = ESTALE;
+    return -1;
+}
+
+/* Who maps it is asked before it is opened: opening may map it, and a process that writes it may end meanwhile. A live file
+ * that cannot be read is live all the same. */
+static void look(struct left *l)
+{
+    char message[256], path[64];
+    struct fdr_file *file = NULL;
+    bool named_live = ends_in(left_name(l), ".live.fdr");
+    l->writer = named_live ? mapped_by(&l->stat, 0) : 0;
+    int fd = open_it(l);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (fd >= 0) fdr_file_open(path, &file, message, sizeof message);
+    if (fd >= 0) close(fd);
+    l->readable = file != NULL;
+    if (file && !named_live) l->writer = written_by(l->path, fdr_file_info(file));
+    if (file) l->pid = fdr_file_info(file)->pid;
+    l->live = l->writer != 0;
+    if (file) fdr_file_close(file);
+}
+
+static bool add(struct left_list *list, int dir, const char *path, const struct stat *st)
 {
     struct left **wider = realloc(list->entry, (list->count + 1) * sizeof *wider);
     if (wider) list->entry = wider;
     struct left *l = wider ? calloc(1, sizeof *l) : NULL;
     if (!l) return false;
     snprintf(l->path, sizeof l->path, "%s", path);
+    l->dir = dir;
     l->stat = *st;
     look(l);
     list->entry[list->count++] = l;
     return true;
 }
 
-static int find(const char *directory, struct left_list *list, int depth)
+static bool is_his(const struct stat *st, long owner) { return owner == LEFT_ANY_OWNER || st->st_uid == (uid_t)owner; }
+
+/* A directory, kept open as long as the list. -1 and errno where there is none, or not of this owner. */
+static int open_directory(struct left_list *list, int at, const char *name, long owner)
+{
+    struct stat st;
+    int flags = owner == LEFT_ANY_OWNER && at == AT_FDCWD ? 0 : O_NOFOLLOW;
+    int *wider = realloc(list->dir, (list->dirs + 1) * sizeof *wider);
+    if (!wider) return -1;
+    list->dir = wider;
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+    if (fd < 0) return -1;
+    list->dir[list->dirs++] = fd;
+    if (fstat(fd, &st) == 0 && is_his(&st, owner)) return fd;
+    errno = EPERM;
+    return -1;
+}
+
+static int find(int at, const char *name, const char *directory, long owner, struct left_list *list)
 {
     char path[4096];
     struct stat st;
-    DIR *d = opendir(directory);
+    int dir = open_directory(list, at, name, owner), status = DONE;
+    DIR *d = dir >= 0 ? fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) : NULL;
     if (!d && errno == ENOENT) return DONE;
     if (!d) {
         complain("%s: %s", directory, strerror(errno));
         return COULD_NOT;
     }
-    int status = DONE;
     for (struct dirent *e; (e = readdir(d));) {
-        if (snprintf(path, sizeof path, "%s/%s", directory, e->d_name) >= (int)sizeof path || lstat(path, &st))
+        if (snprintf(path, sizeof path, "%s/%s", directory, e->d_name) >= (int)sizeof path ||
+            fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !is_his(&st, owner))
             continue;
-        if (S_ISREG(st.st_mode) && ends_in(e->d_name, ".fdr")) add(list, path, &st);
-        else if (S_ISDIR(st.st_mode) && depth == 0 && strncmp(e->d_name, "run-", 4) == 0)
-            status = worse(status, find(path, list, 1));
+        if (S_ISREG(st.st_mode) && ends_in(e->d_name, ".fdr")) add(list, dir, path, &st);
+        else if (S_ISDIR(st.st_mode) && at == AT_FDCWD && strncmp(e->d_name, "run-", 4) == 0)
+            status = worse(status, find(dir, e->d_name, path, owner, list));
     }
     closedir(d);
     return status;
@@ -68,9 +111,9 @@ static int by_age(const void *x, const void *y)
     return strcmp(a->path, b->path);
 }
 
-int left_find(const char *directory, struct left_list *list)
+int left_find(const char *directory, long owner, struct left_list *list)
 {
-    int status = find(directory, list, 0);
+    int status = find(AT_FDCWD, directory, directory, owner, list);
     if (list->count) qsort(list->entry, list->count, sizeof *list->entry, by_age);
     return status;
 }
@@ -79,10 +122,20 @@ void left_free(struct left_list *list)
 {
     for (size_t i = 0; i < list->count; i++) free(list->entry[i]);
     free(list->entry);
+    for (size_t i = 0; i < list->dirs; i++) close(list->dir[i]);
+    free(list->dir);
     *list = (struct left_list){0};
 }
 
 const char *left_name(const struct left *l) { return strrchr(l->path, '/') + 1; }
+
+int left_remove(const struct left *l)
+{
+    struct stat now;
+    if (fstatat(l->dir, left_name(l), &now, AT_SYMLINK_NOFOLLOW)) return -errno;
+    if (!same_file(&l->stat, &now)) return -ESTALE;
+    return unlinkat(l->dir, left_name(l), 0) ? -errno : 0;
+}
 
 /* ---- copies ---- */
 
@@ -98,8 +151,9 @@ static int copy_bytes(int from, int to)
         if (n == 0) break;
         for (ssize_t i = 0; i < n; i += 4096) {
             size_t bytes = n - i < 4096 ? (size_t)(n - i) : 4096;
-            if (memcmp(block + i, zero, bytes) != 0 && pwrite(to, block + i, bytes, at + i) != (ssize_t)bytes)
-                return errno ? -errno : -EIO;
+            ssize_t put = memcmp(block + i, zero, bytes) != 0 ? pwrite(to, block + i, bytes, at + i) : (ssize_t)bytes;
+            if (put != (ssize_t)bytes)
+                return put < 0 ? -errno : -ENOSPC; /* a short one says no more: the disk is full */
         }
         at += n;
     }
@@ -123,8 +177,10 @@ static int give_name(const char *part, const char *directory, const char *name, 
 int left_copy(const struct left *l, const char *directory, char *to, size_t to_bytes)
 {
     char part[4352];
-    snprintf(part, sizeof part, "%s/.%s.%d.part", directory, left_name(l), (int)getpid());
-    int from = open(l->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now); /* what died while it wrote is not in the way, nor who writes beside us */
+    snprintf(part, sizeof part, "%s/.%s.%lld%09ld.part", directory, left_name(l), (long long)now.tv_sec, now.tv_nsec);
+    int from = open_it(l);
     if (from < 0) return -errno;
     int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int e = fd < 0 ? -errno : copy_bytes(from, fd);

@@ -80,33 +80,42 @@ static uint64_t oom_kills(void)
 /* ---- the program ---- */
 
 static volatile sig_atomic_t child;
-static void pass_on(int number)
+
+/* What the terminal sends goes to the whole process group: the program has it, too. */
+static void pass_on(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
-    if (child > 0) kill((pid_t)child, number);
+    (void)context;
+    if (child > 0 && info->si_code != SI_KERNEL) kill((pid_t)child, number);
     errno = saved;
 }
 
-static const int passed[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,  SIGUSR1, SIGUSR2,
-                             SIGCONT, SIGXCPU, SIGALRM, SIGWINCH, SIGTSTP};
+/* Stopping is ours as well as the program's. */
+static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM};
 enum { PASSED = sizeof passed / sizeof passed[0] };
 
-/* Its wait status; INT_MIN: it could not be started. */
+static void execute(char **command, const char *live, const sigset_t *mask, const struct sigaction *on_child)
+{
+    sigaction(SIGCHLD, on_child, NULL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    if (live) setenv("FDR_LIVE_DIR", live, 1);
+    execvp(command[0], command);
+    complain("%s: %s", command[0], strerror(errno));
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Its wait status; INT_MIN: it could not be started. `live` NULL: its own live directory. */
 static int run(char **command, const char *live)
 {
-    struct sigaction ours = {.sa_handler = pass_on, .sa_flags = SA_RESTART}, before[PASSED];
+    struct sigaction ours = {.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO}, before[PASSED];
+    struct sigaction standard = {.sa_handler = SIG_DFL}, on_child;
     sigset_t all, old;
     int status = INT_MIN;
     sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &old); /* none is lost between the fork and the handlers */
+    sigprocmask(SIG_BLOCK, &all, &old);       /* none is lost between the fork and the handlers */
+    sigaction(SIGCHLD, &standard, &on_child); /* where it was ignored nobody could be waited for */
     pid_t pid = fork();
-    if (pid == 0) {
-        sigprocmask(SIG_SETMASK, &old, NULL);
-        setenv("FDR_LIVE_DIR", live, 1);
-        execvp(command[0], command);
-        complain("%s: %s", command[0], strerror(errno));
-        _exit(errno == ENOENT ? 127 : 126);
-    }
+    if (pid == 0) execute(command, live, &old, &on_child);
     if (pid > 0) child = pid;
     for (int i = 0; i < PASSED; i++) {
         sigaction(passed[i], NULL, &before[i]);
@@ -135,15 +144,25 @@ static void keep(const struct left *l, const char *out, int status, uint64_t kil
         return;
     }
     int e = left_copy(l, out, to, sizeof to);
-    if (!e) e = fdr_file_add_end(to, (pid_t)l->pid == (pid_t)child ? status : INT_MIN, (uint32_t)kills, realtime_ns());
-    if (e) complain("%s: %s", l->path, strerror(-e));
-    else if (unlink(l->path) == 0) complain("kept %s", to);
+    if (!e) {
+        e = fdr_file_add_end(to, (pid_t)l->pid == (pid_t)child ? status : INT_MIN, (uint32_t)kills, realtime_ns());
+        if (e) unlink(to); /* the one there is stays where it is */
+    }
+    if (e) complain("%s: %s; it stays", l->path, strerror(-e));
+    else if (left_remove(l) == 0) complain("kept %s", to);
 }
 
-/* A directory of its own below the live directory: what is in it afterwards is of this run. */
+/* A directory of its own below the live directory: what is in it afterwards is of this run. Others may not have a hand in
+ * it. */
 static bool make_directory(char *path, size_t bytes)
 {
+    struct stat st;
     if (mkdir(live_directory(), 0700) != 0 && errno != EEXIST) return false;
+    if (lstat(live_directory(), &st)) return false;
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022)) {
+        errno = EPERM;
+        return false;
+    }
     snprintf(path, bytes, "%s/run-%d-XXXXXX", live_directory(), (int)getpid());
     return mkdtemp(path) != NULL;
 }
@@ -184,14 +203,14 @@ int verb_run(int argc, char **argv)
     char live[4096];
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
     if (!make_directory(live, sizeof live)) {
-        complain("%s: %s", live_directory(), strerror(errno));
-        return COULD_NOT;
+        complain("%s: %s; the program runs, what a kill leaves of it is not kept", live_directory(), strerror(errno));
+        return end_as(run(a.command, NULL));
     }
     uint64_t before = oom_kills();
     int status = run(a.command, live);
     uint64_t kills = oom_kills() - before;
     setenv("FDR_SYMBOLS", "0", 0);
-    left_find(live, &list);
+    left_find(live, LEFT_ANY_OWNER, &list);
     for (size_t i = 0; i < list.count; i++) keep(list.entry[i], a.out, status, kills);
     left_free(&list);
     rmdir(live); /* stays where something is left in it */
