@@ -12,6 +12,13 @@
  * Ideas: delta time, leading zeros dropped, ids and lengths in the token: Wagner 2015, 3.3; predicting the next
  * region from those before it: the FCM predictor of ParLoT (Taheri et al. 2018, 3.2), here reset per bin.
  *
+ * Codes, low bit first (docs/FORMAT.md, 9):
+ *   length against a predicted one, L:  0: L   10: L - 1   110: L + 1   111 + 6 bits: the length itself
+ *   gamma of n >= 1:                    k zeros, a one, k bits; k = bitlen(n) - 1
+ *   candidate:                          0: first   10: second   11 + 5 bits length + low bits: the id itself
+ *   before a call, rarely:              8 ones and its ordinal + 1 as a gamma: the longest id has length 20
+ *   value against the newest one:       0: equal   1 + 6 bits (length of the zigzag difference - 1) + low bits
+ *
  * Running check: over what the records mean (ids, gaps, durations, ties, values), not over their bits. So it is worked
  * out beside the encoding instead of after it, and bits that decode to the same events are the same evidence.
  *
@@ -30,6 +37,7 @@
 #define FDR_ID_BITS         20
 #define FDR_ID_MAX          ((1u << FDR_ID_BITS) - 2u)
 #define FDR_ENTRY_EMPTY     ((1u << FDR_ID_BITS) - 1u) /* id of an empty slot, lengths 0 */
+#define FDR_INITIAL_LENGTH  4u                         /* of gap and duration, foretold for the first record of a bin */
 #define FDR_CONTEXTS_MAX    64u
 #define FDR_FIELDS_MAX      16u
 #define FDR_VALUE_SLOTS     8u    /* newest field values are kept per id % 8 */
@@ -280,7 +288,8 @@ bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint
  * Nothing of a bin that ends in -1 is to be believed. Time stays monotonic: enter >= the last leave. */
 int fdr_decode_next(struct fdr_decoder *d, struct fdr_record *r);
 
-/* All call records of a bin at once into out[max]; max >= commit's records. 0 or -1 as above. */
-int fdr_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t max);
+/* The next call records, `most` at most, into out[]: how many, 0 at the end, -1 as above. The same as fdr_decode_next again and
+ * again, several times as fast; `slowly`: without the fast way, which has the last word about what is damage. */
+int fdr_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t most, bool slowly);
 
 #endif

@@ -40,7 +40,7 @@ static bool all_calls(struct fdr_decoder *d, uint64_t mark, uint64_t *gone, uint
     struct fdr_record r[FDRI_READER_CHUNK];
     int n;
     *gone = *newest = 0;
-    while ((n = fdri_reader_decode_calls(d, r, FDRI_READER_CHUNK, slowly)) > 0) {
+    while ((n = fdr_decode_calls(d, r, FDRI_READER_CHUNK, slowly)) > 0) {
         *gone += below(r, (uint32_t)n, mark);
         *newest = r[n - 1].leave;
     }

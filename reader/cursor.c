@@ -71,7 +71,7 @@ static bool keep_whole(struct fdri_reader_cursor *c, struct fdri_reader_bin *b)
         c->whole_room = b->records;
     }
     if (!fdri_reader_bin_begin(c->file, b, &c->decoder) || c->decoder.records > c->whole_room) return false;
-    int n = fdri_reader_decode_calls(&c->decoder, c->whole, c->whole_room, false);
+    int n = fdr_decode_calls(&c->decoder, c->whole, c->whole_room, false);
     if (n <= 0 || fdr_decode_next(&c->decoder, c->record) != 0 || c->whole[n - 1].leave > c->location->clock.stored_max)
         return false;
     __atomic_store_n(&b->state, FDRI_READER_BIN_GOOD, __ATOMIC_RELAXED);
@@ -112,7 +112,7 @@ static bool next_bin(struct fdri_reader_cursor *c)
 /* Decodes up to a chunk. */
 static void decode(struct fdri_reader_cursor *c)
 {
-    int n = c->part->class_ == FDR_CLASS_REGION ? fdri_reader_decode_calls(&c->decoder, c->record, c->chunk, c->slowly)
+    int n = c->part->class_ == FDR_CLASS_REGION ? fdr_decode_calls(&c->decoder, c->record, c->chunk, c->slowly)
                                                 : fdr_decode_next(&c->decoder, c->record);
     if (n < (int)c->chunk) c->decoding = false;
     c->at = c->record;

@@ -330,11 +330,6 @@ void fdri_reader_notes(struct fdr_file *f);
 void fdri_reader_bundle(struct fdr_file *f);
 void fdri_reader_bundle_free(struct fdr_file *f);
 
-/* ---- decode.c ---- */
-/* The next call records of a bin, at most `most`: how many, fewer only at the end; -1: the bin is bad, if that was
- * found slowly. */
-int fdri_reader_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t most, bool slowly);
-
 /* ---- cursor.c ---- */
 #define FDRI_READER_CHUNK 64u
 struct fdri_reader_cursor {

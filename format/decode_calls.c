@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Call records a chunk at a time, with the decoder's state in registers and few branches: calls predicted in
  * everything, and calls whose region is a candidate. One load holds such a record nearly always. Everything else, and
- * everything doubtful, goes to fdr_decode_next. The codes are those of format/record.c, which has the last word: what
- * comes out bad here is decoded there before it counts as damage (bins.c). */
-#include "reader/reader.h"
+ * everything doubtful, goes to fdr_decode_next. What comes out bad here is decoded slowly before it counts as damage
+ * (reader/bins.c). */
+#include "format/record.h"
 
 #include <string.h>
 
@@ -139,7 +139,7 @@ static uint32_t run(struct fdr_decoder *d, struct fdr_record *out, uint32_t most
     return n;
 }
 
-int fdri_reader_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t most, bool slowly)
+int fdr_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t most, bool slowly)
 {
     uint32_t n = 0;
     while (n < most) {
