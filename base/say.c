@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/say.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 
 void fdri_say(const char *format, ...)
 {
+    int saved = errno; /* of the program, which asked for nothing that could fail */
     char line[1024] = "fdr: ";
     va_list ap;
     va_start(ap, format);
@@ -19,6 +21,7 @@ void fdri_say(const char *format, ...)
     line[length++] = '\n';
     ssize_t ignored = write(STDERR_FILENO, line, length); /* nobody to tell */
     (void)ignored;
+    errno = saved;
 }
 
 bool fdri_once(unsigned *flag) { return !__atomic_exchange_n(flag, 1u, __ATOMIC_RELAXED); }

@@ -5,6 +5,7 @@
  * ends, when a helper thread frees them after a grace period. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -100,6 +101,7 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
     Dl_info info;
     sigset_t all, old;
     if (fdri_inside) return 0; /* an instrumented allocator, called by what follows */
+    int saved = errno;
     fdri_inside++;
     uint32_t module = fdri_module_of(address);
     /* names are found offline; only rules need one now, and they get what the dynamic symbol table has */
@@ -118,6 +120,7 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
     pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     fdri_inside--;
+    errno = saved;
     return region;
 }
 
@@ -150,6 +153,7 @@ void fdr_modules_changed(void)
 {
     sigset_t all, old;
     if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_inside) return;
+    int saved = errno;
     fdri_inside++;
     fdri_modules_look(); /* takes the loader's lock: before ours */
     fdr_signals_but_faults(&all);
@@ -159,6 +163,7 @@ void fdr_modules_changed(void)
     pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     fdri_inside--;
+    errno = saved;
 }
 
 void fdri_address_reset(void)

@@ -2,12 +2,14 @@
 /* Definitions: append-only records in meta memory, found again through a private index. One lock, held with signals
  * blocked so that a handler of the same thread cannot wait for its own thread. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "recorder/recorder.h"
@@ -15,7 +17,9 @@
 enum { NAME_MAX_BYTES = 4095, BLOCK_BYTES = 4096, METRICS_MAX = 4096, EVENTS_MAX = 256, MODULES_MAX = 512 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t *index_off; /* open addressing over offs of records; private, never read by others */
+static uint32_t
+    *index_off; /* open addressing over offs of records; private, never read by others. Mapped by itself: whoever
+                             * defines may be a signal handler that interrupted the program's allocator */
 static uint32_t index_log2, index_used;
 static uint8_t metric_type[METRICS_MAX];
 static struct fdri_event_shape shapes[EVENTS_MAX];
@@ -88,18 +92,24 @@ static uint32_t *find(const struct wanted *w)
     return &index_off[i];
 }
 
+static void drop_index(void)
+{
+    if (index_off) munmap(index_off, sizeof *index_off << index_log2);
+    index_off = NULL;
+}
+
 static bool grow_index(void)
 {
     uint32_t log2 = index_off ? index_log2 + 1 : 10, mask = (1u << log2) - 1;
-    uint32_t *wider = calloc(1u << log2, sizeof *wider);
-    if (!wider) return index_off && index_used < (1u << index_log2) - 1;
+    uint32_t *wider = mmap(NULL, sizeof *wider << log2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (wider == MAP_FAILED) return index_off && index_used < (1u << index_log2) - 1;
     for (uint32_t i = 0; index_off && i < 1u << index_log2; i++) {
         if (!index_off[i]) continue;
         uint32_t j = (uint32_t)(hash_def(fdri_at(&fdri_rec.arena, index_off[i])) >> (64 - log2));
         while (wider[j]) j = (j + 1) & mask;
         wider[j] = index_off[i];
     }
-    free(index_off);
+    drop_index();
     index_off = wider;
     index_log2 = log2;
     return true;
@@ -177,12 +187,14 @@ uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file,
     struct wanted w = {(uint16_t)kind, name ? name : "", file ? file : "", 0, 0, line, value, value2};
     w.name_bytes = strnlen(w.name, NAME_MAX_BYTES);
     w.file_bytes = strnlen(w.file, NAME_MAX_BYTES);
+    int saved = errno;
     sigset_t old;
     enter_lock(&old);
     uint32_t before = fdri_rec.running ? fdri_rec.arena.super->def_count[kind] : 0;
     uint32_t id = define_locked(&w, value2, payload, payload_bytes);
     leave_lock(&old);
     if (id > before && w.name_bytes) fdri_watch_define(kind, id, w.name, payload, payload_bytes); /* a new one */
+    errno = saved;
     return id;
 }
 
@@ -218,10 +230,24 @@ void fdri_define_end(void)
     leave_lock(&old);
 }
 
+/* One that does not fit here any more keeps its id, with the beginning of its name: else those behind it would get others.
+ * Where that does not fit either nothing does that follows. */
+static void define_cut(const struct fdr_def *d)
+{
+    char name[40] = "";
+    struct wanted w = {.kind = d->kind, .name = name, .file = "", .value = d->value};
+    w.name_bytes = fdr_min(d->name_bytes, sizeof name - 4);
+    memcpy(name, text_of(d), w.name_bytes);
+    if (w.name_bytes < d->name_bytes) memcpy(name + w.name_bytes, "...", 3), w.name_bytes += 3;
+    sigset_t old;
+    enter_lock(&old);
+    if (fdri_rec.arena.super->def_count[d->kind] + 1 == d->id) write_def(&w, 0, NULL, 0);
+    leave_lock(&old);
+}
+
 void fdri_define_reset(void)
 {
-    free(index_off);
-    index_off = NULL;
+    drop_index();
     index_log2 = index_used = module_count = 0;
     for (size_t at = 0; at < saved_bytes;) {
         const struct fdr_def *d = (const void *)(saved + at);
@@ -231,6 +257,7 @@ void fdri_define_reset(void)
                                   d->value2, payload, d->payload_bytes);
         /* rules may have changed; a code address gets its decision when it is first seen again */
         if (d->kind == FDR_DEF_REGION && !d->value && id) fdri_rules_define(id, text, text + d->name_bytes + 1, false);
+        if (id != d->id) define_cut(d);
         at += d->bytes;
     }
 }
@@ -271,6 +298,7 @@ fdr_marker_id fdr_marker_define(const char *name) { return fdri_define(FDR_DEF_M
 
 fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size)
 {
+    if (!world_ranks) size = 0;
     uint64_t who = hash_text(1, (const char *)world_ranks, size * 4); /* equal names of unlike groups stay apart */
     return fdri_define(FDR_DEF_COMM, name, "", (uint32_t)size, who, 0, world_ranks, (uint32_t)size * 4);
 }
@@ -281,6 +309,7 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
     struct fdri_event_shape shape = {0};
     static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64,
                                    FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
+    if (!fields) count = 0;
     if (count > FDR_FIELDS_MAX) {
         fdri_say("event '%.60s' has %zu fields; the first %u are recorded", name ? name : "", count, FDR_FIELDS_MAX);
         count = FDR_FIELDS_MAX;

@@ -9,7 +9,9 @@ enum { FIRST_LOG2 = 6, LAST_LOG2 = 10, BYTES_SHARE = 1024 };
 
 uint32_t fdri_address_version;
 
-static struct fdri_known nothing[2]; /* no function has address 0 */
+/* What no function has; it does not belong into slot 0 either, where address 0, which a free slot holds, would be looked for. */
+enum { NO_ADDRESS = 1 };
+static struct fdri_known nothing[2] = {{.address = NO_ADDRESS}, {.address = NO_ADDRESS}};
 
 void fdri_known_start(struct fdri_thread *t)
 {
@@ -33,6 +35,7 @@ static void make(struct fdri_thread *t, uint32_t log2)
     if (!off) return;
     t->known = (void *)((uint8_t *)fdri_off(t, off) + head);
     t->known_shift = 64 - log2;
+    t->known[0].address = NO_ADDRESS;
     if (old) fdri_meta_give(t, fdri_off_of(t, old) - head);
 }
 
@@ -40,11 +43,11 @@ void fdri_known_add(struct fdri_thread *t, uint64_t address, fdr_region region, 
 {
     uint32_t version = fdr_load_relaxed(&fdri_address_version), log2 = log2_of(t);
     if (t->known_version != version) {
-        if (log2) memset(t->known, 0, sizeof *t->known << log2);
+        if (log2) memset(t->known, 0, sizeof *t->known << log2), t->known[0].address = NO_ADDRESS;
         t->known_version = version;
     }
     if (!log2) make(t, FIRST_LOG2);
     else if (++t->known_misses > 8u << log2 && log2 < LAST_LOG2) make(t, log2 + 2);
-    if (!log2_of(t) || row->flags & FDR_ROW_GATED) return;
+    if (!log2_of(t) || row->flags & FDR_ROW_GATED || !address) return;
     t->known[fdri_known_slot(t, address)] = (struct fdri_known){address, fdri_off_of(t, row), region};
 }

@@ -33,9 +33,16 @@ uint64_t fdri_ns_to_ticks(uint64_t ns)
 
 /* ---- fork ---- */
 
+static sigset_t fork_mask; /* under the lock */
+
+/* No handler may come while this thread holds all the locks: it might define something. */
 static void fork_prepare(void)
 {
+    sigset_t all, old;
+    fdr_signals_but_faults(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&lock);
+    fork_mask = old;
     fdri_counters_fork(0);
     fdri_sampler_fork(0);
     fdri_export_fork(0);
@@ -52,7 +59,9 @@ static void fork_done(int phase)
     fdri_export_fork(phase);
     fdri_counters_fork(phase);
     fdri_sampler_fork(phase);
+    sigset_t old = fork_mask;
     pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 static void fork_parent(void) { fork_done(1); }
 
@@ -252,6 +261,11 @@ int fdr_init(const struct fdr_config *config)
 {
     static pthread_once_t control = PTHREAD_ONCE_INIT;
     pthread_once(&control, once);
+    if (config && config->size < offsetof(struct fdr_config, enable)) {
+        fdri_say("fdr_init: size of the configuration is %zu, not sizeof(struct fdr_config); nothing is recorded",
+                 config->size);
+        return -EINVAL;
+    }
     if (fdri_rec.running && fdri_rec.pid != getpid()) bare_child();
     pthread_mutex_lock(&lock);
     fdri_inside++; /* an instrumented allocator waits until everything is in place */

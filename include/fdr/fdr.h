@@ -83,8 +83,8 @@ struct fdr_config {
 };
 
 /* Starts the recording of this process. Idempotent while one is running (0).
- * Returns 0, or -errno; after a failure every other call is a harmless no-op. -EBUSY: a thread still stands in the middle of
- * a record of the recording before. Not [record]; may lock, allocate and print. Without a call the first recorded event does not start one: link fdr::instrument or call this. */
+ * Returns 0, or -errno; after a failure every other call is a harmless no-op. -EINVAL: `size` is not set; -EBUSY: a thread
+ * still stands in the middle of a record of the recording before. Not [record]; may lock, allocate and print. Without a call the first recorded event does not start one: link fdr::instrument or call this. */
 FDR_API int fdr_init(const struct fdr_config *config);
 
 /* Ends the recording: final snapshot if FDR_FINALIZE asks for one, then the live file is removed. Other threads may go on
@@ -94,8 +94,9 @@ FDR_API void fdr_finalize(void);
 /* ---- definitions --------------------------------------------------------------------------------------- */
 
 /* Idempotent per (name, file, line): the same arguments give the same id. `file` may be NULL.
- * Returns an id > 0; 0 where nothing records or no definition fits. May lock; not for signal handlers.
- * Names are cut at 4095 bytes. */
+ * Returns an id > 0; 0 where nothing records or no definition fits. May lock for a moment, with signals blocked: so it is for
+ * signal handlers, too; it never asks the program's allocator. (With FDR_FILTER or triggers on regions names are matched
+ * by fnmatch, which is no function for handlers.) Names are cut at 4095 bytes. A NULL name is "". */
 FDR_API fdr_region fdr_region_define(const char *name, const char *file, unsigned line);
 
 /* As fdr_region_define for code known only by its address (compiler instrumentation): no name now, the reader
