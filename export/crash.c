@@ -14,10 +14,10 @@
 #include "export/export.h"
 
 struct fdri_crash fdri_crash = {.live = {-1, 0, 0}, .dir = {-1, 0, 0}, .file = {-1, 0, 0}};
-struct fdri_death fdri_death;
-static uint32_t winner;   /* atomic: thread id of the first fatal signal's thread; 0: none */
-static sigjmp_buf behind; /* where to go on after a fault in the handler itself */
-static volatile uint32_t stage, faults;
+struct fdri_death fdri_death = {.causes = 1}; /* the first one is that of the death */
+static uint32_t winner;                       /* atomic: thread id of the first fatal signal's thread; 0: none */
+static sigjmp_buf behind;                     /* where to go on after a fault in the handler itself */
+static volatile uint32_t stage, faults, may_return;
 static const void *interrupted; /* context of the winner's signal */
 
 struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS] = {
@@ -37,6 +37,13 @@ static __thread struct {
     uint64_t frame, addr;
     int32_t signal, code;
 } given;
+
+/* Is what stands in `here` inside the application's handler? What the kernel pushes for a signal is over a kilobyte; a
+ * handler that was left by longjmp is not below its own frame any more, or what stood there is gone. */
+static bool inside_given(uint64_t here)
+{
+    return given.signal && here + 768 <= given.frame && given.frame - here < 1u << 20;
+}
 
 static struct fdr_superblock *super(void) { return (void *)fdri_view.base; }
 bool fdri_crash_under_way(void) { return fdr_load_relaxed(&winner) != 0; }
@@ -60,10 +67,14 @@ static struct fdr_crash_cause cause_of(int number, const siginfo_t *info, uint32
     return c;
 }
 
+/* Several threads may: an entry counts from when its signal is set. */
 static void add_cause(struct fdr_crash_cause c)
 {
-    uint32_t i = fdr_add_relaxed(&fdri_death.causes, 1u);
-    if (i < 8) fdri_death.cause[i] = c;
+    uint32_t i = fdr_add_relaxed(&fdri_death.causes, 1u), number = (uint32_t)c.signal;
+    if (i >= 8) return;
+    c.signal = 0;
+    fdri_death.cause[i] = c;
+    fdr_store_release((uint32_t *)&fdri_death.cause[i].signal, number); /* R:cause - pairs with A:cause */
 }
 
 static void store_cause(const struct fdr_crash_cause *c)
@@ -154,7 +165,8 @@ static void give_causes(void)
 {
     uint32_t n = fdr_load_relaxed(&fdri_death.causes);
     for (uint32_t i = 0; i < n && i < 8; i++)
-        fdri_section_add(FDR_CRASH_CAUSE, &fdri_death.cause[i], sizeof fdri_death.cause[i], NULL, 0, NULL, 0);
+        if (fdr_load_acquire((uint32_t *)&fdri_death.cause[i].signal)) /* A:cause */
+            fdri_section_add(FDR_CRASH_CAUSE, &fdri_death.cause[i], sizeof fdri_death.cause[i], NULL, 0, NULL, 0);
 }
 static void take_self(void) { fdri_threads_self(interrupted); }
 
@@ -166,6 +178,7 @@ enum { STAGES = sizeof stages / sizeof *stages };
 static void go_through_stages(void)
 {
     if (sigsetjmp(behind, 0)) stage++; /* this stage faulted: the next one */
+    may_return = 1;
     for (; stage < STAGES; stage++) stages[stage]();
 }
 
@@ -173,12 +186,11 @@ static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, void
 {
     fdri_death.signal = s;
     fdri_death.tid = (uint32_t)fdr_raw_gettid();
-    fdri_death.until_ns = fdr_clock_ns(CLOCK_MONOTONIC) + fdri_view.crash_deadline_ns;
     interrupted = context;
     fdri_death.cause[0] = cause_of(s->number, info, 0);
-    fdri_death.causes = 1;
-    uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-    if (given.signal && here < given.frame && given.frame - here < 1u << 20) { /* inside the application's handler */
+    /* R:death - pairs with A:death: who dies beside us waits until then */
+    fdr_store_release(&fdri_death.until_ns, fdr_clock_ns(CLOCK_MONOTONIC) + fdri_view.crash_deadline_ns);
+    if (inside_given((uint64_t)(uintptr_t)__builtin_frame_address(0))) {
         struct fdr_crash_cause before = fdri_death.cause[0];
         before.signal = given.signal;
         before.code = given.code;
@@ -202,6 +214,7 @@ static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
         fdr_raw_mask(SIG_SETMASK, &old, NULL);
     } else { /* another thread's fault is being handled, and ends all of us */
         add_cause(cause_of(s->number, info, FDR_CAUSE_ALSO));
+        for (int i = 0; i < 200 && !fdr_load_acquire(&fdri_death.until_ns); i++) fdr_raw_sleep(1000000); /* A:death */
         fdri_threads_self(context);
         while (fdr_clock_ns(CLOCK_MONOTONIC) < fdri_death.until_ns + 200000000u) fdr_raw_sleep(1000000);
     }
@@ -212,10 +225,10 @@ static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 static void second_fault(int number, siginfo_t *info)
 {
     add_cause(cause_of(number, info, FDR_CAUSE_HANDLER));
-    if (++faults <= 4 && stage < STAGES) siglongjmp(behind, 1);
+    if (++faults <= 4 && stage < STAGES && may_return) siglongjmp(behind, 1);
     uint64_t none = 0;
     fdr_raw_mask(SIG_SETMASK, &none, NULL);
-    default_action(fdri_death.signal->number, info);
+    if (fdri_death.signal) default_action(fdri_death.signal->number, info);
     default_action(number, info);
 }
 
@@ -239,6 +252,7 @@ void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
     struct fdri_crash_signal *s = fdri_crash_signals;
+    if (!inside_given((uint64_t)(uintptr_t)__builtin_frame_address(0))) given.signal = 0; /* it was left by longjmp */
     while (s < fdri_crash_signals + FDRI_CRASH_SIGNALS - 1 && s->number != number) s++;
     if (fdr_raw_getpid() != fdri_crash.pid) { /* a child: not its recording */
         if (has_handler(s)) call_previous(s, info, context);

@@ -54,8 +54,8 @@ extern struct fdri_crash fdri_crash;
 struct fdri_death {
     const struct fdri_crash_signal *signal;
     uint32_t tid;
-    uint64_t until_ns;               /* CLOCK_MONOTONIC: the deadline */
-    struct fdr_crash_cause cause[8]; /* 0: of the death */
+    uint64_t until_ns;               /* CLOCK_MONOTONIC: the deadline; atomic, 0: what stands above is not there yet */
+    struct fdr_crash_cause cause[8]; /* 0: of the death; one without a signal does not count */
     uint32_t causes;                 /* atomic */
 };
 extern struct fdri_death fdri_death;

@@ -154,6 +154,7 @@ void fdri_export_stop(void)
 void fdri_export_fork(int phase)
 {
     fdri_take_fork(phase);
+    fdri_trigger_fork(phase);
     if (phase == 2) { /* no dumper here; a signal does what it did before fdr */
         uninstall();
         have_dumper = false;

@@ -41,6 +41,7 @@ void fdri_take_fork(int phase);
 /* ---- trigger.c, watchdog.c: called by the dumper; what they return is when to be called again (CLOCK_MONOTONIC) ---- */
 uint64_t fdri_trigger_serve(uint64_t now_ns);
 bool fdri_trigger_any(void);
+void fdri_trigger_fork(int phase); /* as fdri_export_fork */
 uint64_t fdri_watchdog_look(uint64_t now_ns);
 void fdri_watchdog_start(void);
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,12 +22,19 @@ enum { FREE, ARMED, SEEING, PENDING };
 static struct slot {
     uint32_t state; /* atomic */
     uint32_t taken; /* dumper */
+    uint32_t armed; /* how often this place was given to a trigger */
     struct fdri_trigger trigger;
     struct fdri_seen seen;   /* published by PENDING */
     uint64_t due_ns;         /* CLOCK_MONOTONIC: end of the window */
     uint64_t quiet_until_ns; /* atomic */
     uint64_t seen_count;     /* atomic: how often, also while pending or quiet */
 } slots[FDRI_TRIGGERS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what a trigger is; not needed for seeing something */
+
+void fdri_trigger_fork(int phase)
+{
+    if (phase == 2 || phase == 3) pthread_mutex_init(&lock, NULL);
+}
 
 bool fdri_trigger_any(void)
 {
@@ -38,11 +46,14 @@ bool fdri_trigger_any(void)
 void fdri_trigger_arm(uint32_t i, const struct fdri_trigger *t)
 {
     struct slot *s = &slots[i];
+    pthread_mutex_lock(&lock); /* the dumper may still be at the one that was here before */
     s->trigger = *t;
     s->taken = 0;
+    s->armed++;
     s->quiet_until_ns = s->seen_count = 0;
     /* R:trigger - pairs with A:trigger: what it is before it can be seen */
     fdr_store_release(&s->state, (uint32_t)ARMED);
+    pthread_mutex_unlock(&lock);
 }
 
 /* Nobody reports to it any more. What is pending is not taken. */
@@ -61,8 +72,9 @@ void fdri_trigger_seen(uint32_t i, const struct fdri_seen *seen)
     if (!fdr_cas_acq_rel_u32(&s->state, &armed, SEEING)) return; /* L:trigger */
     s->seen = *seen;
     s->due_ns = now + s->trigger.window_ns;
-    fdr_store_release(&s->state, (uint32_t)PENDING); /* R:seen - pairs with A:seen: the dumper finds all of it */
-    fdri_dumper_wake();
+    uint32_t seeing = SEEING;                             /* else it was disarmed meanwhile, and stays so */
+    if (fdr_cas_acq_rel_u32(&s->state, &seeing, PENDING)) /* R:seen - pairs with A:seen: the dumper finds all of it */
+        fdri_dumper_wake();
 }
 
 /* ---- the dumper thread ---- */
@@ -87,25 +99,47 @@ static const char *value_text(char *text, size_t bytes, const struct fdri_seen *
     return text;
 }
 
+/* What is to be taken; false: it was disarmed. */
+static bool look_at(const struct slot *s, struct slot *copy)
+{
+    pthread_mutex_lock(&lock);
+    bool pending = fdr_load_acquire(&s->state) == PENDING; /* A:seen */
+    if (pending) *copy = *s;
+    pthread_mutex_unlock(&lock);
+    return pending;
+}
+
+/* The one that was taken is the one that is there, and may be seen again. */
+static void done(struct slot *s, const struct slot *taken, bool written)
+{
+    uint32_t pending = PENDING;
+    pthread_mutex_lock(&lock);
+    if (s->armed == taken->armed) {
+        s->taken += written;
+        bool full = !s->trigger.keep_newest && s->taken >= s->trigger.keep;
+        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+        fdr_store_relaxed(&s->quiet_until_ns, full ? UINT64_MAX : now + s->trigger.holdoff_ns);
+        fdr_cas_acq_rel_u32(&s->state, &pending, ARMED); /* L:trigger - unless it was disarmed meanwhile */
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 static void take(uint32_t i)
 {
-    struct slot *s = &slots[i];
+    struct slot s;
+    if (!look_at(&slots[i], &s)) return;
     struct fdri_why why = {.kind = FDR_REASON_TRIGGER,
-                           .tick = s->seen.tick,
-                           .value = s->seen.value,
-                           .value_type = s->seen.type,
-                           .location = s->seen.location};
+                           .tick = s.seen.tick,
+                           .value = s.seen.value,
+                           .value_type = s.seen.type,
+                           .location = s.seen.location};
     char value[48], name[96] = "";
-    fdri_name_of(s->seen.key, name, sizeof name);
-    snprintf(why.name, sizeof why.name, "%s", s->trigger.name);
-    snprintf(why.reason, sizeof why.reason, "trigger %s: %.80s (%s%s%s)", s->trigger.name, s->trigger.what, name,
-             name[0] ? ": " : "", value_text(value, sizeof value, &s->seen));
-    struct fdri_quota quota = {.owner = i + 1, .keep = s->trigger.keep, .keep_newest = s->trigger.keep_newest};
-    int e = fdri_take(&why, &quota, false);
-    if (e == 0) s->taken++;
-    bool full = !s->trigger.keep_newest && s->taken >= s->trigger.keep;
-    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
-    fdr_store_relaxed(&s->quiet_until_ns, full ? UINT64_MAX : now + s->trigger.holdoff_ns);
+    fdri_name_of(s.seen.key, name, sizeof name);
+    snprintf(why.name, sizeof why.name, "%s", s.trigger.name);
+    snprintf(why.reason, sizeof why.reason, "trigger %s: %.80s (%s%s%s)", s.trigger.name, s.trigger.what, name,
+             name[0] ? ": " : "", value_text(value, sizeof value, &s.seen));
+    struct fdri_quota quota = {.owner = i + 1, .keep = s.trigger.keep, .keep_newest = s.trigger.keep_newest};
+    done(&slots[i], &s, fdri_take(&why, &quota, false) == 0);
 }
 
 /* Takes what is due at `now`; when to come again. */
@@ -114,14 +148,12 @@ uint64_t fdri_trigger_serve(uint64_t now)
     uint64_t next = UINT64_MAX;
     for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
         struct slot *s = &slots[i];
-        uint32_t pending = PENDING;
         if (fdr_load_acquire(&s->state) != PENDING) continue; /* A:seen */
         if (s->due_ns > now) {
             next = fdr_min(next, s->due_ns);
             continue;
         }
         take(i);
-        fdr_cas_acq_rel_u32(&s->state, &pending, ARMED); /* L:trigger - unless it was disarmed meanwhile */
     }
     return next;
 }

@@ -145,6 +145,21 @@ static void why_and_end(struct fdr_file *f)
     i->end_realtime_ns = sb->end_realtime_ns;
 }
 
+/* A handler may also leave by longjmp, and nobody tells: a thread that recorded since then is not in it. */
+static void handled(struct fdr_file *f)
+{
+    const struct fdr_superblock *sb = &f->sb;
+    if (sb->state != FDR_STATE_RECORDING || !sb->cause_signal) return;
+    uint64_t when = fdri_reader_full_ns(&f->clock, sb->cause_tick);
+    for (size_t n = 0; n < f->location_count; n++) {
+        const struct fdr_location_info *l = &f->location[n].info;
+        if (l->tid == sb->cause_tid && l->parent == UINT32_MAX && l->live && l->moved_ns > when) return;
+    }
+    f->info.handled_signal = (int)sb->cause_signal;
+    f->info.handled_tid = sb->cause_tid;
+    f->info.handled_time_ns = when;
+}
+
 void fdri_reader_info(struct fdr_file *f)
 {
     struct fdr_file_info *i = &f->info;
@@ -180,11 +195,7 @@ void fdri_reader_info(struct fdr_file *f)
     i->realtime_offset_ns = (int64_t)(sb->clock_start.realtime_ns - sb->clock_start.monotonic_ns);
     why_and_end(f);
     i->cause_realtime_ns = i->has_cause ? sb->cause_realtime_ns : 0;
-    if (sb->state == FDR_STATE_RECORDING && sb->cause_signal) {
-        i->handled_signal = (int)sb->cause_signal;
-        i->handled_tid = sb->cause_tid;
-        i->handled_time_ns = fdri_reader_full_ns(&f->clock, sb->cause_tick);
-    }
+    handled(f);
     i->faults_survived = sb->faults_survived;
     i->handlers = sb->handlers;
     i->handlers_lost = sb->handlers_lost & sb->handlers;

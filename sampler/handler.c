@@ -92,9 +92,12 @@ static void on_signal(int number, siginfo_t *info, void *context)
     int saved = errno;
     uint64_t came = fdr_clock_ns(CLOCK_MONOTONIC);
     struct fdri_target *t = target_of(info);
-    if (!t) pass_on(number, info, context);
-    else if (fdr_load_acquire(&fdri_sampler.active) && fdr_load_acquire(&t->live)) sample(t, context); /* A:target */
-    if (t) fdri_source_crowded(t, came, fdr_clock_ns(CLOCK_MONOTONIC));
+    if (!t) {
+        pass_on(number, info, context);
+    } else if (fdr_load_acquire(&fdri_sampler.active) && fdr_load_acquire(&t->live)) { /* A:target */
+        sample(t, context);
+        fdri_source_crowded(t, came, fdr_clock_ns(CLOCK_MONOTONIC));
+    }
     errno = saved;
 }
 

@@ -60,6 +60,47 @@ static void survive_by_jump(void)
     exit(0);
 }
 
+/* What ends the process later has nothing to do with the fault whose handler left by longjmp. */
+static int after_jump;
+__attribute__((noinline)) static int deep(int levels)
+{
+    volatile char here[256] = {0};
+    if (!levels) raise(after_jump);
+    return levels ? deep(levels - 1) + here[levels % 256] : 0;
+}
+static void jump_and_die(void)
+{
+    signal(SIGSEGV, jump);
+    struct fdr_config c = death_config(death_place_as_it_is());
+    if (fdr_init(&c)) _exit(1);
+    record();
+    if (sigsetjmp(back, 1) == 0) *nowhere = 1;
+    record();
+    deep(100);
+}
+
+static void a_handler_that_jumps_is_over(void **state)
+{
+    (void)state;
+    pid_t pid;
+    const struct fdr_crash_cause_info *cause;
+    const struct death_place *p = death_place();
+    after_jump = SIGABRT;
+    assert_int_equal(WTERMSIG(death_of(NULL, jump_and_die, &pid)), SIGABRT);
+    struct fdr_file *f = opened(death_file(p->dir));
+    assert_int_equal(fdr_file_info(f)->cause_signal, SIGABRT);
+    assert_int_equal(fdr_crash_causes(f, &cause), 1);
+    fdr_file_close(f);
+    p = death_place();
+    after_jump = SIGKILL;
+    assert_int_equal(death_of(NULL, jump_and_die, &pid), SIGKILL);
+    f = opened(death_file(p->live));
+    assert_false(fdr_file_info(f)->has_cause);
+    assert_int_equal(fdr_file_info(f)->handled_signal, 0);
+    fdr_file_close(f);
+    death_place();
+}
+
 static void survive_by_repair(void)
 {
     struct sigaction a = {.sa_sigaction = repair, .sa_flags = SA_SIGINFO};
@@ -311,8 +352,9 @@ static int clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P10_survivors_leave_no_bundle), cmocka_unit_test(handlers_that_end_the_process),
-        cmocka_unit_test(who_replaces_us_wins),          cmocka_unit_test(P10_descriptors_are_proved),
-        cmocka_unit_test(children_leave_nothing),        cmocka_unit_test(P10_a_file_cut_under_the_map)};
+        cmocka_unit_test(a_handler_that_jumps_is_over),  cmocka_unit_test(P10_survivors_leave_no_bundle),
+        cmocka_unit_test(handlers_that_end_the_process), cmocka_unit_test(who_replaces_us_wins),
+        cmocka_unit_test(P10_descriptors_are_proved),    cmocka_unit_test(children_leave_nothing),
+        cmocka_unit_test(P10_a_file_cut_under_the_map)};
     return cmocka_run_group_tests(tests, NULL, clean);
 }

@@ -85,7 +85,8 @@ struct fdr_file_info {
     double memory_balance;      /* average use of the bins / greatest use of one; 0: nothing stored */
     uint64_t band_edge_ns[3];   /* between the four bands of durations */
     uint64_t cause_realtime_ns; /* of the cause, since 1970; 0: none */
-    int handled_signal;         /* no cause, but this one was with the application's own handler; 0: none */
+    int handled_signal;         /* no cause, but this one was with the application's own handler, and its thread
+                                   recorded nothing since then; 0: none */
     uint32_t handled_tid;
     uint64_t handled_time_ns;
     uint64_t faults_survived;         /* signals that its handler returned from */
