@@ -118,6 +118,38 @@ END
 kill -KILL "$pid" "$other"
 wait "$pid" "$other" 2>/dev/null
 
+# of four ranks one computes and goes on, two wait, one left nothing; and one file claims to be rank 2,000,000,000
+mkdir ranks
+pids=()
+for r in 0 1 3 2000000000; do
+    how=$([ $r = 3 ] && echo elsewhere || echo exchange)
+    (cd ranks && FDR_SIGNAL=USR1 FDR_DIR=. PMI_RANK=$r exec ../program wait "$how") >"ready-$r.txt" &
+    pids+=("$!")
+done
+for r in 0 1 3 2000000000; do
+    for _ in $(seq 500); do grep -q ready "ready-$r.txt" && break; sleep 0.02; done
+done
+# a job-wide SIGUSR1: every rank writes its own
+kill -USR1 "${pids[@]}"
+for _ in $(seq 500); do [ "$(count "ranks/*.r*.1.fdr")" = 4 ] && break; sleep 0.02; done
+[ "$(count "ranks/*.r*.1.fdr")" = 4 ] && ok "a job-wide SIGUSR1 leaves one of each" || fail "SIGUSR1 left: $(ls ranks)"
+kill -KILL "${pids[@]}"
+wait "${pids[@]}" 2>/dev/null
+expect 1 "hang over ranks" "$fdr" hang --for 0ns ranks/*.r*.1.fdr
+has "3 of 4 processes stand in exchange" "hang over ranks"
+has "not there: rank 3 .*which stands elsewhere" "hang over ranks"
+has "missing: rank 2, of which" "hang over ranks"
+has "missing: ranks 4 to 1999999999, of which" "hang over ranks"
+[ "$(wc -l <out.txt)" -lt 40 ] || fail "hang prints a line for every rank"
+expect 1 "hang over ranks as JSON" "$fdr" hang --json --for 0ns ranks/*.r*.1.fdr
+python3 - <<'END' || fail "hang --json over ranks"
+import json
+v = json.load(open("out.txt"))
+assert v["region"] == "exchange" and v["missing_ranks"][:3] == [2, 4, 5] and len(v["missing_ranks"]) == 4096
+assert v["missing_rank_count"] == 1 + 2000000000 - 4, v["missing_rank_count"]
+END
+for pid in "${pids[@]}"; do rm -f "$live"/program.*."$pid".0.live.fdr; done
+
 # ---- collect -----------------------------------------------------------------------------------------------------
 mkdir kept
 expect 0 "collect" "$fdr" collect -o kept

@@ -55,7 +55,8 @@ struct verdict {
     size_t processes;
     struct stuck *stuck;
     size_t count;
-    int ranks; /* highest rank + 1; 0: no ranks */
+    int *rank; /* those there are, ascending */
+    size_t ranks;
 };
 
 static uint64_t real_of(const struct fdr_file_info *info, uint64_t ns)
@@ -103,7 +104,7 @@ static void look(struct verdict *v, struct process *p, uint64_t limit)
         uint64_t stood = p->end_real_ns > moved ? p->end_real_ns - moved : 0;
         if (stood >= limit && add(v, p, l, moved, stood)) p->stuck++;
     }
-    if (info->rank >= v->ranks) v->ranks = info->rank + 1;
+    if (info->rank >= 0) v->rank[v->ranks++] = info->rank;
 }
 
 static int by_since(const void *x, const void *y)
@@ -146,11 +147,20 @@ static bool stands_in(const struct verdict *v, const struct process *p, const ch
     return false;
 }
 
-static bool has_rank(const struct verdict *v, int rank)
+static int by_number(const void *x, const void *y)
 {
-    for (size_t i = 0; i < v->processes; i++)
-        if (fdr_file_info(v->process[i].file)->rank == rank) return true;
-    return false;
+    const int *a = x, *b = y;
+    return (*a > *b) - (*a < *b);
+}
+
+/* The ranks below the i-th one there is that are not there: [*from, *end). A file may claim any number, so they are never
+ * gone through one by one. */
+static bool missing_below(const struct verdict *v, size_t i, int *from, int *end)
+{
+    if (i && v->rank[i - 1] == v->rank[i]) return false;
+    *from = i ? v->rank[i - 1] + 1 : 0;
+    *end = v->rank[i];
+    return *from < *end;
 }
 
 /* ---- as text ---------------------------------------------------------------------------------------------------- */
@@ -183,8 +193,12 @@ static void print_others(const struct verdict *v, const char *region)
         print_who(&v->process[i]);
         printf(", %s\n", v->process[i].stuck ? "which stands elsewhere" : "which goes on");
     }
-    for (int r = 0; r < v->ranks; r++)
-        if (!has_rank(v, r)) printf("missing: rank %d, of which there is no recording\n", r);
+    for (size_t i = 0; i < v->ranks; i++) {
+        int from, end;
+        if (!missing_below(v, i, &from, &end)) continue;
+        if (end - from == 1) printf("missing: rank %d, of which there is no recording\n", from);
+        else printf("missing: ranks %d to %d, of which there are no recordings\n", from, end - 1);
+    }
 }
 
 static void print_report(const struct verdict *v)
@@ -227,18 +241,26 @@ static json_t *stuck_json(const struct stuck *s)
 static int print_object(const struct verdict *v)
 {
     const char *region = crowded(v);
+    enum { MISSING_LISTED = 4096 };
+    uint64_t count = 0;
     json_t *o = json_object(), *stuck = json_array(), *absent = json_array(), *missing = json_array();
     for (size_t i = 0; i < v->count; i++) json_array_append_new(stuck, stuck_json(&v->stuck[i]));
     for (size_t i = 0; region && i < v->processes; i++)
         if (!stands_in(v, &v->process[i], region)) json_array_append_new(absent, who_json(&v->process[i]));
-    for (int r = 0; r < v->ranks; r++)
-        if (!has_rank(v, r)) json_array_append_new(missing, json_integer(r));
+    for (size_t i = 0; i < v->ranks; i++) {
+        int from, end;
+        if (!missing_below(v, i, &from, &end)) continue;
+        count += (uint64_t)(end - from);
+        for (; from < end && json_array_size(missing) < MISSING_LISTED; from++)
+            json_array_append_new(missing, json_integer(from));
+    }
     json_object_set_new(o, "hangs", json_boolean(v->count > 0));
     json_object_set_new(o, "processes", json_u64(v->processes));
     json_object_set_new(o, "stuck", stuck);
     json_object_set_new(o, "region", region ? json_text(region) : json_null());
     json_object_set_new(o, "absent", absent);
     json_object_set_new(o, "missing_ranks", missing);
+    json_object_set_new(o, "missing_rank_count", json_u64(count));
     return print_json(o);
 }
 
@@ -260,12 +282,14 @@ int verb_hang(int argc, char **argv)
     int status = DONE, damage = DONE;
     parse_arguments(&argp, argc, argv, &a);
     v.process = calloc((size_t)a.count, sizeof *v.process);
-    for (int i = 0; v.process && i < a.count; i++) {
+    v.rank = calloc((size_t)a.count, sizeof *v.rank);
+    for (int i = 0; v.process && v.rank && i < a.count; i++) {
         struct fdr_file *file = open_recording(a.paths[i], &damage);
         if (file) v.process[v.processes++] = (struct process){.file = file, .end_real_ns = end_of(fdr_file_info(file))};
     }
     share_time(&v);
     for (size_t i = 0; i < v.processes; i++) look(&v, &v.process[i], a.limit_ns);
+    if (v.ranks) qsort(v.rank, v.ranks, sizeof *v.rank, by_number);
     if (v.count) qsort(v.stuck, v.count, sizeof *v.stuck, by_since);
     if (v.processes) {
         if (!a.json) print_report(&v);
@@ -274,6 +298,7 @@ int verb_hang(int argc, char **argv)
     if (v.count) status = worse(status, DIFFERENT);
     for (size_t i = 0; i < v.processes; i++) fdr_file_close(v.process[i].file);
     free(v.process);
+    free(v.rank);
     free(v.stuck);
     return worse(status, damage);
 }
