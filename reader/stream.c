@@ -39,29 +39,32 @@ static void no_cursor_left(struct fdri_reader_depth *v)
     v->has_frame = false;
 }
 
-static __attribute__((noinline)) void refill(struct fdri_reader_stream *s, struct fdri_reader_depth *v)
+/* Is something missing before what comes next? */
+static __attribute__((noinline)) bool refill(struct fdri_reader_depth *v)
 {
     struct fdri_reader_cursor *c = v->cursor[v->from];
-    bool more = fdri_reader_cursor_fill(c);
-    if (c->gapped && !s->careful) s->careful = fdri_reader_careful_start(s);
+    bool more = fdri_reader_cursor_fill(c), gap = c->gapped;
     if (!more) v->cursor[v->from] = v->cursor[--v->cursors];
+    return gap;
 }
 
 static inline void advance(struct fdri_reader_stream *s, uint32_t d)
 {
     struct fdri_reader_depth *v = &s->level[d];
     const struct fdr_record *r = v->head;
+    bool gap = false;
     if (r->enter == r->leave) {
         v->zero_tick = r->enter;
         v->zero_next = r->ordinal + 1;
     }
     if (v->cursors) {
         struct fdri_reader_cursor *c = v->cursor[v->from];
-        if (__builtin_expect(++c->at == c->end, 0)) refill(s, v);
+        if (__builtin_expect(++c->at == c->end, 0)) gap = refill(v);
     }
     if (v->cursors) pick_head(v);
     else no_cursor_left(v);
-    if (__builtin_expect(s->careful, 0)) fdri_reader_careful_update(s, d);
+    if (__builtin_expect(gap && !s->careful, 0)) s->careful = fdri_reader_careful_start(s); /* looks at all heads */
+    else if (__builtin_expect(s->careful, 0)) fdri_reader_careful_update(s, d);
 }
 
 void fdri_reader_stream_advance(struct fdri_reader_stream *s, uint32_t d) { advance(s, d); }
