@@ -10,11 +10,13 @@
 #include <execinfo.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "sampler/sampler.h"
 
 struct fdri_sampler fdri_sampler;
+static _Thread_local uint32_t own_tid;
 
 /* ---- the stack ---- */
 
@@ -29,11 +31,11 @@ static void unwind(struct fdri_frames *f, uint64_t pc)
     for (i++; i < n; i++) f->address[f->count++] = (uint64_t)(uintptr_t)frame[i];
 }
 
-static void stack_of(struct fdri_frames *f, const struct fdr_context *c)
+static void stack_of(struct fdri_target *t, struct fdri_frames *f, const struct fdr_context *c)
 {
     f->count = 0;
     f->cut = false;
-    if (fdri_sampler.how.stacks == FDRI_FRAME_POINTERS) fdri_walk(f, c);
+    if (fdri_sampler.how.stacks == FDRI_FRAME_POINTERS) fdri_walk(f, c, &t->calls);
     else if (fdri_sampler.how.stacks == FDRI_UNWINDER) unwind(f, c->pc);
 }
 
@@ -52,7 +54,7 @@ static void sample(struct fdri_target *t, const ucontext_t *context)
     struct fdr_context c = fdr_context_of(context);
     uint64_t weight = periods_passed(t);
     if (!weight) return;
-    stack_of(&frames, &c);
+    stack_of(t, &frames, &c);
     struct fdr_look look = {.weight = weight,
                             .pc = c.pc,
                             .stack = frames.address,
@@ -61,7 +63,7 @@ static void sample(struct fdri_target *t, const ucontext_t *context)
     uint64_t step = fdr_sample(t->stream, &look);
     if (!step) return;
     t->units += weight;
-    t->taken++;
+    fdr_bump_relaxed(&t->taken, 1u);
     if (step != t->step) {
         t->step = step;
         fdri_source_rate(t);
@@ -87,19 +89,35 @@ static void pass_on(int number, siginfo_t *info, void *context)
     }
 }
 
-static void on_signal(int number, siginfo_t *info, void *context)
+/* A signal may come late, when the target is another thread's. */
+static bool is_own(const struct fdri_target *t)
 {
-    int saved = errno;
-    uint64_t came = fdr_clock_ns(CLOCK_MONOTONIC);
-    struct fdri_target *t = target_of(info);
-    if (!t) {
-        pass_on(number, info, context);
-    } else if (fdr_load_acquire(&fdri_sampler.active) && fdr_load_acquire(&t->live)) { /* A:target */
+    if (!own_tid) own_tid = (uint32_t)syscall(SYS_gettid);
+    return fdr_load_relaxed(&t->tid) == own_tid;
+}
+
+/* The helper that ends a target waits for a handler that is inside. */
+static void visit(struct fdri_target *t, void *context)
+{
+    if (!is_own(t)) return;
+    if (fdr_add_acq_rel(&t->live, FDRI_INSIDE) == FDRI_LIVE) { /* L:target */
+        uint64_t came = fdr_clock_ns(CLOCK_MONOTONIC);
         sample(t, context);
         fdri_source_crowded(t, came, fdr_clock_ns(CLOCK_MONOTONIC));
     }
+    fdr_sub_acq_rel(&t->live, FDRI_INSIDE); /* L:target */
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    struct fdri_target *t = target_of(info);
+    if (!t) pass_on(number, info, context);
+    else if (fdr_load_acquire(&fdri_sampler.active)) visit(t, context); /* A:target */
     errno = saved;
 }
+
+void fdri_handler_forked(void) { own_tid = 0; }
 
 /* ---- installing ---- */
 

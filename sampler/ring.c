@@ -92,7 +92,7 @@ static void take(struct fdri_target *t, const uint64_t *word, uint64_t words)
         if (word[4 + i] >= (uint64_t)-4096) continue;
         if (!pc) {
             pc = word[4 + i];
-            if (stack && fdri_walk_is_caller(stack, pc)) f.address[f.count++] = stack;
+            if (stack && fdri_walk_is_caller(&t->calls, stack, pc)) f.address[f.count++] = stack;
         } else if (!(f.cut = !fdri_walk_is_code(word[4 + i]))) {
             f.address[f.count++] = word[4 + i];
         } else {
@@ -110,7 +110,7 @@ static void take(struct fdri_target *t, const uint64_t *word, uint64_t words)
     uint64_t step = fdr_sample_at(t->stream, &look, word[1]);
     if (!step) return;
     t->units = units;
-    t->taken++;
+    fdr_bump_relaxed(&t->taken, 1u);
     if (step == t->step) return;
     t->step = step;
     fdri_source_rate(t);

@@ -33,10 +33,19 @@ struct fdri_sampling {
 struct fdri_sampling fdri_sampling_parse(const char *text);
 
 /* ---- one thread ---- */
+/* Direct calls in its code that were looked at, by their return addresses: reading code costs a system call. */
+enum { FDRI_CALLS = 16 };
+struct fdri_calls {
+    uint32_t tables; /* of which state of the loaded files */
+    struct fdri_call {
+        uint64_t address, target;
+    } call[FDRI_CALLS];
+};
+enum { FDRI_LIVE = 1u, FDRI_INSIDE = 2u };
 enum fdri_source { FDRI_BY_NOTHING, FDRI_BY_TIMER, FDRI_BY_PERF, FDRI_BY_RING };
 struct fdri_target {
-    uint32_t tid;
-    uint32_t live; /* atomic: the handler may use what follows */
+    uint32_t live; /* atomic: FDRI_LIVE: the handler may use what follows; FDRI_INSIDE: it does */
+    uint32_t tid;  /* atomic; 0: free */
     enum fdri_source source;
     int fd; /* perf event, -1 none */
     timer_t timer;
@@ -46,7 +55,7 @@ struct fdri_target {
     uint32_t checked;    /* `taken` when the start time was last looked at */
     bool attached;
     /* the handler's (by ring: the helper's) */
-    uint32_t taken;          /* samples so far */
+    uint32_t taken;          /* atomic: samples so far */
     uint64_t step;           /* every how many periods one is taken */
     uint64_t slow;           /* periods are that much longer: taking a sample takes long here */
     uint64_t left_ns;        /* when the handler last left */
@@ -54,6 +63,7 @@ struct fdri_target {
     uint64_t units;          /* CPU time: periods accounted for */
     uint64_t zero_ns, armed; /* wall time: start of the first stretch, number of the one that is armed */
     uint64_t random;
+    struct fdri_calls calls;
     void *ring;
     uint64_t ring_bytes;
 };
@@ -74,8 +84,8 @@ extern struct fdri_sampler fdri_sampler;
 /* ---- source.c ---- */
 /* Finds out what works here. */
 void fdri_source_probe(void);
-/* Arms the target. false: nothing works for it. */
-bool fdri_source_open(struct fdri_target *t);
+/* Arms the target for one sample every `step` periods. false: nothing works for it. */
+bool fdri_source_open(struct fdri_target *t, uint64_t step);
 void fdri_source_close(struct fdri_target *t);
 /* Async-signal-safe: from now on one sample every t->step periods. */
 void fdri_source_rate(struct fdri_target *t);
@@ -94,6 +104,7 @@ void fdri_ring_close(struct fdri_target *t);
 bool fdri_handler_install(int taken);
 bool fdri_handler_ours(void);
 void fdri_handler_remove(void);
+void fdri_handler_forked(void);
 void fdri_handler_warm(void); /* what must have happened once before a handler may need it */
 
 /* ---- threads.c ---- */
@@ -107,12 +118,12 @@ struct fdri_frames {
     uint64_t address[FDRI_FRAMES_MAX];
 };
 /* Follows frame pointers up; never touches memory that is not there. Async-signal-safe. */
-void fdri_walk(struct fdri_frames *f, const struct fdr_context *c);
+void fdri_walk(struct fdri_frames *f, const struct fdr_context *c, struct fdri_calls *known);
 /* Does code of a loaded file lie there? */
 bool fdri_walk_is_code(uint64_t address);
 /* Is `address` where a direct call of the function at `pc` returns to? Functions that call nothing have no frame of their
  * own; their caller is known by this only. */
-bool fdri_walk_is_caller(uint64_t address, uint64_t pc);
+bool fdri_walk_is_caller(struct fdri_calls *known, uint64_t address, uint64_t pc);
 /* May this process read its own stacks? Says so where it may not. */
 void fdri_walk_probe(void);
 /* Where code is; asks the loader, not for handlers. true: something was loaded or unloaded since the last time. */

@@ -100,14 +100,36 @@ static void drop_fd(struct fdri_target *t)
     fdri_descriptors_give(1);
 }
 
+/* Everything the handler needs is there: from here on it may come. */
+static void go_live(struct fdri_target *t, enum fdri_source source)
+{
+    t->source = source;
+    fdr_or_acq_rel(&t->live, FDRI_LIVE); /* R:target - pairs with L:target in handler.c */
+}
+
+enum { WAITS = 1000 };
+
+/* No handler comes any more, and the one that may be at work is awaited: a timer it arms would be somebody else's. Bounded: a
+ * thread that is stopped in there, or was cancelled, does not come out. */
+static void shut_out(struct fdri_target *t)
+{
+    fdr_and_acq_rel(&t->live, ~FDRI_LIVE);                        /* L:target */
+    for (int i = 0; i < WAITS && fdr_load_acquire(&t->live); i++) /* A:target - what the handler wrote */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 static bool start_event(struct fdri_target *t)
 {
     struct f_owner_ex owner = {F_OWNER_TID, (pid_t)t->tid};
     if (!fdri_sampler.perf || !admit(t, open_event(t->tid, fdri_sampler.perf_kernel))) return false;
-    t->source = FDRI_BY_PERF;
-    if (fcntl(t->fd, F_SETOWN_EX, &owner) == 0 && fcntl(t->fd, F_SETSIG, fdri_sampler.signal) == 0 &&
-        fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) | O_ASYNC) == 0 && ioctl(t->fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
-        return true;
+    uint64_t period = fdri_sampler.how.period_ns * t->step;
+    bool good = fcntl(t->fd, F_SETOWN_EX, &owner) == 0 && fcntl(t->fd, F_SETSIG, fdri_sampler.signal) == 0 &&
+                fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) | O_ASYNC) == 0 &&
+                (t->step == 1 || ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period) == 0);
+    int fd = t->fd;
+    if (good) go_live(t, FDRI_BY_PERF);
+    if (good && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0) return true;
+    if (good) shut_out(t);
     drop_fd(t);
     return false;
 }
@@ -161,6 +183,13 @@ uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns)
     return t->armed > first ? (t->armed - first) * t->step * t->slow : 0;
 }
 
+static struct itimerspec first_time(struct fdri_target *t)
+{
+    struct timespec every = timespec_of(fdri_sampler.how.period_ns * t->step * t->slow);
+    if (fdri_sampler.how.wall) return (struct itimerspec){.it_value = timespec_of(moment(t))};
+    return (struct itimerspec){every, every};
+}
+
 static bool start_timer(struct fdri_target *t)
 {
     struct sigevent e;
@@ -170,9 +199,10 @@ static bool start_timer(struct fdri_target *t)
     e.sigev_value.sival_ptr = t;
     e.sigev_notify_thread_id = (pid_t)t->tid;
     if (timer_create(fdri_sampler.how.wall ? CLOCK_MONOTONIC : cpu_clock(t->tid), &e, &t->timer)) return false;
-    t->source = FDRI_BY_TIMER;
-    if (fdri_sampler.how.wall) arm_at(t, moment(t));
-    else fdri_source_rate(t);
+    struct itimerspec when = first_time(t);
+    timer_t timer = t->timer;
+    go_live(t, FDRI_BY_TIMER);
+    timer_settime(timer, fdri_sampler.how.wall ? TIMER_ABSTIME : 0, &when, NULL);
     return true;
 }
 
@@ -206,24 +236,24 @@ void fdri_source_crowded(struct fdri_target *t, uint64_t came_ns, uint64_t left_
     fdri_source_rate(t);
 }
 
-bool fdri_source_open(struct fdri_target *t)
+bool fdri_source_open(struct fdri_target *t, uint64_t step)
 {
     t->fd = -1;
-    t->step = t->slow = 1;
+    t->step = step;
+    t->slow = 1;
     t->units = fdri_source_cpu_ns(t->tid) / fdri_sampler.how.period_ns;
     t->zero_ns = fdr_clock_ns(CLOCK_MONOTONIC);
     t->armed = 0;
     t->random = (t->zero_ns * 0x9E3779B97F4A7C15u ^ t->tid) | 1;
-    fdr_store_release(&t->live, 1u); /* R:target - pairs with A:target in handler.c: what the handler needs is there */
-    if (!t->attached && fdri_sampler.perf && fdri_ring_open(t)) return true;
-    if (start_event(t) || start_timer(t)) return true;
-    fdr_store_relaxed(&t->live, 0u);
-    return false;
+    /* The kernel knows no unwinder: who asks for it gets the handler everywhere. */
+    bool ring = !t->attached && fdri_sampler.perf && fdri_sampler.how.stacks != FDRI_UNWINDER;
+    if (ring && fdri_ring_open(t)) return true;
+    return start_event(t) || start_timer(t);
 }
 
 void fdri_source_close(struct fdri_target *t)
 {
-    fdr_store_relaxed(&t->live, 0u);
+    shut_out(t);
     if (t->source == FDRI_BY_TIMER) timer_delete(t->timer);
     if (t->source == FDRI_BY_RING) fdri_ring_close(t);
     drop_fd(t);

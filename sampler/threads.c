@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +126,7 @@ static void end_target(struct fdri_target *t)
     fdr_sampled_close(t->stream);
     uint8_t bit = (uint8_t)(1u << t->tid % 8);
     (void)__extension__ __atomic_fetch_and(&attached[t->tid % ATTACHED_BITS / 8], (uint8_t)~bit, __ATOMIC_RELAXED);
-    t->tid = 0; /* free; the table forgets it when it is rebuilt */
+    fdr_store_relaxed(&t->tid, 0u); /* free; the table forgets it when it is rebuilt */
     t->stream = NULL;
     count--;
 }
@@ -139,7 +140,11 @@ static void begin_target(uint32_t tid)
     if (2 * (count + 1) > slots && !rebuild(slots ? slots * 2 : 256)) return;
     struct fdri_target *t = new_target();
     if (!t) return;
-    *t = (struct fdri_target){.fd = -1, .start_time = start_time, .seen = round_, .attached = has_attached(tid)};
+    memset(&t->tid, 0, sizeof *t - offsetof(struct fdri_target, tid)); /* `live` may count a late handler */
+    t->fd = -1;
+    t->start_time = start_time;
+    t->seen = round_;
+    t->attached = has_attached(tid);
     t->stream = fdr_sampled_open(tid, name, fdri_sampler.how.wall ? FDR_BY_WALL_TIME : FDR_BY_CPU_TIME,
                                  fdri_sampler.how.period_ns);
     if (!t->stream) {
@@ -148,10 +153,10 @@ static void begin_target(uint32_t tid)
             fdri_say("the buffer has no room for samples of one more thread (FDR_BUFFER makes it larger)");
         return;
     }
-    t->tid = tid;
+    fdr_store_relaxed(&t->tid, tid);
     count++;
     of_tid[slot_of(of_tid, slots, tid)] = t;
-    if (fdri_source_open(t)) return;
+    if (fdri_source_open(t, 1)) return;
     static unsigned said;
     if (fdri_once(&said)) fdri_say("no timer for thread %u (%s): %s; it is not sampled", tid, name, strerror(errno));
 }
@@ -163,16 +168,16 @@ static void change_over(struct fdri_target *t)
     if (t->source != FDRI_BY_RING) return;
     uint64_t step = t->step;
     fdri_source_close(t);
-    fdri_source_open(t);
-    t->step = step;
+    fdri_source_open(t, step);
 }
 
 /* A thread with this id that is another one than before. */
 static bool is_another(struct fdri_target *t)
 {
     char name[20];
-    if (t->checked != t->taken) { /* it was sampled since: it lives */
-        t->checked = t->taken;
+    uint32_t taken = fdr_load_relaxed(&t->taken);
+    if (t->checked != taken) { /* it was sampled since: it lives */
+        t->checked = taken;
         return false;
     }
     return look_up(t->tid, name) != t->start_time;
@@ -331,6 +336,7 @@ static void in_child(void)
 {
     if (!running) return;
     fdr_store_relaxed(&fdri_sampler.active, 0u);
+    fdri_handler_forked();
     fdri_handler_remove();
     for (uint32_t i = 0; i < used; i++) {
         struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];

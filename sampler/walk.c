@@ -22,7 +22,7 @@ struct texts {
     } at[TEXTS_MOST];
 };
 static struct texts table[2];
-static uint32_t current; /* atomic */
+static uint32_t current; /* atomic: the number of tables there were so far; its lowest bit says which is in use */
 static uint64_t adds, subs;
 
 static int add_texts(struct dl_phdr_info *info, size_t size, void *to)
@@ -52,19 +52,28 @@ bool fdri_walk_modules(void)
     bool changed = false;
     dl_iterate_phdr(look_at_counts, &changed);
     if (!changed) return false;
-    uint32_t next = 1 - fdr_load_relaxed(&current);
-    table[next].count = 0;
-    dl_iterate_phdr(add_texts, &table[next]);
+    uint32_t next = fdr_load_relaxed(&current) + 1;
+    table[next & 1].count = 0;
+    dl_iterate_phdr(add_texts, &table[next & 1]);
     fdr_store_release(&current, next); /* R:texts - pairs with A:texts */
     return true;
 }
 
+/* `hint`: where the last one was found; the next one is often there, too. */
+static bool is_code(uint64_t address, uint32_t *hint)
+{
+    const struct texts *t = &table[fdr_load_acquire(&current) & 1]; /* A:texts - the table is whole */
+    uint32_t i = *hint, n = t->count;
+    if (i < n && address >= t->at[i].from && address < t->at[i].to) return true;
+    for (i = 0; i < n && (address < t->at[i].from || address >= t->at[i].to);) i++;
+    *hint = i;
+    return i < n;
+}
+
 bool fdri_walk_is_code(uint64_t address)
 {
-    const struct texts *t = &table[fdr_load_acquire(&current)]; /* A:texts - the table is whole */
-    for (uint32_t i = 0; i < t->count; i++)
-        if (address >= t->at[i].from && address < t->at[i].to) return true;
-    return false;
+    uint32_t hint = 0;
+    return is_code(address, &hint);
 }
 
 /* ---- the walk ---- */
@@ -75,15 +84,20 @@ struct window {
     uint64_t word[WINDOW / 8];
 };
 
+/* As many of the bytes at `at` as come. */
+static ssize_t fetch(struct window *w, uint64_t at, uint64_t bytes)
+{
+    struct iovec here = {w->word, bytes}, there = {(void *)(uintptr_t)at, bytes};
+    return process_vm_readv(w->pid, &here, 1, &there, 1, 0);
+}
+
 /* 16 bytes at `at` are in the window, if they are anywhere. */
 static bool look_at(struct window *w, uint64_t at)
 {
     if (at >= w->from && at + 16 <= w->to) return true;
     uint64_t first = PAGE - at % PAGE; /* what lies on one page comes or does not */
-    if (first > WINDOW) first = WINDOW;
-    struct iovec here = {w->word, WINDOW},
-                 there[2] = {{(void *)(uintptr_t)at, first}, {(void *)(uintptr_t)(at + first), WINDOW - first}};
-    ssize_t n = process_vm_readv(w->pid, &here, 1, there, first < WINDOW ? 2 : 1, 0);
+    ssize_t n = fetch(w, at, WINDOW);
+    if (n < 16 && first < WINDOW) n = fetch(w, at, first); /* the stack ends with its page */
     w->from = at;
     w->to = n > 0 ? at + (uint64_t)n : at;
     return n >= 16;
@@ -100,38 +114,50 @@ void fdri_walk_probe(void)
 
 enum { FUNCTION_MOST = 65536 };
 
-bool fdri_walk_is_caller(uint64_t address, uint64_t pc)
+/* Where the direct call before `address` goes, 0: there is none. Code may be gone: it is read through the kernel, too, and
+ * remembered until something is loaded or unloaded. */
+static uint64_t called(struct fdri_calls *known, uint64_t address)
 {
+    uint32_t tables = fdr_load_acquire(&current); /* A:texts */
+    if (known->tables != tables) *known = (struct fdri_calls){.tables = tables};
+    struct fdri_call *k = &known->call[address * 0x9E3779B97F4A7C15u >> 60];
+    if (k->address == address) return k->target;
     uint8_t code[FDR_CALL_BYTES];
     struct iovec here = {code, sizeof code}, there = {(void *)(uintptr_t)(address - sizeof code), sizeof code};
-    if (!fdri_walk_is_code(address) ||
-        process_vm_readv(fdri_sampler.pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof code)
-        return false;
-    uint64_t target = fdr_call_target(code, address);
+    if (!fdri_walk_is_code(address)) return 0;
+    bool came = process_vm_readv(fdri_sampler.pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof code;
+    *k = (struct fdri_call){address, came ? fdr_call_target(code, address) : 0};
+    return k->target;
+}
+
+bool fdri_walk_is_caller(struct fdri_calls *known, uint64_t address, uint64_t pc)
+{
+    uint64_t target = called(known, address);
     return target && target <= pc && pc - target < FUNCTION_MOST;
 }
 
-static void add_caller(struct fdri_frames *f, struct window *w, const struct fdr_context *c)
+static void add_caller(struct fdri_frames *f, struct window *w, const struct fdr_context *c, struct fdri_calls *known)
 {
     uint64_t address = c->link;
     if (!address && look_at(w, c->sp)) address = w->word[0];
-    if (address && address != c->pc && fdri_walk_is_caller(address, c->pc)) f->address[f->count++] = address;
+    if (address && address != c->pc && fdri_walk_is_caller(known, address, c->pc)) f->address[f->count++] = address;
 }
 
-void fdri_walk(struct fdri_frames *f, const struct fdr_context *c)
+void fdri_walk(struct fdri_frames *f, const struct fdr_context *c, struct fdri_calls *known)
 {
     struct window w;
+    uint32_t hint = 0;
     uint64_t below = c->sp, fp = c->fp;
     w.from = w.to = 0;
     w.pid = fdri_sampler.pid;
     f->count = 0;
     f->cut = true;
-    add_caller(f, &w, c);
+    add_caller(f, &w, c, known);
     for (bool first = true; f->count < FDRI_FRAMES_MAX; first = false) {
         if (!fp && !first) f->cut = false; /* where threads begin there is a 0 */
         if (fp < below + (first ? 0 : 16) || fp - below > FRAME_MOST || fp % 8 || !look_at(&w, fp)) return;
         uint64_t address = w.word[(fp - w.from) / 8 + 1];
-        if (!fdri_walk_is_code(address)) {
+        if (!is_code(address, &hint)) {
             f->cut = address != 0;
             return;
         }
