@@ -10,10 +10,11 @@
  *              others: 0: as far as the one before   1 len:6 low(distance)
  * place        0: the newest node, no new step   1 node (then 0, or 1 gamma(new steps) and the steps)
  * step         0 node: the same step as that node's   1 0 len:6 low(zigzag distance): address   1 1 gamma(id + 1): region
- * pc           0: that of the node's newest record   1 len:6 low(zigzag distance)
+ * pc           0: the leaf of the node arrived at   1 len:6 low(zigzag distance)
  * flags        0: none   1 flags:3 */
 
 enum { STEP_BITS = 49, INITIAL_GAP = 20 };
+#define NOWHERE   UINT32_MAX
 #define STEP_MASK ((1ull << STEP_BITS) - 1)
 
 static void reset(struct fdr_sample_state *s, uint32_t bin_bytes)
@@ -36,10 +37,31 @@ static uint64_t hash_tail(uint64_t hash, uint64_t pc, uint32_t flags)
     return fdr_hash_step(hash, pc | (uint64_t)flags << 48);
 }
 
-/* The program counter a record's is told against. */
-static uint64_t reference(const struct fdr_sample_state *s, const struct fdr_sample_node *node, uint32_t at)
+/* The address that the next one is told against: in the same function if one is known, else `otherwise`. */
+static uint64_t reference(const struct fdr_sample_state *s, const struct fdr_sample_node *node, uint64_t otherwise)
 {
-    return node[at].leaf ? node[at].leaf : s->leaf;
+    return s->inside != NOWHERE && node[s->inside].leaf ? node[s->inside].leaf : otherwise;
+}
+
+/* A step was told; `like`: a node with the same step, 0 none. It is a node of its own while there is room. */
+static void step_in(struct fdr_sample_state *s, struct fdr_sample_node *node, uint64_t step, uint32_t like)
+{
+    if (!(step & FDR_SAMPLE_REGION)) {
+        s->address = step;
+        if (s->inside != NOWHERE) node[s->inside].leaf = step;
+    }
+    if (s->count == s->capacity) {
+        s->inside = like ? like : NOWHERE;
+        return;
+    }
+    node[s->count] = (struct fdr_sample_node){(uint64_t)s->newest << STEP_BITS | step, like ? node[like].leaf : 0};
+    s->newest = s->inside = s->count++;
+}
+
+static void step_out(struct fdr_sample_state *s, struct fdr_sample_node *node, uint64_t pc)
+{
+    s->leaf = pc;
+    if (s->inside != NOWHERE) node[s->inside].leaf = pc;
 }
 
 /* ======================================== encoder ======================================== */
@@ -69,17 +91,13 @@ static uint32_t child_of(const struct fdr_sample_table *t, uint32_t parent, uint
     return 0;
 }
 
-static uint32_t add_node(struct fdr_sample_table *t, uint32_t parent, uint64_t step)
+/* The newest node, to find it again. */
+static void index_newest(struct fdr_sample_table *t)
 {
-    if (t->s.count == t->s.capacity) return parent;
-    uint32_t id = t->s.count++;
-    uint64_t what = (uint64_t)parent << STEP_BITS | step;
     uint16_t *hash = hash_of(t);
-    uint32_t i = slot_of(t, what);
+    uint32_t i = slot_of(t, t->node[t->s.newest].what);
     while (hash[i]) i = (i + 1) & (2 * t->s.capacity - 1);
-    hash[i] = (uint16_t)id;
-    t->node[id] = (struct fdr_sample_node){.what = what};
-    return id;
+    hash[i] = (uint16_t)t->s.newest;
 }
 
 struct fdr_sample_match fdr_sample_find(const struct fdr_sample_table *t, const struct fdr_sample_record *r)
@@ -154,27 +172,27 @@ static void put_number(struct writer *w, struct fdr_sample_table *t, uint64_t nu
 
 static void put_step(struct writer *w, struct fdr_sample_table *t, uint64_t step)
 {
-    uint32_t like = t->s.count - 1;
+    uint32_t like = t->s.count - 1, before = t->s.count;
     while (like && (t->node[like].what & STEP_MASK) != step) like--;
-    bool region = step & FDR_SAMPLE_REGION;
     if (like) {
         put(w, (uint64_t)like << 1, 1 + index_bits(t->s.count));
-    } else if (region) {
+    } else if (step & FDR_SAMPLE_REGION) {
         put(w, 3, 2);
         put_gamma(w, (uint32_t)(step & FDR_SAMPLE_ADDRESS) + 1);
     } else {
         put(w, 1, 2);
-        put_sized(w, fdr_zigzag(step - t->s.address));
+        put_sized(w, fdr_zigzag(step - reference(&t->s, t->node, t->s.address)));
     }
-    if (!region) t->s.address = step;
+    step_in(&t->s, t->node, step, like);
+    if (t->s.count > before) index_newest(t);
 }
 
 static void put_pc(struct writer *w, struct fdr_sample_table *t, uint64_t pc)
 {
-    uint64_t distance = fdr_zigzag(pc - reference(&t->s, t->node, t->s.newest));
+    uint64_t distance = fdr_zigzag(pc - reference(&t->s, t->node, t->s.leaf));
     put(w, distance != 0, 1);
     if (distance) put_sized(w, distance);
-    t->node[t->s.newest].leaf = t->s.leaf = pc;
+    step_out(&t->s, t->node, pc);
 }
 
 void fdr_sample_encode(struct fdr_part *p, struct fdr_sample_table *t, uint8_t *payload, uint64_t gap,
@@ -193,10 +211,9 @@ void fdr_sample_encode(struct fdr_part *p, struct fdr_sample_table *t, uint8_t *
         put(&w, news != 0, 1);
         if (news) put_gamma(&w, news);
     }
-    t->s.newest = m.node;
+    t->s.newest = t->s.inside = m.node;
     for (uint32_t i = m.steps; i < r->steps; i++) {
         put_step(&w, t, r->step[i]);
-        t->s.newest = add_node(t, t->s.newest, r->step[i]);
         p->hash = fdr_hash_step(p->hash, r->step[i]);
     }
     put_pc(&w, t, pc);
@@ -285,12 +302,14 @@ static uint32_t take_node(struct fdr_decoder *d, const struct fdr_sample_decoder
 static uint64_t take_step(struct fdr_decoder *d, struct fdr_sample_decoder *t)
 {
     uint64_t step;
-    if (!take(d, 1)) step = t->node[take_node(d, t)].what & STEP_MASK;
+    uint32_t like = 0;
+    if (!take(d, 1)) step = t->node[like = take_node(d, t)].what & STEP_MASK;
     else if (take(d, 1)) step = FDR_SAMPLE_REGION | (uint64_t)(take_gamma(d) - 1);
-    else step = t->s.address + fdr_unzigzag(take_sized(d));
+    else step = reference(&t->s, t->node, t->s.address) + fdr_unzigzag(take_sized(d));
     if (step > STEP_MASK || (step & FDR_SAMPLE_REGION && (step & FDR_SAMPLE_ADDRESS) > FDR_ID_MAX)) d->bad = true;
-    if (!(step & FDR_SAMPLE_REGION)) t->s.address = step;
-    return step & STEP_MASK;
+    step &= STEP_MASK;
+    step_in(&t->s, t->node, step, like);
+    return step;
 }
 
 /* The path of a node into step[]; d->bad when it is longer than any. */
@@ -314,9 +333,6 @@ static void take_news(struct fdr_decoder *d, struct fdr_sample_decoder *t, uint3
         uint64_t step = take_step(d, t);
         t->step[t->steps++] = step;
         d->hash = fdr_hash_step(d->hash, step);
-        if (t->s.count == t->s.capacity) continue;
-        t->node[t->s.count] = (struct fdr_sample_node){.what = (uint64_t)t->s.newest << STEP_BITS | step};
-        t->s.newest = t->s.count++;
     }
 }
 
@@ -330,13 +346,14 @@ int fdr_sample_decode_next(struct fdr_decoder *d, struct fdr_record *r)
         t->s.newest = take_node(d, t);
         news = take(d, 1) ? take_gamma(d) : 0;
     }
+    t->s.inside = t->s.newest;
     d->hash = hash_head(d->hash, gap, &t->s, t->s.newest, news);
     spell(d, t, t->s.newest);
     take_news(d, t, news);
-    t->pc = reference(&t->s, t->node, t->s.newest);
+    t->pc = reference(&t->s, t->node, t->s.leaf);
     if (take(d, 1)) t->pc += fdr_unzigzag(take_sized(d));
     t->flags = take(d, 1) ? (uint32_t)take(d, 3) : 0;
-    t->node[t->s.newest].leaf = t->s.leaf = t->pc;
+    step_out(&t->s, t->node, t->pc);
     d->hash = hash_tail(d->hash, t->pc, t->flags);
     if (t->pc > FDR_SAMPLE_ADDRESS || __builtin_add_overflow(d->last, gap, &r->enter)) d->bad = true;
     r->leave = d->last = r->enter;

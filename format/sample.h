@@ -3,8 +3,9 @@
  *
  * A bin holds a tree of the paths seen in it: node 0 is the empty path, every other node is its parent's path and one
  * step more. A step is an open region or a return address, outermost first. A record names the node it was at, the
- * steps that are new (they become nodes while there is room), and the program counter against the one last seen at the
- * same node. Programs come back to the same few hundred paths, so most records name a node and a short distance.
+ * steps that are new (they become nodes while there is room), and the program counter. Programs come back to the same few
+ * hundred paths, so most records name a node and a short distance. An address is told against the newest one in the same
+ * function: where a path was left before, it was left from within the function that its last call went to.
  * The tree starts empty with the bin: each bin decodes from its own bytes. */
 #ifndef FDR_FORMAT_SAMPLE_H
 #define FDR_FORMAT_SAMPLE_H
@@ -15,7 +16,7 @@
 #include "format/arena.h"
 
 #define FDR_SAMPLE_STEPS_MAX  256u /* of one path */
-#define FDR_SAMPLE_NODES_MAX  256u
+#define FDR_SAMPLE_NODES_MAX  512u
 #define FDR_SAMPLE_REGION     (1ull << 48)            /* a step: region id with this bit, else a return address */
 #define FDR_SAMPLE_ADDRESS    (FDR_SAMPLE_REGION - 1) /* addresses are kept to their low 48 bits */
 #define FDR_SAMPLE_NUMBER_MAX (1ull << 62)
@@ -37,7 +38,8 @@ struct fdr_sample_record {
 
 struct fdr_sample_node {
     uint64_t what; /* parent << 49 | step */
-    uint64_t leaf; /* program counter last seen here */
+    uint64_t
+        leaf; /* newest address in the function that the path's last step called: a pc or a step further in; 0: none */
 };
 
 /* State of one open bin, in both directions. The encoder's lies in a meta block behind which the nodes and a hash
@@ -48,6 +50,7 @@ struct fdr_sample_state {
     uint64_t address;        /* newest address a step was spelled with */
     uint32_t count, capacity;
     uint32_t newest; /* node of the newest record */
+    uint32_t inside; /* the node whose leaf is near the next address; NOWHERE: none is known */
     uint32_t gap_length;
     bool first; /* no record yet */
 };
@@ -59,8 +62,8 @@ struct fdr_sample_table {
 
 static inline uint32_t fdr_sample_nodes(uint32_t bin_bytes)
 {
-    uint32_t n = bin_bytes >> 5;
-    return n > FDR_SAMPLE_NODES_MAX ? FDR_SAMPLE_NODES_MAX : n; /* 512 B bins: 16 */
+    uint32_t n = bin_bytes >> 3;
+    return n > FDR_SAMPLE_NODES_MAX ? FDR_SAMPLE_NODES_MAX : n; /* 512 B bins: 64 */
 }
 static inline uint32_t fdr_sample_table_bytes(uint32_t bin_bytes)
 {

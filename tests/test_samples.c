@@ -166,7 +166,7 @@ static uint64_t how_many(uint64_t usual)
 static void P3_thinned_evenly_over_the_whole_run(void **state)
 {
     (void)state;
-    uint64_t count = how_many(3000000), wanted = 1;
+    uint64_t count = how_many(10000000), wanted = 1;
     start("whole", "256K");
     struct fdr_sampled *s = fdr_sampled_open(1, "synthetic", FDR_BY_CPU_TIME, 1000000);
     assert_non_null(s);
