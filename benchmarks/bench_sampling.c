@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* What samples cost and how right they are. One line a figure: name, value, unit.
- *   cost     CPU time per sample, call paths 20 deep: slope of the time of equal work over the number of samples, 0 to 10 kHz
+/* What samples cost and how right they are. One line a figure: name, value, unit, quartiles, what it is.
+ *   cost     CPU time per sample, call paths 20 deep: slope of the time of equal work over the number of samples, 0 to
+ *            10 kHz; the same of an empty handler; bytes per sample of these paths
  *   record   a call recorded between samples, sampled against not sampled: ratio of the least times of short stretches
- *   shares   shares of wall time per region from samples against the exact totals of the same run: how many lie inside the
- *            stated 95 % interval, pooled over five programs
- *   bytes    per sample, of the same call paths */
+ *   shares   one of five programs, sampled by wall time: prints where its snapshot is (benchmarks/sampling.py judges it) */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
-#include <math.h>
+#include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "benchmarks/measure.h"
 
 static volatile double sink;
-static char dir[] = "/tmp/fdr-bench-sampling-XXXXXX";
+static char own_dir[] = "/tmp/fdr-bench-sampling-XXXXXX";
+static char *dir;
 
 static void start(const char *sample)
 {
@@ -72,31 +76,88 @@ static double work(void)
     return clock_seconds(CLOCK_THREAD_CPUTIME_ID) - from;
 }
 
+/* The same source of signals, made by hand: a perf event on this thread's task clock, and a handler that counts. */
+static volatile unsigned long signals;
+static void count_signal(int number)
+{
+    (void)number;
+    signals++;
+}
+
+static int start_empty(void)
+{
+    struct perf_event_attr a = {.size = sizeof a,
+                                .type = PERF_TYPE_SOFTWARE,
+                                .config = PERF_COUNT_SW_TASK_CLOCK,
+                                .sample_period = 100000,
+                                .wakeup_events = 1,
+                                .exclude_hv = 1,
+                                .exclude_kernel = geteuid() != 0};
+    struct f_owner_ex owner = {F_OWNER_TID, (pid_t)syscall(SYS_gettid)};
+    struct sigaction ours = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
+    signals = 0;
+    sigaction(SIGWINCH, &ours, NULL);
+    int fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0) return -1;
+    fcntl(fd, F_SETOWN_EX, &owner);
+    fcntl(fd, F_SETSIG, SIGWINCH);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC);
+    return fd;
+}
+
+/* CPU time of a signal that does nothing; below 0 where there are no perf events. */
+static double empty_handler(double without)
+{
+    int fd = start_empty();
+    if (fd < 0) return -1;
+    double with = work();
+    ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+    close(fd);
+    return signals ? (with - without) * 1e6 / (double)signals : -1;
+}
+
+struct costs {
+    double us[1000], empty[1000], bytes, kept;
+};
+
+static double sampled(const char *how, double without, struct costs *c)
+{
+    const struct fdr_sample_stream *s;
+    double samples = 0;
+    start(how);
+    fdr_marker(fdr_marker_define("here"), 1);
+    usleep(30000); /* the helper has seen this thread */
+    double with = work();
+    struct fdr_file *f = finish();
+    size_t n = fdr_sample_streams(f, &s);
+    for (size_t k = 0; k < n; k++)
+        samples += (double)s[k].presented, c->bytes += (double)s[k].bytes, c->kept += (double)s[k].kept;
+    fdr_file_close(f);
+    return samples > 0 ? (with - without) * 1e6 / samples : 0;
+}
+
+static void print_median(const char *name, double *us, int n, const char *what)
+{
+    qsort(us, (size_t)n, sizeof *us, compare_double);
+    printf("%s\t%.2f\tus\t%.2f\t%.2f\t%s\n", name, us[n / 2], us[n / 4], us[n * 3 / 4], what);
+}
+
 static void cost(int pairs)
 {
-    static double us[1000];
-    double bytes = 0, kept = 0;
+    static struct costs cpu, wall;
     for (int i = 0; i < pairs; i++) {
-        const struct fdr_sample_stream *s;
         start("off");
         double without = work();
         fdr_finalize();
-        start("10kHz");
-        fdr_marker(fdr_marker_define("here"), 1);
-        usleep(30000); /* the helper has seen this thread */
-        double with = work();
-        struct fdr_file *f = finish();
-        double samples = 0;
-        size_t n = fdr_sample_streams(f, &s);
-        for (size_t k = 0; k < n; k++)
-            samples += (double)s[k].presented, bytes += (double)s[k].bytes, kept += (double)s[k].kept;
-        fdr_file_close(f);
-        us[i] = samples ? (with - without) * 1e6 / samples : 0;
+        cpu.us[i] = sampled("10kHz", without, &cpu);
+        cpu.empty[i] = empty_handler(without);
+        wall.us[i] = sampled("10kHz,wall", without, &wall);
     }
-    qsort(us, (size_t)pairs, sizeof *us, compare_double);
-    printf("cpu_per_sample\t%.2f\tus (median of %d pairs; quartiles %.2f %.2f)\n", us[pairs / 2], pairs, us[pairs / 4],
-           us[pairs * 3 / 4]);
-    printf("bytes_per_sample\t%.2f\tbytes, paths of 20 frames\n", kept ? bytes / kept : 0);
+    print_median("cost_cpu", cpu.us, pairs, "CPU time per sample, by CPU time, paths of 20 frames, 0 against 10 kHz");
+    print_median("cost_wall", wall.us, pairs, "the same by wall time");
+    if (cpu.empty[0] >= 0) print_median("cost_empty", cpu.empty, pairs, "a perf event's signal with an empty handler");
+    printf("bytes_made\t%.2f\tbytes\t\t\tper sample, paths of 20 frames, runs of a few hundred samples\n",
+           cpu.kept > 0 ? cpu.bytes / cpu.kept : 0);
 }
 
 /* ---- the record path between samples ---- */
@@ -131,19 +192,17 @@ static void record(int pairs)
         if (t < least[i % 2]) least[i % 2] = t;
         fdr_finalize();
     }
-    printf("record_ratio\t%.4f\tsampled at 1 kHz against not, least of %d x %d stretches\n", least[1] / least[0], pairs,
-           STRETCHES);
+    printf("record_ratio\t%.4f\tratio\t\t\ta call sampled at 1 kHz against not, least of %d x %d stretches\n",
+           least[1] / least[0], pairs, STRETCHES);
 }
 
-/* ---- shares ---- */
+/* ---- shares: a program whose regions are known exactly ---- */
 
 enum { REGIONS = 8 };
-static fdr_region region[REGIONS];
 
-/* Five programs: even, steep, periodic at the rate of sampling, nested, with sleeps. */
-static void program(int which, double until)
+/* Five programs: even, steep, periodic near the rate of sampling, nested, with sleeps. */
+static void program(const fdr_region *region, int which, uint64_t r, double until)
 {
-    uint64_t r = (uint64_t)which * 77777 + 1;
     while (clock_seconds(CLOCK_MONOTONIC) < until) {
         for (int k = 0; k < REGIONS; k++) {
             r = r * 6364136223846793005u + 1442695040888963407u;
@@ -161,69 +220,38 @@ static void program(int which, double until)
     }
 }
 
-static void interval(double p, double n, double *low, double *high)
+/* Leaves a snapshot and prints where it is. */
+static void shares(int which)
 {
-    const double z = 1.959964;
-    double middle = (p + z * z / (2 * n)) / (1 + z * z / n),
-           half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
-    *low = middle - half;
-    *high = middle + half;
-}
-
-/* Of the regions' exact exclusive times, as shares of their sum: how many lie inside? */
-static int inside(struct fdr_file *f)
-{
-    double exact[REGIONS] = {0}, weight[REGIONS] = {0}, sum = 0, all = 0, squares = 0;
-    const struct fdr_total *t;
-    size_t n = fdr_totals(f, &t);
-    for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < REGIONS && t[i].class_ == FDR_IN_REGION; k++)
-            if (t[i].id == region[k]) exact[k] += (double)t[i].exclusive_ns, sum += (double)t[i].exclusive_ns;
-    struct fdr_select select = {.classes = 1u << FDR_IN_SAMPLE};
-    struct fdr_iter *it = fdr_iter_open(f, &select);
-    struct fdr_read_event e;
-    while (fdr_iter_next(it, &e)) {
-        double w = (double)e.sample->weight;
-        for (int k = 0; k < REGIONS; k++)
-            if (e.id == region[k]) weight[k] += w, all += w, squares += w * w;
+    fdr_region region[REGIONS];
+    start("1kHz,wall");
+    for (unsigned k = 0; k < REGIONS; k++) {
+        char name[] = {'r', (char)('0' + k), 0};
+        region[k] = fdr_region_define(name, "bench", k + 10);
     }
-    fdr_iter_close(it);
-    int good = 0;
-    for (int k = 0; k < REGIONS && all > 0; k++) {
-        double low, high, share = exact[k] / sum;
-        interval(weight[k] / all, all * all / squares, &low, &high);
-        good += share >= low && share <= high;
-    }
-    return good;
-}
-
-static void shares(int runs)
-{
-    int good = 0, all = 0;
-    for (int i = 0; i < 5 * runs; i++) {
-        start("1kHz,wall");
-        for (int k = 0; k < REGIONS; k++) region[k] = fdr_region_define("region", "bench", (unsigned)k + 10);
-        fdr_enter(region[0]);
-        fdr_leave(region[0]);
-        usleep(30000);
-        program(i % 5, clock_seconds(CLOCK_MONOTONIC) + 0.4);
-        struct fdr_file *f = finish();
-        good += inside(f);
-        all += REGIONS;
-        fdr_file_close(f);
-    }
-    printf("shares_inside\t%.1f\t%% of %d region-runs of five programs inside the 95 %% interval\n", 100.0 * good / all,
-           all);
+    fdr_enter(region[0]);
+    fdr_leave(region[0]);
+    usleep(30000);
+    program(region, which, (uint64_t)getpid(), clock_seconds(CLOCK_MONOTONIC) + 0.4);
+    if (fdr_snapshot("bench")) exit(2);
+    fdr_finalize();
+    puts(fdr_last_snapshot());
 }
 
 int main(int argc, char **argv)
 {
-    int pairs = argc > 1 ? atoi(argv[1]) : 30;
-    if (!mkdtemp(dir) || pairs < 1 || pairs > 1000) return 2;
+    const char *what = argc > 1 ? argv[1] : "";
+    int n = argc > 2 ? atoi(argv[2]) : 30;
     setenv("FDR_SYMBOLS", "0", 1);
-    cost(pairs);
-    record(pairs < 5 ? pairs : 5);
-    shares(pairs < 5 ? pairs : 5);
+    if (!strcmp(what, "shares") && argc == 4) {
+        dir = argv[3];
+        shares(n % 5);
+        return 0;
+    }
+    if (n < 1 || n > 1000 || !mkdtemp(dir = own_dir)) return 2;
+    if (!strcmp(what, "cost")) cost(n);
+    else if (!strcmp(what, "record")) record(n);
+    else fputs("bench_sampling cost [PAIRS] | record [PAIRS] | shares PROGRAM DIRECTORY\n", stderr);
     rmdir(dir);
-    return 0;
+    return strcmp(what, "cost") && strcmp(what, "record") ? 64 : 0;
 }

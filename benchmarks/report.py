@@ -49,6 +49,7 @@ class Raw:
         self.read, self.stats, self.whole, self.skipped, self.failed, self.full = {}, {}, [], {}, [], None
         self.counters = {}
         self.latency, self.stall_faults, self.steps_table, self.snapshot, self.rate = {}, [], [], [], []
+        self.samples = {}
         self.crash, self.crashpath, self.postmortem = {}, {}, []
         with open(path, encoding="utf-8") as lines:
             for line in lines:
@@ -117,6 +118,9 @@ class Raw:
 
     def take_stall_rate(self, rnd, word, *numbers):
         self.rate.append([float(n) for n in numbers])
+
+    def take_samples(self, name, value, unit, low, high, what):
+        self.samples[name] = (float(value), low, high, what)
 
     def take_counters(self, text):
         self.counters = json.loads(text)
@@ -266,6 +270,25 @@ def counter_rows(raw):
             f"{edges['over_base']:.2f}", "sampled < edges", "-", trend(sampled["over_base"], edges["over_base"]))
 
 
+SAMPLE_ROWS = (("cost_cpu", "us", 25, 12, False), ("cost_wall", "us", 25, 12, False), ("cost_empty", "us", None, None, False),
+               ("record_ratio", "", 1.02, 1.00, False), ("shares_inside", "%", 90, 95, True), ("shares_width", "", None, None, False),
+               ("bytes_real", "", 24, 8, False), ("bytes_made", "", None, None, False))
+
+
+def sample_rows(raw):
+    if not raw.samples:
+        row("o", "what a sample costs, how right samples are", why(raw, "samples"), "-", "-", "-")
+    for name, unit, least, aim, more in SAMPLE_ROWS:
+        if name not in raw.samples:
+            continue
+        value, low, high, what = raw.samples[name]
+        between = f" (quartiles {low} .. {high})" if low else ""
+        sign = ">=" if more else "<="
+        row("o", f"samples: {name.replace('_', ' ')}, {what}", f"{value:g}{' ' + unit if unit else ''}{between}",
+            f"{sign} {least}" if least else "-", f"{sign} {aim}" if aim else "-",
+            verdict(value, least, aim, more) if least else "-")
+
+
 BIN_SIZES, BIN_BUFFERS = ("512", "1K", "4K", "16K", "64K"), ("1M", "2M", "8M")
 
 
@@ -390,6 +413,7 @@ def table(raw):
     reader_rows(raw)
     whole_rows(raw)
     counter_rows(raw)
+    sample_rows(raw)
     memory_rows(raw)
     stall_rows(raw)
     crash_rows(raw)

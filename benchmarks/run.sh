@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table, writes the tables behind it beside the raw figures;
 # --write also puts them into docs/BENCHMARKS.md.
-# Parts (default: all but peers): memory call size steps filter reader whole counters stall crash; peers joins a comparison harness (FDR_PEERS).
+# Parts (default: all but peers): memory call size steps filter reader whole counters samples stall crash; peers joins a comparison harness (FDR_PEERS).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
 set -euo pipefail
@@ -38,11 +38,11 @@ if [ "${1:-}" = --write ]; then
 fi
 for part in "$@"; do
     case $part in
-        call | size | steps | filter | reader | whole | counters | memory | stall | crash | peers) ;;
-        *) die "no part '$part'; parts: call size steps filter reader whole counters memory stall crash peers" ;;
+        call | size | steps | filter | reader | whole | counters | samples | memory | stall | crash | peers) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole counters samples memory stall crash peers" ;;
     esac
 done
-parts=" ${*:-call size steps filter reader whole counters memory stall crash} "
+parts=" ${*:-call size steps filter reader whole counters samples memory stall crash} "
 wanted() { [[ $parts == *" $1 "* ]]; }
 
 mkdir -p "$out"
@@ -250,6 +250,28 @@ part_counters()
     if [ -s "$out/counters.json" ]; then note counters "$(tr -d '\n' <"$out/counters.json")"; fi
 }
 
+# ---- o: samples -----------------------------------------------------------------------------------------------------------
+
+# sample_lines COMMAND...: its lines as raw figures.
+sample_lines()
+{
+    "$@" 2>>"$out/stderr.txt" | awk -F'\t' -v OFS='\t' 'NF == 6 {print "samples", $0}' >>"$raw" || note failed samples "$1"
+}
+
+part_samples()
+{
+    say "samples"
+    mkdir -p "$work/samples"
+    sample_lines "$bench/bench_sampling" cost 30
+    sample_lines "$bench/bench_sampling" record "$rounds"
+    sample_lines python3 "$here/sampling.py" shares "$build" "$work/samples" 5
+    if [ -x /usr/bin/python3 ]; then
+        sample_lines python3 "$here/sampling.py" bytes "$build" "$work/samples" 20
+    else
+        skip samples/bytes "no /usr/bin/python3"
+    fi
+}
+
 # ---- memory that ages: bin sizes, the cost of reductions, the balance --------------------------------------------------
 
 memory_streams="npb-is.r0.t0 npb-lu.r0.t0 comd.r0.t0 lua-json.r0.t0 sqlite.r0.t0"
@@ -370,6 +392,7 @@ if wanted steps || wanted filter || wanted size; then part_streams; fi
 if wanted reader; then part_reader; fi
 if wanted whole; then part_whole; fi
 if wanted counters; then part_counters; fi
+if wanted samples; then part_samples; fi
 if wanted memory; then part_memory; fi
 if wanted stall; then part_stall; fi
 if wanted crash; then part_crash; fi

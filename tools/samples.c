@@ -243,8 +243,8 @@ int verb_samples(int argc, char **argv)
         parse,
         "FILE",
         "Where the threads of a recording were, from samples taken with FDR_SAMPLE.\v"
-        "Each row says what share fell there, the 95 % interval of that share (Wilson's, with the "
-        "effective number of samples) and how many samples stand behind it. `all` counts a sample "
+        "Each row says what share fell there, the 95 % interval of that share (from successive "
+        "differences: docs/SAMPLING.md) and how many samples stand behind it. `all` counts a sample "
         "wherever the name is on its path.",
         children,
         NULL,

@@ -59,25 +59,26 @@ struct builder {
     enum samples_by by;
     const struct fdr_sample_stream *stream; /* of the sample */
     uint64_t done;
+    double weight; /* of the sample before */
     char *text;
     size_t text_room, text_used;
 };
 
-static void add_to(struct sample_sum *s, double weight)
+/* Sample number `done` says yes. What it turned from and into before is known by now. */
+static void add_to(struct sample_table *t, struct sample_sum *s, uint64_t done, double weight)
 {
     s->samples++;
     s->weight += weight;
-    s->squares += weight * weight;
+    if (s->newest + 1 != done) s->variance += (t->turn[done] + (s->newest ? t->turn[s->newest + 1] : 0)) / 2;
+    s->newest = done;
 }
 
 static bool count(struct builder *b, const char *name, double weight, bool self)
 {
     struct sample_row *r = row_of(b->table, name);
     if (!r) return false;
-    if (self) add_to(&r->self, weight);
-    if (r->newest == b->done) return true; /* recursion counts once */
-    r->newest = b->done;
-    add_to(&r->all, weight);
+    if (self) add_to(b->table, &r->self, b->done, weight);
+    if (r->all.newest != b->done) add_to(b->table, &r->all, b->done, weight); /* recursion counts once */
     return true;
 }
 
@@ -165,11 +166,36 @@ static bool by_thread(struct builder *b, double w)
     return count(b, text, w, true);
 }
 
+/* Room for the sample after this one. */
+static bool more_turns(struct sample_table *t, uint64_t done)
+{
+    if (done + 2 < t->turns) return true;
+    size_t turns = t->turns ? t->turns * 2 : 1024;
+    double *turn = realloc(t->turn, turns * sizeof *turn);
+    if (!turn) return false;
+    t->turn = turn;
+    t->turns = turns;
+    return true;
+}
+
+/* How much may lie between the sample before and this one: squared. */
+static double turn(const struct builder *b, double weight)
+{
+    if (b->weight <= 0) return 0;
+    double least = weight < b->weight ? weight : b->weight;
+    return b->stream->by == 1 ? least * least : (weight * weight + b->weight * b->weight) / 2;
+}
+
 static bool one(struct builder *b, const struct fdr_sample_path *p)
 {
     double w = (double)p->weight * (double)b->stream->period;
-    b->done++;
-    add_to(&b->table->total, w);
+    if (!more_turns(b->table, ++b->done)) return false;
+    b->table->turn[b->done] = turn(b, w);
+    b->table->turn[b->done + 1] = 0; /* until one follows */
+    b->weight = w;
+    b->table->total.samples++;
+    b->table->total.weight += w;
+    b->table->total.variance += b->table->turn[b->done];
     switch (b->by) {
     case BY_FUNCTION: return by_function(b, p, w);
     case BY_SAMPLE_REGION: return by_region(b, p, w);
@@ -210,6 +236,16 @@ static int by_weight(const void *x, const void *y)
     return strcmp(a->name, b->name);
 }
 
+/* Where rows turned from yes to no for the last time. */
+static void last_turns(struct sample_table *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        struct sample_row *r = &t->row[i];
+        if (r->self.newest) r->self.variance += t->turn[r->self.newest + 1] / 2;
+        if (r->all.newest) r->all.variance += t->turn[r->all.newest + 1] / 2;
+    }
+}
+
 bool sample_table_build(struct sample_table *t, struct fdr_file *file, const struct fdr_select *select,
                         enum samples_by by, int by_clock)
 {
@@ -224,7 +260,10 @@ bool sample_table_build(struct sample_table *t, struct fdr_file *file, const str
     bool good = iter && grow(t);
     while (good && fdr_iter_next(iter, &e)) {
         if (!e.sample) continue;
-        if (!b.stream || b.stream->location != e.location) b.stream = stream_of(file, e.location);
+        if (!b.stream || b.stream->location != e.location) {
+            b.stream = stream_of(file, e.location);
+            b.weight = 0;
+        }
         if (b.stream->by == t->by) good = one(&b, e.sample);
         else t->others++;
         progress_at(&progress, b.done);
@@ -232,6 +271,7 @@ bool sample_table_build(struct sample_table *t, struct fdr_file *file, const str
     progress_end(&progress);
     fdr_iter_close(iter);
     free(b.text);
+    if (good) last_turns(t);
     if (good) qsort(t->row, t->count, sizeof *t->row, by_weight); /* the index is of no use from here on */
     else sample_table_free(t);
     return good;
@@ -242,15 +282,26 @@ void sample_table_free(struct sample_table *t)
     for (size_t i = 0; i < t->count; i++) free(t->row[i].name);
     free(t->row);
     free(t->slot);
+    free(t->turn);
     *t = (struct sample_table){0};
+}
+
+/* How many independent samples would know the share as well. */
+static double independent(const struct sample_sum *part, const struct sample_sum *total)
+{
+    double p = part->weight / total->weight,
+           each = total->variance > 0 ? total->variance / (double)total->samples : total->weight * total->weight;
+    if (part->samples == 0 || part->samples == total->samples)
+        return total->weight * total->weight / each / (double)total->samples;
+    return total->weight * total->weight * p * (1 - p) / (part->variance > each / 2 ? part->variance : each / 2);
 }
 
 struct sample_interval sample_interval(const struct sample_sum *part, const struct sample_sum *total)
 {
     const double z = 1.959964;
     struct sample_interval i = {0, 0, 0};
-    if (total->weight <= 0 || total->squares <= 0) return i;
-    double p = part->weight / total->weight, n = total->weight * total->weight / total->squares;
+    if (total->weight <= 0) return i;
+    double p = part->weight / total->weight, n = independent(part, total);
     double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
     double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     i.share = p;

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples summed up: by function, region, source line, path or thread, each with how sure one can be.
  *
- * Every row says how many samples stand behind it. The interval is Wilson's for a share at 95 %, with the effective
- * number of samples (sum of weights)^2 / (sum of squared weights), so that a few heavy samples count as few. It takes the
- * samples for independent; those that come at even or stratified distances are better than that. */
+ * Every row says how many samples stand behind it, and has an interval at 95 %. Of a row each sample says yes or no. A
+ * sample is one moment of its period, drawn at random or at even distances, so what is uncertain is where within a period
+ * yes turned into no: the variance of the number of periods is estimated from successive differences,
+ *
+ *     V = 1/2 * sum over neighbours of (x[i + 1] - x[i])^2 * size^2
+ *
+ * (J. von Neumann et al. 1941; for systematic and stratified samples W. G. Cochran, Sampling Techniques, 1977, sections 5A.12
+ * and 8.11, and K. M. Wolter, J. Am. Stat. Assoc. 79, 1984: its expectation is never below the variance where moments are
+ * drawn independently within their periods). `size` is how many periods the turn may lie in. A wall-time sample that
+ * stands for many because the thread did not run says for all of them where it stood: the lesser of both neighbours' weights
+ * counts. CPU time goes on while a signal is held back: there it is the mean of both squares.
+ * The interval is Wilson's with the number of independent samples that would have this variance, p (1 - p) W^2 / V. */
 #ifndef FDR_TOOLS_SAMPLETABLE_H
 #define FDR_TOOLS_SAMPLETABLE_H
 
@@ -13,12 +22,13 @@ enum samples_by { BY_FUNCTION, BY_SAMPLE_REGION, BY_LINE, BY_STACK, BY_THREAD, B
 
 struct sample_sum {
     uint64_t samples;
-    double weight, squares;
-}; /* weight: ns or events */
+    double weight;   /* ns or events */
+    double variance; /* V, in squares of them; of the total: what it would be if every sample were a turn */
+    uint64_t newest; /* the sample that counted last, from 1 */
+};
 struct sample_row {
     char *name;
     struct sample_sum self, all; /* at the very end of the path; anywhere on it, once a sample */
-    uint64_t newest;             /* the sample that counted last */
 };
 struct sample_table {
     struct sample_row *row;
@@ -26,6 +36,8 @@ struct sample_table {
     uint32_t *slot;
     size_t slots;
     struct sample_sum total;
+    double *turn; /* of sample i: the square of the size between it and the one before; 0: the first of its stream */
+    size_t turns;
     uint32_t by;     /* clock of the samples in it: 0 CPU, 1 wall, 2 events */
     uint64_t others; /* samples of another clock: not in it */
 };
