@@ -120,7 +120,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->mark = NULL;
     t->no_more_levels = false;
     fdri_known_start(t);
-    t->untimed = 0;
+    t->untimed = t->phases = 0;
     t->fresh = true;
     const uint32_t head = offsetof(struct fdr_levels_block, level);
     uint32_t zero = fdri_meta(t, FDR_META_LEVELS, head + sizeof(struct fdr_level));

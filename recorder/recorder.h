@@ -131,6 +131,7 @@ struct fdri_thread {
     uint32_t dead_since;     /* events since it last looked */
     uint32_t depth_limit;    /* FDR_DEPTH */
     uint32_t untimed;        /* open calls that are only counted */
+    uint32_t phases;         /* open phases that rules name */
     uint32_t counted_from;   /* an enter at this depth or deeper is only counted; UINT32_MAX: look closer */
     uint32_t kept_levels;    /* level_blocks * FDR_LEVELS_PER_BLOCK */
     uint64_t overflow_sp;    /* stack address at the first call deeper than the stack that is kept */

@@ -175,12 +175,21 @@ void fdri_rules_load(const char *path, bool edges, const char *edge_regions)
     else decision = m;
 }
 
-void fdr_phase_begin(const char *name)
+/* A phase that rules name begins or ends. Phases nest; an end without a begin is nothing. Handlers' lanes are not paused. */
+static void phase(const char *name, bool begin)
 {
-    if (fdri_rules_phases() && fdri_rules_phase(name ? name : "")) fdr_resume();
+    if (!fdri_rules_phases() || !fdri_rules_phase(name ? name : "")) return;
+    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
+    if (!t) return;
+    uint32_t before = t->phases;
+    if (begin) t->phases++;
+    else if (before) t->phases--;
+    if (t == &fdri_self && !before != !t->phases) {
+        if (before) t->loc->pause++;
+        else if (t->loc->pause) t->loc->pause--;
+    }
+    fdri_set_soft(t);
+    fdri_end(t);
 }
-/* Ends the innermost phase that began; counts on the caller naming it so that unlisted phases change nothing. */
-void fdr_phase_end(const char *name)
-{
-    if (fdri_rules_phases() && fdri_rules_phase(name ? name : "")) fdr_pause();
-}
+void fdr_phase_begin(const char *name) { phase(name, true); }
+void fdr_phase_end(const char *name) { phase(name, false); }

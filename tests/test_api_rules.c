@@ -75,6 +75,50 @@ static void P3_recursion_of_a_region_that_is_kept_out(void **state)
     unlink(rules);
 }
 
+/* One call at t; the next one is 100 later. */
+static uint64_t one_call(uint64_t *t)
+{
+    fdr_enter_at(1, *t);
+    fdr_leave_at(1, *t + 50);
+    return *t += 100;
+}
+
+static void P3_phases_nest(void **state)
+{
+    (void)state;
+    char *rules = write_rules("phase solve*\nphase step\n");
+    uint64_t t = 100;
+    begin(&(struct fdr_config){.filter = rules});
+    fdr_phase_end("step"); /* of none: it closes nothing twice */
+    one_call(&t);
+    fdr_phase_begin("solver");
+    one_call(&t); /* kept */
+    fdr_phase_begin("step"), fdr_phase_begin("step");
+    one_call(&t); /* kept */
+    fdr_phase_end("step");
+    one_call(&t); /* kept */
+    fdr_phase_end("step");
+    one_call(&t); /* kept: the outer one is open still */
+    fdr_pause();
+    fdr_phase_begin("step");
+    one_call(&t); /* paused by the program */
+    fdr_resume();
+    one_call(&t); /* kept */
+    fdr_phase_end("step"), fdr_phase_end("solver");
+    one_call(&t);
+    fdr_phase_end("solver"), fdr_phase_end("step");
+    fdr_phase_begin("step");
+    one_call(&t); /* kept: ends without a begin count for nothing */
+    fdr_phase_end("step");
+    struct fdr_file *f = take();
+    assert_int_equal(balance(f), 9);
+    uint64_t kept = row(f, 0, FDR_IN_REGION, 1)->kept, filtered = row(f, 0, FDR_IN_REGION, 1)->filtered;
+    end(f);
+    unlink(rules);
+    assert_int_equal(kept, 6);
+    assert_int_equal(filtered, 3);
+}
+
 static void P3_phases_store_only_inside(void **state)
 {
     (void)state;
@@ -237,9 +281,13 @@ static void P9_counted_calls_on_the_stack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_rules_keep_out_what_they_say), cmocka_unit_test(P3_recursion_of_a_region_that_is_kept_out),
-        cmocka_unit_test(P3_phases_store_only_inside),     cmocka_unit_test(P3_rewind_forgets_exactly),
-        cmocka_unit_test(P3_rewind_in_a_small_buffer),     cmocka_unit_test(P4_rewind_within_one_tick),
+        cmocka_unit_test(P3_rules_keep_out_what_they_say),
+        cmocka_unit_test(P3_recursion_of_a_region_that_is_kept_out),
+        cmocka_unit_test(P3_phases_nest),
+        cmocka_unit_test(P3_phases_store_only_inside),
+        cmocka_unit_test(P3_rewind_forgets_exactly),
+        cmocka_unit_test(P3_rewind_in_a_small_buffer),
+        cmocka_unit_test(P4_rewind_within_one_tick),
         cmocka_unit_test(P9_counted_calls_on_the_stack),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);

@@ -283,7 +283,8 @@ FDR_API void fdr_resume(void);
 FDR_API void fdr_rewind_mark(void);
 FDR_API void fdr_rewind(void);
 
-/* Phases: where the rules name phases (docs/FILTER.md) a thread stores only between begin and end of a named one. */
+/* Phases: where the rules name phases (docs/FILTER.md) a thread stores only between begin and end of a named one. They nest.
+ * Attaches the thread; not for signal handlers (names are matched by fnmatch). */
 FDR_API void fdr_phase_begin(const char *name);
 FDR_API void fdr_phase_end(const char *name);
 
