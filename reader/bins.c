@@ -94,3 +94,35 @@ bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_loc
     if (state == FDRI_READER_BIN_UNKNOWN) return fdri_reader_bin_read(f, l, b, 0, &gone, &newest);
     return state != FDRI_READER_BIN_BAD;
 }
+
+/* How many records a payload holds whose header is not to be believed, and the time from its beginning to its newest leave: the
+ * commit word checks both, whatever else was damaged. */
+static bool count_payload(const struct fdr_file *f, uint64_t off, const struct fdr_bin *h, uint64_t *records,
+                          uint64_t *span)
+{
+    const struct fdri_reader_bin b = {.off = (uint32_t)off, .size_log2 = h->size_log2};
+    uint64_t there = f->end - b.off, bytes = 1ull << b.size_log2;
+    struct fdr_decoder d;
+    struct fdr_record r = {0};
+    int n;
+    if (there > bytes) there = bytes;
+    if (!fdr_decode_begin(&d, h, f->bytes + off + FDR_BIN_HEADER, (uint32_t)(there - FDR_BIN_HEADER))) return false;
+    while ((n = fdr_decode_next(&d, &r)) > 0) *span = r.leave;
+    *records = d.records;
+    return n == 0 && d.records > 0;
+}
+
+bool fdri_reader_bin_headless(const struct fdr_file *f, uint64_t off, uint32_t class_, uint32_t depth,
+                              uint64_t *records, uint64_t *span)
+{
+    const struct fdr_bin *there = off < f->sb.bins_off || off % FDR_BIN_MIN_BYTES
+                                      ? NULL
+                                      : fdri_reader_at(f, off, FDR_BIN_MIN_BYTES);
+    if (!there || class_ == FDR_CLASS_SAMPLE) return false;
+    struct fdr_bin h = {.commit = there->commit, .class_ = (uint8_t)class_, .depth = (uint16_t)depth};
+    for (h.size_log2 = 9; 1u << h.size_log2 <= f->sb.bin_bytes; h.size_log2++) {
+        if ((off - f->sb.bins_off) & ((1u << h.size_log2) - 1)) break;
+        if (count_payload(f, off, &h, records, span)) return true;
+    }
+    return false;
+}

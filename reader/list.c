@@ -149,9 +149,31 @@ static void check_indices(struct fdr_file *f, const struct fdri_reader_location 
     }
 }
 
+/* The oldest bins are damaged. If it is one, and its records can be counted, what was given back ended where it began; bins
+ * that were the first of all had none before them. Else it is lost, not given back, as far as one can tell. */
+static void behind_damage(const struct fdr_file *f, struct fdri_reader_part *p, const struct fdr_part *raw,
+                          uint64_t said)
+{
+    const struct fdri_reader_bin *oldest = &p->bin[0];
+    uint32_t seq = (uint32_t)(raw->list_head >> 32);
+    uint64_t records, span = 0;
+    p->floor = said;
+    if (seq == 1) {
+        p->given_back = p->floor = 0;
+    } else if (oldest->seq == seq + 1 &&
+               fdri_reader_bin_headless(f, (uint32_t)raw->list_head, p->class_, p->depth, &records, &span) &&
+               records <= oldest->first_index && span <= oldest->base_tick) {
+        p->given_back = oldest->first_index - records;
+        p->floor = p->given_back ? oldest->base_tick - span : 0;
+    } else if (!said) {
+        p->given_back = 0;
+    }
+}
+
 /* What was given back ends where the oldest bin held begins to count. floor_tick may be one bin ahead when the
  * recorder was killed while giving back. */
-static void set_floor(const struct fdri_reader_location *l, struct fdri_reader_part *p, const struct fdr_part *raw)
+static void set_floor(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p,
+                      const struct fdr_part *raw)
 {
     const struct fdri_reader_bin *oldest = p->bin_count ? &p->bin[0] : NULL;
     uint64_t said = raw && raw->floor_tick <= l->clock.stored_max ? raw->floor_tick : 0;
@@ -161,9 +183,8 @@ static void set_floor(const struct fdri_reader_location *l, struct fdri_reader_p
         return;
     }
     p->given_back = oldest->first_index;
-    if (oldest->gap && raw) { /* it follows bins that are damaged: lost, not given back, as far as one can tell */
-        p->floor = said;
-        if (!said) p->given_back = 0;
+    if (oldest->gap && raw) {
+        behind_damage(f, p, raw, said);
         return;
     }
     uint64_t end = p->bin_count > 1 ? p->bin[1].base_tick : raw ? raw->last_tick : 0;
@@ -183,5 +204,5 @@ void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct
         else mend(f, l, p, expect);
     }
     check_indices(f, l, p);
-    set_floor(l, p, raw);
+    set_floor(f, l, p, raw);
 }
