@@ -179,7 +179,7 @@ static bool beside(int dir)
 
 void fdri_bundle_write(void)
 {
-    bool wanted = fdri_death.signal->fault || fdri_view.crash == FDRI_CRASH_ALL, named = path_is_live();
+    bool wanted = fdri_death.signal->fault || fdri_view.crash >= FDRI_CRASH_ALL, named = path_is_live();
     int live = named ? regain(&fdri_crash.live, fdri_view.live_path, O_RDWR | O_NOFOLLOW) : -1;
     int dir = regain(&fdri_crash.dir, fdri_view.dir, O_PATH | O_DIRECTORY);
     if (live >= 0 && (!wanted || beside(dir))) {

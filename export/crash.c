@@ -32,6 +32,8 @@ struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS] = {
     {.number = SIGINT, .reason = "ended by SIGINT"},
     {.number = SIGXCPU, .reason = "ended by SIGXCPU"}};
 
+static const struct fdri_crash_signal by_exit = {.fault = true, .reason = "ended by exit"};
+
 /* The signal of this thread that the application's own handler has now. */
 static __thread struct {
     uint64_t frame, addr;
@@ -165,7 +167,7 @@ static void give_causes(void)
 {
     uint32_t n = fdr_load_relaxed(&fdri_death.causes);
     for (uint32_t i = 0; i < n && i < 8; i++)
-        if (fdr_load_acquire((uint32_t *)&fdri_death.cause[i].signal)) /* A:cause */
+        if (!i || fdr_load_acquire((uint32_t *)&fdri_death.cause[i].signal)) /* A:cause */
             fdri_section_add(FDR_CRASH_CAUSE, &fdri_death.cause[i], sizeof fdri_death.cause[i], NULL, 0, NULL, 0);
 }
 static void take_self(void) { fdri_threads_self(interrupted); }
@@ -180,9 +182,10 @@ static void go_through_stages(void)
     if (sigsetjmp(behind, 0)) stage++; /* this stage faulted: the next one */
     may_return = 1;
     for (; stage < STAGES; stage++) stages[stage]();
+    may_return = 0;
 }
 
-static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, void *context)
+static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, const void *context)
 {
     fdri_death.signal = s;
     fdri_death.tid = (uint32_t)fdr_raw_gettid();
@@ -200,18 +203,38 @@ static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, void
     }
 }
 
+/* By the winner. `status` of an exit, else 0. */
+static void leave_file(const struct fdri_crash_signal *s, siginfo_t *info, const void *context, int status)
+{
+    uint64_t all = ~0ull, old;
+    for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) /* a fault in here must arrive, not kill */
+        if (fdri_crash_signals[i].fault) all &= ~(1ull << (fdri_crash_signals[i].number - 1));
+    fdr_raw_mask(SIG_SETMASK, &all, &old);
+    fdr_store_relaxed(&fdr_switch_.on, 0u);
+    begin_death(s, info, context);
+    if (s == &by_exit) fdri_death.cause[0].code = status;
+    go_through_stages();
+    fdr_raw_mask(SIG_SETMASK, &old, NULL);
+}
+
+bool fdri_crash_exit(int status, const void *context)
+{
+    uint32_t none = 0, me = (uint32_t)fdr_raw_gettid();
+    siginfo_t nothing;
+    memset(&nothing, 0, sizeof nothing);
+    nothing.si_code = 1;                                        /* nobody sent it */
+    if (!fdr_cas_acq_rel_u32(&winner, &none, me)) return false; /* L:winner */
+    leave_file(&by_exit, &nothing, context, status);
+    fdri_threads_release();
+    fdr_store_relaxed(&winner, 0u);
+    return true;
+}
+
 static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
     uint32_t none = 0, me = (uint32_t)fdr_raw_gettid();
     if (fdr_cas_acq_rel_u32(&winner, &none, me)) { /* L:winner */
-        uint64_t all = ~0ull, old;
-        for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) /* a fault in here must arrive, not kill */
-            if (fdri_crash_signals[i].fault) all &= ~(1ull << (fdri_crash_signals[i].number - 1));
-        fdr_raw_mask(SIG_SETMASK, &all, &old);
-        fdr_store_relaxed(&fdr_switch_.on, 0u);
-        begin_death(s, info, context);
-        go_through_stages();
-        fdr_raw_mask(SIG_SETMASK, &old, NULL);
+        leave_file(s, info, context, 0);
     } else { /* another thread's fault is being handled, and ends all of us */
         add_cause(cause_of(s->number, info, FDR_CAUSE_ALSO));
         for (int i = 0; i < 200 && !fdr_load_acquire(&fdri_death.until_ns); i++) fdr_raw_sleep(1000000); /* A:death */
@@ -226,6 +249,10 @@ static void second_fault(int number, siginfo_t *info)
 {
     add_cause(cause_of(number, info, FDR_CAUSE_HANDLER));
     if (++faults <= 4 && stage < STAGES && may_return) siglongjmp(behind, 1);
+    if (may_return && fdri_death.signal == &by_exit) { /* the process was not dying of a fault */
+        stage = STAGES;
+        siglongjmp(behind, 1);
+    }
     uint64_t none = 0;
     fdr_raw_mask(SIG_SETMASK, &none, NULL);
     if (fdri_death.signal) default_action(fdri_death.signal->number, info);

@@ -63,12 +63,15 @@ extern struct fdri_death fdri_death;
 /* ---- crash.c ---- */
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
 bool fdri_crash_under_way(void);
+/* The same for a process that calls exit; it goes on. `context`: where, as a signal would give it. */
+bool fdri_crash_exit(int status, const void *context);
 
 /* ---- crash_threads.c ---- */
 void fdri_threads_maps(void);                /* reads the memory map: where code and stacks are */
 void fdri_threads_self(const void *context); /* the calling thread's registers and stack */
 void fdri_threads_others(void);              /* asks all others, waits for a bounded time */
 void fdri_threads_add(void);                 /* entries for all of them */
+void fdri_threads_release(void);             /* those that answered go on */
 extern char fdri_maps_text[];
 extern uint32_t fdri_maps_bytes;
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "export/crash.h"
@@ -72,6 +73,15 @@ void fdri_crash_start(void)
         install(&fdri_crash_signals[i]);
         if (fdri_crash_signals[i].installed) super->handlers |= bit(&fdri_crash_signals[i]);
     }
+}
+
+bool fdri_crash_end(int status)
+{
+    ucontext_t here;
+    if (fdri_view.crash != FDRI_CRASH_EXIT || !status || !fdri_crash.pid) return false;
+    memset(&here, 0, sizeof here);
+    getcontext(&here);
+    return fdri_crash_exit(status, &here);
 }
 
 void fdri_crash_stop(void)

@@ -201,6 +201,8 @@ static void on_asked(int number, siginfo_t *info, void *context)
     errno = saved;
 }
 
+void fdri_threads_release(void) { fdr_store_relaxed(&released, 1u); }
+
 /* A real-time signal nobody has a handler for. */
 static int free_signal(void)
 {

@@ -8,8 +8,9 @@
 
 #include "format/arena.h"
 
-/* FDR_CRASH: nothing; faults copied, requests to end marked and renamed in place; both copied. */
-enum fdri_crash_mode { FDRI_CRASH_OFF = 0, FDRI_CRASH_FAULTS, FDRI_CRASH_ALL };
+/* FDR_CRASH: nothing; faults copied, requests to end marked and renamed in place; both copied; and calls of exit that say
+ * that something went wrong. */
+enum fdri_crash_mode { FDRI_CRASH_OFF = 0, FDRI_CRASH_FAULTS, FDRI_CRASH_ALL, FDRI_CRASH_EXIT };
 
 struct fdri_export_view {
     uint8_t *base; /* the arena; export writes only clock_last, snapshots_taken of the superblock */
@@ -69,6 +70,9 @@ int fdri_dumper_start(void);                /* where it does not run yet. 0 or -
 void fdri_crash_start(void);
 /* Puts previous handlers back where ours still stand. Waits where another thread is dying: then the process ends. */
 void fdri_crash_stop(void);
+/* The process ends by exit(status): leaves a bundle where FDR_CRASH asks for one. true: one was left, in place of the live
+ * file; recording is off. */
+bool fdri_crash_end(int status);
 void fdri_crash_fork(int phase);
 /* Looks who holds the signals now, and says so in the superblock. Async-signal-safe. */
 void fdri_crash_look(void);

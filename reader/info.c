@@ -170,7 +170,7 @@ void fdri_reader_info(struct fdr_file *f)
     i->format = sb->format_version;
     i->state = state_name(sb->state);
     i->reason = sb->reason;
-    i->has_cause = sb->state == FDR_STATE_CRASHED && sb->cause_signal != 0;
+    i->has_cause = sb->state == FDR_STATE_CRASHED && (sb->cause_signal || sb->cause_realtime_ns);
     i->cause_signal = (int)sb->cause_signal;
     i->cause_code = sb->cause_code;
     i->cause_addr = sb->cause_addr;

@@ -74,6 +74,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         fdri_address_thread(true);
         fdri_crash_thread_begin();
         fdri_crash_look();
+        fdri_note_exit(true);
         fdri_sampler_attached(t->loc->tid);
     }
     fdr_signal_fence();

@@ -311,7 +311,7 @@ void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given
     static const char *const strategies[] = {"whole", "last", "first", "telescope", NULL}, *const timers[] = {
                                                                                                "tsc", "monotonic",
                                                                                                NULL};
-    static const char *const finals[] = {"none", "snapshot", NULL}, *const crashes[] = {"0", "1", "all", NULL};
+    static const char *const finals[] = {"none", "snapshot", NULL}, *const crashes[] = {"0", "1", "all", "exit", NULL};
     struct fdr_config none = {.size = sizeof none}, c = none;
     if (given) memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c); /* an older caller's is shorter */
     struct source in = {&c, s, 0};

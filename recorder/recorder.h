@@ -405,6 +405,7 @@ void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live);
 void fdri_arena_leave(struct fdri_recorder *r); /* its file goes, its memory stays as it is: somebody is still in it */
 
 /* ---- start.c ---- */
+void fdri_note_exit(bool attaching);    /* FDR_CRASH=exit: what exit() is given */
 uint64_t fdri_tick_now(void);           /* full ticks of the recording's clock */
 uint64_t fdri_ns_to_ticks(uint64_t ns); /* a duration */
 

@@ -89,6 +89,25 @@ static void bare_child(void)
     fork_child();
 }
 
+static int exit_status; /* of exit(), when it runs */
+static void note_status(int status, void *unused)
+{
+    (void)unused;
+    exit_status = status;
+}
+
+/* Called by fdr_init and with the first thread that attaches: what is registered before main, in a constructor, would run
+ * behind the destructor that needs it. The library is never unloaded. */
+void fdri_note_exit(bool attaching)
+{
+    static uint32_t noted[2]; /* atomic */
+    uint32_t no = 0;
+    if (fdri_rec.set.crash != FDRI_CRASH_EXIT || !fdr_cas_acq_rel_u32(&noted[attaching], &no, 1)) return; /* L:noted */
+#ifdef __GLIBC__
+    on_exit(note_status, NULL);
+#endif
+}
+
 static void once(void)
 {
     /* children made without atfork handlers (_Fork, clone) find the switch off; where the kernel refuses, the
@@ -252,6 +271,7 @@ static int start(const struct fdr_config *config)
     /* R:on - everything above is in place; pairs with A:on in attach.c: a thread that attaches finds it */
     fdr_store_release(&fdr_switch_.on, r->number);
     start_export(r);
+    fdri_note_exit(false);
     fdri_counters_start(&r->set.counters);
     fdri_sampler_start(r->set.sample, r->set.signal);
     return 0;
@@ -284,14 +304,15 @@ void fdr_finalize(void)
         pthread_mutex_unlock(&lock);
         return;
     }
+    bool bundled = fdri_crash_end(exit_status);
     fdri_counters_stop(); /* its last readings are recorded */
     fdri_crash_stop();
     fdri_sampler_stop();
     fdr_store_relaxed(&fdr_switch_.on, 0u);
     fdr_raw_barrier(); /* whoever marks a location busy from here on finds the switch off, or is seen below */
     quiesce(&fdri_rec.arena, AT_END_NS);
-    fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
-    if (fdri_rec.set.final_snapshot) fdri_export_final("finalize");
+    if (!bundled) fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
+    if (fdri_rec.set.final_snapshot && !bundled) fdri_export_final("finalize");
     fdri_export_stop();
     fdri_watch_stop();
     fdri_define_end();

@@ -241,6 +241,56 @@ static void moved_where_that_is_enough(void **state)
     death_clear(dir);
     rmdir(dir);
 }
+static void end_badly(void)
+{
+    record();
+    exit(3);
+}
+static void end_where_others_are(void)
+{
+    pthread_t t;
+    pthread_create(&t, NULL, (void *(*)(void *))(uintptr_t)pause, NULL);
+    end_badly();
+}
+/* A status other than 0 is a death where that was asked for, and nothing else is. */
+static void calls_of_exit(void **state)
+{
+    (void)state;
+    static const char *const arenas[] = {"mapped", "anonymous"};
+    pid_t pid;
+    for (int i = 0; i < 2; i++) {
+        const struct death_place *p = death_place();
+        struct fdr_config c = death_config(p);
+        const struct fdr_crash_cause_info *cause;
+        const struct fdr_crash_thread_info *thread;
+        struct fdr_file *f;
+        char message[200];
+        c.arena = arenas[i];
+        c.crash = "exit";
+        assert_int_equal(WEXITSTATUS(death_of(&c, end_where_others_are, &pid)), 3);
+        assert_string_equal(death_file(p->live), "");
+        assert_true(death_ends_with(death_file(p->dir), ".crash.fdr"));
+        assert_int_equal(fdr_file_open(death_file(p->dir), &f, message, sizeof message), FDR_WHOLE);
+        assert_null(death_check(f));
+        assert_true(fdr_file_info(f)->has_cause);
+        assert_int_equal(fdr_file_info(f)->cause_signal, 0);
+        assert_int_equal(fdr_file_info(f)->cause_code, 3);
+        assert_int_equal(fdr_crash_causes(f, &cause), 1);
+        assert_int_equal(fdr_crash_threads(f, &thread), 2);
+        assert_int_equal(fdr_location_info(f, 0)->open_count, 2);
+        fdr_file_close(f);
+        p = death_place();
+        assert_int_equal(death_of(&c, end_well, &pid), 0);
+        assert_string_equal(death_file(p->dir), "");
+        assert_int_equal(WTERMSIG(death_of(&c, die_term, &pid)), SIGTERM); /* all that `all` does, too */
+        assert_true(death_ends_with(death_file(p->dir), ".crash.fdr"));
+        p = death_place();
+        c.crash = "all";
+        assert_int_equal(WEXITSTATUS(death_of(&c, end_badly, &pid)), 3);
+        assert_string_equal(death_file(p->dir), "");
+        assert_string_equal(death_file(p->live), "");
+    }
+}
 static void switched_off(void **state)
 {
     (void)state;
@@ -258,7 +308,10 @@ static int clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_death_leaves_its_file),
-                                       cmocka_unit_test(P7_all_are_copied), cmocka_unit_test(anonymous_arenas),
-                                       cmocka_unit_test(moved_where_that_is_enough), cmocka_unit_test(switched_off)};
+                                       cmocka_unit_test(P7_all_are_copied),
+                                       cmocka_unit_test(anonymous_arenas),
+                                       cmocka_unit_test(moved_where_that_is_enough),
+                                       cmocka_unit_test(calls_of_exit),
+                                       cmocka_unit_test(switched_off)};
     return cmocka_run_group_tests(tests, NULL, clean);
 }

@@ -38,7 +38,7 @@ __attribute__((noinline)) int culprit(const char *how)
     if (!strcmp(how, "assert")) assert(v == 3);
     if (!strcmp(how, "jump")) no_function();
     if (!strcmp(how, "wait")) pause();
-    if (!strcmp(how, "raise")) raise(SIGTERM);
+    if (!strcmp(how, "raise")) raise(SIGTERM); else if (!strcmp(how, "exit")) exit(7);
     return folded(v);
 }
 static void *bystander(void *unused)
@@ -151,6 +151,28 @@ END
     has 'note       what = index 17 of 12' out.txt
     rm -f ./*.crash.fdr
 fi
+
+# Calls of exit, where that was asked for: from C, and ERROR STOP.
+FDR_CRASH='exit' die ./victim exit
+$fdr crash "$(bundle)" >out.txt
+has 'died of    exit with status 7 in thread' out.txt
+has '#[0-9]+ .* culprit at .*victim.c:' out.txt
+$fdr info "$(bundle)" >out.txt
+has 'why        the process ended by exit with status 7' out.txt
+same "$($fdr check -q "$(bundle)"; echo $?)" 0 "fdr check of an exit"
+if command -v gfortran >/dev/null && [ -e "$build/lib/libfdr-instrument.so" ]; then
+    printf 'program p\n  call solve\nend program\nsubroutine solve\n  error stop 9\nend subroutine\n' >stop.f90
+    gfortran -g -finstrument-functions stop.f90 -o stop -L "$build/lib" "-Wl,-rpath,$build/lib" -lfdr-instrument -lfdr
+    status=0
+    rm -f ./*.crash.fdr
+    FDR_CRASH='exit' ./stop 2>/dev/null || status=$?
+    same "$status" 9 "the status of ERROR STOP"
+    $fdr crash "$(bundle)" >out.txt
+    has 'died of    exit with status 9' out.txt
+    has '#[0-9]+ .* solve' out.txt
+    has '^  .*solve' out.txt
+else echo "no gfortran: ERROR STOP is not tried"; fi
+rm -f ./*.crash.fdr
 
 # Three processes: one faults, one is asked to end afterwards, one is killed.
 FDR_CRASH=all ./victim wait & one=$!

@@ -58,7 +58,7 @@ struct fdr_crash_cause_info main_cause(const struct fdr_file *file)
                                          .addr = i->cause_addr,
                                          .time_ns = i->cause_time_ns,
                                          .realtime_ns = i->cause_realtime_ns,
-                                         .sent = i->cause_code <= 0};
+                                         .sent = i->cause_signal && i->cause_code <= 0};
 }
 
 static const char *code_text(int number, int code)
@@ -92,7 +92,8 @@ const char *describe_cause(const struct fdr_crash_cause_info *c, char *text, siz
     const char *why = code_text(c->signal, c->code);
     bool address = c->signal == SIGSEGV || c->signal == SIGBUS || c->signal == SIGFPE || c->signal == SIGILL;
     signal_name(c->signal, name);
-    if (c->sent && c->signal == SIGABRT) snprintf(text, bytes, "%s (abort)", name);
+    if (!c->signal) snprintf(text, bytes, "exit with status %d", c->code);
+    else if (c->sent && c->signal == SIGABRT) snprintf(text, bytes, "%s (abort)", name);
     else if (c->sent) snprintf(text, bytes, "%s, sent by process %u of user %u", name, c->sender_pid, c->sender_uid);
     else if (!address) snprintf(text, bytes, "%s (code %d)", name, c->code);
     else if (c->signal == SIGSEGV && c->code == SI_KERNEL) snprintf(text, bytes, "%s (%s)", name, why);

@@ -54,6 +54,10 @@ static void print_why(const struct fdr_file *file, const char *path)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
     char name[HUMAN_BYTES];
+    if (info->has_cause && !info->cause_signal) {
+        printf("why        the process ended by exit with status %d in thread %u\n", info->cause_code, info->cause_tid);
+        return;
+    }
     if (info->has_cause) {
         printf("why        the process died of %s (code %d, address 0x%llx) in thread %u%s%s\n",
                signal_name(info->cause_signal, name), info->cause_code, (unsigned long long)info->cause_addr,

@@ -71,7 +71,7 @@ struct fdr_config {
     const char *disk;             /* FDR_DISK, "512M": most bytes of snapshots of this process */
     const char *counters;         /* FDR_COUNTERS: what a thread of fdr's own samples: "default", "all", names */
     const char *counter_interval; /* FDR_COUNTER_INTERVAL, "1ms" */
-    const char *crash;            /* FDR_CRASH: "1" | "all" | "0", see docs/CRASH.md */
+    const char *crash;            /* FDR_CRASH: "1" | "all" | "exit" | "0", see docs/CRASH.md */
     const char *crash_deadline;   /* FDR_CRASH_DEADLINE, "800ms": longest time a crash takes to be written */
     const char *telescope;     /* FDR_TELESCOPE: "equal", or relative shares of the age tiers, newest first: "4,2,1" */
     const char *edge_counters; /* FDR_EDGE_COUNTERS: counters read at the edges of chosen calls */
