@@ -409,7 +409,7 @@ struct fdri_reader_depth {                /* the calls of one depth */
 struct fdri_reader_call { /* on the reader's own stack */
     uint64_t enter, leave, leave_ns, duration_ns;
     uint32_t id, ordinal;
-    bool shown, open, made_up, ordinal_known;
+    bool shown, open, made_up, filtered, ordinal_known; /* filtered: made up for one that a filter kept out */
 };
 struct fdri_reader_stream {
     struct fdr_file *file;

@@ -126,6 +126,7 @@ static inline void fill(const struct fdri_reader_stream *s, struct fdr_read_even
     e->class_ = FDR_CLASS_REGION;
     e->repaired = c->made_up;
     e->reduced = c->made_up;
+    e->filtered = c->filtered;
     e->depth = s->depth;
     e->id = c->id;
     e->duration_ns = c->duration_ns;
@@ -144,7 +145,7 @@ static inline bool enter_call(struct fdri_reader_stream *s, struct fdr_read_even
     c->enter = r->enter;
     c->leave = r->leave;
     c->id = r->id;
-    c->made_up = false;
+    c->made_up = c->filtered = false;
     c->open = r->leave == FDRI_READER_OPEN;
     c->leave_ns = c->open ? s->location->info.to_ns : fdri_reader_ns(&s->clock, r->leave);
     c->duration_ns = c->open ? 0 : c->leave_ns - enter_ns;
@@ -158,7 +159,26 @@ static inline bool enter_call(struct fdri_reader_stream *s, struct fdr_read_even
     return c->shown;
 }
 
-/* A parent that is not held any more. */
+/* Of the calls of depth d, all that may have been around one that left at `leave`: was none lost or given back, so that the missing one can
+ * only have been kept out by a filter? */
+static bool only_filtered(const struct fdri_reader_stream *s, uint32_t d, uint64_t leave)
+{
+    const struct fdri_reader_location *l = s->location;
+    const struct fdr_level *v = fdri_reader_level(s->file, l, d);
+    if (!v || !v->filtered || v->reduced_gate || v->lost || l->suspect || l->levels_lost || l->parts_lost) return false;
+    if (leave <= l->raw.floor_tick || (l->moving && leave > l->cut)) return false;
+    for (uint32_t band = 0; band < FDR_BANDS; band++) {
+        const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, d, band);
+        if (!p) continue;
+        if (leave <= p->floor || p->tail_gap) return false;
+        for (uint32_t i = 0; i < p->bin_count; i++)
+            if (p->bin[i].gap || __atomic_load_n(&p->bin[i].state, __ATOMIC_RELAXED) == FDRI_READER_BIN_BAD)
+                return false;
+    }
+    return true;
+}
+
+/* A parent that is not held any more, or never was. */
 static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, struct fdr_read_event *e)
 {
     const struct fdr_record *r = s->level[for_depth].head;
@@ -166,6 +186,7 @@ static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, stru
     s->now = r->enter;
     s->now_ns = fdri_reader_ns(&s->clock, r->enter);
     *c = (struct fdri_reader_call){.enter = r->enter, .leave = UINT64_MAX - 1, .id = 0, .made_up = true};
+    c->filtered = only_filtered(s, s->depth + 1, r->leave < FDRI_READER_OPEN ? r->leave : r->enter);
     struct fdri_reader_call like = {
         .leave_ns = fdri_reader_ns(&s->clock, r->leave < FDRI_READER_OPEN ? r->leave : r->enter), .id = r->id};
     c->shown = s->plain || passes(s, &like, s->now_ns);

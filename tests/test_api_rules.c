@@ -119,6 +119,29 @@ static void P3_phases_nest(void **state)
     assert_int_equal(filtered, 3);
 }
 
+/* A call that a rule keeps out between calls that stay is named for what it is, and not for a reduction. */
+static void P9_filtered_parents_are_told(void **state)
+{
+    (void)state;
+    char *rules = write_rules("min 1us name middle\n");
+    begin(&(struct fdr_config){.filter = rules});
+    fdr_region outer = fdr_region_define("outer", NULL, 0), middle = fdr_region_define("middle", NULL, 0);
+    fdr_region inner = fdr_region_define("inner", NULL, 0);
+    fdr_enter_at(outer, 1000), fdr_enter_at(middle, 1100), fdr_enter_at(inner, 1200);
+    fdr_leave_at(inner, 1300), fdr_leave_at(middle, 1400), fdr_leave_at(outer, 9000);
+    struct fdr_file *f = take();
+    struct fdr_read_event e[8];
+    assert_int_equal(load(f, e, 8), 6);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->filtered, 1);
+    assert_true(e[0].id == outer && !e[0].filtered && !e[0].reduced);
+    assert_true(e[1].kind == FDR_ENTER && e[1].depth == 2 && e[1].reduced && e[1].filtered);
+    assert_true(e[2].id == inner && e[2].depth == 3 && !e[2].filtered && !e[2].reduced);
+    assert_true(e[4].kind == FDR_LEAVE && e[4].depth == 2 && e[4].reduced && e[4].filtered);
+    assert_true(e[5].id == outer && !e[5].filtered);
+    end(f);
+    unlink(rules);
+}
+
 static void P3_phases_store_only_inside(void **state)
 {
     (void)state;
@@ -284,6 +307,7 @@ int main(void)
         cmocka_unit_test(P3_rules_keep_out_what_they_say),
         cmocka_unit_test(P3_recursion_of_a_region_that_is_kept_out),
         cmocka_unit_test(P3_phases_nest),
+        cmocka_unit_test(P9_filtered_parents_are_told),
         cmocka_unit_test(P3_phases_store_only_inside),
         cmocka_unit_test(P3_rewind_forgets_exactly),
         cmocka_unit_test(P3_rewind_in_a_small_buffer),

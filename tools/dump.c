@@ -154,6 +154,7 @@ static void write_attributes(const struct fdr_file *file, const struct fdr_read_
     if (e->sample) sample_attributes(file, e->sample);
     if (e->repaired) out_text(some ? " repaired=1" : "repaired=1");
     if (e->reduced) out_text(" reduced=1");
+    if (e->filtered) out_text(" filtered=1");
 }
 
 static uint32_t id_of(const struct fdr_read_event *e)
@@ -231,6 +232,7 @@ static void json_attributes(const struct fdr_file *file, const struct fdr_read_e
     if (e->sample) sample_json(file, e->sample);
     if (e->repaired) out_text(before), out_text("\"repaired\": 1");
     if (e->reduced) out_text(", \"reduced\": 1");
+    if (e->filtered) out_text(", \"filtered\": 1");
 }
 
 static void json_line(const struct fdr_file *file, const struct fdr_read_event *e, bool first)
@@ -274,6 +276,7 @@ static void indented(uint32_t depth)
 
 static const char *note_of(const struct fdr_read_event *enter, const struct fdr_read_event *leave)
 {
+    if (enter->filtered) return "   (not stored: a filter)";
     if (enter->reduced) return "   (no longer held)";
     if (leave && leave->repaired) return "   (still open)";
     return enter->repaired ? "   (edge added)" : "";
@@ -418,7 +421,8 @@ int verb_dump(int argc, char **argv)
                                      "The events of a recording in time order.\v"
                                      "A call is shown as its enter and its leave; repaired=1 marks an edge "
                                      "that was added because the call was still "
-                                     "open, reduced=1 an ancestor that is no longer held.",
+                                     "open, reduced=1 an ancestor that is not held, filtered=1 one that a "
+                                     "filter kept out.",
                                      children,
                                      NULL,
                                      NULL};

@@ -9,6 +9,7 @@ enum { RATE_COUNTERS = 256 };
 #define NO_REGION   UINT32_MAX       /* outside any region */
 #define NO_LOCATION (UINT32_MAX - 1) /* a thread that never called fdr */
 #define REDUCED     (UINT32_MAX - 2) /* a call whose record is no longer held */
+#define FILTERED    (UINT32_MAX - 3) /* a call that a filter kept out */
 
 /* What one row of a table knows of one counter. Counters: amounts. Gauges: readings of the value. */
 struct rate {

@@ -279,8 +279,9 @@ struct fdr_read_event {
     uint32_t depth;       /* calls: their own depth (1 = outermost); others: open regions around them */
     uint32_t id;          /* region, metric, marker, event type, collective operation */
     uint64_t duration_ns; /* enter and leave of a closed call: of the call; else 0 */
-    uint32_t
-        field_count; /* messages: peer, tag, comm, bytes; coll_end: comm, root, sent, received; metric, marker: value */
+    uint32_t field_count; /* messages: peer, tag, comm, bytes; coll_end: comm, root, sent, received; metric, marker:
+                             value */
+    bool filtered;        /* of a reduced one: it was never stored, because a filter kept it out */
     const struct fdr_sample_path *sample; /* kind FDR_SAMPLE only; until the next call of fdr_iter_next */
     uint64_t field[16];                   /* signed ones as two's complement, f64 as bits */
 };
