@@ -63,6 +63,22 @@ run by_pkgconfig_static "$work/by_pkgconfig_static"
 read -ra flags <<<"$(pkg-config --cflags --libs fdr-reader)"
 cc -std=c11 -Wall -Wextra -Werror "$consumer/reader.c" -o "$work/reader_by_pkgconfig" "${flags[@]}"
 LD_LIBRARY_PATH=$libdir "$work/reader_by_pkgconfig"
+
+# Fortran: the module is compiled with the program.
+if command -v gfortran >/dev/null; then
+    read -ra flags <<<"$(pkg-config --libs fdr)"
+    gfortran -std=f2008 -Wall -Wextra -Werror -J "$work" -c "$prefix/include/fdr/fdr.f90" -o "$work/fdr.o"
+    gfortran -std=f2008 -Wall -Werror -I "$work" "$consumer/consumer.f90" "$work/fdr.o" -o "$work/fortran" "${flags[@]}"
+    run fortran "$work/fortran"
+    if [ -x "$prefix/bin/fdr" ]; then
+        "$prefix/bin/fdr" dump --tsv "$work"/run-fortran/*.fdr | cut -f3,6,7 >"$work/fortran.tsv"
+        for line in $'enter\touter loop\t' $'marker\tround\tvalue=3' $'metric\ttemperature\tvalue=276.25' $'metric\tsteps\tvalue=-3' \
+            $'send\t.*peer=1 tag=7 comm=[^ ]* bytes=4096' $'coll_end\t.*'; do
+            [ "$(grep -cE "^$line" "$work/fortran.tsv")" -ge 1 ] || { echo "Fortran: no '$line' in"; cat "$work/fortran.tsv"; exit 1; }
+        done
+        "$prefix/bin/fdr" info "$work"/run-fortran/*.fdr | grep -q 'solver' || { echo "Fortran: no thread name"; exit 1; }
+    fi
+fi
 version=$(pkg-config --modversion fdr)
 if [ -x "$prefix/bin/fdr" ]; then
     "$prefix/bin/fdr" version | grep -qF "$version" || { echo "fdr version and fdr.pc differ"; exit 1; }

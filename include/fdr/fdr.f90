@@ -1,0 +1,302 @@
+! SPDX-License-Identifier: MIT
+!> fdr for Fortran 2008: the calls of <fdr/fdr.h> under their names, strings as Fortran has them. What each does, from where it
+!> may be called and what it costs stands there. Module files fit one compiler only, so compile this file with your program:
+!>
+!>     gfortran -c PREFIX/include/fdr/fdr.f90 && gfortran app.f90 fdr.o -lfdr
+!>
+!>     use fdr
+!>     integer(fdr_id), save :: solve = 0
+!>     if (solve == 0) solve = fdr_region_define("solve", "app.f90", 12)
+!>     call fdr_enter(solve)
+!>     ...
+!>     call fdr_leave(solve)
+!>
+!> Strings are used up to their last character that is no blank. Ids of 0 are harmless: calls of no known region.
+module fdr
+    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, c_null_char, c_null_ptr, c_ptr, &
+        c_size_t, c_f_pointer, c_associated
+    implicit none
+    private
+
+    integer, parameter, public :: fdr_id = c_int32_t    !< regions, metrics, markers, communicators
+    integer, parameter, public :: fdr_int = c_int64_t   !< values, bytes, times in ns
+    integer, parameter, public :: fdr_real = c_double
+    integer(c_int), parameter, public :: fdr_u64 = 0, fdr_i64 = 1, fdr_f64 = 2        !< type of a metric
+    integer(c_int), parameter, public :: fdr_gauge = 0, fdr_counter = 1               !< kind of a metric
+
+    public :: fdr_init, fdr_finalize, fdr_region_define, fdr_enter, fdr_leave, fdr_enter_at, fdr_leave_at
+    public :: fdr_metric_define, fdr_metric, fdr_metric_at, fdr_marker_define, fdr_marker, fdr_marker_at
+    public :: fdr_comm_define, fdr_message_send, fdr_message_recv, fdr_message_send_at, fdr_message_recv_at
+    public :: fdr_collective_begin, fdr_collective_end, fdr_collective_begin_at, fdr_collective_end_at
+    public :: fdr_thread_name, fdr_note, fdr_pause, fdr_resume, fdr_rewind_mark, fdr_rewind
+    public :: fdr_phase_begin, fdr_phase_end, fdr_snapshot, fdr_last_snapshot, fdr_version
+
+    interface
+        subroutine fdr_finalize() bind(c, name="fdr_finalize")
+        end subroutine
+        subroutine fdr_enter(region) bind(c, name="fdr_enter")
+            import :: c_int32_t
+            integer(c_int32_t), value :: region
+        end subroutine
+        subroutine fdr_leave(region) bind(c, name="fdr_leave")
+            import :: c_int32_t
+            integer(c_int32_t), value :: region
+        end subroutine
+        subroutine fdr_enter_at(region, time_ns) bind(c, name="fdr_enter_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: region
+            integer(c_int64_t), value :: time_ns
+        end subroutine
+        subroutine fdr_leave_at(region, time_ns) bind(c, name="fdr_leave_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: region
+            integer(c_int64_t), value :: time_ns
+        end subroutine
+        subroutine fdr_marker(marker, value) bind(c, name="fdr_marker")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: marker
+            integer(c_int64_t), value :: value
+        end subroutine
+        subroutine fdr_marker_at(marker, value, time_ns) bind(c, name="fdr_marker_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: marker
+            integer(c_int64_t), value :: value, time_ns
+        end subroutine
+        !> peer: a world rank; comm: 0 is the world; bytes: of the payload.
+        subroutine fdr_message_send(peer, tag, comm, bytes) bind(c, name="fdr_message_send")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: peer, tag, comm
+            integer(c_int64_t), value :: bytes
+        end subroutine
+        subroutine fdr_message_recv(peer, tag, comm, bytes) bind(c, name="fdr_message_recv")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: peer, tag, comm
+            integer(c_int64_t), value :: bytes
+        end subroutine
+        subroutine fdr_message_send_at(peer, tag, comm, bytes, time_ns) bind(c, name="fdr_message_send_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: peer, tag, comm
+            integer(c_int64_t), value :: bytes, time_ns
+        end subroutine
+        subroutine fdr_message_recv_at(peer, tag, comm, bytes, time_ns) bind(c, name="fdr_message_recv_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: peer, tag, comm
+            integer(c_int64_t), value :: bytes, time_ns
+        end subroutine
+        subroutine fdr_collective_begin(operation) bind(c, name="fdr_collective_begin")
+            import :: c_int32_t
+            integer(c_int32_t), value :: operation
+        end subroutine
+        subroutine fdr_collective_end(operation, comm, root, sent, received) bind(c, name="fdr_collective_end")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: operation, comm, root
+            integer(c_int64_t), value :: sent, received
+        end subroutine
+        subroutine fdr_collective_begin_at(operation, time_ns) bind(c, name="fdr_collective_begin_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: operation
+            integer(c_int64_t), value :: time_ns
+        end subroutine
+        subroutine fdr_collective_end_at(operation, comm, root, sent, received, time_ns) bind(c, name="fdr_collective_end_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: operation, comm, root
+            integer(c_int64_t), value :: sent, received, time_ns
+        end subroutine
+        subroutine fdr_pause() bind(c, name="fdr_pause")
+        end subroutine
+        subroutine fdr_resume() bind(c, name="fdr_resume")
+        end subroutine
+        subroutine fdr_rewind_mark() bind(c, name="fdr_rewind_mark")
+        end subroutine
+        subroutine fdr_rewind() bind(c, name="fdr_rewind")
+        end subroutine
+    end interface
+
+    interface ! the C functions behind those that take or give strings
+        integer(c_int) function c_init(config) bind(c, name="fdr_init")
+            import :: c_int, c_ptr
+            type(c_ptr), value :: config
+        end function
+        integer(c_int32_t) function c_region_define(name, file, line) bind(c, name="fdr_region_define")
+            import :: c_int32_t, c_int, c_char
+            character(kind=c_char), intent(in) :: name(*), file(*)
+            integer(c_int), value :: line
+        end function
+        integer(c_int32_t) function c_metric_define(name, unit, type, kind) bind(c, name="fdr_metric_define")
+            import :: c_int32_t, c_int, c_char
+            character(kind=c_char), intent(in) :: name(*), unit(*)
+            integer(c_int), value :: type, kind
+        end function
+        integer(c_int32_t) function c_marker_define(name) bind(c, name="fdr_marker_define")
+            import :: c_int32_t, c_char
+            character(kind=c_char), intent(in) :: name(*)
+        end function
+        integer(c_int32_t) function c_comm_define(name, ranks, size) bind(c, name="fdr_comm_define")
+            import :: c_int32_t, c_char, c_size_t
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int32_t), intent(in) :: ranks(*)
+            integer(c_size_t), value :: size
+        end function
+        subroutine c_metric_i64(metric, value) bind(c, name="fdr_metric_i64")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: metric
+            integer(c_int64_t), value :: value
+        end subroutine
+        subroutine c_metric_f64(metric, value) bind(c, name="fdr_metric_f64")
+            import :: c_int32_t, c_double
+            integer(c_int32_t), value :: metric
+            real(c_double), value :: value
+        end subroutine
+        subroutine c_metric_i64_at(metric, value, time_ns) bind(c, name="fdr_metric_i64_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: metric
+            integer(c_int64_t), value :: value, time_ns
+        end subroutine
+        subroutine c_metric_f64_at(metric, value, time_ns) bind(c, name="fdr_metric_f64_at")
+            import :: c_int32_t, c_int64_t, c_double
+            integer(c_int32_t), value :: metric
+            real(c_double), value :: value
+            integer(c_int64_t), value :: time_ns
+        end subroutine
+        subroutine c_thread_name(name) bind(c, name="fdr_thread_name")
+            import :: c_char
+            character(kind=c_char), intent(in) :: name(*)
+        end subroutine
+        subroutine c_note(key, value) bind(c, name="fdr_note")
+            import :: c_char
+            character(kind=c_char), intent(in) :: key(*), value(*)
+        end subroutine
+        subroutine c_phase_begin(name) bind(c, name="fdr_phase_begin")
+            import :: c_char
+            character(kind=c_char), intent(in) :: name(*)
+        end subroutine
+        subroutine c_phase_end(name) bind(c, name="fdr_phase_end")
+            import :: c_char
+            character(kind=c_char), intent(in) :: name(*)
+        end subroutine
+        integer(c_int) function c_snapshot(reason) bind(c, name="fdr_snapshot")
+            import :: c_int, c_char
+            character(kind=c_char), intent(in) :: reason(*)
+        end function
+        type(c_ptr) function c_last_snapshot() bind(c, name="fdr_last_snapshot")
+            import :: c_ptr
+        end function
+        type(c_ptr) function c_version() bind(c, name="fdr_version")
+            import :: c_ptr
+        end function
+    end interface
+
+    interface fdr_metric !< a value of kind fdr_int or fdr_real
+        module procedure metric_int, metric_real
+    end interface
+    interface fdr_metric_at
+        module procedure metric_int_at, metric_real_at
+    end interface
+
+contains
+
+    !> From the environment, then defaults. 0, or minus an error number; then all other calls do nothing.
+    integer function fdr_init()
+        fdr_init = int(c_init(c_null_ptr))
+    end function
+
+    integer(fdr_id) function fdr_region_define(name, file, line)
+        character(len=*), intent(in) :: name, file
+        integer, intent(in) :: line
+        fdr_region_define = c_region_define(text(name), text(file), int(line, c_int))
+    end function
+
+    !> type: fdr_u64, fdr_i64 or fdr_f64; kind: fdr_gauge or fdr_counter.
+    integer(fdr_id) function fdr_metric_define(name, unit, type, kind)
+        character(len=*), intent(in) :: name, unit
+        integer(c_int), intent(in) :: type, kind
+        fdr_metric_define = c_metric_define(text(name), text(unit), type, kind)
+    end function
+
+    integer(fdr_id) function fdr_marker_define(name)
+        character(len=*), intent(in) :: name
+        fdr_marker_define = c_marker_define(text(name))
+    end function
+
+    !> world_ranks: who is in the communicator.
+    integer(fdr_id) function fdr_comm_define(name, world_ranks)
+        character(len=*), intent(in) :: name
+        integer(fdr_id), intent(in) :: world_ranks(:)
+        fdr_comm_define = c_comm_define(text(name), world_ranks, size(world_ranks, kind=c_size_t))
+    end function
+
+    subroutine metric_int(metric, value)
+        integer(fdr_id), intent(in) :: metric
+        integer(fdr_int), intent(in) :: value
+        call c_metric_i64(metric, value)
+    end subroutine
+    subroutine metric_real(metric, value)
+        integer(fdr_id), intent(in) :: metric
+        real(fdr_real), intent(in) :: value
+        call c_metric_f64(metric, value)
+    end subroutine
+    subroutine metric_int_at(metric, value, time_ns)
+        integer(fdr_id), intent(in) :: metric
+        integer(fdr_int), intent(in) :: value, time_ns
+        call c_metric_i64_at(metric, value, time_ns)
+    end subroutine
+    subroutine metric_real_at(metric, value, time_ns)
+        integer(fdr_id), intent(in) :: metric
+        real(fdr_real), intent(in) :: value
+        integer(fdr_int), intent(in) :: time_ns
+        call c_metric_f64_at(metric, value, time_ns)
+    end subroutine
+
+    subroutine fdr_thread_name(name)
+        character(len=*), intent(in) :: name
+        call c_thread_name(text(name))
+    end subroutine
+    subroutine fdr_note(key, value)
+        character(len=*), intent(in) :: key, value
+        call c_note(text(key), text(value))
+    end subroutine
+    subroutine fdr_phase_begin(name)
+        character(len=*), intent(in) :: name
+        call c_phase_begin(text(name))
+    end subroutine
+    subroutine fdr_phase_end(name)
+        character(len=*), intent(in) :: name
+        call c_phase_end(text(name))
+    end subroutine
+
+    !> 0, or minus an error number.
+    integer function fdr_snapshot(reason)
+        character(len=*), intent(in) :: reason
+        fdr_snapshot = int(c_snapshot(text(reason)))
+    end function
+
+    !> Path of the newest snapshot of this process, empty if there is none.
+    function fdr_last_snapshot() result(path)
+        character(len=:), allocatable :: path
+        path = string(c_last_snapshot())
+    end function
+    function fdr_version() result(version)
+        character(len=:), allocatable :: version
+        version = string(c_version())
+    end function
+
+    pure function text(s) result(c)
+        character(len=*), intent(in) :: s
+        character(kind=c_char, len=:), allocatable :: c
+        c = trim(s)//c_null_char
+    end function
+
+    function string(p) result(s)
+        type(c_ptr), intent(in) :: p
+        character(len=:), allocatable :: s
+        character(kind=c_char), pointer :: c(:)
+        integer :: n
+        s = ''
+        if (.not. c_associated(p)) return
+        call c_f_pointer(p, c, [4096])
+        do n = 1, 4096
+            if (c(n) == c_null_char) exit
+            s = s//c(n)
+        end do
+    end function
+end module fdr

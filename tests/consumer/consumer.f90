@@ -1,0 +1,33 @@
+! SPDX-License-Identifier: MIT
+! The smallest Fortran user: every kind of event once, one snapshot.
+program consumer
+    use fdr
+    implicit none
+    integer(fdr_id) :: outer, inner, temperature, steps, round, pair
+    integer :: i
+    if (fdr_init() /= 0) error stop "fdr_init"
+    outer = fdr_region_define("outer loop", "consumer.f90", 10)
+    inner = fdr_region_define("inner", "consumer.f90", 14)
+    temperature = fdr_metric_define("temperature", "K", fdr_f64, fdr_gauge)
+    steps = fdr_metric_define("steps", "", fdr_i64, fdr_counter)
+    round = fdr_marker_define("round")
+    pair = fdr_comm_define("pair", [0_fdr_id, 1_fdr_id])
+    call fdr_thread_name("solver")
+    call fdr_note("case", "17   ")
+    do i = 1, 3
+        call fdr_enter(outer)
+        call fdr_marker(round, int(i, fdr_int))
+        call fdr_enter(inner)
+        call fdr_metric(temperature, 273.25_fdr_real + i)
+        call fdr_metric(steps, int(-i, fdr_int))
+        call fdr_message_send(1, 7, pair, 4096_fdr_int)
+        call fdr_collective_begin(10)
+        call fdr_collective_end(10, 0, -1, 0_fdr_int, 0_fdr_int)
+        call fdr_leave(inner)
+        call fdr_leave(outer)
+    end do
+    if (fdr_snapshot("from Fortran") /= 0) error stop "fdr_snapshot"
+    if (index(fdr_last_snapshot(), ".fdr") == 0) error stop "fdr_last_snapshot"
+    if (len(fdr_version()) < 5) error stop "fdr_version"
+    call fdr_finalize()
+end program
