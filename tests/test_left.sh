@@ -65,6 +65,7 @@ int main(int argc, char **argv)
     if (!strcmp(how, "_exit")) _exit(7);
     if (!strcmp(how, "term")) { raise(SIGTERM); }
     if (!strcmp(how, "count")) return count();
+    if (!strcmp(how, "eat")) for (;;) memset(malloc(1 << 20), 1, 1 << 20);
     fdr_enter(stuck);
     puts("ready");
     fflush(stdout);
@@ -211,6 +212,28 @@ assert e["signal"] == 9 and e["exit_status"] is None and e["oom_kill"] == 0, e
 END
 "$fdr" check -q runs/*.live.fdr || fail "check of what run kept"
 rm -f runs/*
+# the kernel's own killer: only `fdr run` can say that it was that
+group=
+for root in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+    mkdir "$root/fdr-test-$$" 2>/dev/null || continue
+    if echo 67108864 2>/dev/null >"$root/fdr-test-$$/memory.limit_in_bytes" || echo 67108864 2>/dev/null >"$root/fdr-test-$$/memory.max"; then
+        group=$root/fdr-test-$$
+        break
+    fi
+    rmdir "$root/fdr-test-$$"
+done
+if [ -n "$group" ]; then
+    expect 137 "run: the OOM killer" bash -c "echo \$\$ >'$group/cgroup.procs' && exec '$fdr' run -o runs -- ./program eat"
+    "$fdr" info --json runs/*.live.fdr >out.txt
+    python3 - <<'END' || fail "run: oom_kill in info --json"
+import json
+e = json.load(open("out.txt"))["end"]
+assert e["signal"] == 9 and e["oom_kill"] == 1, e
+END
+    "$fdr" check -q runs/*.live.fdr || fail "check of what the OOM killer left"
+    rm -f runs/*
+    for _ in $(seq 100); do rmdir "$group" 2>/dev/null && break; sleep 0.05; done
+else echo "no memory cgroup can be made here: skipped"; fi
 expect 7 "run: _exit" "$fdr" run -o runs -- ./program _exit
 "$fdr" info runs/*.live.fdr >out.txt
 has "exit status 7" "run: info"
