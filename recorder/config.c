@@ -34,7 +34,8 @@ static const char *get(struct source *in, const char *variable, const char *fiel
 
 static void bad(const char *variable, const char *value, const char *why, const char *instead)
 {
-    fdri_say("%s=%s: %s; using %s", variable, value, why, instead);
+    const int most = 200; /* the end of the line is what it is for */
+    fdri_say("%s=%.*s%s: %s; using %s", variable, most, value, strlen(value) > (size_t)most ? "..." : "", why, instead);
 }
 
 /* number with one of the units behind it; scale[] parallel to units[]. */
@@ -290,7 +291,7 @@ static void parse_watchdog(struct source *in, const char *field)
 static void copy_path(char *to, size_t bytes, const char *variable, const char *v, const char *fallback)
 {
     if (strlen(v) >= bytes) {
-        bad(variable, v, "path too long", fallback);
+        bad(variable, v, "too long", *fallback ? fallback : "none");
         v = "";
     }
     snprintf(to, bytes, "%s", *v ? v : fallback);

@@ -179,6 +179,7 @@ static double as_double(uint64_t u)
 void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type type, uint64_t value)
 {
     struct fdr_row *r = fdri_row(t, key);
+    if (r->key != key) return; /* no room: bytes, values and times have no sum in common. The ledger counts it */
     bool first = r->calls == 0;
     r->flags = (r->flags & ~(3u << FDR_ROW_VALUE_SHIFT)) | (uint32_t)type << FDR_ROW_VALUE_SHIFT;
     fdr_bump_relaxed(&r->calls, 1);

@@ -23,13 +23,32 @@ ok() { echo "ok: $*"; }
 cat >"$work/program.c" <<'C'
 #include <errno.h>
 #include <fdr/fdr.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+static pthread_barrier_t all_there;
+static void *one_call(void *region)
+{
+    fdr_region r = *(fdr_region *)region;
+    fdr_enter(r), fdr_leave(r);
+    pthread_barrier_wait(&all_there);
+    return NULL;
+}
+static void threads(fdr_region r, unsigned count)
+{
+    static pthread_t t[1000];
+    pthread_barrier_init(&all_there, NULL, count);
+    for (unsigned i = 0; i < count; i++) if (pthread_create(&t[i], NULL, one_call, &r)) abort();
+    for (unsigned i = 0; i < count; i++) pthread_join(t[i], NULL);
+}
 int main(int argc, char **argv)
 {
     int e = fdr_init(NULL);
     fdr_region r = fdr_region_define("r", NULL, 0);
-    for (int i = 0; i < 100000; i++) fdr_enter(r), fdr_leave(r);
+    fdr_enter(r), fdr_leave(r);
+    if (getenv("THREADS")) threads(r, (unsigned)atoi(getenv("THREADS")));
+    for (int i = 0; i < 99999; i++) fdr_enter(r), fdr_leave(r);
     struct fdr_usage u = fdr_usage();
     int s = 0;
     for (int i = 1; i < argc; i++) s = fdr_snapshot(argv[i]);
@@ -45,7 +64,7 @@ case ${FDR_SANITIZE:-} in *?*) flags="-fsanitize=$FDR_SANITIZE" ;; esac
 library=$(find "$FDR_BUILD" -maxdepth 2 -name 'libfdr.so' | head -1)
 [ -n "$library" ] || { echo "test_config: no libfdr.so in FDR_BUILD"; exit 1; }
 # shellcheck disable=SC2086
-${CC:-cc} $flags -g -I"$FDR_SOURCE/include" "$work/program.c" "$library" -Wl,-rpath,"$(dirname "$library")" -o "$work/program" || exit 1
+${CC:-cc} $flags -g -I"$FDR_SOURCE/include" "$work/program.c" "$library" -pthread -Wl,-rpath,"$(dirname "$library")" -o "$work/program" || exit 1
 cd "$work" || exit 1
 mkdir snapshots
 
@@ -108,6 +127,33 @@ wrong FDR_HOLDOFF soon 1s
 wrong FDR_DISK plenty 512M
 for v in often 1us 11s; do wrong FDR_COUNTER_INTERVAL "$v" 1ms; done
 wrong FDR_FINALIZE yes none
+for v in 2 yes ALL; do wrong FDR_CRASH "$v" 1; done
+for v in 5 soon -1ms nan; do wrong FDR_CRASH_DEADLINE "$v" 800ms; done
+for v in 0 4,x 4, 1001 -1 equals '1 2' "$(seq -s, 17)"; do wrong FDR_TELESCOPE "$v" equal; done
+for v in 5 1ms maybe -30s 1h; do wrong FDR_WATCHDOG "$v" off; done
+# these say what is left out instead
+refused() # NAME VALUE WORD...: one line with all of them
+{
+    local name=$1 value=$2
+    shift 2
+    run "$name=$value" -- one
+    lines 1 "$name=$value" "$name" "$@"
+    grep -q 'init 0 presented [0-9]* .*snapshot ok' out.txt || { fail "$name=$value: the program did not record"; cat out.txt; }
+    rm -f snapshots/*
+}
+for v in fast 0Hz -5 1ZHz 'walls:5'; do refused FDR_SAMPLE "$v" "=$v:" "no samples are taken"; done
+refused FDR_TRIGGERS "nonsense" "nonsense"
+refused FDR_TRIGGERS "$work/no/such/file" "no triggers"
+refused FDR_COUNTERS "no-such-counter" "no-such-counter"
+refused FDR_EDGE_COUNTERS "no-such-counter" "no-such-counter"
+refused FDR_PAPI "NO_SUCH_EVENT"
+longer=$(printf 'y%.0s' $(seq 1100))
+for name in FDR_SAMPLE FDR_LIVE_DIR FDR_FILTER FDR_TRIGGERS FDR_COUNTERS FDR_EDGE_COUNTERS FDR_EDGE_REGIONS FDR_PAPI; do
+    run "$name=$longer" -- one
+    lines 1 "$name of 1100 bytes" "$name=y" "using "
+    if grep -qE 'using $' err.txt; then fail "$name of 1100 bytes: does not say what is used"; fi
+done
+rm -f snapshots/*
 wrong FDR_LIVE_FORCE perhaps 0
 run FDR_CLASSES=metric,nonsense -- one
 lines 1 "FDR_CLASSES with a class that is none" FDR_CLASSES metric,nonsense "'nonsense'"
@@ -124,6 +170,9 @@ run FDR_BUFFER=100G -- one
 lines 1 "a buffer beyond what offsets reach" FDR_BUFFER "using"
 run FDR_BUFFER=128K FDR_BIN=64K -- one
 lines 1 "a buffer too small for its bins" "FDR_BUFFER=128K:" "using"
+run FDR_BUFFER=256K THREADS=300 -- one
+lines 1 "more threads than the buffer has room for" "no room for one more thread" "only counted"
+grep -q 'init 0 presented 10[0-9]* .*snapshot ok' out.txt || fail "more threads than fit: $(cat out.txt)"
 run FDR_ENABLE=0 -- one
 if [ "$code" = 0 ] && [ ! -s err.txt ] && grep -q 'init 0 presented 0 buffer 0' out.txt; then
     ok "FDR_ENABLE=0 says and does nothing"

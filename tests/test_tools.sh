@@ -347,6 +347,16 @@ for verb in "info" "check" "dump" "stats" "tree" "recover -o r.fdr" "export --to
 done
 rmdir folder.fdr
 rm -f empty.fdr foreign.fdr
+# a version nobody knows yet: magic 8 bytes, then the number
+cp lu.fdr future.fdr
+printf '\011\000\000\000' | dd of=future.fdr bs=1 seek=8 conv=notrunc status=none
+for verb in info dump "stats --by region" "recover -o r.fdr"; do
+    # shellcheck disable=SC2086
+    expect 2 "$verb of a future version" "$fdr" $verb future.fdr
+    one_line "$verb of a future version"
+    grep -q "version 9" err.txt || { fail "$verb of a future version does not name it"; cat err.txt; }
+done
+rm -f future.fdr
 size=$(stat -c %s lu.fdr)
 head -c $((size / 2)) lu.fdr >cut.fdr
 cp lu.fdr flip.fdr
