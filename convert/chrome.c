@@ -4,7 +4,8 @@
  * Calls are B/E pairs, not X events: file order then says which of two calls in the same nanosecond is the outer
  * one. Times are microseconds with three decimals on the first recording's own time line, so a time in the viewer
  * is the time that `fdr dump` shows. A thread is a location: its tid here is location id + 1 (0 means "idle" to
- * viewers), the real tid stands in its name. */
+ * viewers), the real tid stands in its name. A sample is an instant named by the function it was in, with its regions and
+ * what it stands for; its native stack is a frame of "stackFrames", which stand behind the events. */
 #include <fdr/reader.h>
 
 #include <errno.h>
@@ -14,6 +15,16 @@
 
 #include "convert/text.h"
 
+/* Native stacks of samples, as a tree: frame number i + 1 is frame[i]. */
+struct frames {
+    struct frame {
+        const char *name;                /* the file's, which is open until the end */
+        uint32_t parent, child, sibling; /* frame numbers, 0 none */
+    } * frame;
+    uint32_t count, room, root; /* root: the first without a parent */
+    bool full;                  /* no memory for more */
+};
+
 struct process {
     struct fdr_file *file;
     const struct fdr_file_info *info;
@@ -21,6 +32,7 @@ struct process {
     uint64_t pid;
     uint64_t shift_ns; /* added to every time: puts several hosts on one line */
     bool *first;       /* no event was written yet */
+    struct frames *frames;
 };
 
 static const char *const operations[] = {"Barrier",   "Bcast",     "Reduce",     "Allreduce", "Alltoall",
@@ -175,9 +187,79 @@ static void user_event(const struct process *p, const struct fdr_read_event *e)
     arguments(p, e, d->field_name, d->field_type, d->field_count);
 }
 
+static uint32_t new_frame(struct frames *f, uint32_t parent, const char *name)
+{
+    if (f->count == f->room) {
+        uint32_t room = f->room ? f->room * 2 : 1024;
+        struct frame *frame = f->full ? NULL : realloc(f->frame, room * sizeof *frame);
+        if (!frame) {
+            f->full = true;
+            return parent;
+        }
+        f->frame = frame;
+        f->room = room;
+    }
+    uint32_t *first = parent ? &f->frame[parent - 1].child : &f->root;
+    f->frame[f->count] = (struct frame){name, parent, 0, *first};
+    return *first = ++f->count;
+}
+
+static uint32_t frame_of(struct frames *f, uint32_t parent, const char *name)
+{
+    uint32_t id = parent ? f->frame[parent - 1].child : f->root;
+    while (id && f->frame[id - 1].name != name && strcmp(f->frame[id - 1].name, name)) id = f->frame[id - 1].sibling;
+    return id ? id : new_frame(f, parent, name);
+}
+
+static uint32_t frame_at(const struct process *p, uint32_t parent, uint64_t address, bool returns)
+{
+    const struct fdr_place *at = fdr_place(p->file, address, returns);
+    parent = frame_of(p->frames, parent, at->function);
+    for (uint32_t i = at->inlined_count; i-- > 0;) parent = frame_of(p->frames, parent, at->inlined[i].function);
+    return parent;
+}
+
+static void write_frames(struct fdr_text *out, const struct frames *f)
+{
+    fdr_text_string(out, ",\"stackFrames\":{");
+    for (uint32_t i = 0; i < f->count; i++) {
+        fdr_text_string(out, i ? ",\n\"" : "\n\"");
+        fdr_text_u64(out, i + 1);
+        fdr_text_string(out, "\":{\"name\":");
+        fdr_text_json(out, f->frame[i].name);
+        if (f->frame[i].parent) {
+            fdr_text_string(out, ",\"parent\":\"");
+            fdr_text_u64(out, f->frame[i].parent);
+            fdr_text_string(out, "\"");
+        }
+        fdr_text_string(out, "}");
+    }
+    fdr_text_string(out, "}");
+}
+
 static void sample(const struct process *p, const struct fdr_read_event *e)
 {
-    instant(p, e, "sample");
+    const struct fdr_sample_path *path = e->sample;
+    uint32_t frame = 0;
+    instant(p, e, path && path->pc ? fdr_place(p->file, path->pc, false)->function : "sample");
+    fdr_text_string(p->out, ",\"cat\":\"sample\"");
+    if (path) {
+        for (uint32_t i = 0; i < path->frame_count; i++) frame = frame_at(p, frame, path->frame[i], true);
+        if (path->pc) frame = frame_at(p, frame, path->pc, false);
+        if (frame) {
+            fdr_text_string(p->out, ",\"sf\":\"");
+            fdr_text_u64(p->out, frame);
+            fdr_text_string(p->out, "\"");
+        }
+        argument(p, ",\"args\":{", "weight");
+        fdr_text_u64(p->out, path->weight);
+        argument(p, ",", "regions");
+        for (uint32_t i = 0; i < path->region_count; i++) {
+            fdr_text_string(p->out, i ? "," : "[");
+            fdr_text_json(p->out, fdr_definition(p->file, FDR_REGION_DEFINITION, path->region[i])->name);
+        }
+        fdr_text_string(p->out, path->region_count ? "]}" : "[]}");
+    }
     fdr_text_string(p->out, "}");
 }
 
@@ -228,17 +310,21 @@ int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct 
                       const char *out_path)
 {
     struct fdr_text *out;
+    struct frames frames = {0};
     bool first = true;
     int status = fdr_text_open(&out, out_path);
     if (status != 0) return status;
     fdr_text_string(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (size_t i = 0; i < count && status == 0; i++) {
         const struct fdr_file_info *info = fdr_file_info(files[i]);
-        struct process p = {files[i], info, out, pid_of(files, count, i), shift_of(fdr_file_info(files[0]), info),
-                            &first};
+        struct process p = {files[i], info,   out, pid_of(files, count, i), shift_of(fdr_file_info(files[0]), info),
+                            &first,   &frames};
         status = process(&p, select);
     }
-    fdr_text_string(out, "\n]}\n");
+    fdr_text_string(out, "\n]");
+    if (frames.count) write_frames(out, &frames);
+    fdr_text_string(out, "}\n");
+    free(frames.frame);
     int closed = fdr_text_close(out);
     return status ? status : closed;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Folded stacks: "main;solve;kernel 12345", one line a call path, the number being the path's exclusive time in ns,
  * summed over locations and files. Input of flame graph tools. Open calls count up to the newest event of their
- * location; an ancestor that is no longer held is the frame "[reduced]", one that a filter kept out "[filtered]". */
+ * location; an ancestor that is no longer held is the frame "[reduced]", one that a filter kept out "[filtered]".
+ *
+ * Where no call is selected (the recordings have none, or only samples are asked for) the paths are those of samples: thread,
+ * open regions, native stack with what is inlined; the number is the time they stand for, or events where they count such. */
 #include <fdr/reader.h>
 
 #include <errno.h>
@@ -101,6 +104,58 @@ static void pop(struct fold *f, const struct fdr_read_event *e)
     f->stack[f->depth].children_ns += inclusive;
 }
 
+/* ---- samples ---- */
+
+static const struct fdr_sample_stream *stream_of(struct fdr_file *file, uint32_t location)
+{
+    static const struct fdr_sample_stream none = {.name = "", .period = 1};
+    const struct fdr_sample_stream *s;
+    size_t n = fdr_sample_streams(file, &s);
+    for (size_t i = 0; i < n; i++)
+        if (s[i].location == location) return &s[i];
+    return &none;
+}
+
+static uint32_t place_below(struct fold *f, uint32_t node, uint64_t address, bool returns)
+{
+    const struct fdr_place *at = fdr_place(f->file, address, returns);
+    node = child_of(f, node, at->function);
+    for (uint32_t i = at->inlined_count; i-- > 0 && node != NO_NODE;) node = child_of(f, node, at->inlined[i].function);
+    return node;
+}
+
+static bool add_sample(struct fold *f, const struct fdr_sample_stream *s, const struct fdr_sample_path *p)
+{
+    uint32_t node = child_of(f, 0, s->name[0] ? s->name : "thread");
+    for (uint32_t i = 0; i < p->region_count && node != NO_NODE; i++)
+        node = child_of(f, node, fdr_definition(f->file, FDR_REGION_DEFINITION, p->region[i])->name);
+    for (uint32_t i = 0; i < p->frame_count && node != NO_NODE; i++) node = place_below(f, node, p->frame[i], true);
+    if (node != NO_NODE && p->pc) node = place_below(f, node, p->pc, false);
+    if (node == NO_NODE) return false;
+    f->nodes[node].exclusive_ns += p->weight * s->period;
+    return true;
+}
+
+static int fold_samples(struct fold *f, const struct fdr_select *select)
+{
+    struct fdr_select samples = select ? *select : (struct fdr_select){0};
+    const struct fdr_sample_stream *stream = NULL;
+    struct fdr_read_event e;
+    samples.classes = 1u << FDR_IN_SAMPLE;
+    samples.one_location_after_another = true;
+    struct fdr_iter *iter = fdr_iter_open(f->file, &samples);
+    bool good = iter != NULL;
+    while (good && fdr_iter_next(iter, &e)) {
+        if (!e.sample) continue;
+        if (!stream || stream->location != e.location) stream = stream_of(f->file, e.location);
+        good = add_sample(f, stream, e.sample);
+    }
+    if (iter) fdr_iter_close(iter);
+    return good ? 0 : -ENOMEM;
+}
+
+/* ---- calls ---- */
+
 static int fold_file(struct fold *f, const struct fdr_select *select)
 {
     struct fdr_select calls = select ? *select : (struct fdr_select){0};
@@ -167,9 +222,15 @@ int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct 
         f.stack[0] = (struct frame){0, 0, 0};
         status = 0;
     }
-    for (size_t i = 0; i < count && status == 0; i++) {
+    bool calls = !select || !select->classes || select->classes & 1u << FDR_IN_REGION;
+    for (size_t i = 0; calls && i < count && status == 0; i++) {
         f.file = files[i];
         status = fold_file(&f, select);
+    }
+    bool samples = f.count == 1 && (!select || !select->classes || select->classes & 1u << FDR_IN_SAMPLE);
+    for (size_t i = 0; samples && i < count && status == 0; i++) {
+        f.file = files[i];
+        status = fold_samples(&f, select);
     }
     if (status == 0) status = write_lines(&f, out_path);
     free(f.nodes);

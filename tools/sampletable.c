@@ -305,8 +305,8 @@ struct sample_interval sample_interval(const struct sample_sum *part, const stru
     double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
     double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     i.share = p;
-    i.low = middle - half > 0 ? middle - half : 0;
-    i.high = middle + half < 1 ? middle + half : 1;
+    i.low = middle - half > 0 ? fmin(middle - half, p) : 0; /* where p is 0 or 1 they differ in the last digit */
+    i.high = middle + half < 1 ? fmax(middle + half, p) : 1;
     return i;
 }
 

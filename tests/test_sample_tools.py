@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# ctest: label=tools timeout=300
+# Samples from a program to what the verbs say of them: fdr samples by everything, fdr stats --by path where there are no
+# events, fdr export --to chrome and folded. The program spends three parts of its CPU time in one function and one in another,
+# counted by its own CPU clock.
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+build, source = os.environ["FDR_BUILD"], os.environ["FDR_SOURCE"]
+fdr = f"{build}/bin/fdr"
+if not os.path.exists(fdr):
+    print("skipped: no fdr command in this build")
+    sys.exit(77)
+work = tempfile.mkdtemp(prefix="fdr-sample-tools-")
+bad = 0
+
+PROGRAM = r"""
+#include <fdr/fdr.h>
+#include <string.h>
+#include <time.h>
+static volatile double sink;
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+#define SPIN(name) \
+    __attribute__((noinline)) static void name(void) \
+    { \
+        double x = 1; \
+        for (int i = 0; i < 20000; i++) x = x * 1.0000001 + 0.1; \
+        sink = x; \
+    }
+SPIN(hot)
+SPIN(warm)
+__attribute__((noinline)) static void between(double until)
+{
+    while (now() < until) {
+        hot(), hot(), hot(), warm();
+    }
+}
+int main(int argc, char **argv)
+{
+    if (fdr_init(NULL)) return 2;
+    if (argc > 1 && !strcmp(argv[1], "regions")) {
+        FDR_REGION("phase") { between(now() + 1); }
+    } else {
+        between(now() + 1);
+    }
+    int bad = fdr_snapshot("end");
+    fdr_finalize();
+    return bad != 0;
+}
+"""
+
+
+def check(good, what, *more):
+    global bad
+    print("ok:" if good else "FAIL:", what, *(more if not good else ()))
+    bad += not good
+
+
+def run(mode, setting):
+    directory = f"{work}/{mode}-{setting.replace(',', '-')}"
+    os.makedirs(directory)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
+    env |= {"FDR_DIR": directory, "FDR_ARENA": "anonymous", "FDR_BUFFER": "8M", "FDR_SAMPLE": setting}
+    done = subprocess.run([f"{work}/program", mode], env=env, capture_output=True, text=True, timeout=120)
+    check(done.returncode == 0, f"{mode}, {setting}: runs", done.stderr)
+    return f"{directory}/{os.listdir(directory)[0]}"
+
+
+def ask(*arguments):
+    return json.loads(subprocess.run([fdr, *arguments], capture_output=True, check=True).stdout)
+
+
+def tables(file, mode, setting):
+    by = {what: ask("samples", "--json", "--by", what, file) for what in ("function", "region", "line", "stack", "thread")}
+    for what, told in by.items():
+        rows, total = told["rows"], told["weight"]
+        check(told["samples"] > 20 and abs(sum(r["self"]["weight"] for r in rows) - total) < 1, f"by {what}: all time is somewhere")
+        check(all(r["self"]["low"] <= r["self"]["share"] <= r["self"]["high"] for r in rows), f"by {what}: intervals")
+    function = {r["name"]: r for r in by["function"]["rows"]}
+    hot, warm = function["hot"]["self"], function["warm"]["self"]
+    least = 0.25 if "wall" in setting else 0.55 # the snapshot takes wall time, too
+    check(least < hot["share"] < 0.9 and 0.6 < hot["weight"] / (hot["weight"] + warm["weight"]) < 0.87,
+          f"{setting}: the hot function, and the other", hot, warm)
+    check(function["between"]["all"]["weight"] > 0.95 * (hot["weight"] + warm["weight"]), "what called them", function["between"])
+    region = {r["name"]: r["self"]["share"] for r in by["region"]["rows"]}
+    check(region.get("phase" if mode == "regions" else "[outside]", 0) > 0.8, "by region", region)
+    for verb in (["samples"], ["samples", "--folded"], ["stats", "--by", "path"]):
+        text = subprocess.run([fdr, *verb, file], capture_output=True, text=True)
+        check(text.returncode == 0 and "hot" in text.stdout, f"as text: {' '.join(verb)}", text.stdout)
+    return by["function"]["weight"]
+
+
+def paths(file, mode):
+    rows = [r for r in ask("stats", "--json", "--by", "path", file) if r.get("from") == "samples"]
+    names = {tuple(r["path"]): r for r in rows}
+    path = ("phase", "hot") if mode == "regions" else ("hot",)
+    check(path in names, "stats --by path: time from samples where there are no events", list(names))
+    row = names.get(path, {"low_ns": 1, "exclusive_ns": 0, "high_ns": 0, "samples": 0})
+    check(row["low_ns"] <= row["exclusive_ns"] <= row["high_ns"] and row["samples"] > 10, "with interval and samples", row)
+
+
+def folded(file, weight, *options):
+    out = f"{work}/out.folded"
+    subprocess.run([fdr, "export", "--to", "folded", *options, file, "-o", out], check=True)
+    with open(out) as f:
+        lines = [line.rstrip("\n").rsplit(" ", 1) for line in f]
+    total = sum(int(n) for _, n in lines)
+    hot = sum(int(n) for path, n in lines if path.endswith("between;hot"))
+    check(abs(total - weight) < 1 and hot > 0.25 * total, "export --to folded: stacks of samples sum to their time", total, weight, hot)
+
+
+def chrome(file, samples):
+    out = f"{work}/out.json"
+    subprocess.run([fdr, "export", "--to", "chrome", file, "-o", out], check=True)
+    with open(out) as f:
+        told = json.load(f)
+    found = [e for e in told["traceEvents"] if e.get("cat") == "sample"]
+    frames = told["stackFrames"]
+
+    def stack(e):
+        names, at = [], e.get("sf")
+        while at:
+            names.append(frames[at]["name"])
+            at = frames[at].get("parent")
+        return names
+
+    check(len(found) == samples, "export --to chrome: every sample", len(found), samples)
+    check(all(e["name"] in stack(e) for e in found if "sf" in e), "named by a function of their stacks")
+    check(sum(stack(e)[:2] == ["hot", "between"] for e in found) > len(found) / 4, "with their stacks")
+    check(all(e["args"]["weight"] >= 1 for e in found), "and what they stand for")
+    return found
+
+
+try:
+    with open(f"{work}/program.c", "w") as f:
+        f.write(PROGRAM)
+    subprocess.run(["cc", "-O1", "-g", "-fno-omit-frame-pointer", "-std=gnu11", f"-I{source}/include", f"{work}/program.c", "-o",
+                    f"{work}/program", f"-L{build}/lib", f"-Wl,-rpath,{build}/lib", "-lfdr"], check=True)
+    for mode, setting in (("regions", "1kHz"), ("plain", "1kHz"), ("plain", "1kHz,wall"), ("regions", "1kHz,unwind")):
+        file = run(mode, setting)
+        weight = tables(file, mode, setting)
+        paths(file, mode)
+        if mode == "plain":
+            folded(file, weight)
+        else:
+            folded(file, weight, "--class", "sample")
+        found = chrome(file, ask("samples", "--json", file)["samples"])
+        if mode == "regions":
+            check(sum(e["args"]["regions"] == ["phase"] for e in found) > 0.8 * len(found), "and their regions")
+finally:
+    shutil.rmtree(work)
+sys.exit(bad > 0)
