@@ -321,7 +321,7 @@ static void find_parents(struct fdr_file *f)
 {
     for (size_t i = 0; i < f->location_count; i++) {
         struct fdri_reader_location *s = &f->location[i];
-        if (!(s->raw.flags & FDR_LOCATION_SAMPLES) || s->raw.parent != UINT32_MAX) continue;
+        if (!(s->raw.flags & FDR_LOCATION_SAMPLES) || s->raw.parent != UINT32_MAX || !s->raw.tid) continue;
         for (size_t k = 0; k < f->location_count; k++) {
             const struct fdr_location *l = &f->location[k].raw;
             bool thread = f->location[k].off && !(l->flags & (FDR_LOCATION_SAMPLES | FDR_LOCATION_LANE));

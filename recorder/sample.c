@@ -6,22 +6,14 @@
  * Levels (Wagner 2015, 4.7): the sample's level is the highest bit in which its number differs from the number before.
  * So the levels from k on hold exactly one sample for each 2^k periods, also where one sample stands for several periods.
  * What a kept sample stands for is the distance to the kept one before it: nothing has to be updated when others go. */
-#define _GNU_SOURCE
-#include <stdio.h>
+#include "recorder/sampled.h"
+
 #include <string.h>
 
 #include "recorder/reduce.h"
 
-enum { REGIONS_MAX = FDR_SAMPLE_STEPS_MAX / 2, SPARES = 8 };
+enum { REGIONS_MAX = FDR_SAMPLE_STEPS_MAX / 2, SPARES = FDRI_SAMPLED_SPARES };
 static_assert(FDRI_SAMPLE_LEVELS == FDR_SAMPLE_LEVELS, "levels");
-
-struct fdr_sampled {
-    struct fdri_thread t;
-    struct fdr_samples *s;
-    uint32_t recording, tid;
-    uint32_t spare[SPARES]; /* tables of closed levels by log2 of the bin's size - 9 */
-    uint64_t step[FDR_SAMPLE_STEPS_MAX];
-};
 
 static bool whole(void) { return fdri_rec.set.strategy == FDR_STRATEGY_WHOLE; }
 static bool levelled(void) { return whole() || fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE; }
@@ -241,7 +233,7 @@ static uint32_t open_regions(struct fdr_sampled *d, struct fdr_sample_record *r)
     if (self->recording != d->recording || self->loc->tid != d->tid) return 0;
     const struct fdr_location *l = self->loc;
     uint32_t depth = fdr_load_relaxed(&l->depth), n = depth < REGIONS_MAX ? depth : REGIONS_MAX;
-    if (d->t.loc->parent == UINT32_MAX) d->t.loc->parent = l->id;
+    if (d->t.loc->parent == UINT32_MAX && !d->several) d->t.loc->parent = l->id;
     if (l->busy) r->flags |= FDR_SAMPLE_INSIDE;
     if (n < depth) r->flags |= FDR_SAMPLE_CUT;
     for (uint32_t i = 0; i < n; i++) d->step[i] = FDR_SAMPLE_REGION | fdri_level(self, i + 1)->region;
@@ -317,64 +309,4 @@ uint64_t fdr_sample(struct fdr_sampled *d, const struct fdr_look *look) { return
 uint64_t fdr_sample_at(struct fdr_sampled *d, const struct fdr_look *look, uint64_t time_ns)
 {
     return sample(d, look, false, time_ns);
-}
-
-/* ---- streams of samples ---- */
-
-static bool build(struct fdr_sampled *d, uint32_t off, const char *name, int clock, uint64_t period)
-{
-    struct fdri_arena *a = &fdri_rec.arena;
-    struct fdr_location *l = fdri_at(a, off);
-    uint32_t zero = fdri_meta_take(a, FDR_META_LEVELS, 64 + sizeof(struct fdr_level), UINT32_MAX);
-    uint32_t samples = zero ? fdri_meta_take(a, FDR_META_SAMPLES, sizeof(struct fdr_samples), UINT32_MAX) : 0;
-    if (!samples) return false;
-    l->id = fdr_add_relaxed(&a->super->location_count, 1u);
-    l->head.location = l->id;
-    ((struct fdr_meta_head *)fdri_at(a, zero))->location = l->id;
-    ((struct fdr_meta_head *)fdri_at(a, samples))->location = l->id;
-    l->level0_off = zero + 64;
-    l->samples_off = samples;
-    l->tid = d->tid;
-    l->parent = UINT32_MAX;
-    l->flags = FDR_LOCATION_LIVE | FDR_LOCATION_SAMPLES;
-    snprintf(l->name, sizeof l->name, "%.20s (samples)", name ? name : "");
-    d->s = fdri_at(a, samples);
-    d->s->clock = (uint32_t)clock;
-    d->s->period = period;
-    d->t.loc = l;
-    d->t.base = a->base;
-    d->t.fresh = true;
-    fdri_set_clock(&d->t, false);
-    l->start_tick = fdri_tick_live(&d->t) >> d->t.shift;
-    fdri_link_location(l, off);
-    return true;
-}
-
-struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period)
-{
-    struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t on = fdr_load_acquire(&fdr_switch_.on); /* A:on */
-    if (!on) return NULL;
-    uint32_t own = fdri_meta_take(a, FDR_META_FREE, 64 + sizeof(struct fdr_sampled), UINT32_MAX);
-    uint32_t off = own ? fdri_meta_take(a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX) : 0;
-    struct fdr_sampled *d = own ? fdri_at(a, own + 64) : NULL;
-    if (d) d->tid = tid;
-    if (!off || !build(d, off, name, (int)by, period ? period : 1)) {
-        if (off) ((struct fdr_meta_head *)fdri_at(a, off))->kind = FDR_META_FREE; /* no reader may find it */
-        fdr_add_relaxed(&a->super->lost_locations, 1u);
-        return NULL;
-    }
-    if (!fdri_rec.sample_share) fdri_rec.sample_share = a->super->bins_total / 16;
-    d->recording = on;
-    return d;
-}
-
-void fdr_sampled_close(struct fdr_sampled *d)
-{
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    if (!on || !d || d->recording != on) return;
-    struct fdr_location *l = d->t.loc;
-    d->recording = 0;
-    l->end_tick = fdr_max(l->last_tick >> d->t.shift, 1);
-    l->flags &= ~(uint32_t)FDR_LOCATION_LIVE;
 }

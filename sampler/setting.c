@@ -18,7 +18,7 @@ static uint64_t period_of(const char *text)
                  {"ns", 1, false},  {"us", 1e3, false}, {"ms", 1e6, false}, {"s", 1e9, false}};
     char *end;
     double v = strtod(text, &end);
-    if (end == text || !(v > 0)) return 0;
+    if (end == text || !(v > 0 && v < 1e18)) return 0;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcmp(end, units[i].unit)) continue;
         double ns = units[i].rate ? units[i].ns / v : units[i].ns * v;
@@ -51,7 +51,7 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
         if (word(&s, w)) continue;
         fdri_say(
             "FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, nostack; "
-            "no samples are taken",
+            "using off",
             text, w);
         return (struct fdri_sampling){0};
     }

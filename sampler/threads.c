@@ -157,8 +157,10 @@ static void begin_target(uint32_t tid)
     count++;
     of_tid[slot_of(of_tid, slots, tid)] = t;
     if (fdri_source_open(t, 1)) return;
+    int why = errno;
     static unsigned said;
-    if (fdri_once(&said)) fdri_say("no timer for thread %u (%s): %s; it is not sampled", tid, name, strerror(errno));
+    if (look_up(tid, name) != start_time) return; /* it ended meanwhile; the next round drops the target */
+    if (fdri_once(&said)) fdri_say("no timer for thread %u (%s): %s; it is not sampled", tid, name, strerror(why));
 }
 
 /* A thread that attached is sampled by its own handler from now on: that one sees what is open. */

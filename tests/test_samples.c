@@ -266,6 +266,40 @@ static void P4_paths_come_back_as_presented(void **state)
     fdr_file_close(f);
 }
 
+/* Threads that come and go: none is without a stream, the arena holds, and nothing is counted twice. */
+static void P1_streams_of_ended_threads_are_used_again(void **state)
+{
+    (void)state;
+    enum { THREADS = 5000, EACH = 5, ALIVE = 3 };
+    struct fdr_sampled *alive[ALIVE] = {NULL};
+    uint64_t number[ALIVE] = {0};
+    start("whole", "1M");
+    for (uint32_t tid = 1; tid <= THREADS; tid++) {
+        uint32_t k = tid % ALIVE;
+        fdr_sampled_close(alive[k]);
+        alive[k] = fdr_sampled_open(tid, tid % 7 ? "worker" : "other", FDR_BY_CPU_TIME, 1000000);
+        assert_non_null(alive[k]);
+        for (int i = 0; i < EACH; i++) assert_true(present(alive[k], ++number[k] + tid, 2, true) > 0);
+    }
+    struct fdr_file *f = finish();
+    const struct fdr_sample_stream *s;
+    size_t n = fdr_sample_streams(f, &s);
+    uint64_t presented = 0, periods = 0, single = 0;
+    for (size_t i = 0; i < n; i++) {
+        presented += s[i].presented;
+        periods += s[i].periods;
+        single += s[i].tid != 0;
+        assert_true(s[i].to - s[i].from <= s[i].periods);
+    }
+    print_message("%zu streams, %llu of single threads\n", n, (unsigned long long)single);
+    assert_int_equal(presented, THREADS * EACH);
+    assert_int_equal(periods, THREADS * EACH * 2);
+    assert_in_range(n, ALIVE, 64);
+    assert_true(single < n);
+    check_ledger(f, THREADS * EACH);
+    fdr_file_close(f);
+}
+
 /* Nothing but counted where nothing records, or what is given makes no sense. */
 static void P10_odd_arguments_do_no_harm(void **state)
 {
@@ -296,6 +330,7 @@ int main(void)
                                        cmocka_unit_test(P3_telescope_keeps_the_recent_past_in_full),
                                        cmocka_unit_test(last_and_first_keep_their_end),
                                        cmocka_unit_test(P4_paths_come_back_as_presented),
+                                       cmocka_unit_test(P1_streams_of_ended_threads_are_used_again),
                                        cmocka_unit_test(P10_odd_arguments_do_no_harm)};
     snprintf(dir, sizeof dir, "/tmp/fdr-test-samples-XXXXXX");
     if (!mkdtemp(dir)) return 1;

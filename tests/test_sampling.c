@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=180 serial */
-/* A program that does everything at once while it is sampled: it forks, execs, loads and unloads libraries, throws itself out of
- * calls, makes and ends threads, takes snapshots, has handlers and an alternate stack of its own, and crashes at the end. With
+/* A program that does everything at once while it is sampled: it forks, execs, loads and unloads libraries, leaps and unwinds out of
+ * calls, makes, cancels and ends threads, takes snapshots, has handlers and an alternate stack of its own, and crashes at the end. With
  * every source of samples there is: perf events, CPU timers only (seccomp), wall time, the unwinder, as nobody.
  * FDR_SOAK_SECONDS=3600 makes each of them that long. No time is asserted, only that nobody is missing or hurt. */
 #define _GNU_SOURCE
@@ -87,6 +87,32 @@ static void *silent(void *argument) /* never calls fdr */
     return argument;
 }
 
+/* Out of a call by the unwinder that exceptions use: cancelled, or by pthread_exit. */
+static void *unwound(void *argument)
+{
+    FDR_REGION("unwound")
+    {
+        spin(20);
+        if (argument) pthread_exit(argument);
+        for (;;) {
+            spin(5);
+            pthread_testcancel();
+        }
+    }
+    return NULL;
+}
+
+static void unwinds(void)
+{
+    pthread_t ends, cancelled;
+    static char something;
+    pthread_create(&ends, NULL, unwound, &something);
+    pthread_create(&cancelled, NULL, unwound, NULL);
+    pthread_cancel(cancelled);
+    pthread_join(ends, NULL);
+    pthread_join(cancelled, NULL);
+}
+
 static void forks(void)
 {
     pid_t child = fork();
@@ -129,6 +155,7 @@ static _Noreturn void program(double seconds)
         leaps();
         forks();
         loads();
+        unwinds();
         if (round++ % 8 == 0) raise(SIGURG);
         for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
         if (round % 16 == 1 && fdr_snapshot("round")) _exit(43);
@@ -193,7 +220,7 @@ static void look_through(struct fdr_file *f, struct seen *s)
 static struct seen run(const char *setting, void (*prepare)(void))
 {
     const char *soak = getenv("FDR_SOAK_SECONDS");
-    double seconds = soak ? atof(soak) : 0.6;
+    double seconds = soak ? atof(soak) : 3;
     char pattern[128], message[300];
     struct seen s = {0};
     glob_t found;
@@ -205,7 +232,7 @@ static struct seen run(const char *setting, void (*prepare)(void))
         setenv("FDR_SAMPLE", setting, 1);
         setenv("FDR_DIR", pattern, 1);
         setenv("FDR_BUFFER", "8M", 1);
-        setenv("FDR_KEEP", "1000000,newest", 1);
+        setenv("FDR_KEEP", "8,newest", 1); /* for however long it runs */
         setenv("FDR_ARENA", "anonymous", 1);
         setenv("FDR_STRATEGY", "whole", 1);
         if (prepare) prepare();

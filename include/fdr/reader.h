@@ -208,7 +208,7 @@ struct fdr_sample_path {
 };
 struct fdr_sample_stream { /* of one thread */
     uint32_t location;     /* id of the location of samples */
-    uint32_t parent, tid;  /* location of the thread's events or UINT32_MAX; thread id */
+    uint32_t parent, tid;  /* location of the thread's events or UINT32_MAX; thread id, 0: of several threads in turn */
     const char *name;
     uint32_t by;              /* 0 CPU time, 1 wall time, 2 events */
     uint64_t period;          /* ns or events that a weight of 1 stands for */

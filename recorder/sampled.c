@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Streams of samples begin and end with threads. The memory of one is never given back, for its samples stay; so that threads that
+ * come and go do not use up the arena, from some number of streams on a new thread goes on with the stream of one that
+ * ended: number, accounts and levels continue, and the stream is no single thread's any more. */
+#define _GNU_SOURCE
+#include "recorder/sampled.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recorder/reduce.h"
+
+/* The ended ones, newest first. */
+static struct {
+    uint32_t lock;               /* atomic: process id, 0 free */
+    uint32_t recording;          /* whose streams these are */
+    uint32_t first, count, most; /* offset; streams there are; from so many on they are used again */
+} streams;
+
+/* Held by the process that took it: a forked child does not wait for what its parent was doing. */
+static void lock(uint32_t recording)
+{
+    uint32_t me = (uint32_t)getpid(), held = 0;
+    while (!fdr_cas_acq_rel_u32(&streams.lock, &held, me)) { /* L:streams */
+        if (held != me) continue;
+        held = 0;
+        sched_yield();
+    }
+    if (streams.recording == recording) return;
+    uint64_t bytes = fdri_rec.arena.super->arena_bytes;
+    streams.recording = recording;
+    streams.first = streams.count = 0;
+    streams.most = (uint32_t)fdr_max(16, bytes >> 17);
+}
+static void unlock(void) { fdr_store_release(&streams.lock, 0u); /* L:streams */ }
+
+/* ---- a new one ---- */
+
+static bool build(struct fdr_sampled *d, uint32_t off, const char *name, int clock, uint64_t period)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdr_location *l = fdri_at(a, off);
+    uint32_t zero = fdri_meta_take(a, FDR_META_LEVELS, 64 + sizeof(struct fdr_level), UINT32_MAX);
+    uint32_t samples = zero ? fdri_meta_take(a, FDR_META_SAMPLES, sizeof(struct fdr_samples), UINT32_MAX) : 0;
+    if (!samples) return false;
+    l->id = fdr_add_relaxed(&a->super->location_count, 1u);
+    l->head.location = l->id;
+    ((struct fdr_meta_head *)fdri_at(a, zero))->location = l->id;
+    ((struct fdr_meta_head *)fdri_at(a, samples))->location = l->id;
+    l->level0_off = zero + 64;
+    l->samples_off = samples;
+    l->tid = d->tid;
+    l->parent = UINT32_MAX;
+    l->flags = FDR_LOCATION_LIVE | FDR_LOCATION_SAMPLES;
+    snprintf(l->name, sizeof l->name, "%.20s (samples)", name ? name : "");
+    d->s = fdri_at(a, samples);
+    d->s->clock = (uint32_t)clock;
+    d->s->period = period;
+    d->t.loc = l;
+    d->t.base = a->base;
+    d->t.fresh = true;
+    fdri_set_clock(&d->t, false);
+    l->start_tick = fdri_tick_live(&d->t) >> d->t.shift;
+    fdri_link_location(l, off);
+    return true;
+}
+
+static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t period)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t own = fdri_meta_take(a, FDR_META_FREE, 64 + sizeof(struct fdr_sampled), UINT32_MAX);
+    uint32_t off = own ? fdri_meta_take(a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX) : 0;
+    struct fdr_sampled *d = own ? fdri_at(a, own + 64) : NULL;
+    if (d) d->tid = tid;
+    if (off && build(d, off, name, by, period)) return d;
+    if (off) ((struct fdr_meta_head *)fdri_at(a, off))->kind = FDR_META_FREE; /* no reader may find it */
+    return NULL;
+}
+
+/* ---- one that ended ---- */
+
+static bool of_name(const struct fdr_sampled *d, const char *name)
+{
+    char text[sizeof d->t.loc->name];
+    snprintf(text, sizeof text, "%.20s (samples)", name ? name : "");
+    return !strcmp(text, d->t.loc->name);
+}
+
+/* Of the same clock, best of the same name; else the one that ended first. */
+static uint32_t *choose(const char *name, int by, uint64_t period)
+{
+    uint32_t *best = NULL;
+    for (uint32_t *link = &streams.first; *link;) {
+        struct fdr_sampled *d = fdri_at(&fdri_rec.arena, *link);
+        if (d->s->clock == (uint32_t)by && d->s->period == period) {
+            best = link;
+            if (of_name(d, name)) break;
+        }
+        link = &d->next;
+    }
+    return best;
+}
+
+static struct fdr_sampled *go_on(uint32_t tid, const char *name, int by, uint64_t period)
+{
+    uint32_t *link = choose(name, by, period);
+    if (!link) return NULL;
+    struct fdr_sampled *d = fdri_at(&fdri_rec.arena, *link);
+    struct fdr_location *l = d->t.loc;
+    *link = d->next;
+    if (!of_name(d, name)) snprintf(l->name, sizeof l->name, "several threads (samples)");
+    d->several = true;
+    d->tid = tid;
+    l->tid = 0;
+    l->parent = UINT32_MAX;
+    l->end_tick = 0;
+    l->flags |= FDR_LOCATION_LIVE;
+    return d;
+}
+
+/* ---- both ---- */
+
+struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period)
+{
+    uint32_t on = fdr_load_acquire(&fdr_switch_.on); /* A:on */
+    if (!on) return NULL;
+    if (!period) period = 1;
+    lock(on);
+    struct fdr_sampled *d = streams.count >= streams.most ? go_on(tid, name, (int)by, period) : NULL;
+    if (!d && (d = make(tid, name, (int)by, period))) streams.count++;
+    if (!d) d = go_on(tid, name, (int)by, period);
+    unlock();
+    if (!d) {
+        fdr_add_relaxed(&fdri_rec.arena.super->lost_locations, 1u);
+        return NULL;
+    }
+    if (!fdri_rec.sample_share) fdri_rec.sample_share = fdri_rec.arena.super->bins_total / 16;
+    d->recording = on;
+    return d;
+}
+
+void fdr_sampled_close(struct fdr_sampled *d)
+{
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    if (!on || !d || d->recording != on) return;
+    struct fdr_location *l = d->t.loc;
+    d->recording = 0;
+    l->end_tick = fdr_max(l->last_tick >> d->t.shift, 1);
+    l->flags &= ~(uint32_t)FDR_LOCATION_LIVE;
+    lock(on);
+    d->next = streams.first;
+    streams.first = (uint32_t)((uint8_t *)d - fdri_rec.arena.base);
+    unlock();
+}
