@@ -73,8 +73,8 @@ static inline uint32_t fdr_context(uint32_t id1, uint32_t id2, uint32_t contexts
 }
 /* v < 2^63; no branch for 0 */
 static inline uint32_t fdr_bitlen(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v << 1 | 1); }
-static inline uint64_t fdr_zigzag(uint64_t v) { return v << 1 ^ (uint64_t)((int64_t)v >> 63); }
-static inline uint64_t fdr_unzigzag(uint64_t v) { return v >> 1 ^ (uint64_t) - (int64_t)(v & 1); }
+static inline uint64_t fdr_zigzag(uint64_t v) { return v << 1 ^ (0 - (v >> 63)); }
+static inline uint64_t fdr_unzigzag(uint64_t v) { return v >> 1 ^ (0 - (v & 1)); }
 static inline uint64_t fdr_mask(uint32_t bits) { return bits >= 64 ? ~0ull : (1ull << bits) - 1; }
 static inline uint32_t fdr_check24(uint64_t hash) { return (uint32_t)(hash >> 40); }
 

@@ -13,7 +13,7 @@ uint64_t fdri_policy_share(const struct fdri_tier_shares *s, uint32_t tier, uint
 {
     uint64_t sum = 0;
     for (uint32_t t = 0; t < tiers; t++) sum += weight(s, t);
-    return total * weight(s, tier) / sum;
+    return sum ? total * weight(s, tier) / sum : 0;
 }
 
 uint64_t fdri_policy_epoch(const struct fdri_tier_shares *s, uint32_t tiers, uint64_t total)

@@ -190,7 +190,8 @@ static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, u
     static const struct fdr_definition nobody = {.name = "[unknown]", .file = ""};
     if (!grow_unknown(f)) return &nobody;
     struct fdr_definition **slot = unknown_slot(f->unknown, f->unknown_slots, kind, id);
-    if (*slot) return *slot;
+    const struct fdr_definition *known = *slot;
+    if (known) return known;
     struct {
         struct fdr_definition d;
         char name[32];
@@ -199,6 +200,7 @@ static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, u
     snprintf(made->name, sizeof made->name, "[unknown %u]", id);
     made->d = (struct fdr_definition){.kind = (enum fdr_definition_kind)kind, .id = id, .name = made->name, .file = ""};
     f->unknown_count++;
+    /* cppcheck-suppress memleak ; the table has it */
     return *slot = &made->d;
 }
 
