@@ -4,6 +4,7 @@
 #include "reader/recover.h"
 
 #include "format/checks.h"
+#include "format/crash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -154,6 +155,17 @@ static void write_tail(struct fdri_reader_image *m)
     m->bytes_all = m->arena_bytes + sizeof tail + tail.count * sizeof(struct fdr_tail_entry);
 }
 
+/* What a bundle tells of the death, where it is whole: its own check is in it. It has no tail. */
+static void write_crash(struct fdri_reader_image *m)
+{
+    const struct fdr_file *f = m->file;
+    struct fdr_crash head;
+    if (!f->bundle || m->bytes_all != m->arena_bytes) return;
+    memcpy(&head, f->bytes + f->end, sizeof head);
+    memcpy(m->bytes + m->arena_bytes, f->bytes + f->end, head.bytes);
+    m->bytes_all = m->arena_bytes + head.bytes;
+}
+
 /* ---- checks ---- */
 
 /* Meta blocks that lie in pieces of bins are told by their head. */
@@ -248,7 +260,7 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     fdr_file_verify(f);
     struct fdri_reader_image m = {.file = f, .arena_bytes = f->sb.arena_bytes};
     uint64_t room = m.arena_bytes + sizeof(struct fdr_tail) + f->location_count * sizeof(struct fdr_tail_entry) + 8 +
-                    FDR_CHUNKS_MOST * sizeof(struct fdr_chunk);
+                    FDR_CHUNKS_MOST * sizeof(struct fdr_chunk) + FDR_CRASH_MAX_BYTES;
     m.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m.bytes == MAP_FAILED) {
         snprintf(message, message_bytes, "out of memory");
@@ -263,6 +275,7 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     m.bytes_all = m.arena_bytes;
     if (f->has_tail || f->sb.snapshot_number) write_tail(&m);
     bool settled = settle_all(&m);
+    if (settled) write_crash(&m);
     if (settled) write_checks(&m);
     int result = settled ? write_file(&m, out_path) : -EBADMSG;
     munmap(m.bytes, room);

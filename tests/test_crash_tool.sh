@@ -114,6 +114,27 @@ for text in "cmdline", "environment", "uname", "status", "limits", "maps":
 assert d["notes"] == {"case": "eighteen"}
 END
 same "$($fdr check -q "$(bundle)"; echo $?)" 0 "fdr check"
+# recovered, it tells the same of the death, also where a bin is damaged
+$fdr recover "$(bundle)" -o recovered.fdr >/dev/null
+same "$($fdr check -q recovered.fdr; echo $?)" 0 "fdr check of what was recovered"
+$fdr crash recovered.fdr >out.txt
+has 'died of    SIGSEGV \(address not mapped: 0x10\) in thread [0-9]+ victim' out.txt
+has '#0 .* culprit at .*victim.c:19' out.txt
+has 'it did not answer: state S' out.txt
+cp "$(bundle)" damaged.fdr
+chmod 600 damaged.fdr
+python3 - <<'END'
+import struct
+with open("damaged.fdr", "r+b") as f:
+    bins = struct.unpack("<Q", f.read(32)[24:])[0]
+    f.seek(bins + 70)
+    f.write(bytes(100))
+END
+same "$($fdr recover damaged.fdr -o recovered2.fdr >/dev/null; echo $?)" 1 "recover of a damaged bundle"
+$fdr crash recovered2.fdr >out.txt
+has 'died of    SIGSEGV' out.txt
+has '#0 .* culprit at .*victim.c:19' out.txt
+rm -f recovered.fdr recovered2.fdr damaged.fdr
 # what was there is not what crashed: other bytes under the same path name nothing
 cp victim kept; gcc "${options[@]}" -DOTHER -O0 victim.c -o victim -lfdr -pthread
 $fdr crash "$(bundle)" >out.txt
