@@ -105,13 +105,22 @@ static void store_death(void)
 
 /* ---- what was there before ---- */
 
-/* The signal's default action, at the instruction where it was interrupted, with the information it came with. */
-static void default_action(int number, siginfo_t *info)
+/* The signal's default action, with the information it came with; now, unless it is blocked. */
+static void send_again(int number, siginfo_t *info)
 {
     struct sigaction standard;
     memset(&standard, 0, sizeof standard);
     sigaction(number, &standard, NULL);
-    fdr_raw_queue(fdr_raw_getpid(), fdr_raw_gettid(), number, info); /* delivered when the handler returns */
+    fdr_raw_queue(fdr_raw_getpid(), fdr_raw_gettid(), number, info);
+}
+
+/* The same at the instruction where it was interrupted: it waits until the handler returns, for a core file would show the
+ * handler else. */
+static void default_action(int number, siginfo_t *info)
+{
+    uint64_t it = 1ull << (number - 1), old;
+    fdr_raw_mask(SIG_BLOCK, &it, &old);
+    send_again(number, info);
 }
 
 static void call_previous(const struct fdri_crash_signal *s, siginfo_t *info, void *context)
@@ -255,8 +264,8 @@ static void second_fault(int number, siginfo_t *info)
     }
     uint64_t none = 0;
     fdr_raw_mask(SIG_SETMASK, &none, NULL);
-    if (fdri_death.signal) default_action(fdri_death.signal->number, info);
-    default_action(number, info);
+    if (fdri_death.signal) send_again(fdri_death.signal->number, info);
+    send_again(number, info);
 }
 
 /* ---- the arena's file was cut under us ---- */
