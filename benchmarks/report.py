@@ -50,7 +50,7 @@ class Raw:
         self.counters = {}
         self.latency, self.stall_faults, self.steps_table, self.snapshot, self.rate = {}, [], [], [], []
         self.samples = {}
-        self.crash, self.crashpath, self.postmortem = {}, {}, []
+        self.crash, self.crashpath, self.postmortem, self.trigger = {}, {}, [], {}
         with open(path, encoding="utf-8") as lines:
             for line in lines:
                 f = line.rstrip("\n").split("\t")
@@ -91,6 +91,9 @@ class Raw:
 
     def take_crash(self, place, threads, seconds, plain):
         self.crash.setdefault((place, int(threads)), []).append((float(seconds), float(plain)))
+
+    def take_trigger(self, what, first, second):
+        self.trigger.setdefault(what, []).append((float(first), float(second)))
 
     def take_crashpath(self, rnd, mode, ns):
         self.crashpath.setdefault(mode, {})[int(rnd)] = float(ns)
@@ -372,6 +375,20 @@ def crash_rows(raw):
             verdict(median(both), 1.02, 1.02))
 
 
+def trigger_rows(raw):
+    if "call" in raw.trigger:
+        ratio = [b / a for a, b in raw.trigger["call"]]
+        row("o", "a call with a trigger on its region / with none set", spread(ratio, "{:.3f}"), "<= 1.05", "<= 1.05",
+            verdict(median(ratio), 1.05, 1.05))
+    if "latency" in raw.trigger:
+        row("o", "from what a trigger sees to the cut of its snapshot, full 64 MiB, us [greatest of 20 "
+            f"{max(b for _, b in raw.trigger['latency']):.0f}]", spread([a for a, _ in raw.trigger["latency"]], "{:.0f}"), "-", "-", "-")
+    if "outside" in raw.trigger:
+        ratio = [a / b for a, b in raw.trigger["outside"]]
+        row("o", "snapshot from outside of a stopped process, full 64 MiB / memcpy and write of as much", spread(ratio), "<= 1.5",
+            "<= 1.5", verdict(median(ratio), 1.5, 1.5))
+
+
 def stall_rows(raw):
     if not raw.latency and not raw.snapshot:
         row("j", "latency of single calls, steps, snapshots", why(raw, "stall"), "-", "-", "-")
@@ -417,6 +434,7 @@ def table(raw):
     memory_rows(raw)
     stall_rows(raw)
     crash_rows(raw)
+    trigger_rows(raw)
 
 
 # ---- the tables behind it ------------------------------------------------------------------------------------------

@@ -329,7 +329,7 @@ part_stall()
 
 part_crash()
 {
-    local round mode threads place dir line begin
+    local round mode threads place dir line begin word
     for ((round = 1; round <= rounds; round++)); do
         say "crashes, round $round of $rounds"
         for mode in fdr bare; do
@@ -349,6 +349,14 @@ part_crash()
                 fi
             done
             rm -rf "$dir"
+        done
+        for word in "call $calls" "latency $work" "outside $work"; do
+            # shellcheck disable=SC2086
+            if line=$("$bench/bench_trigger" $word 2>>"$out/stderr.txt"); then
+                note trigger "${line%%"$tab"*}" "$(cut -f2 <<<"$line")" "$(cut -f3 <<<"$line")"
+            else
+                note failed trigger "${word%% *}"
+            fi
         done
     done
 }
