@@ -378,14 +378,14 @@ def crash_rows(raw):
 def trigger_rows(raw):
     if "call" in raw.trigger:
         ratio = [b / a for a, b in raw.trigger["call"]]
-        row("o", "a call with a trigger on its region / with none set", spread(ratio, "{:.3f}"), "<= 1.05", "<= 1.05",
+        row("p", "a call with a trigger on its region / with none set", spread(ratio, "{:.3f}"), "<= 1.05", "<= 1.05",
             verdict(median(ratio), 1.05, 1.05))
     if "latency" in raw.trigger:
-        row("o", "from what a trigger sees to the cut of its snapshot, full 64 MiB, us [greatest of 20 "
+        row("p", "from what a trigger sees to the cut of its snapshot, full 64 MiB, us [greatest of 20 "
             f"{max(b for _, b in raw.trigger['latency']):.0f}]", spread([a for a, _ in raw.trigger["latency"]], "{:.0f}"), "-", "-", "-")
     if "outside" in raw.trigger:
         ratio = [a / b for a, b in raw.trigger["outside"]]
-        row("o", "snapshot from outside of a stopped process, full 64 MiB / memcpy and write of as much", spread(ratio), "<= 1.5",
+        row("p", "snapshot from outside of a stopped process, full 64 MiB / memcpy and write of as much", spread(ratio), "<= 1.5",
             "<= 1.5", verdict(median(ratio), 1.5, 1.5))
 
 
