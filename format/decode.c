@@ -21,7 +21,8 @@ bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint
     d->bad = false;
     d->field_count = 0;
     for (uint32_t i = 0; i < d->contexts; i++) d->table.t.slot[i] = (uint64_t)FDR_ENTRY_EMPTY << 32 | FDR_ENTRY_EMPTY;
-    if (h->class_ == FDR_CLASS_SAMPLE) fdr_sample_decode_begin(&d->sample, 1u << h->size_log2);
+    if (h->class_ == FDR_CLASS_SAMPLE && !d->sample) return !(d->bad = true);
+    if (h->class_ == FDR_CLASS_SAMPLE) fdr_sample_decode_begin(d->sample, 1u << h->size_log2);
     else if (h->class_ != FDR_CLASS_REGION) memset(d->table.value, 0, sizeof d->table.value);
     /* 8 bytes of slack: every load stays inside the payload */
     if (payload_bytes < 16 || d->bits > (payload_bytes - 8) * 8 || d->records > d->bits) return !(d->bad = true);

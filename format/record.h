@@ -271,10 +271,10 @@ struct fdr_decoder {
     uint64_t zero_tick;
     uint32_t zero_count;
     bool bad;
-    union {
-        struct fdr_point_table table; /* calls use .t only */
-        struct fdr_sample_decoder sample;
-    };
+    struct fdr_point_table table; /* calls use .t only */
+    /* The caller's, for a bin of samples, and set before fdr_decode_begin: it is six times as large as all the rest, and a reader has a
+     * decoder for each partition. NULL: a bin of samples is bad. */
+    struct fdr_sample_decoder *sample;
     struct fdr_standing place; /* of the newest point */
     uint64_t fields[FDR_FIELDS_MAX];
     uint32_t field_count;

@@ -338,7 +338,7 @@ static void take_news(struct fdr_decoder *d, struct fdr_sample_decoder *t, uint3
 
 int fdr_sample_decode_next(struct fdr_decoder *d, struct fdr_record *r)
 {
-    struct fdr_sample_decoder *t = &d->sample;
+    struct fdr_sample_decoder *t = d->sample;
     uint64_t gap = take_gap(d, &t->s);
     take_number(d, t);
     uint32_t news = 0;

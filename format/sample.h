@@ -100,7 +100,7 @@ struct fdr_sample_decoder {
     uint64_t step[FDR_SAMPLE_STEPS_MAX];
 };
 void fdr_sample_decode_begin(struct fdr_sample_decoder *d, uint32_t bin_bytes);
-/* As fdr_decode_next; what it says is in d->sample. */
+/* As fdr_decode_next; what it says is in *d->sample. */
 int fdr_sample_decode_next(struct fdr_decoder *d, struct fdr_record *r);
 
 #endif

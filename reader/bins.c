@@ -62,6 +62,7 @@ static enum fdri_reader_bin_state read_calls(const struct fdr_file *f, const str
                                              uint64_t *gone, uint64_t *newest)
 {
     struct fdr_decoder d;
+    d.sample = NULL;
     if (!fdri_reader_bin_begin(f, b, &d)) return FDRI_READER_BIN_BAD;
     if (all_calls(&d, mark, gone, newest, false)) return FDRI_READER_BIN_GOOD;
     fdri_reader_bin_begin(f, b, &d);
@@ -71,7 +72,9 @@ static enum fdri_reader_bin_state read_calls(const struct fdr_file *f, const str
 static enum fdri_reader_bin_state read_points(const struct fdr_file *f, const struct fdri_reader_bin *b, uint64_t mark,
                                               uint64_t *gone, uint64_t *newest)
 {
+    struct fdr_sample_decoder sample;
     struct fdr_decoder d;
+    d.sample = &sample;
     if (!fdri_reader_bin_begin(f, b, &d)) return FDRI_READER_BIN_BAD;
     return all_points(&d, mark, gone, newest) ? FDRI_READER_BIN_GOOD : FDRI_READER_BIN_BAD;
 }
@@ -103,6 +106,7 @@ static bool count_payload(const struct fdr_file *f, uint64_t off, const struct f
     const struct fdri_reader_bin b = {.off = (uint32_t)off, .size_log2 = h->size_log2};
     uint64_t there = f->end - b.off, bytes = 1ull << b.size_log2;
     struct fdr_decoder d;
+    d.sample = NULL;
     struct fdr_record r = {0};
     int n;
     if (there > bytes) there = bytes;

@@ -25,12 +25,15 @@ void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, s
     c->may_keep_whole = false;
     c->whole = NULL;
     c->whole_room = 0;
+    c->decoder.sample = p->class_ == FDR_CLASS_SAMPLE ? malloc(sizeof *c->decoder.sample) : NULL;
 }
 
 void fdri_reader_cursor_done(struct fdri_reader_cursor *c)
 {
     free(c->whole);
+    free(c->decoder.sample);
     c->whole = NULL;
+    c->decoder.sample = NULL;
 }
 
 /* Between the newest record seen and `to` something is missing. */

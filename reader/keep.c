@@ -41,9 +41,10 @@ static bool oldest(struct fdr_file *f, struct fdri_reader_location *l, struct fd
                    struct fdri_reader_cursor *c)
 {
     fdri_reader_cursor_init(c, f, l, p, p->min_leave, 1);
-    if (!fdri_reader_cursor_fill(c)) return false;
-    p->first_tick = c->at->enter;
-    return true;
+    bool any = fdri_reader_cursor_fill(c);
+    if (any) p->first_tick = c->at->enter;
+    fdri_reader_cursor_done(c);
+    return any;
 }
 
 /* The newest kept record's leave: in the newest good bin that has any record. */

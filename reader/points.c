@@ -39,7 +39,7 @@ static void pull(struct fdri_reader_points *q)
     p->class_ = c->part->class_;
     p->field_count = (uint8_t)c->decoder.field_count;
     memcpy(p->field, c->decoder.fields, p->field_count * sizeof *p->field);
-    p->path = q->paths && p->class_ == FDR_CLASS_SAMPLE ? fdri_reader_path(q->paths, &c->decoder.sample) : NULL;
+    p->path = q->paths && p->class_ == FDR_CLASS_SAMPLE ? fdri_reader_path(q->paths, c->decoder.sample) : NULL;
     q->count++;
     if (!fdri_reader_cursor_fill(c)) q->heap[0] = q->heap[--q->heap_count];
     if (q->heap_count) sift(q, 0);
@@ -97,6 +97,7 @@ bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, s
 
 void fdri_reader_points_close(struct fdri_reader_points *q)
 {
+    for (size_t i = 0; i < q->memory_count; i++) fdri_reader_cursor_done(&q->memory[i]);
     free(q->paths);
     free(q->heap);
     free(q->memory);

@@ -355,6 +355,7 @@ struct fdri_reader_cursor {
     struct fdr_decoder decoder;
     struct fdr_record record[FDRI_READER_CHUNK];
 };
+static_assert(sizeof(struct fdri_reader_cursor) <= 5120, "there is one for each partition of each location");
 /* chunk 1: after each fill decoder.fields are those of *at. */
 void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, struct fdri_reader_location *l,
                              struct fdri_reader_part *p, uint64_t min_leave, uint32_t chunk);

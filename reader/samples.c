@@ -28,12 +28,13 @@ const struct fdr_samples *fdri_reader_samples(const struct fdr_file *f, const st
 /* The number of the partition's newest record before its oldest listed bin. */
 static uint64_t before_first(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
 {
-    struct fdr_decoder d;
+    struct fdr_sample_decoder sample;
+    struct fdr_decoder d = {.sample = &sample};
     struct fdr_record r;
     for (uint32_t i = 0; i < p->bin_count; i++)
         if (fdri_reader_bin_good(f, l, &p->bin[i]) && fdri_reader_bin_begin(f, &p->bin[i], &d) &&
             fdr_decode_next(&d, &r) > 0)
-            return d.sample.before;
+            return sample.before;
     return 0;
 }
 
