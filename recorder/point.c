@@ -94,13 +94,6 @@ static void present(const struct point *e, uint32_t key, enum fdr_value_type typ
 
 /* ---- metrics ---- */
 
-static uint64_t bits_of(double v)
-{
-    uint64_t u;
-    memcpy(&u, &v, 8);
-    return u;
-}
-
 static void metric(uint32_t id, enum fdr_value_type type, uint64_t value, bool live, uint64_t time_ns)
 {
     struct point e = {.class_ = FDR_CLASS_METRIC, .id = id > FDR_ID_MAX ? 0 : id, .count = 1, .field = {value}};
@@ -111,17 +104,17 @@ static void metric(uint32_t id, enum fdr_value_type type, uint64_t value, bool l
 static void metric_u64(uint32_t id, uint64_t v, bool live, uint64_t time_ns)
 {
     uint32_t type = fdri_metric_type(id);
-    metric(id, (enum fdr_value_type)type, type == FDR_VALUE_F64 ? bits_of((double)v) : v, live, time_ns);
+    metric(id, (enum fdr_value_type)type, type == FDR_VALUE_F64 ? fdr_bits_of((double)v) : v, live, time_ns);
 }
 static void metric_i64(uint32_t id, int64_t v, bool live, uint64_t time_ns)
 {
     uint32_t type = fdri_metric_type(id);
-    metric(id, (enum fdr_value_type)type, type == FDR_VALUE_F64 ? bits_of((double)v) : (uint64_t)v, live, time_ns);
+    metric(id, (enum fdr_value_type)type, type == FDR_VALUE_F64 ? fdr_bits_of((double)v) : (uint64_t)v, live, time_ns);
 }
 static void metric_f64(uint32_t id, double v, bool live, uint64_t time_ns)
 {
     uint32_t type = fdri_metric_type(id);
-    uint64_t value = bits_of(v);
+    uint64_t value = fdr_bits_of(v);
     bool fits = v == v && v > -9.2e18 && v < 9.2e18;
     if (type == FDR_VALUE_U64) value = fits && v > 0 ? (uint64_t)v : 0;
     if (type == FDR_VALUE_I64) value = fits ? (uint64_t)(int64_t)v : 0;
@@ -211,7 +204,7 @@ static uint64_t read_field(const void *payload, uint8_t type, uint16_t offset)
     switch (type) {
     case FDR_U32: memcpy(&w, p, 4); return w;
     case FDR_I32: memcpy(&w, p, 4); return (uint64_t)(int64_t)(int32_t)w;
-    case FDR_F32: memcpy(&f, p, 4); return bits_of((double)f);
+    case FDR_F32: memcpy(&f, p, 4); return fdr_bits_of((double)f);
     default: memcpy(&u, p, 8); return u;
     }
 }

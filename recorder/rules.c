@@ -53,22 +53,6 @@ void fdri_rules_define(uint32_t region, const char *name, const char *file, bool
     fdr_store_relaxed(&decision[region], d);
 }
 
-static bool parse_duration(const char *text, uint64_t *ns)
-{
-    char *end;
-    double v = strtod(text, &end);
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    for (size_t i = 0; i < 4; i++)
-        if (!strcmp(end, units[i].unit) && v >= 0 && v * units[i].ns < 9e18) {
-            *ns = (uint64_t)(v * units[i].ns);
-            return end != text;
-        }
-    return false;
-}
-
 static bool parse_count(const char *text, uint32_t *count)
 {
     char *end;
@@ -92,7 +76,7 @@ static const char *parse_rule(char **words, int n, struct pattern *p)
         if (n < 2 || !parse_count(words[next++], &p->rule.count)) return "a count from 1 to 1048575 must follow";
     } else if (!strcmp(words[0], "min")) {
         p->rule.mode = FDRI_RULE_MIN;
-        if (n < 2 || !parse_duration(words[next++], &p->rule.min_ns)) return "a duration such as 5us must follow";
+        if (n < 2 || !fdri_parse_duration(words[next++], &p->rule.min_ns)) return "a duration such as 5us must follow";
     } else {
         return "unknown verb; known are include, exclude, first, every, min, counters, phase";
     }

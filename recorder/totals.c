@@ -163,19 +163,6 @@ void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t buck
     fdr_bump_relaxed(&counts[bucket - (uint32_t)(r->histogram >> 32 & 0xff)], 1);
 }
 
-static uint64_t as_bits(double v)
-{
-    uint64_t u;
-    memcpy(&u, &v, 8);
-    return u;
-}
-static double as_double(uint64_t u)
-{
-    double v;
-    memcpy(&v, &u, 8);
-    return v;
-}
-
 void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type type, uint64_t value)
 {
     struct fdr_row *r = fdri_row(t, key);
@@ -185,9 +172,9 @@ void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type t
     fdr_bump_relaxed(&r->calls, 1);
     uint64_t magnitude = value;
     if (type == FDR_VALUE_F64) {
-        double v = as_double(value);
-        r->sum = as_bits((first ? 0.0 : as_double(r->sum)) + v);
-        double low = as_double(r->min), high = as_double(r->max);
+        double v = fdr_double_of(value);
+        r->sum = fdr_bits_of((first ? 0.0 : fdr_double_of(r->sum)) + v);
+        double low = fdr_double_of(r->min), high = fdr_double_of(r->max);
         if (first || v < low || low != low) r->min = value; /* a NaN is no extreme once there is a number */
         if (first || v > high || high != high) r->max = value;
         magnitude = v >= 1 && v < 9e18 ? (uint64_t)v : 0;
