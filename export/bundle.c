@@ -113,7 +113,7 @@ static int fill(int fd)
     int e = put_arena(fd);
     if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT) || fdri_crash.live.fd >= 0) return e;
     uint32_t cut = e == -ETIME ? FDR_CUT_DEADLINE : FDR_CUT_DISK;
-    fdri_death.until_ns += 100000000;
+    fdri_death.until_ns = fdr_clock_ns(CLOCK_MONOTONIC) + 100000000; /* from now: it may have been over for long */
     e = put(fd, fdri_view.base, FDR_SUPERBLOCK_BYTES, 0);
     return e ? e : put(fd, (const uint8_t *)&cut, sizeof cut, offsetof(struct fdr_superblock, cut));
 }

@@ -162,7 +162,7 @@ static struct slot *slot_of(uint32_t tid)
         uint32_t there = fdr_load_relaxed(&slots[i].tid);
         if (there == 0 && fdr_cas_acq_rel_u32(&slots[i].tid, &there, tid)) there = tid; /* L:slot */
         if (there != tid) continue;
-        slots[i].head.tid = tid;
+        fdr_store_relaxed(&slots[i].head.tid, tid); /* the thread and who asks it both come here */
         return &slots[i];
     }
     return NULL;
@@ -175,7 +175,7 @@ void fdri_threads_self(const void *context)
     struct slot *s = first ? &self : slot_of(tid);
     for (int i = 0; !first && i < 50 && !fdr_load_acquire(&maps_ready); i++) fdr_raw_sleep(1000000); /* A:maps */
     if (!s || !fdr_load_acquire(&maps_ready)) return;                                                /* A:maps */
-    s->head.tid = tid;
+    fdr_store_relaxed(&s->head.tid, tid);
     if (first) {
         s->head.flags = FDR_THREAD_FAULTING;
         capture(s, context, self_word, self_place, SELF_WORDS, SCAN_SELF);

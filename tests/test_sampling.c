@@ -233,6 +233,7 @@ static struct seen run(const char *setting, void (*prepare)(void))
         setenv("FDR_DIR", pattern, 1);
         setenv("FDR_BUFFER", "8M", 1);
         setenv("FDR_KEEP", "8,newest", 1); /* for however long it runs */
+        setenv("FDR_CRASH_DEADLINE", "60s", 1); /* on a busy machine, at low priority */
         setenv("FDR_ARENA", "anonymous", 1);
         setenv("FDR_STRATEGY", "whole", 1);
         if (prepare) prepare();
