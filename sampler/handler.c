@@ -41,10 +41,14 @@ static void stack_of(struct fdri_target *t, struct fdri_frames *f, const struct 
 
 /* ---- one sample ---- */
 
-/* CPU time is counted by its clock, not by signals: whatever was delayed or lost, the weights sum to the time. */
+/* CPU time is counted by its clock, events by their counter, not by signals: whatever was delayed or lost, the weights sum to the time. */
 static uint64_t periods_passed(struct fdri_target *t)
 {
     if (fdri_sampler.how.wall) return fdri_source_rearm(t, fdr_clock_ns(CLOCK_MONOTONIC));
+    if (fdri_sampler.how.events) {
+        uint64_t units = fdri_source_events(t) / fdri_sampler.how.period_ns;
+        return units > t->units ? units - t->units : 0;
+    }
     return fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID) / fdri_sampler.how.period_ns - t->units;
 }
 

@@ -19,8 +19,8 @@ static int open_ring(uint32_t tid, bool kernel)
     struct perf_event_attr a;
     memset(&a, 0, sizeof a);
     a.size = sizeof a;
-    a.type = PERF_TYPE_SOFTWARE;
-    a.config = PERF_COUNT_SW_TASK_CLOCK;
+    a.type = fdri_sampler.how.events ? fdri_sampler.how.type : PERF_TYPE_SOFTWARE;
+    a.config = fdri_sampler.how.events ? fdri_sampler.how.config : PERF_COUNT_SW_TASK_CLOCK;
     a.sample_period = fdri_sampler.how.period_ns;
     a.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN |
                     PERF_SAMPLE_STACK_USER;

@@ -26,8 +26,12 @@
 /* ---- setting.c ---- */
 enum fdri_stacks { FDRI_FRAME_POINTERS, FDRI_UNWINDER, FDRI_NO_STACKS };
 struct fdri_sampling {
-    uint64_t period_ns; /* 0: off */
+    uint64_t period_ns; /* 0: off; `events`: how many of them */
     bool wall;          /* wall time, else CPU time of the thread */
+    bool events;        /* neither: a counter of the thread that overflows, of perf's type and config */
+    uint32_t type;
+    uint64_t config;
+    char name[24]; /* of the event */
     enum fdri_stacks stacks;
 };
 struct fdri_sampling fdri_sampling_parse(const char *text);
@@ -94,6 +98,8 @@ void fdri_source_crowded(struct fdri_target *t, uint64_t came_ns, uint64_t left_
 /* Async-signal-safe, wall time: when the next one is due; returns how many periods have been sampled until `now`. */
 uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns);
 uint64_t fdri_source_cpu_ns(uint32_t tid);
+/* Async-signal-safe: what the thread's counter has come to. */
+uint64_t fdri_source_events(const struct fdri_target *t);
 
 /* ---- ring.c ---- */
 bool fdri_ring_open(struct fdri_target *t);

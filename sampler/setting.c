@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* FDR_SAMPLE: a rate or a period, and words, separated by commas: "1kHz", "on", "500Hz,wall", "2ms,unwind". */
+/* FDR_SAMPLE: a rate or a period, and words, separated by commas: "1kHz", "on", "500Hz,wall", "2ms,unwind"; or an event and
+ * how many of them: "cache-misses/100000". */
+#include <ctype.h>
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,10 +30,44 @@ static uint64_t period_of(const char *text)
     return 0;
 }
 
+/* "page-faults/100": a sample whenever the thread has had that many of them. */
+static bool event(struct fdri_sampling *s, const char *w)
+{
+    static const struct {
+        const char *name;
+        uint32_t type;
+        uint64_t config;
+    } events[] = {{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
+                  {"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
+                  {"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
+                  {"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
+                  {"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
+                  {"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
+                  {"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
+                  {"minor-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN},
+                  {"major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ}};
+    const char *slash = strchr(w, '/');
+    char *end;
+    if (!slash || !isdigit((unsigned char)slash[1])) return false;
+    unsigned long long each = strtoull(slash + 1, &end, 10);
+    if (*end || !each || each > 1ull << 48) return false;
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        if (strlen(events[i].name) != (size_t)(slash - w) || strncmp(events[i].name, w, (size_t)(slash - w))) continue;
+        s->events = true;
+        s->type = events[i].type;
+        s->config = events[i].config;
+        s->period_ns = each;
+        memcpy(s->name, events[i].name, strlen(events[i].name) + 1);
+        return true;
+    }
+    return false;
+}
+
 static bool word(struct fdri_sampling *s, const char *w)
 {
+    if (event(s, w)) return true;
     uint64_t period = period_of(w);
-    if (period) s->period_ns = period;
+    if (period && !s->events) s->period_ns = period;
     else if (!strcmp(w, "on") || !strcmp(w, "1")) s->period_ns = USUAL_NS;
     else if (!strcmp(w, "off") || !strcmp(w, "0")) s->period_ns = 0;
     else if (!strcmp(w, "cpu")) s->wall = false;
@@ -49,13 +86,14 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
     copy[sizeof copy - 1] = 0;
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         if (word(&s, w)) continue;
-        fdri_say(
-            "FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, nostack; "
-            "using off",
-            text, w);
+        fdri_say("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, "
+                 "nostack, EVENT/COUNT; "
+                 "using off: no samples are taken",
+                 text, w);
         return (struct fdri_sampling){0};
     }
-    if (s.period_ns && s.period_ns < LEAST_NS) {
+    if (s.events) s.wall = false;
+    if (s.period_ns && s.period_ns < LEAST_NS && !s.events) {
         fdri_say("FDR_SAMPLE=%s: a period below 100us leaves a program no time for itself; using 100us (10kHz)", text);
         s.period_ns = LEAST_NS;
     }

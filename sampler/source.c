@@ -38,8 +38,8 @@ static int open_event(uint32_t tid, bool kernel)
     struct perf_event_attr a;
     memset(&a, 0, sizeof a);
     a.size = sizeof a;
-    a.type = PERF_TYPE_SOFTWARE;
-    a.config = PERF_COUNT_SW_TASK_CLOCK;
+    a.type = fdri_sampler.how.events ? fdri_sampler.how.type : PERF_TYPE_SOFTWARE;
+    a.config = fdri_sampler.how.events ? fdri_sampler.how.config : PERF_COUNT_SW_TASK_CLOCK;
     a.sample_period = fdri_sampler.how.period_ns;
     a.disabled = 1;
     a.exclude_kernel = !kernel;
@@ -62,7 +62,11 @@ void fdri_source_probe(void)
     s->perf_kernel = fd >= 0;
     if (fd < 0) fd = open_event((uint32_t)syscall(SYS_gettid), false);
     s->perf = fd >= 0;
-    if (!s->perf)
+    if (!s->perf && s->how.events) {
+        fdri_say("FDR_SAMPLE: %s cannot be counted here (perf_event_open: %s); using off", s->how.name,
+                 strerror(errno));
+        s->how.period_ns = 0;
+    } else if (!s->perf)
         fdri_say("perf events are not to be had (%s): samples come from CPU timers, which most kernels run at 100 to "
                  "1000 Hz "
                  "at most; each sample is weighed by the time that passed",
@@ -80,8 +84,8 @@ static bool admit(struct fdri_target *t, int fd)
         static unsigned said;
         close(fd);
         if (fdri_once(&said))
-            fdri_say("more threads than a quarter of the file descriptors (%u): the others are sampled by timers",
-                     s->fds_most);
+            fdri_say("more threads than a quarter of the file descriptors (%u): the others are %s", s->fds_most,
+                     s->how.events ? "not sampled" : "sampled by timers");
         return false;
     }
     s->fds++;
@@ -132,6 +136,12 @@ static bool start_event(struct fdri_target *t)
     if (good) shut_out(t);
     drop_fd(t);
     return false;
+}
+
+uint64_t fdri_source_events(const struct fdri_target *t)
+{
+    uint64_t count = 0;
+    return read(t->fd, &count, sizeof count) == (ssize_t)sizeof count ? count : 0;
 }
 
 /* ---- timers ---- */
@@ -241,14 +251,15 @@ bool fdri_source_open(struct fdri_target *t, uint64_t step)
     t->fd = -1;
     t->step = step;
     t->slow = 1;
-    t->units = fdri_source_cpu_ns(t->tid) / fdri_sampler.how.period_ns;
+    t->units = fdri_sampler.how.events ? 0 : fdri_source_cpu_ns(t->tid) / fdri_sampler.how.period_ns;
     t->zero_ns = fdr_clock_ns(CLOCK_MONOTONIC);
     t->armed = 0;
     t->random = (t->zero_ns * 0x9E3779B97F4A7C15u ^ t->tid) | 1;
     /* The kernel knows no unwinder: who asks for it gets the handler everywhere. */
     bool ring = !t->attached && fdri_sampler.perf && fdri_sampler.how.stacks != FDRI_UNWINDER;
     if (ring && fdri_ring_open(t)) return true;
-    return start_event(t) || start_timer(t);
+    if (start_event(t)) return true;
+    return !fdri_sampler.how.events && start_timer(t);
 }
 
 void fdri_source_close(struct fdri_target *t)

@@ -18,7 +18,14 @@
 #include "sampler/samples_view.h"
 #include "sampler/sampler.h"
 
-enum { CHUNK = 64, CHUNKS_MOST = 1024, ATTACHED_BITS = 1 << 20, CHECKS_PER_ROUND = 8, SCAN_NS = 50000000 };
+enum {
+    CHUNK = 64,
+    CHUNKS_MOST = 1024,
+    ATTACHED_BITS = 1 << 20,
+    CHECKS_PER_ROUND = 8,
+    SCAN_NS = 50000000,
+    RING_NS = 5000000
+};
 
 /* Targets come in chunks that stay. */
 static struct fdri_target *chunk[CHUNKS_MOST];
@@ -145,8 +152,10 @@ static void begin_target(uint32_t tid)
     t->start_time = start_time;
     t->seen = round_;
     t->attached = has_attached(tid);
-    t->stream = fdr_sampled_open(tid, name, fdri_sampler.how.wall ? FDR_BY_WALL_TIME : FDR_BY_CPU_TIME,
-                                 fdri_sampler.how.period_ns);
+    enum fdr_sampled_by by = fdri_sampler.how.events ? FDR_BY_EVENTS
+                             : fdri_sampler.how.wall ? FDR_BY_WALL_TIME
+                                                     : FDR_BY_CPU_TIME;
+    t->stream = fdr_sampled_open(tid, name, by, fdri_sampler.how.period_ns);
     if (!t->stream) {
         static unsigned said;
         if (fdri_once(&said))
@@ -245,7 +254,8 @@ static bool still_ours(void)
 /* Often enough that rings do not run over; seldom enough to cost next to nothing with many threads. */
 static struct timespec next_time(void)
 {
-    uint64_t ring = 64 * fdri_sampler.how.period_ns, scan_ns = fdr_max(SCAN_NS, (uint64_t)count * 500000);
+    uint64_t ring = fdri_sampler.how.events ? RING_NS : 64 * fdri_sampler.how.period_ns,
+             scan_ns = fdr_max(SCAN_NS, (uint64_t)count * 500000);
     uint64_t ns = fdr_clock_ns(CLOCK_REALTIME) + fdr_min(ring, scan_ns);
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
@@ -295,6 +305,10 @@ void fdri_sampler_start(const char *setting, int signal)
     pthread_mutex_lock(&control);
     s->pid = getpid();
     fdri_source_probe();
+    if (!s->how.period_ns) {
+        pthread_mutex_unlock(&control);
+        return;
+    }
     if (!s->by_fd) {
         s->by_fd_count = 65536;
         s->by_fd = mmap(NULL, s->by_fd_count * sizeof *s->by_fd, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,

@@ -125,7 +125,7 @@ for v in KILL 9 11 99 USR USR1x -1; do wrong FDR_SIGNAL "$v" USR1; done
 for v in 0 all 3,best -1,oldest 3oldest; do wrong FDR_KEEP "$v" 8,oldest; done
 wrong FDR_HOLDOFF soon 1s
 wrong FDR_DISK plenty 512M
-for v in often 10 0Hz -1kHz nan infkHz 1e999Hz 2h '1 kHz' 1kHz,fast 1kHz,,wal; do wrong FDR_SAMPLE "$v" off; done
+for v in often 10 0Hz -1kHz nan infkHz 1e999Hz 2h '1 kHz' 1kHz,fast 1kHz,,wal page-faults/0 faults/7 cycles/ cycles/1e6; do wrong FDR_SAMPLE "$v" off; done
 for v in 1us 1MHz 99us,wall; do wrong FDR_SAMPLE "$v" 100us; done
 for v in often 1us 11s; do wrong FDR_COUNTER_INTERVAL "$v" 1ms; done
 wrong FDR_FINALIZE yes none

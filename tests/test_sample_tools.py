@@ -22,7 +22,9 @@ bad = 0
 PROGRAM = r"""
 #include <fdr/fdr.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 static volatile double sink;
 static double now(void)
 {
@@ -45,9 +47,24 @@ __attribute__((noinline)) static void between(double until)
         hot(), hot(), hot(), warm();
     }
 }
+__attribute__((noinline)) static void touch(long pages)
+{
+    char *p = mmap(NULL, (size_t)pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (long i = 0; i < pages; i++) p[i * 4096] = 1;
+    munmap(p, (size_t)pages * 4096);
+    sink = (double)pages;
+}
+__attribute__((noinline)) static void more(void) { touch(6000); sink = 1; }
+__attribute__((noinline)) static void less(void) { touch(2000); sink = 2; }
 int main(int argc, char **argv)
 {
     if (fdr_init(NULL)) return 2;
+    if (argc > 1 && !strcmp(argv[1], "faults")) {
+        fdr_marker(fdr_marker_define("here"), 1);
+        sleep(1); /* the sampler has seen this thread */
+        for (int i = 0; i < 5; i++) more(), less();
+        return fdr_snapshot("end") != 0;
+    }
     if (argc > 1 && !strcmp(argv[1], "regions")) {
         FDR_REGION("phase") { between(now() + 1); }
     } else {
@@ -141,6 +158,27 @@ def chrome(file, samples):
     return found
 
 
+def overflow():
+    """A sample every 100 page faults: 40000 of them, three quarters below one function."""
+    file = run("faults", "page-faults/100")
+    told = ask("samples", "--json", "--limit", "0", file)
+    if not told["streams"]:
+        print("skipped: no perf events here")
+        return
+    stream = max(told["streams"], key=lambda s: s["kept"])
+    check(told["clock"] == "events" and stream["period"] == 100, "overflow of a counter", stream)
+    check(20000 <= told["weight"] <= 50000, "samples stand for the events that passed", told["weight"])
+    rows = {r["name"]: r for r in told["rows"]}
+    share = [rows[n]["all"]["share"] for n in ("touch", "more", "less")]
+    check(share[0] > 0.8 and 0.5 < share[1] < 0.8 and 0.12 < share[2] < 0.4, "they are where the faults are", share)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")} | {"FDR_ARENA": "anonymous", "FDR_DIR": work}
+    done = subprocess.run([f"{work}/program", "faults"], env=env | {"FDR_SAMPLE": "cycles/1000000"}, capture_output=True, text=True)
+    said = done.stderr.splitlines()
+    works = any(r["name"] == "hw:cycles" and r["works"] for r in ask("counters", "--json"))
+    check(done.returncode == 0 and (said == [] if works else len(said) == 1 and "cycles cannot be counted here" in said[0]),
+          "an event that the machine does not have is said once", said)
+
+
 try:
     with open(f"{work}/program.c", "w") as f:
         f.write(PROGRAM)
@@ -157,6 +195,7 @@ try:
         found = chrome(file, ask("samples", "--json", file)["samples"])
         if mode == "regions":
             check(sum(e["args"]["regions"] == ["phase"] for e in found) > 0.8 * len(found), "and their regions")
+    overflow()
 finally:
     shutil.rmtree(work)
 sys.exit(bad > 0)

@@ -195,7 +195,7 @@ static void nobody(void)
 /* ---- one run, and what must be in its snapshots ---- */
 
 struct seen {
-    uint64_t samples, with_region, with_stack, threads, silent;
+    uint64_t samples, with_region, with_stack, threads, silent, complaints;
 };
 
 static void look_through(struct fdr_file *f, struct seen *s)
@@ -217,6 +217,22 @@ static void look_through(struct fdr_file *f, struct seen *s)
     fdr_iter_close(it);
 }
 
+/* How often it said that there are no perf events; passes on everything else it said. */
+static uint64_t complaints(const char *directory)
+{
+    char path[160], line[400];
+    uint64_t n = 0;
+    snprintf(path, sizeof path, "%s/said", directory);
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        if (strstr(line, "perf events are not to be had")) n++;
+        else print_message("%s", line);
+    }
+    if (f) fclose(f);
+    unlink(path);
+    return n;
+}
+
 static struct seen run(const char *setting, void (*prepare)(void))
 {
     const char *soak = getenv("FDR_SOAK_SECONDS");
@@ -232,16 +248,19 @@ static struct seen run(const char *setting, void (*prepare)(void))
         setenv("FDR_SAMPLE", setting, 1);
         setenv("FDR_DIR", pattern, 1);
         setenv("FDR_BUFFER", "8M", 1);
-        setenv("FDR_KEEP", "8,newest", 1); /* for however long it runs */
+        setenv("FDR_KEEP", "8,newest", 1);      /* for however long it runs */
         setenv("FDR_CRASH_DEADLINE", "60s", 1); /* on a busy machine, at low priority */
         setenv("FDR_ARENA", "anonymous", 1);
         setenv("FDR_STRATEGY", "whole", 1);
         if (prepare) prepare();
+        strcat(pattern, "/said");
+        if (!freopen(pattern, "w", stderr)) _exit(40);
         program(seconds);
     }
     int status = 0;
     waitpid(child, &status, 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77) return (struct seen){.threads = UINT64_MAX};
+    s.complaints = complaints(pattern);
     if (!WIFSIGNALED(status)) print_message("%s: exit %d\n", setting, WEXITSTATUS(status));
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     strcat(pattern, "/*.fdr");
@@ -281,7 +300,9 @@ static void P10_wall_time(void **state)
 static void P10_without_perf_events(void **state)
 {
     (void)state;
-    assert_true(run("1kHz", without_perf).with_stack > 0);
+    struct seen s = run("1kHz", without_perf);
+    assert_true(s.with_stack > 0);
+    assert_int_equal(s.complaints, 1);
 }
 static void P10_stacks_that_cannot_be_read(void **state)
 {
@@ -298,6 +319,20 @@ static void P10_as_nobody(void **state)
     (void)state;
     if (getuid() == 0) assert_true(run("1kHz", nobody).with_stack > 0);
 }
+/* As with perf_event_paranoid 3, or in a container that allows none. */
+static void nobody_without_perf(void)
+{
+    nobody();
+    without_perf();
+}
+static void P10_as_nobody_without_perf_events(void **state)
+{
+    (void)state;
+    if (getuid()) return;
+    struct seen s = run("1kHz", nobody_without_perf);
+    assert_true(s.with_stack > 0);
+    assert_int_equal(s.complaints, 1);
+}
 
 int main(int argc, char **argv)
 {
@@ -306,7 +341,8 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(P10_without_perf_events),
                                        cmocka_unit_test(P10_stacks_that_cannot_be_read),
                                        cmocka_unit_test(P10_the_unwinder),
-                                       cmocka_unit_test(P10_as_nobody)};
+                                       cmocka_unit_test(P10_as_nobody),
+                                       cmocka_unit_test(P10_as_nobody_without_perf_events)};
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     snprintf(dir, sizeof dir, "/tmp/fdr-test-sampling-XXXXXX");
     if (!mkdtemp(dir) || chmod(dir, 0777)) return 1;
