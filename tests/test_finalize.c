@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "recorder/recorder.h"
 #include "tests/oracle.h"
@@ -102,5 +103,7 @@ static void P10_finalize_beside_recording_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P10_finalize_beside_recording_threads)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int bad = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(oracle_directory());
+    return bad;
 }

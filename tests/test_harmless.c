@@ -246,5 +246,7 @@ int main(void)
         cmocka_unit_test(P10_fork_while_handlers_define),
         cmocka_unit_test(P10_null_pointers),
         cmocka_unit_test(P10_a_configuration_without_its_size)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int bad = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(oracle_directory());
+    return bad;
 }
