@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# ctest: label=tools timeout=120
+# fdr top, stats and snapshot of a running, a stopped and a deaf process: redrawn in place on a terminal, plain elsewhere. And a
+# program with privileges it was not started with: its environment says nothing.
+set -u
+: "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
+fdr=$FDR_BUILD/bin/fdr
+if [ ! -x "$fdr" ]; then echo "test_top: no $fdr (jansson or zstd missing): skipped"; exit 77; fi
+if [ -n "${FDR_SANITIZE:-}" ]; then echo "test_top: the program it builds has no sanitizer: skipped"; exit 77; fi
+work=$(mktemp -d)
+live=$(mktemp -d /dev/shm/fdr-test-top-XXXXXX)
+pid=
+clean() { [ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null; rm -rf "$work" "$live"; }
+trap clean EXIT
+cd "$work" || exit 1
+export FDR_LIVE_DIR=$live FDR_DIR=$work
+bad=0
+fail() { echo "FAIL: $*"; bad=$((bad + 1)); }
+has() { grep -q -- "$1" out.txt || fail "$2: no '$1' in: $(head -c 2000 out.txt)"; }
+has_not() { if grep -q -- "$1" out.txt; then fail "$2: '$1' in: $(head -c 2000 out.txt)"; fi; }
+run()
+{
+    local code=$1 what=$2 got
+    shift 2
+    timeout 60 "$@" >out.txt 2>err.txt
+    got=$?
+    if [ "$got" = "$code" ]; then echo "ok: $what"; else fail "$what: exit $got, not $code: $(head -3 err.txt)"; fi
+}
+
+cat >program.c <<'END_C'
+#include <fdr/fdr.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "";
+    struct fdr_config c = {.size = sizeof c, .buffer = "1M"};
+    sigset_t all;
+    sigfillset(&all);
+    if (!strcmp(how, "deaf")) sigprocmask(SIG_BLOCK, &all, NULL);
+    if (fdr_init(&c)) return 90;
+    fdr_region outer = fdr_region_define("outer", NULL, 0), inner = fdr_region_define("inner", NULL, 0);
+    fdr_enter(outer);
+    for (int i = 0; i < 1000; i++) fdr_enter(inner), fdr_leave(inner);
+    if (!strcmp(how, "die")) kill(getpid(), SIGKILL);
+    puts("ready");
+    fflush(stdout);
+    for (;;) {
+        fdr_enter(inner);
+        usleep(1000);
+        fdr_leave(inner);
+    }
+}
+END_C
+${CC:-cc} -O1 -I"$FDR_SOURCE/include" program.c -o program -L"$FDR_BUILD/lib" -lfdr -Wl,-rpath,"$FDR_BUILD/lib" ||
+    { echo "cannot build the program"; exit 1; }
+
+start()
+{
+    ./program "$1" >ready.txt &
+    pid=$!
+    for _ in $(seq 1000); do grep -q ready ready.txt && break; sleep 0.02; done
+}
+stop()
+{
+    kill -KILL "$pid"
+    wait "$pid" 2>/dev/null
+    pid=
+    rm -f "$live"/*
+}
+
+for how in running stopped deaf; do
+    start "$how"
+    if [ "$how" = stopped ]; then kill -STOP "$pid"; fi
+    run 0 "top, $how" "$fdr" top -n 2 -i 50ms "$pid"
+    has 'outer' "top, $how"
+    has_not $'\033' "top where no terminal is, $how"
+    run 0 "top --json, $how" "$fdr" top --json -n 3 -i 20ms "$pid"
+    python3 - <<'END' || fail "top --json, $how"
+import json
+looks = [json.loads(line) for line in open("out.txt")]
+assert len(looks) == 3
+assert all(l["locations"][0]["open"][0] == "outer" for l in looks), looks[0]
+assert all(a["ledger"]["presented"] <= b["ledger"]["presented"] for a, b in zip(looks, looks[1:]))
+import json
+looks = [json.loads(line) for line in open("out.txt")]
+assert len(looks) == 3
+assert all(l["locations"][0]["open"][0] == "outer" for l in looks), looks[0]
+assert all(a["ledger"]["presented"] <= b["ledger"]["presented"] for a, b in zip(looks, looks[1:]))
+END
+    run 0 "stats PID, $how" "$fdr" stats "$pid"
+    has 'inner' "stats, $how"
+    run 0 "snapshot PID, $how" "$fdr" snapshot "$pid" -o "$how.fdr"
+    run 0 "check of it, $how" "$fdr" check "$how.fdr"
+    stop
+done
+
+# on a terminal each look is drawn over the one before; a narrow one will do
+cat >terminal.py <<'END'
+import fcntl, os, pty, struct, sys, termios
+rows, columns = int(sys.argv[1]), int(sys.argv[2])
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    os.execv(sys.argv[3], sys.argv[3:])
+seen = b""
+try:
+    while (more := os.read(fd, 65536)):
+        seen += more
+except OSError:
+    pass
+sys.stdout.write(seen.decode(errors="replace"))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+start running
+for size in "24 80" "40 200" "5 20"; do
+    # shellcheck disable=SC2086
+    run 0 "top on a terminal of $size" python3 terminal.py $size "$fdr" top -n 3 -i 20ms "$pid"
+    [ "$(grep -o $'\033\[H' out.txt | wc -l)" = 3 ] || fail "top on a terminal of $size: not redrawn in place 3 times"
+    has 'LOC' "top on a terminal of $size"
+done
+stop
+run 2 "top of no process" "$fdr" top -n 1 999999999
+
+# a program with privileges of its own: what its environment says of files is nobody's to say
+if [ "$(id -u)" = 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev/null; then
+    chmod 755 "$work"
+    mkdir given
+    chmod 777 given
+    cp program privileged
+    chown root privileged
+    chmod 4755 privileged
+    FDR_LIVE_DIR=$work/given FDR_LIVE_FORCE=1 FDR_DIR=$work/given FDR_BUFFER=1M \
+        setpriv --reuid nobody --clear-groups ./privileged die >out.txt 2>&1
+    got=$?
+    if [ "$got" = 137 ]; then
+        if [ -z "$(ls given)" ]; then echo "ok: a privileged program ignores its environment"; else fail "a privileged program wrote $(ls given)"; fi
+        rm -f /dev/shm/fdr-*/privileged.*.live.fdr
+    else
+        echo "a privileged program cannot be started here ($got: $(head -1 out.txt)): skipped"
+    fi
+else echo "not root, or no setpriv: a privileged program is not tried"; fi
+
+[ "$bad" = 0 ] || { echo "$bad complaints"; exit 1; }
