@@ -75,7 +75,7 @@ static struct watched *entry(uint32_t location)
     return &all[location];
 }
 
-static const struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
+FDR_RACY static const struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
 {
     const struct fdr_levels_block *b = (const void *)(fdri_view.base +
                                                       l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK]);
@@ -99,7 +99,7 @@ static bool waits_by_name(uint32_t region)
     return false;
 }
 
-static void begin(struct watched *w, const struct fdr_location *l, uint64_t now)
+FDR_RACY static void begin(struct watched *w, const struct fdr_location *l, uint64_t now)
 {
     struct usage u;
     usage_of(l->tid, &u);
@@ -113,7 +113,7 @@ static void begin(struct watched *w, const struct fdr_location *l, uint64_t now)
 
 /* More than a tenth of the time on a processor, or on its way to one now: it computes. More than half of the time running
  * or waiting for a processor: the host is busy. (The kernel counts a wait when it is over.) */
-static enum verdict judge(const struct watched *w, const struct fdr_location *l, uint64_t now, struct usage *u)
+FDR_RACY static enum verdict judge(const struct watched *w, const struct fdr_location *l, uint64_t now, struct usage *u)
 {
     uint64_t passed = now - w->since_ns;
     if (!usage_of(l->tid, u)) return MOVES;
@@ -125,7 +125,8 @@ static enum verdict judge(const struct watched *w, const struct fdr_location *l,
 
 FDR_RACY static enum verdict look_at(const struct fdr_location *l, uint64_t now, uint64_t limit, struct usage *u)
 {
-    uint32_t flags = fdr_load_relaxed(&l->flags), depth = fdr_load_relaxed(&l->depth);
+    uint32_t flags = fdr_load_acquire(&l->flags); /* A:location - what it is, before that it lives */
+    uint32_t depth = fdr_load_relaxed(&l->depth);
     if (!(flags & FDR_LOCATION_LIVE) || (flags & FDR_LOCATION_LANE)) return MOVES; /* it may have no number, or 0 */
     struct watched *w = entry(l->id);
     if (!w) return MOVES;
@@ -150,7 +151,7 @@ static const struct fdr_location *first(void)
     return next(fdr_load_acquire(&s->location_first)); /* A:location */
 }
 
-static void describe(struct fdri_why *why, const struct fdr_location *l, const struct usage *u, uint64_t stood)
+FDR_RACY static void describe(struct fdri_why *why, const struct fdr_location *l, const struct usage *u, uint64_t stood)
 {
     char region[160] = "";
     fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | innermost(l), region, sizeof region);

@@ -25,7 +25,7 @@ struct kind {
     bool deaf, scribble;
 };
 
-static volatile unsigned long sink;
+static __thread volatile unsigned long sink;
 static void *record(void *pause_after)
 {
     fdr_region outer = fdr_region_define("outer", NULL, 0), inner = fdr_region_define("inner", NULL, 0);
