@@ -153,13 +153,17 @@ static const struct fdr_location *first(void)
 
 FDR_RACY static void describe(struct fdri_why *why, const struct fdr_location *l, const struct usage *u, uint64_t stood)
 {
+    static_assert(offsetof(struct fdr_location, name) % 8 == 0 && sizeof l->name % 8 == 0, "copied in words");
+    _Alignas(8) char name[sizeof l->name];
     char region[160] = "";
+    fdr_copy_racy(name, l->name, sizeof name); /* its thread may be naming itself */
+    name[sizeof name - 1] = 0;
     fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | innermost(l), region, sizeof region);
     why->value = stood;
     why->location = l->id;
     snprintf(why->reason, sizeof why->reason,
              "watchdog: thread %u (%.31s) has stood in %.120s for %.3f s, state %c, %.3f s of processor time", l->tid,
-             l->name, region[0] ? region : "a region", (double)stood / 1e9, u->state, (double)u->cpu_ns / 1e9);
+             name, region[0] ? region : "a region", (double)stood / 1e9, u->state, (double)u->cpu_ns / 1e9);
 }
 
 /* All that hang by now are in this one. The one that stood first is named. */

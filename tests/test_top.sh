@@ -60,9 +60,10 @@ ${CC:-cc} -O1 -I"$FDR_SOURCE/include" program.c -o program -L"$FDR_BUILD/lib" -l
 
 start()
 {
+    rm -f ready.txt
     ./program "$1" >ready.txt &
     pid=$!
-    for _ in $(seq 1000); do grep -q ready ready.txt && break; sleep 0.02; done
+    for _ in $(seq 1000); do grep -qs ready ready.txt && break; sleep 0.02; done
 }
 stop()
 {
