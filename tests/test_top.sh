@@ -140,6 +140,7 @@ if [ "$(id -u)" = 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev/n
     if [ "$got" = 137 ]; then
         if [ -z "$(ls given)" ]; then echo "ok: a privileged program ignores its environment"; else fail "a privileged program wrote $(ls given)"; fi
         rm -f /dev/shm/fdr-*/privileged.*.live.fdr
+        rmdir "/dev/shm/fdr-$(id -u nobody)" 2>/dev/null
     else
         echo "a privileged program cannot be started here ($got: $(head -1 out.txt)): skipped"
     fi
