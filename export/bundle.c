@@ -80,8 +80,9 @@ static int put_section(int fd) { return put(fd, fdri_section, fdri_section_bytes
 static int put_arena(int fd)
 {
     const struct fdr_superblock *s = (const void *)fdri_view.base;
-    uint64_t low = fdr_min(s->bins_off + (uint64_t)(uint32_t)s->virgin * s->bin_bytes, fdri_view.bytes);
-    uint64_t high = fdr_max(fdr_min((s->virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes), low);
+    uint64_t virgin = fdr_load_relaxed(&s->virgin); /* once: others may go on */
+    uint64_t low = fdr_min(s->bins_off + (uint64_t)(uint32_t)virgin * s->bin_bytes, fdri_view.bytes);
+    uint64_t high = fdr_max(fdr_min((virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes), low);
     int e = put_section(fd);
     if (!e) e = put(fd, fdri_view.base + high, fdri_view.bytes - high, high);
     if (!e) e = put(fd, fdri_view.base, low, 0);

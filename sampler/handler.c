@@ -80,7 +80,7 @@ static struct fdri_target *target_of(const siginfo_t *info)
     if (info->si_code == SI_TIMER) return fdri_is_target(info->si_value.sival_ptr) ? info->si_value.sival_ptr : NULL;
     if (info->si_code != POLL_IN && info->si_code != POLL_HUP) return NULL;
     uint32_t fd = (uint32_t)info->si_fd;
-    return fd < fdri_sampler.by_fd_count ? fdr_load_relaxed(&fdri_sampler.by_fd[fd]) : NULL;
+    return fd < fdri_sampler.by_fd_count ? fdr_load_acquire(&fdri_sampler.by_fd[fd]) : NULL; /* A:target */
 }
 
 static void pass_on(int number, siginfo_t *info, void *context)

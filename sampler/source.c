@@ -90,7 +90,7 @@ static bool admit(struct fdri_target *t, int fd)
     }
     s->fds++;
     t->fd = fd;
-    fdr_store_relaxed(&s->by_fd[fd], t);
+    fdr_store_release(&s->by_fd[fd], t); /* R:target - its number is there */
     return true;
 }
 

@@ -312,7 +312,13 @@ static void P10_stacks_that_cannot_be_read(void **state)
 static void P10_the_unwinder(void **state)
 {
     (void)state;
-    assert_true(run("500Hz,unwind", NULL).with_stack > 0);
+    struct seen s = run("500Hz,unwind", NULL);
+#ifdef __SANITIZE_THREAD__
+    assert_true(s.samples >
+                0); /* its runtime calls handlers later, from other places: what was interrupted is not there */
+#else
+    assert_true(s.with_stack > 0);
+#endif
 }
 static void P10_as_nobody(void **state)
 {
