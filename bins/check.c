@@ -51,7 +51,9 @@ const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes
             return say(text, bytes, "free bins of a node miscounted", node);
     }
     if (free_bins != s->free_bins) return say(text, bytes, "free bins miscounted", free_bins);
-    for (uint32_t off = s->location_first; off && steps <= s->location_count; steps++) {
+    for (uint32_t off = s->location_first; off; steps++) {
+        if (steps > s->arena_bytes / sizeof(struct fdr_location))
+            return say(text, bytes, "chain of locations does not end", off);
         const struct fdr_location *l = fdri_at(a, off);
         held += l->bins_held;
         for (uint32_t part = l->parts_first; part; part = ((const struct fdr_part *)fdri_at(a, part))->next) {

@@ -42,18 +42,31 @@ static void push(const struct fdri_arena *a, uint64_t *stack, uint32_t off)
     } while (!fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, off))); /* R:slab */
 }
 
-uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes)
+static uint32_t take_free(const struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes)
 {
     uint32_t off = pop(a, stack_of(s, bytes));
-    if (off) {
-        fdr_sub_relaxed(&s->free_bytes, (uint64_t)bytes);
-        return off;
-    }
+    if (off) fdr_sub_relaxed(&s->free_bytes, (uint64_t)bytes);
+    return off;
+}
+
+uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes, bool begins)
+{
+    uint32_t off = take_free(a, s, bytes);
+    if (off) return off;
     uint64_t word = fdr_load_relaxed(&a->super->virgin);
     uint64_t low = a->super->bins_off + (uint64_t)LO(word) * a->super->bin_bytes,
              high = (uint64_t)HI(word) * FDR_META_ALIGN;
-    bool room = low + bytes + s->reserve <= high && fdri_meta_used(a) + bytes + s->reserve <= a->meta_limit;
+    uint64_t need = bytes + (begins ? 0 : s->reserve);
+    bool room = low + need <= high && fdri_meta_used(a) + need <= a->meta_limit;
     return room ? fdri_meta_take(a, FDR_META_SLAB, bytes, UINT32_MAX) : 0;
+}
+
+uint32_t fdri_slab_take_larger(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes)
+{
+    uint32_t off = 0, most = (uint32_t)fdr_min(2ull * bytes, FDRI_SLAB_EXACT);
+    for (uint32_t size = bytes + FDR_META_ALIGN; size <= most && !off; size += FDR_META_ALIGN)
+        if (LO(fdr_load_relaxed(stack_of(s, size)))) off = take_free(a, s, size);
+    return off;
 }
 
 void fdri_slab_give(struct fdri_arena *a, struct fdri_slabs *s, uint32_t off)

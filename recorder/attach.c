@@ -32,6 +32,7 @@ static bool build(struct fdri_thread *t, bool lane)
     t->loc->pause = !lane && fdri_rules_phases(); /* until a phase begins */
     fdri_set_soft(t);
     fdr_add_relaxed(&fdri_rec.shares.live, 1u);
+    fdri_location_number(t);
     fdri_location_publish(t, FDR_LOCATION_LIVE | (lane ? (uint32_t)FDR_LOCATION_LANE : 0u));
     return true;
 }
@@ -86,31 +87,6 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     return ok;
 }
 
-void fdri_detach(void *unused)
-{
-    (void)unused;
-    struct fdri_thread *t = &fdri_self;
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    fdri_crash_thread_end();
-    if (!t->recording) return;
-    if (on && t->recording == on && pass(on)) {
-        struct fdri_thread *both[2] = {&fdri_lane, t};
-        for (int i = 0; i < 2; i++) {
-            if (both[i]->recording != on) continue;
-            struct fdr_location *l = both[i]->loc;
-            l->end_tick = fdr_max(l->last_tick >> both[i]->shift, 1);
-            fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
-            fdr_sub_relaxed(&fdri_rec.shares.live, 1u);
-            fdri_ended_prepare(l->flags & FDR_LOCATION_NS);
-            fdri_ended_push(l);
-        }
-        passed();
-    }
-    t->recording = fdri_lane.recording = 0;
-    fdri_rewind_release(t);
-    fdri_address_thread(false);
-}
-
 /* Was the top call's record stored, and the call not yet taken off the stack? The commit word comes after last_tick. */
 static bool top_is_complete(const struct fdri_thread *t)
 {
@@ -125,16 +101,11 @@ static bool top_is_complete(const struct fdri_thread *t)
     return false;
 }
 
-/* An operation that a handler interrupted and then left by longjmp never cleared `busy`. If this frame lies above the
- * interrupted one, or beside it as when a loop calls again, and not on an alternate stack, that operation is gone: what
- * a handler does lies below by at least the frame the kernel pushed for it, which is over a kilobyte. A call whose record
- * was complete is closed; what else was left half-done is sealed away. */
-static bool abandoned(struct fdri_thread *t, uint64_t here)
+/* An operation ended in the middle. A call whose record was complete is closed; what else was left half-done is sealed
+ * away. */
+static void mend(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
-    stack_t alternate;
-    if (here + 768 <= l->busy || (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK)))
-        return false;
     l->abandoned++;
     if (top_is_complete(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     fdri_ended_abandoned(l);
@@ -143,6 +114,54 @@ static bool abandoned(struct fdri_thread *t, uint64_t here)
         fdri_part_mend(&fdri_rec.arena, fdri_off(t, off));
     fdri_claim_unpin(l);
     fdri_epochs_abandoned(t);
+}
+
+/* From the push on the location is somebody else's. */
+static void end_location(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    if (l->busy) mend(t); /* the thread ended from a handler, in the middle of an operation */
+    t->recording = 0;
+    l->end_tick = fdr_max(l->last_tick >> t->shift, 1);
+    fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
+    fdr_sub_relaxed(&fdri_rec.shares.live, 1u);
+    fdri_ended_prepare(l->flags & FDR_LOCATION_NS);
+    fdri_ended_push(l);
+}
+
+/* All signals are blocked: a handler would record into a location that is being given away. One that comes later attaches
+ * anew, and this is called again. */
+void fdri_detach(void *unused)
+{
+    (void)unused;
+    struct fdri_thread *t = &fdri_self;
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    fdri_crash_thread_end();
+    if (!t->recording) return;
+    sigset_t all, old;
+    fdr_signals_but_faults(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    if (on && t->recording == on && pass(on)) {
+        if (fdri_lane.recording == on) end_location(&fdri_lane);
+        end_location(t);
+        passed();
+    }
+    t->recording = fdri_lane.recording = 0;
+    fdri_rewind_release(t);
+    fdri_address_thread(false);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* An operation that a handler interrupted and then left by longjmp never cleared `busy`. If this frame lies above the
+ * interrupted one, or beside it as when a loop calls again, and not on an alternate stack, that operation is gone: what
+ * a handler does lies below by at least the frame the kernel pushed for it, which is over a kilobyte. */
+static bool abandoned(struct fdri_thread *t, uint64_t here)
+{
+    struct fdr_location *l = t->loc;
+    stack_t alternate;
+    if (here + 768 <= l->busy || (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK)))
+        return false;
+    mend(t);
     t->top = fdri_level(t, l->depth);
     t->untimed = 0;
     for (uint32_t d = 1; d <= l->depth; d++) t->untimed += fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED;

@@ -7,17 +7,15 @@
  *
  * One thread at a time works here, under a try-lock: whoever finds it taken goes elsewhere. Snapshots and fdr_usage
  * take it too, so that what they walk stays where it is. */
+#define _GNU_SOURCE
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "export/view.h"
 #include "recorder/recorder.h"
 
-enum { POPS = 16 };
-
-/* Off: under strategy telescope with threads coming and going all the time memory of ended locations was used again while
- * something still wrote to it (docs/ARCHITECTURE.md, Known limits). Tests of what is there switch it on. */
-bool fdri_recycle_ended;
+enum { POPS = 16, LOOK = 4, TRIES = 200, PATIENCE_NS = 10000000 };
 
 static struct fdri_thread ended[2]; /* where accounts go, by unit of time; under the lock */
 
@@ -29,9 +27,9 @@ bool fdri_ended_lock(uint32_t who, uint32_t tries)
     return false;
 }
 
-bool fdri_ended_hold(uint32_t who)
+bool fdri_ended_hold(uint32_t who, uint64_t ns)
 {
-    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 10000000;
+    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + ns;
     while (!fdri_ended_lock(who, 1000)) {
         if (fdr_clock_ns(CLOCK_MONOTONIC) > until) return false;
         sched_yield();
@@ -48,34 +46,45 @@ void fdri_ended_abandoned(const struct fdr_location *l)
     fdri_ended_unlock();
 }
 
-void fdri_ended_push(struct fdr_location *l)
+/* ---- the queue: whoever ends appends, the holder of the lock takes off at the front ---- */
+
+static struct fdr_location *location_at(uint32_t off) { return off ? fdri_at(&fdri_rec.arena, off) : NULL; }
+static uint32_t off_of(const struct fdr_location *l) { return (uint32_t)((const uint8_t *)l - fdri_rec.arena.base); }
+
+static void append(struct fdr_location *l)
 {
     struct fdri_shares *s = &fdri_rec.shares;
-    uint32_t off = (uint32_t)((uint8_t *)l - fdri_rec.arena.base), first = fdr_load_relaxed(&s->ended_in);
-    l->ended_turn = fdr_load_relaxed(&s->turn);
-    do {
-        fdr_store_relaxed(&l->ended_next, first);
-    } while (!fdr_cas_acq_rel_u32(&s->ended_in, &first, off)); /* R:ended */
+    fdr_store_relaxed(&l->ended_next, 0u);
+    struct fdr_location *before = location_at(fdr_swap_acq_rel(&s->ended_last, off_of(l))); /* R:ended */
+    /* R:ended - until this one stands the queue ends before l, and nobody can take `before` off */
+    fdr_store_release(before ? &before->ended_next : &s->ended_in, off_of(l));
 }
 
-/* What ended lately goes to the end of the queue; it comes newest first. */
-static void take_in(void)
+void fdri_ended_push(struct fdr_location *l)
+{
+    l->ended_turn = fdr_load_relaxed(&fdri_rec.shares.turn);
+    append(l);
+}
+
+/* NULL: there is none, or the one that comes first is on its way. */
+static struct fdr_location *oldest(void)
 {
     struct fdri_shares *s = &fdri_rec.shares;
-    uint32_t off = fdr_load_relaxed(&s->ended_in) ? fdr_swap_acq_rel(&s->ended_in, 0u) : 0; /* A:ended */
-    uint32_t newest = off, first = 0;
-    while (off) {
-        struct fdr_location *l = fdri_at(&fdri_rec.arena, off);
-        uint32_t next = fdr_load_relaxed(&l->ended_next);
-        fdr_store_relaxed(&l->ended_next, first);
-        first = off;
-        off = next;
-    }
-    if (!first) return;
-    if (s->ended_first)
-        fdr_store_relaxed(&((struct fdr_location *)fdri_at(&fdri_rec.arena, s->ended_last))->ended_next, first);
-    else fdr_store_relaxed(&s->ended_first, first);
-    s->ended_last = newest;
+    if (!s->ended_first && (s->ended_first = fdr_load_acquire(&s->ended_in))) /* A:ended */
+        fdr_store_relaxed(&s->ended_in, 0u);
+    return location_at(s->ended_first);
+}
+
+/* Takes the oldest one off; false: another is just about to stand behind it, and will write to it. */
+static bool take_off(const struct fdr_location *l)
+{
+    struct fdri_shares *s = &fdri_rec.shares;
+    uint32_t next = fdr_load_acquire(&l->ended_next), last = off_of(l); /* A:ended */
+    if (!next && !fdr_cas_acq_rel_u32(&s->ended_last, &last, 0u) &&     /* A:ended */
+        !(next = fdr_load_acquire(&l->ended_next)))                     /* A:ended */
+        return false;
+    s->ended_first = next;
+    return true;
 }
 
 static bool aged(const struct fdr_location *l)
@@ -162,6 +171,7 @@ static int fold(struct fdr_location *l)
     }
     int result = fdri_fold(into, &from);
     if (result != 1) return result;
+    if (!take_off(l)) return 0;
     into->loc->tid++;
     into->loc->start_tick = fdr_min(into->loc->start_tick, l->start_tick);
     into->loc->end_tick = fdr_max(into->loc->end_tick, l->end_tick);
@@ -174,9 +184,8 @@ static int fold(struct fdr_location *l)
 static bool give_bin_behind(struct fdr_location *l)
 {
     for (int i = 0; i < POPS; i++) {
-        uint32_t next = fdr_load_relaxed(&l->ended_next);
-        if (!next) return false;
-        l = fdri_at(&fdri_rec.arena, next);
+        l = location_at(fdr_load_acquire(&l->ended_next)); /* A:ended */
+        if (!l) return false;
         if (alone(l) && oldest_part(l)) return give_bin(l);
     }
     return false;
@@ -184,29 +193,40 @@ static bool give_bin_behind(struct fdr_location *l)
 
 static bool work_off(struct fdr_location *l)
 {
-    if (!alone(l)) return false;
     if (oldest_part(l)) return give_bin(l);
-    uint32_t next = fdr_load_relaxed(&l->ended_next);
     int result = fold(l);
     for (int i = 0; i < POPS && result < 0 && give_bin_behind(l); i++) result = fold(l);
-    if (result == 1) fdr_store_relaxed(&fdri_rec.shares.ended_first, next);
     return result >= 0;
+}
+
+enum outcome { ROOM, NO_ROOM, COME_AGAIN };
+
+/* Works off the oldest one; where a claimer is inside, which may sleep there, that one is the newest from now on. */
+static enum outcome work(enum fdri_urgency urgency)
+{
+    for (int i = 0; i < LOOK; i++) {
+        struct fdr_location *l = oldest();
+        if (!l) break;
+        if (urgency == FDRI_IF_AGED && !aged(l)) return NO_ROOM;
+        if (alone(l)) return work_off(l) ? ROOM : NO_ROOM;
+        if (!take_off(l)) break;
+        append(l);
+    }
+    return COME_AGAIN;
 }
 
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
 {
-    struct fdri_shares *s = &fdri_rec.shares;
+    static const struct timespec a_while = {0, 50000};
     uint32_t who = t->loc ? t->loc->id + 1 : UINT32_MAX;
-    if (!fdri_recycle_ended || fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return false; /* what is there stays */
-    if (!fdr_load_relaxed(&s->ended_in) && !fdr_load_relaxed(&s->ended_first)) return false;
-    if (urgency == FDRI_ATTACHING ? !fdri_ended_hold(who) : !fdri_ended_lock(who, 0)) return urgency == FDRI_ATTACHING;
-    take_in();
-    struct fdr_location *l = s->ended_first ? fdri_at(&fdri_rec.arena, s->ended_first) : NULL;
-    bool room = l && (urgency != FDRI_IF_AGED || aged(l)) && work_off(l);
+    bool attaching = urgency == FDRI_ATTACHING;
+    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return false; /* what is there stays */
+    if (!fdr_load_relaxed(&fdri_rec.shares.ended_last)) return false;
+    if (attaching ? !fdri_ended_hold(who, PATIENCE_NS) : !fdri_ended_lock(who, urgency == FDRI_POOR ? TRIES : 0))
+        return attaching;
+    enum outcome outcome = work(urgency);
     fdri_ended_unlock();
-    if (l && !room && urgency == FDRI_ATTACHING) {
-        sched_yield(); /* a claimer is inside: it will be gone */
-        room = true;
-    }
-    return room;
+    if (outcome != COME_AGAIN || !attaching) return outcome == ROOM;
+    nanosleep(&a_while, NULL); /* a claimer is inside, or one that ends is not there yet */
+    return true;
 }

@@ -115,7 +115,7 @@ void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off)
 void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;
-    uint64_t fair = s->arena_bytes / fdr_max(fdr_load_relaxed(&s->location_count), 1);
+    uint64_t fair = s->arena_bytes / fdr_max(fdr_load_relaxed(&fdri_rec.shares.live), 1);
     uint64_t bytes = fdr_min(fair / ROWS_SHARE / FDR_EPOCHS_MAX, fdr_min(BLOCK_MOST, s->bin_bytes));
     e->row_bytes = bytes < BLOCK_LEAST / 2 ? 0 : 1u << fdr_log2_floor((uint32_t)fdr_max(bytes, BLOCK_LEAST));
     const struct fdr_rowtable *table = fdri_off(t, t->loc->rows_table_off);

@@ -80,13 +80,19 @@ static struct fdr_level *level_of(struct fdri_thread *into, uint32_t d, bool poi
     return points && !v->points_off ? NULL : v;
 }
 
-/* All of a partition was given back: its records are counted by its level from now on. */
-static bool fold_part(struct fdri_thread *into, struct fdr_part *p)
+/* All of a partition was given back: its records are counted by a level from now on, and those who presented them go along, so
+ * that both locations' accounts balance at every moment. */
+static bool fold_part(struct fdri_thread *into, struct fdri_thread *t, struct fdr_part *p)
 {
     bool points = p->class_ != FDR_CLASS_REGION;
-    struct fdr_level *w = level_of(into, p->depth, points);
+    struct fdr_level *w = level_of(into, p->depth, points), *v = fdri_level(t, p->depth);
     if (!w) return false;
     struct fdr_level_points *wp = points ? fdri_off(into, w->points_off) : NULL;
+    struct fdr_level_points *vp = points ? fdri_off(t, v->points_off) : NULL;
+    uint64_t *to = points ? &wp->by_class[p->class_].presented : &w->presented;
+    set(to, *to + p->total);
+    uint64_t *from = points ? &vp->by_class[p->class_].presented : &v->presented;
+    set(from, *from - p->total);
     move(points ? &wp->by_class[p->class_].reduced_gate : &w->reduced_gate, &p->total);
     carry_out();
     return true;
@@ -224,7 +230,7 @@ int fdri_fold(struct fdri_thread *into, struct fdri_thread *t)
         next = p;
         if (!p->total) continue;
         if (!left--) return 0;
-        if (!fold_part(into, p)) return -1;
+        if (!fold_part(into, t, p)) return -1;
     }
     for (; l->fold_from < levels;
          l->fold_from++) { /* the deepest first: so the stack of open calls shrinks from its top */

@@ -101,11 +101,9 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
 {
     struct fdri_recorder *r = &fdri_rec;
     t->loc = NULL;
-    uint32_t id = l ? UINT32_MAX - 1 : 0;
     if (!l && !(l = slot(t))) return false;
     clear(l);
-    l->id = id ? id : fdr_add_relaxed(&r->arena.super->location_count, 1u);
-    l->head.location = l->id;
+    l->id = l->head.location = UINT32_MAX - 1;
     l->tid = (uint32_t)syscall(SYS_gettid);
     l->parent = parent;
     l->numa_node = r->topology.nodes > 1 ? r->topology.id[fdr_topology_here(&r->topology)] : r->topology.id[0];

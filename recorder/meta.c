@@ -9,6 +9,7 @@
 /* The first slab holds what a location begins with: level 0, 16 levels, the table of rows and a few rows. With the
  * location itself it makes 4 KiB. */
 enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), SMALL_BYTES = 640, REST_BYTES = 128 };
+enum { ROUNDS = 64 };
 
 static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 
@@ -40,11 +41,26 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
     return off;
 }
 
+/* From the meta end. What a location begins with and no bin can hold comes from what is reserved there, else from those that
+ * ended: it waits for some of them. */
+static uint32_t from_end(struct fdri_thread *t, uint32_t want)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    bool begins = !t->loc->level_blocks && !t->loc->samples_off && want > a->super->bin_bytes;
+    uint32_t off = fdri_slab_take(a, &fdri_rec.slabs, want, begins);
+    for (int i = 0; i < ROUNDS && !off && begins; i++) {
+        off = fdri_slab_take_larger(a, &fdri_rec.slabs, want);
+        if (off || !fdri_ended_room(t, FDRI_ATTACHING)) break;
+        off = fdri_slab_take(a, &fdri_rec.slabs, want, true);
+    }
+    return off;
+}
+
 /* A slab of at least `bytes` in all, on the location's chain; 0: no room. */
 static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, bool from_bins)
 {
     struct fdr_location *l = t->loc;
-    uint32_t want = fdri_slab_bytes(bytes), off = fdri_slab_take(&fdri_rec.arena, &fdri_rec.slabs, want);
+    uint32_t want = fdri_slab_bytes(bytes), off = from_end(t, want);
     uint32_t log2 = (uint32_t)fdr_max(fdr_log2_ceil(bytes), 9);
     bool in_bins = !off && from_bins && (off = piece(t, log2));
     if (!off) return NULL;

@@ -73,15 +73,15 @@ void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *confi
 /* ---- the recording ---- */
 /* Who holds what, for share.c. Atomic; reset with the arena. */
 struct fdri_shares {
-    uint32_t live;                    /* locations of threads that are there */
-    uint32_t richest;                 /* off of a location that holds much, or 0; a hint */
-    uint32_t cursor;                  /* off of the location to look at next, or 0 */
-    uint32_t lock;                    /* try-lock of everything about ended locations: id + 1 of who works there, or
+    uint32_t live;                  /* locations of threads that are there */
+    uint32_t richest;               /* off of a location that holds much, or 0; a hint */
+    uint32_t cursor;                /* off of the location to look at next, or 0 */
+    uint32_t lock;                  /* try-lock of everything about ended locations: id + 1 of who works there, or
                                        UINT32_MAX for one that is no location */
-    uint32_t ended_in;                /* stack of locations that ended; the newest first */
-    uint32_t ended_first, ended_last; /* under the lock: the queue of them; the oldest first */
-    struct fdr_location *spare[2];    /* for the accounts of ended ones, by unit of time */
-    uint64_t turn;                    /* bins that were filled anew */
+    uint32_t ended_last;            /* the queue of locations that ended: the newest, or 0 */
+    uint32_t ended_in, ended_first; /* its oldest: where that was put into an empty queue; under the lock */
+    struct fdr_location *spare[2];  /* for the accounts of ended ones, by unit of time */
+    uint64_t turn;                  /* bins that were filled anew */
 };
 struct fdri_recorder {
     struct fdri_arena arena;
@@ -199,8 +199,8 @@ static inline uint64_t fdri_clamp(struct fdr_location *l, uint64_t tick)
 
 /* ---- location.c ---- */
 struct fdr_location *fdri_location_new(void); /* an empty block, free and pinned, on the chain; NULL: no room */
-/* A location with level 0 and what else it begins with, not shown yet; false: no room, nothing is left behind. In block l,
- * then it has no id yet, or where that is NULL in any. */
+/* A location with level 0 and what else it begins with, without an id and not shown yet; false: no room, nothing is left
+ * behind. In block l, or where that is NULL in any. */
 bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t parent, const char *name);
 void fdri_location_number(struct fdri_thread *t); /* gives it its id */
 void fdri_location_publish(struct fdri_thread *t, uint32_t flags);
@@ -241,12 +241,11 @@ uint64_t fdri_meta_bytes(void);                           /* in use by all */
  * room now. Not before its last moments have aged, but for a location that has next to nothing. Bounded; does nothing where another thread
  * does it. */
 enum fdri_urgency { FDRI_IF_AGED, FDRI_POOR, FDRI_ATTACHING }; /* the last one waits for others, at most 10 ms */
-extern bool fdri_recycle_ended __attribute__((visibility("hidden")));
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
 void fdri_ended_prepare(bool ns);                   /* while there is room */
 void fdri_ended_push(struct fdr_location *l);       /* its thread ended: it is not the caller's any more */
 bool fdri_ended_lock(uint32_t who, uint32_t tries); /* keeps everybody from folding */
-bool fdri_ended_hold(uint32_t who);                 /* the same; waits at most 10 ms */
+bool fdri_ended_hold(uint32_t who, uint64_t ns);    /* the same; waits that long at most */
 void fdri_ended_unlock(void);
 void fdri_ended_abandoned(const struct fdr_location *l); /* an operation of l was given up in the middle */
 

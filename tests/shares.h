@@ -82,7 +82,6 @@ static inline void start(const char *strategy, const char *buffer)
     c.strategy = strategy;
     c.buffer = buffer;
     c.timer = NULL;
-    fdri_recycle_ended = true;
     assert_int_equal(fdr_init(&c), 0);
     for (int i = 0; i < 8; i++) {
         snprintf(name, sizeof name, "r%d", i);

@@ -110,11 +110,6 @@ static void P2_four_thousand_sleepers(void **state)
 
 int main(void)
 {
-    if (!getenv("FDR_SHARES_MANY")) {
-        printf("skipped: memory of ended threads is not used again by default (docs/ARCHITECTURE.md, Known limits); "
-               "FDR_SHARES_MANY=1 runs this\n");
-        return 77;
-    }
     kept = calloc(1, sizeof *kept);
     bins = calloc(1, sizeof *bins);
     const struct CMUnitTest tests[] = {cmocka_unit_test(P1_P3_P5_short_threads_in_a_small_buffer),
