@@ -128,14 +128,26 @@ FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint64_t *c
 
 /* ---- 3: bins ---- */
 
-/* Copies one bin or piece into `to`; the bytes that were copied, 0 when it is nobody's or was taken away meanwhile. Halves
- * of bins lose their generation when they become a whole, so the same may come again: the header's check, which does
+/* The size that a header says, which must fit its place; 0: it is none. */
+FDR_RACY static uint32_t size_of(const uint8_t *from, uint32_t room)
+{
+    const struct fdr_bin *b = (const void *)from;
+    uint32_t log2 = b->size_log2, size = log2 >= 9 && log2 <= 16 ? 1u << log2 : 0;
+    uint64_t at_ = (uint64_t)(from - fdri_view.base) - super()->bins_off;
+    return b->magic == FDR_BIN_MAGIC && size && size <= room && !(at_ & (size - 1)) ? size : 0;
+}
+
+/* Copies one bin or piece into `to`; the bytes that were copied, 0 when it is nobody's or was taken away meanwhile. *size is
+ * its own, or the least where it has none: read behind the generation like all else, for halves become wholes and wholes
+ * halves. Halves lose their generation when they become a whole, so the same may come again: the header's check, which does
  * not, is compared too. */
-FDR_RACY static uint32_t copy_bin(const uint8_t *from, uint8_t *to, uint32_t bytes, uint64_t *dropped)
+FDR_RACY static uint32_t copy_bin(const uint8_t *from, uint8_t *to, uint32_t room, uint32_t *size, uint64_t *dropped)
 {
     const struct fdr_bin *b = (const void *)from;
     uint32_t generation = fdr_load_acquire(&b->generation); /* G:check - pairs with G:open, G:give and G:take */
-    if (!(generation & 1)) return 0;
+    uint32_t bytes = size_of(from, room);
+    *size = bytes ? bytes : FDR_BIN_MIN_BYTES;
+    if (!bytes || !(generation & 1)) return 0;
     uint32_t check = fdr_load_relaxed(&b->check);
     uint64_t commit = fdr_load_acquire(&b->commit); /* A:commit - pairs with R:commit */
     uint32_t used = (uint32_t)fdr_align_up(FDR_BIN_HEADER + (FDR_COMMIT_BITS(commit) + 7) / 8, 8);
@@ -145,6 +157,7 @@ FDR_RACY static uint32_t copy_bin(const uint8_t *from, uint8_t *to, uint32_t byt
     /* G:check - the copy was read before this */
     if (fdr_load_relaxed(&b->generation) != generation || fdr_load_relaxed(&b->check) != check) {
         ++*dropped;
+        *size = FDR_BIN_MIN_BYTES; /* what is there now may be smaller */
         return 0;
     }
     struct fdr_bin *copy = (void *)to;
@@ -177,11 +190,7 @@ FDR_RACY static int copy_slots(int fd, uint64_t off, uint64_t bytes, uint32_t bi
             from = i += skip;
             continue;
         }
-        const struct fdr_bin *b = (const void *)at_;
-        uint32_t log2 = b->size_log2, size = log2 >= 9 && log2 <= 16 ? 1u << log2 : FDR_BIN_MIN_BYTES;
-        bool good = b->magic == FDR_BIN_MAGIC && size <= room && !((off + i - super()->bins_off) & (size - 1));
-        if (!good) size = FDR_BIN_MIN_BYTES;
-        uint32_t used = good ? copy_bin(at_, batch + i, size, dropped) : 0;
+        uint32_t size, used = copy_bin(at_, batch + i, room, &size, dropped);
         memset(batch + i + used, 0, size - used);
         any |= used != 0;
         i += size;
