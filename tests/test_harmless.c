@@ -16,7 +16,7 @@
 #else
 #define INSTRUMENTED 0
 #endif
-static volatile bool in_handler;
+static __thread volatile bool in_handler; /* fdr's own threads may ask */
 static volatile unsigned asked_in_handler;
 #if !INSTRUMENTED
 void *__libc_malloc(size_t);

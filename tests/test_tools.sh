@@ -282,7 +282,7 @@ expect 0 "export chrome" "$fdr" export --to chrome lu.fdr -o lu.json
 expect 0 "export chrome, two files" "$fdr" export --to chrome lu.fdr two.fdr -o both.json --depth ..4
 expect 0 "export folded" "$fdr" export --to folded cg.fdr -o cg.folded
 expect 0 "export folded to standard output" "$fdr" export --to folded lu.fdr -o -
-expect 2 "export into nowhere" "$fdr" export --to folded cg.fdr -o /nonexistent/x
+expect 2 "export into nowhere" "$fdr" export --to folded cg.fdr -o "$PWD/nowhere/x"
 one_line "export into nowhere"
 "$fdr" dump --tsv lu.fdr >lu.tsv
 python "chrome JSON nests; folded stacks sum up" <<'END'
@@ -319,7 +319,7 @@ files = {e["name"]: e for e in json.load(open("out.txt"))}
 assert {"cg.fdr", "lu.fdr", "two.fdr"} <= set(files), files.keys()
 assert files["cg.fdr"]["live"] is False and files["cg.fdr"]["condition"] == "kept", files["cg.fdr"]
 END
-expect 2 "list of a directory that is not there" "$fdr" list /nonexistent
+expect 2 "list of a directory that is not there" "$fdr" list "$PWD/nowhere"
 expect 0 "version" "$fdr" version
 expect 0 "version --build" "$fdr" version --build
 expect 0 "version --json" "$fdr" version --json
@@ -397,7 +397,7 @@ for stream in foreign.evt missing.evt; do
 done
 expect 1 "replay of a good and a bad stream" "$fdr" replay foreign.evt "$corpus/npb-cg.r0.t0.evt.zst" --buffer 16M -o s.fdr
 one_line "replay of a good and a bad stream"
-expect 2 "replay into nowhere" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" -o /nonexistent/s.fdr
+expect 2 "replay into nowhere" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" -o "$PWD/nowhere/s.fdr"
 
 if [ $bad = 0 ]; then echo "test_tools: all good"; else echo "test_tools: $bad failed"; fi
 [ $bad = 0 ]
