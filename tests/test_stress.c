@@ -149,8 +149,11 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
         if (f) fdr_file_close(f);
         whole += !wrong;
     }
-    /* a slow machine takes its snapshots before the buffer is full: the storm lasts until something was given back */
-    for (int i = 0; i < 6000 && !wrong && !fdr_usage().reductions; i++) usleep(10000);
+    /* A slow machine takes its snapshots before the buffer is full: the storm lasts until something was given back, or a
+     * thread was turned away, where one that came first holds all there is. */
+    const struct fdr_superblock *super = fdri_rec.arena.super;
+    for (int i = 0; i < 6000 && !wrong && !fdr_usage().reductions && !fdr_load_relaxed(&super->lost_unattached); i++)
+        usleep(10000);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i <= STEADY; i++) pthread_join(thread[i], NULL);
     if (wrong) print_message("%s %s after %llu good ones: %s\n", strategy, buffer, (unsigned long long)whole, wrong);
@@ -184,7 +187,7 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     /* an unattached thread counts an enter and its leave, so at least what is missing */
     assert_true(sum <= presented && sum + unattached >= presented);
     if (!unattached) assert_int_equal(sum, presented);
-    assert_true(u.reductions > 0 && events > 0);
+    assert_true((u.reductions || unattached) && events > 0);
 }
 
 static void P3_P9_snapshots_under_load_whole(void **state)
