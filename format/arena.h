@@ -469,7 +469,7 @@ enum fdr_level_flags {
     FDR_LEVEL_SETTLED = 2, /* already accounted: not stored when it ends, not kept while it is open */
     FDR_LEVEL_RULED = 4,   /* the region has a minimum duration of its own */
     FDR_LEVEL_EDGES = 8,   /* counters are read at the edges of this call */
-    FDR_LEVEL_ORDINAL = 16 /* its ordinal in its tick is zero_count, which nobody could count: its record says it */
+    FDR_LEVEL_ORDINAL = 16 /* its ordinal in its tick is zero_count (0 in another zero_tick), and its record says so */
 };
 
 /* Accounts and partitions of the point classes at one depth; made when the first point event happens there. */

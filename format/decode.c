@@ -210,9 +210,15 @@ static void get_place(struct fdr_decoder *d, struct fdr_standing *place)
 {
     place->tied = get(d, 1);
     place->links = 0;
+    place->cut = false;
     place->sibling = place->point = 0;
     if (!place->tied) return;
-    while (place->links < FDR_LINKS_MAX && get(d, 1)) place->link[place->links++] = get_gamma(d) - 1;
+    while (!place->cut && get(d, 1)) {
+        uint32_t link = get_gamma(d) - 1;
+        place->cut = link == FDR_LINKS_CUT;
+        if (!place->cut && place->links == FDR_LINKS_MAX) d->bad = place->cut = true;
+        if (!place->cut) place->link[place->links++] = link;
+    }
     place->sibling = get_gamma(d) - 1;
     place->point = get_gamma(d) - 1;
 }

@@ -165,7 +165,8 @@ static void add_place(struct writer *w, const struct fdr_standing *place)
         add(w, 1, 1);
         add_gamma(w, place->link[i] + 1);
     }
-    if (place->links < FDR_LINKS_MAX) add(w, 0, 1);
+    add(w, place->cut, 1);
+    if (place->cut) add_gamma(w, FDR_LINKS_CUT + 1);
     add_gamma(w, place->sibling + 1);
     add_gamma(w, place->point + 1);
 }

@@ -43,7 +43,7 @@
 #define FDR_VALUE_SLOTS     8u    /* newest field values are kept per id % 8 */
 #define FDR_CHUNK_MAX       56u   /* bits of one put */
 #define FDR_CALL_BITS_MAX   320u  /* no call record is longer */
-#define FDR_POINT_BITS_MAX  2900u /* no point record is longer */
+#define FDR_POINT_BITS_MAX  2960u /* no point record is longer */
 #define FDR_ORDINAL_MARK    0xffu /* 8 bits before a call record: no id is that long; its ordinal follows as a gamma */
 #define FDR_ORDINAL_COUNTED UINT32_MAX /* the record does not say its ordinal */
 #define FDR_HASH_SEED       0x243F6A8885A308D3u
@@ -87,10 +87,13 @@ struct fdr_tie {
 };
 
 /* Where a point event stands among the events of its tick. */
-#define FDR_LINKS_MAX 24u
+#define FDR_LINKS_MAX  64u         /* links named at most, */
+#define FDR_LINKS_BITS 1536u       /* in so many bits */
+#define FDR_LINKS_CUT  0x7fffffffu /* stands for a link: there are more */
 struct fdr_standing {
     bool tied;                    /* not the first event of its tick on this location */
-    uint8_t links;                /* calls around it that were entered in this same tick; FDR_LINKS_MAX: or more */
+    bool cut;                     /* there are more links than these */
+    uint8_t links;                /* calls around it that were entered in this same tick */
     uint32_t sibling;             /* ordinals given one level deeper in this tick before it */
     uint32_t point;               /* point events of the location in this tick before it */
     uint32_t link[FDR_LINKS_MAX]; /* their ordinals, innermost first */
@@ -123,6 +126,7 @@ static inline uint64_t fdr_hash_parent(uint64_t hash, const struct fdr_tie *tie)
 static inline uint64_t fdr_hash_standing(uint64_t hash, const struct fdr_standing *place)
 {
     for (uint32_t i = 0; i < place->links; i++) hash = fdr_hash_step(hash, 1 | (uint64_t)place->link[i] << 1);
+    if (place->cut) hash = fdr_hash_step(hash, 1 | (uint64_t)FDR_LINKS_CUT << 1);
     return fdr_hash_step(hash, place->tied | (uint64_t)place->sibling << 1 | (uint64_t)place->point << 33);
 }
 
@@ -230,6 +234,7 @@ static inline uint32_t fdr_point_bits(const struct fdr_standing *at, uint32_t fi
     uint32_t bits =
         105 + 70 * fields; /* id 27, its length 9, gap 62; tied, end of links, number of fields; each field 7 + 63 */
     for (uint32_t i = 0; i < at->links; i++) bits += 2 * fdr_bitlen(at->link[i] + 1ull);
+    if (at->cut) bits += 64;
     return bits + 2 * fdr_bitlen(at->sibling + 1ull) + 2 * fdr_bitlen(at->point + 1ull);
 }
 

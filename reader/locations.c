@@ -101,7 +101,8 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
         /* It stopped storing while it was copied: what was open is nowhere else. */
         if (l->moving && !(l->raw.flags & FDR_LOCATION_STOPPED)) flags &= ~(uint32_t)FDR_LEVEL_SETTLED;
         if (!v || fdri_reader_suspect(f, (uint64_t)((const uint8_t *)v - f->bytes), sizeof *v) ||
-            !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, flags, v->zero_count))
+            !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, flags,
+                       v->zero_tick == v->enter_tick >> l->clock.shift ? v->zero_count : 0))
             return;
     }
 }

@@ -410,6 +410,7 @@ struct fdri_reader_depth {                /* the calls of one depth */
 struct fdri_reader_call { /* on the reader's own stack */
     uint64_t enter, leave, leave_ns, duration_ns;
     uint32_t id, ordinal;
+    uint64_t place; /* for points: its ordinal + 1, or, of a longer call that none of them names, more than any */
     bool shown, open, made_up, filtered, ordinal_known; /* filtered: made up for one that a filter kept out */
 };
 struct fdri_reader_stream {

@@ -86,6 +86,8 @@ static inline bool is_child(const struct fdri_reader_stream *s, const struct fdr
     return r->enter != r->leave || top == s->stack + s->base || tie_fits(top, &r->tie, r->enter);
 }
 
+#define ANYWHERE UINT64_MAX /* a place that is not known */
+
 static inline uint32_t ordinal_of(const struct fdri_reader_depth *v, const struct fdr_record *r)
 {
     if (r->ordinal != FDR_ORDINAL_COUNTED) return r->ordinal;
@@ -98,6 +100,10 @@ static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_r
                          struct fdri_reader_call *call, const struct fdr_record *r)
 {
     call->ordinal_known = true;
+    call->place = r->ordinal == FDRI_READER_NO_ORDINAL ? ANYWHERE : r->ordinal + 1ull;
+    /* it may have been named since its frame was copied */
+    if (s->location->moving && call->open && r->ordinal == FDR_ORDINAL_COUNTED && r->enter >= s->location->cut)
+        call->place = ANYWHERE;
     call->ordinal = ordinal_of(v, r);
     if (r->enter == r->leave) return;
     if (__builtin_expect(!s->careful, 1) || r->ordinal != FDR_ORDINAL_COUNTED) return;
@@ -215,12 +221,11 @@ static inline bool leave_top(struct fdri_reader_stream *s, struct fdr_read_event
 /* ---- points ---- */
 
 /* Where the call around the point at depth d stands in the tick: 0 it began before; else its ordinal + 1. */
-#define ANYWHERE UINT64_MAX
 static uint64_t place_of(const struct fdri_reader_point *p, uint32_t d)
 {
     uint32_t i = p->depth - d;
     if (i < p->place.links) return p->place.link[i] + 1ull;
-    return p->place.links == FDR_LINKS_MAX ? ANYWHERE : 0;
+    return p->place.cut ? ANYWHERE : 0;
 }
 
 static bool longer(const struct fdr_record *enters) { return enters->enter != enters->leave; }
@@ -233,19 +238,19 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
     uint32_t k = s->depth;
     for (uint32_t d = s->base + 1; d <= k && d <= p->depth; d++) {
         const struct fdri_reader_call *c = &s->stack[d];
-        uint64_t want = place_of(p, d), have = c->enter == tick ? c->ordinal + 1ull : 0;
-        if (c->made_up || !c->ordinal_known || want == ANYWHERE || want == have) continue;
+        uint64_t want = place_of(p, d), have = c->enter == tick ? c->place : 0;
+        if (c->made_up || have == ANYWHERE || want == ANYWHERE || want == have) continue;
         return want < have;
     }
     if (p->depth < k) { /* inside of its sibling a longer call could not be over by then */
         const struct fdri_reader_call *c = &s->stack[p->depth + 1];
         if (enters && longer(enters)) return true;
-        return !c->made_up && c->ordinal_known && c->enter == tick && c->ordinal >= p->place.sibling;
+        return !c->made_up && c->place != ANYWHERE && c->enter == tick && c->place > p->place.sibling;
     }
     if (p->depth > k && place_of(p, k + 1) == ANYWHERE) return false;
     if (!enters) return true;
     if (p->depth == k) return longer(enters) || enters->ordinal >= p->place.sibling;
-    return place_of(p, k + 1) < ordinal_of(&s->level[k + 1], enters) + 1ull;
+    return place_of(p, k + 1) < enters->ordinal + 1ull;
 }
 
 /* Must the first pending point come before the step at `tick`? Any pending one that must takes those before it

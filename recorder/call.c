@@ -127,7 +127,8 @@ static bool store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uin
     struct fdr_bin *bin = (void *)(base + p->open_off);
     struct fdr_table *table = (void *)(base + p->table_off);
     uint64_t gap = enter - p->last_tick;
-    struct fdr_tie tie = {.said = v->flags & FDR_LEVEL_ORDINAL, .ordinal = v->zero_count};
+    bool counted = v->zero_tick == enter, unclear = duration || (counted && v->zero_gap);
+    struct fdr_tie tie = {.said = (v->flags & FDR_LEVEL_ORDINAL) && unclear, .ordinal = counted ? v->zero_count : 0};
     if (!duration) {
         add_parent(t, depth, leave, &tie);
         note_zero(v, leave, true);

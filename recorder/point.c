@@ -24,20 +24,34 @@ static uint32_t ordinal_now(const struct fdr_level *v, uint64_t tick)
     return v->zero_tick == tick ? v->zero_count : 0;
 }
 
+/* The calls around it that began in this tick. Their records will say their ordinals: a longer one that says none is named
+ * by no point, so nobody has to count those before it, which may be gone by then. */
+static void add_links(struct fdri_thread *t, uint64_t tick, struct fdr_standing *place)
+{
+    uint32_t bits = 0;
+    for (uint32_t d = t->loc->depth; d; d--) {
+        struct fdr_level *v = fdri_level(t, d);
+        if (v->enter_tick >> t->shift != tick) break;
+        uint32_t ordinal = ordinal_now(v, tick);
+        bits += 2 * fdr_bitlen(ordinal + 1ull);
+        place->cut = place->links == FDR_LINKS_MAX || bits > FDR_LINKS_BITS;
+        if (place->cut) break;
+        place->link[place->links++] = ordinal;
+        if (!(v->flags & FDR_LEVEL_UNTIMED)) v->flags |= FDR_LEVEL_ORDINAL;
+    }
+    if (place->links) t->tied_to = tick + 1;
+}
+
 /* Where the event stands among those of its tick. */
 static void find_place(struct fdri_thread *t, uint64_t tick, struct fdr_standing *place)
 {
     const struct fdr_location *l = t->loc;
     place->tied = l->last_tick >> t->shift == tick;
     place->links = 0;
+    place->cut = false;
     place->sibling = place->point = 0;
     if (!place->tied) return;
-    for (uint32_t d = l->depth; d && place->links < FDR_LINKS_MAX; d--) {
-        const struct fdr_level *v = fdri_level(t, d);
-        if (v->enter_tick >> t->shift != tick) break;
-        place->link[place->links++] = ordinal_now(v, tick);
-    }
-    if (place->links) t->tied_to = tick + 1;
+    add_links(t, tick, place);
     if (l->depth < l->level_blocks * FDR_LEVELS_PER_BLOCK)
         place->sibling = ordinal_now(fdri_level(t, l->depth + 1), tick);
     place->point = l->point_tick == tick ? l->point_count : 0;

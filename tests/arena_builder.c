@@ -250,6 +250,7 @@ void builder_enter(struct builder *b, uint32_t location, uint32_t region, uint64
     assert(tick >= l->last_tick);
     v->enter_tick = tick;
     v->region = region;
+    v->flags = 0;
     v->presented++;
     l->depth++;
     l->last_tick = tick;
@@ -274,6 +275,8 @@ static void store_call(struct builder *b, uint32_t location, uint32_t depth, uin
     struct fdr_part *p = builder_part(b, location, FDR_CLASS_REGION, depth, band);
     struct fdr_bin *h = room(b, location, p);
     struct fdr_tie tie = call_tie(b, location, depth, leave);
+    tie.said = duration && v->flags & FDR_LEVEL_ORDINAL;
+    tie.ordinal = v->zero_tick == enter ? v->zero_count : 0;
     fdr_encode_call(p, &b->location[location].table[p->table_off]->t, (uint8_t *)(h + 1), v->region,
                     enter - p->last_tick, duration, &tie);
     if (!duration) {
@@ -307,9 +310,10 @@ void builder_point(struct builder *b, uint32_t location, uint32_t class_, uint32
     if (place.tied) {
         const struct fdr_level *below = level(b, location, l->depth + 1);
         for (uint32_t d = l->depth; d && place.links < FDR_LINKS_MAX; d--) {
-            const struct fdr_level *v = level(b, location, d);
+            struct fdr_level *v = level(b, location, d);
             if (v->enter_tick >> b->set.shift != stored) break;
             place.link[place.links++] = v->zero_tick == stored ? v->zero_count : 0;
+            v->flags |= FDR_LEVEL_ORDINAL;
         }
         place.sibling = below->zero_tick == stored ? below->zero_count : 0;
         place.point = l->point_tick == stored ? l->point_count : 0;

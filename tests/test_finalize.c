@@ -29,10 +29,10 @@ static fdr_marker_id marker;
 static void calls(uint64_t *seed, uint32_t depth)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    fdr_region r = region[*seed >> 33 & (REGIONS - 1)];
+    fdr_region r = __atomic_load_n(&region[*seed >> 33 & (REGIONS - 1)], __ATOMIC_RELAXED);
     fdr_enter(r);
     for (uint32_t i = *seed >> 60 & 3; i && depth < 14; i--) calls(seed, depth + 1);
-    if (!(*seed >> 40 & 7)) fdr_marker(marker, depth);
+    if (!(*seed >> 40 & 7)) fdr_marker(__atomic_load_n(&marker, __ATOMIC_RELAXED), depth);
     fdr_leave(r);
 }
 
@@ -79,9 +79,9 @@ static void one(const char *strategy, unsigned round)
     for (int i = 0; i < REGIONS; i++) {
         char name[16];
         snprintf(name, sizeof name, "r%d", i);
-        region[i] = fdr_region_define(name, __FILE__, (unsigned)i);
+        __atomic_store_n(&region[i], fdr_region_define(name, __FILE__, (unsigned)i), __ATOMIC_RELAXED);
     }
-    marker = fdr_marker_define("marker");
+    __atomic_store_n(&marker, fdr_marker_define("marker"), __ATOMIC_RELAXED);
     uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 2000000 + round * 300000;
     while (fdr_clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
     fdr_finalize();

@@ -10,13 +10,8 @@
 
 #include "tests/shares.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
-#define BUFFER "512K"
-enum { BYTES = 512 << 10, CALLS = 150000 };
-#else
 #define BUFFER "2M"
 enum { BYTES = 2 << 20, CALLS = 1500000 };
-#endif
 enum { MOST = 64 };
 static struct turn w[MOST];
 static uint64_t kept[MOST];

@@ -166,15 +166,18 @@ class Bin:
                         b.mix(r.in_tick | r.parent << 1)
             else:
                 r.tied = b.take(1)
-                r.links = []
-                while r.tied and len(r.links) < 24 and b.take(1):
+                r.links, r.cut = [], False
+                while r.tied and not r.cut and b.take(1):
                     r.links.append(take_gamma(b) - 1)
+                    r.cut = r.links[-1] == 0x7FFFFFFF
                 r.sibling = take_gamma(b) - 1 if r.tied else 0
                 r.point = take_gamma(b) - 1 if r.tied else 0
                 b.mix((gap << 32 | gap >> 32) ^ r.id << 44)
                 for ordinal in r.links:
                     b.mix(ordinal << 1 | 1)
                 b.mix(r.tied | r.sibling << 1 | r.point << 33)
+                if r.cut:
+                    r.links.pop()
                 self.fields(b, r, values[r.id % 8])
                 for v in r.fields:
                     b.mix(v)
@@ -242,8 +245,8 @@ class Partition:
 
 
 class Call:
-    def __init__(self, enter, leave, ident, ordinal):
-        self.enter, self.leave, self.id, self.ordinal = enter, leave, ident, ordinal
+    def __init__(self, enter, leave, ident, ordinal, place):
+        self.enter, self.leave, self.id, self.ordinal, self.place = enter, leave, ident, ordinal, place
 
 
 class Location:
@@ -258,8 +261,9 @@ class Location:
         for depth in range(1, image.u32(at + 72) + 1):
             level = self.level(depth)
             flags = image.u32(level + 48)
-            ordinal = image.u32(level + 96) if flags & 16 else None
-            self.frames.append((image.u64(level) >> shift, image.u32(level + 8), flags, ordinal))
+            enter = image.u64(level) >> shift
+            ordinal = (image.u32(level + 96) if image.u64(level + 88) == enter else 0) if flags & 16 else None
+            self.frames.append((enter, image.u32(level + 8), flags, ordinal))
         self.parts = []
         off, floor = image.u32(at + 348), image.u64(at + 584)
         while off:
@@ -325,7 +329,7 @@ class Location:
         end = max(newest + [r.enter for d in calls.values() for r in d], default=0)
         at = {d: 0 for d in calls}
         zero = {}  # depth -> (tick, how many zero-length calls of it were entered)
-        stack, out, done = [Call(-1, NEVER, 0, 0)], [], 0
+        stack, out, done = [Call(-1, NEVER, 0, 0, 0)], [], 0
 
         def fits(top, r, tick):
             if top.leave < tick:
@@ -336,6 +340,9 @@ class Location:
             depth = len(stack)
             return calls[depth][at[depth]] if at.get(depth, 0) < len(calls.get(depth, [])) else None
 
+        def place_in(r):  # a longer call that says no ordinal is named by no point
+            return r.ordinal + 1 if r.ordinal is not None else NEVER
+
         def ordinal_of(r, depth):
             if r.ordinal is not None:
                 return r.ordinal
@@ -343,23 +350,23 @@ class Location:
 
         def place(p, depth):  # of the call around p: 0 it began before the tick, None not known, else its ordinal + 1
             i = p.depth - depth
-            return p.links[i] + 1 if i < len(p.links) else 0 if len(p.links) < 24 else None
+            return p.links[i] + 1 if i < len(p.links) else None if p.cut else 0
 
         def before(p, tick, entering):
             k = len(stack) - 1
             for depth in range(1, min(k, p.depth) + 1):
                 top, want = stack[depth], place(p, depth)
-                have = top.ordinal + 1 if top.enter == tick else 0
+                have = top.place if top.enter == tick else 0
                 if want is not None and want != have:
                     return want < have
             longer = entering is not None and entering.enter != entering.leave
             if p.depth < k:
                 sibling = stack[p.depth + 1]
-                return longer or sibling.enter == tick and sibling.ordinal >= p.sibling
+                return longer or sibling.enter == tick and sibling.place > p.sibling
             if p.depth == k:
                 return entering is None or longer or entering.ordinal >= p.sibling
             want = place(p, k + 1)
-            return want is not None and (entering is None or want < ordinal_of(entering, k + 1) + 1)
+            return want is not None and (entering is None or want < place_in(entering))
 
         def due(tick, entering):
             if done == len(points) or points[done].enter > tick:
@@ -390,7 +397,7 @@ class Location:
                 ordinal = ordinal_of(r, depth)
                 if r.enter == r.leave:
                     zero[depth] = (r.enter, r.ordinal + 1)
-                stack.append(Call(r.enter, r.leave, r.id, ordinal))
+                stack.append(Call(r.enter, r.leave, r.id, ordinal, place_in(r)))
                 now = r.enter
                 out.append((now, "enter", depth, r.id, []))
             elif len(stack) > 1:
