@@ -528,7 +528,9 @@ static_assert(sizeof(struct fdr_part) == 128 && offsetof(struct fdr_part, progre
 enum fdr_part_flags {
     FDR_PART_CLOSED = 1,
     FDR_PART_COUNTED = 2 /* its newest bin is counted in an epoch */,
-    FDR_PART_WIDE = 4 /* has had a whole bin */
+    FDR_PART_WIDE = 4,    /* has had a whole bin */
+    FDR_PART_REWOUND = 8, /* a rewind ended the newest bin: the next one is small */
+    FDR_PART_GROWING = 16 /* twice as large as the one before, until the size is right again */
 };
 
 /* ---- bins ---- */

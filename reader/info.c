@@ -160,10 +160,21 @@ static void handled(struct fdr_file *f)
     f->info.handled_time_ns = when;
 }
 
+/* What others wrote must not steer a terminal. */
+static void make_plain(char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes && text[i]; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) text[i] = ' ';
+}
+
 void fdri_reader_info(struct fdr_file *f)
 {
     struct fdr_file_info *i = &f->info;
-    const struct fdr_superblock *sb = &f->sb;
+    struct fdr_superblock *sb = &f->sb;
+    make_plain(sb->reason, sizeof sb->reason);
+    make_plain(sb->exe, sizeof sb->exe);
+    make_plain(sb->host, sizeof sb->host);
+    make_plain(sb->trigger_name, sizeof sb->trigger_name);
     for (size_t n = 0; n < f->location_count; n++) describe(f, &f->location[n]);
     snprintf(f->strategy, sizeof f->strategy, "%s", strategy_name(sb->strategy));
     hex(sb, f->build_id);

@@ -519,8 +519,11 @@ void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
     /* Calls deeper than the stack cannot be matched by name. If the caller's frame lies above where that began,
      * a longjmp left them all. */
     if (l->overflow && HERE() > t->overflow_sp + 4096) l->overflow = 0;
-    if (!deep_enough(t)) return;
     if (region > FDR_ID_MAX) region = 0;
+    if (!deep_enough(t)) {
+        fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region))->untimed++;
+        return;
+    }
     struct fdr_level *v = fdri_level(t, l->depth + 1);
     struct fdr_row *row = fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region));
     uint32_t flags = 0;

@@ -180,19 +180,22 @@ void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t 
     message(RECV, peer, tag, comm, bytes, false, time_ns);
 }
 
+/* Two ids each, begin and end. */
+static uint32_t known_operation(uint32_t operation) { return operation < FDR_ID_MAX >> 1 ? operation : 0; }
+
 static void collective_begin(uint32_t operation, bool live, uint64_t time_ns)
 {
-    struct point e = {.class_ = FDR_CLASS_COLLECTIVE, .id = (operation & 0xffffu) << 1};
-    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, (operation & 0xffffu) << 1), FDR_VALUE_U64, 0, live, time_ns);
+    struct point e = {.class_ = FDR_CLASS_COLLECTIVE, .id = known_operation(operation) << 1};
+    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, known_operation(operation) << 1), FDR_VALUE_U64, 0, live, time_ns);
 }
 static void collective_end(uint32_t operation, uint32_t comm, int32_t root, uint64_t sent, uint64_t received, bool live,
                            uint64_t time_ns)
 {
     struct point e = {.class_ = FDR_CLASS_COLLECTIVE,
-                      .id = (operation & 0xffffu) << 1 | 1,
+                      .id = known_operation(operation) << 1 | 1,
                       .count = 4,
                       .field = {comm, fdr_zigzag((uint64_t)(int64_t)root), sent, received}};
-    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, (operation & 0xffffu) << 1 | 1), FDR_VALUE_U64, sent + received, live,
+    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, known_operation(operation) << 1 | 1), FDR_VALUE_U64, sent + received, live,
             time_ns);
 }
 void fdr_collective_begin(uint32_t operation) { collective_begin(operation, true, 0); }

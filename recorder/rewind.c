@@ -101,6 +101,7 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
     fdr_store_release(&b->next, 0);        /* R:link */
     p->open_off = bin;
     p->open_seq = b->seq;
+    p->flags |= FDR_PART_REWOUND;
     fdri_part_seal(&fdri_rec.arena, p); /* the encoder's tables have moved on: the next record needs a new bin */
     return forgotten + give_from(t, p, behind);
 }

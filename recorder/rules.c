@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/lines.h"
 #include "recorder/recorder.h"
 
 enum { RULES_MAX = 255, PHASES_MAX = 32, COUNT_MAX = (1 << 20) - 1 };
@@ -109,9 +110,9 @@ static const char *add_line(char *line)
 
 static void load_file(const char *path)
 {
-    FILE *f = fopen(path, "re");
+    FILE *f = fdri_open_lines(path);
     if (!f) {
-        fdri_say("FDR_FILTER=%s: %s; recording everything", path, strerror(errno));
+        fdri_say("FDR_FILTER=%s: %s; recording everything", path, errno == EINVAL ? "not a file" : strerror(errno));
         return;
     }
     char line[512];

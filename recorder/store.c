@@ -122,9 +122,20 @@ static bool stays_small(const struct fdr_part *p)
     return fdr_load_relaxed(&a->pinned) > (uint32_t)fdr_load_relaxed(&a->super->virgin) / 4;
 }
 
+/* Each rewind ends an open bin. A program that rewinds again and again has bins as large as what it stores in between. */
+static uint32_t size_after_rewind(struct fdr_part *p, uint32_t best)
+{
+    uint32_t want = p->flags & FDR_PART_REWOUND ? 9 : p->size_log2 + 1u;
+    p->flags &= (uint8_t) ~(FDR_PART_REWOUND | FDR_PART_GROWING);
+    if (want >= best) return best;
+    p->flags |= FDR_PART_GROWING;
+    return want;
+}
+
 static uint32_t next_size(struct fdri_thread *t, struct fdr_part *p)
 {
     uint32_t want = stays_small(p) ? 9 : best_size(p);
+    if (p->flags & (FDR_PART_REWOUND | FDR_PART_GROWING)) want = size_after_rewind(p, want);
     while (!have_table(t, p, want)) {
         if (want == 9 || !p->table_off) return 0;
         want--;

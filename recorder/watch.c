@@ -12,6 +12,7 @@
 #define _LGPL_SOURCE /* liburcu's small read-side functions inline; its licence allows that to MIT code */
 #include <urcu/urcu-memb.h>
 
+#include "base/lines.h"
 #include "recorder/watch.h"
 
 enum { FIRST_LOG2 = 6 };
@@ -306,9 +307,9 @@ static void load_line(const char *where, unsigned number, const char *line)
 static void load_file(const char *path)
 {
     char line[1024];
-    FILE *f = fopen(path, "re");
+    FILE *f = fdri_open_lines(path);
     if (!f) {
-        fdri_say("FDR_TRIGGERS=%s: %s; no triggers", path, strerror(errno));
+        fdri_say("FDR_TRIGGERS=%s: %s; no triggers", path, errno == EINVAL ? "not a file" : strerror(errno));
         return;
     }
     for (unsigned number = 1; fgets(line, sizeof line, f); number++) load_line(path, number, line);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +22,37 @@ void complain(const char *format, ...)
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+bool is_null_device(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISCHR(s.st_mode) && s.st_rdev == makedev(1, 3);
+}
+
+bool is_input(const char *out, const char *const *inputs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!same_file(inputs[i], out)) continue;
+        complain("%s: is also the output", inputs[i]);
+        return true;
+    }
+    return false;
+}
+
+bool may_write(const char *out, const char *const *inputs, size_t count)
+{
+    struct stat s;
+    if (is_input(out, inputs, count)) return false;
+    if (stat(out, &s) != 0 || S_ISREG(s.st_mode) || is_null_device(out)) return true;
+    complain("%s: not a regular file; nothing is written to it", out);
+    return false;
 }
 
 int worse(int a, int b) { return a > b ? a : b; }

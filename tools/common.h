@@ -46,6 +46,11 @@ enum fdr_verdict open_quietly(const char *path, struct fdr_file **file, char *me
 /* The same, and says what is wrong with it. *status is raised to DIFFERENT for a damaged file, COULD_NOT with NULL. */
 struct fdr_file *open_recording(const char *path, int *status);
 int worse(int a, int b);
+/* Says so where `out` is one of the inputs. */
+bool is_input(const char *out, const char *const *inputs, size_t count);
+/* May `out` become a recording? Says why not: it is one of the inputs, or neither a file nor the null device. */
+bool may_write(const char *out, const char *const *inputs, size_t count);
+bool is_null_device(const char *path);
 /* DIFFERENT where the file is damaged, else DONE. `decoded`: events were read, so that damaged bins count, too (and a
  * line names the first): reading leaves them out without a word. Closes the file. */
 int close_recording(struct fdr_file *file, const char *path, bool decoded);

@@ -69,12 +69,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static int report(const struct arguments *a)
 {
     struct stat s;
@@ -109,12 +103,7 @@ static bool may_run(const struct arguments *a)
                  a->path_count);
         return false;
     }
-    for (int i = 0; i < a->path_count; i++) {
-        if (!same_file(a->paths[i], a->out)) continue;
-        complain("%s: is also the output", a->paths[i]);
-        return false;
-    }
-    return true;
+    return !is_input(a->out, (const char *const *)a->paths, (size_t)a->path_count);
 }
 
 static int run(const struct arguments *a)

@@ -75,8 +75,11 @@ static uint32_t counter_of(struct gather *g, uint32_t metric)
     if (g->counter_of_metric[metric]) return g->counter_of_metric[metric] - 1;
     if (g->r->count == RATE_COUNTERS) return UINT32_MAX;
     const struct fdr_definition *d = fdr_definition(g->file, FDR_METRIC_DEFINITION, metric);
-    g->r->counter[g->r->count] = (struct counter){
-        .name = d->name, .unit = d->file, .gauge = d->line != 1, .real = d->value_type == 2};
+    g->r->counter[g->r->count] = (struct counter){.name = d->name,
+                                                  .unit = d->file,
+                                                  .gauge = d->line != 1,
+                                                  .real = d->value_type == 2,
+                                                  .sign = d->value_type == 1};
     g->counter_of_metric[metric] = ++g->r->count;
     return g->r->count - 1;
 }
@@ -196,6 +199,7 @@ static void leave(struct gather *g, struct place *p, const struct fdr_read_event
 static double number(const struct counter *c, uint64_t bits)
 {
     double real;
+    if (c->sign) return (double)(int64_t)bits;
     if (!c->real) return (double)bits;
     memcpy(&real, &bits, sizeof real);
     return real;

@@ -21,7 +21,7 @@ struct rate {
 
 struct counter {
     const char *name, *unit; /* of the recording's definitions */
-    bool gauge, real;        /* real: values are binary64 */
+    bool gauge, real, sign;  /* values are binary64; signed */
     bool sampled;            /* by the monitor thread */
     bool at_edges;           /* read at the edges of calls; neither: recorded by the application */
     struct rate all;

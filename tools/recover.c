@@ -90,6 +90,11 @@ int verb_recover(int argc, char **argv)
     char message[512] = "";
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
+    if (!may_write(a.out, (const char *const *)&a.path, 1)) return COULD_NOT;
+    if (is_null_device(a.out)) {
+        complain("%s: cannot become a recording", a.out);
+        return COULD_NOT;
+    }
     if (is_core(a.path)) return from_core(&a);
     struct fdr_file *file = open_recording(a.path, &status);
     if (!file) return status;

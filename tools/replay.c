@@ -436,6 +436,8 @@ int verb_replay(int argc, char **argv)
     struct streams streams = {0};
     int status = DONE, load = DONE;
     parse_all(&a, argc, argv);
+    if (a.out && !may_write(a.out, (const char *const *)a.paths, (size_t)a.path_count)) return COULD_NOT;
+    if (a.out && is_null_device(a.out)) a.out = NULL;
     for (int i = 0; i < a.path_count; i++) streams_load(&streams, a.paths[i], &load);
     if (streams.count == 0) status = COULD_NOT;
     else status = worse(load == DONE ? DONE : DIFFERENT, replay(&a, &streams));

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+FILE *fdri_open_lines(const char *path)
+{
+    struct stat s;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return NULL;
+    FILE *f = NULL;
+    if (fstat(fd, &s) == 0 && !S_ISREG(s.st_mode)) errno = EINVAL;
+    else f = fdopen(fd, "r");
+    if (f) return f;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return NULL;
+}
