@@ -117,6 +117,25 @@ static void P4_user_events_with_typed_fields(void **state)
     end(f);
 }
 
+/* Operations that no table names. */
+static void P4_numbers_of_operations(void **state)
+{
+    static const uint32_t operation[] = {0, 4095, 65536, 99999, (FDR_ID_MAX >> 1) - 1}, n = 5;
+    (void)state;
+    begin(NULL);
+    for (uint32_t i = 0; i < n; i++) fdr_collective_begin(operation[i]), fdr_collective_end(operation[i], 0, -1, 1, 2);
+    struct fdr_file *f = take();
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    struct fdr_read_event e;
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        assert_true(fdr_iter_next(it, &e));
+        assert_int_equal(e.kind, i % 2 ? FDR_COLL_END : FDR_COLL_BEGIN);
+        assert_int_equal(e.id, operation[i / 2]);
+    }
+    fdr_iter_close(it);
+    end(f);
+}
+
 static void P4_messages_and_collectives(void **state)
 {
     (void)state;
@@ -177,7 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P5_rest_is_regions_only),     cmocka_unit_test(P4_metrics_of_every_type),
         cmocka_unit_test(P5_nan_is_not_the_extreme),   cmocka_unit_test(P4_user_events_with_typed_fields),
-        cmocka_unit_test(P4_messages_and_collectives),
+        cmocka_unit_test(P4_messages_and_collectives), cmocka_unit_test(P4_numbers_of_operations),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);

@@ -162,6 +162,11 @@ lines 1 "FDR_CLASSES with a class that is none" FDR_CLASSES metric,nonsense "'no
 run FDR_FILTER="$work/missing" -- one
 lines 1 "FDR_FILTER that is not there" FDR_FILTER "$work/missing" "recording everything"
 printf 'exclude name a\nfrobnicate name b\ninclude name c\n' >rules
+mkfifo "$work/fifo"
+run FDR_FILTER="$work/fifo" -- one
+lines 1 "FDR_FILTER that is a FIFO" FDR_FILTER "not a file" "recording everything"
+run FDR_TRIGGERS=/dev/zero -- one
+lines 1 "FDR_TRIGGERS without an end" FDR_TRIGGERS "not a file"
 run FDR_FILTER="$work/rules" -- one
 lines 1 "a rule that is none" FDR_FILTER "line 2"
 grep -q 'presented 100000' out.txt || fail "a rule that is none: not recorded"

@@ -14,7 +14,7 @@ static uint32_t rnd(uint32_t below)
 /* Many events in a tick of 128 ns, half of the calls shorter than the least duration. */
 static void random_program(uint32_t deepest, uint32_t step)
 {
-    uint64_t t = 1000;
+    uint64_t t = o.count ? o.event[o.count - 1].time : 1000;
     uint32_t depth = 0;
     for (uint32_t i = 0; i < 3000; i++) {
         uint32_t what = rnd(20);
@@ -36,6 +36,37 @@ static void P9_short_calls_left_out(void **state)
         begin(&(struct fdr_config){.buffer = "16M", .resolution = "128ns", .min_duration = least[k % 3]});
         random_program(1 + rnd(6), 1 + rnd(60));
         check((struct oracle_rules){.shift = 7, .min_duration = ns[k % 3]});
+    }
+}
+
+/* Much is given back, and with it those before others in their tick. What is left is where it was. */
+static void P9_points_when_calls_are_gone(void **state)
+{
+    (void)state;
+    static const char *const strategy[] = {"whole", "last", "telescope"};
+    for (uint32_t k = 0; k < 12; k++) {
+        begin(&(struct fdr_config){
+            .buffer = "256K", .resolution = k % 2 ? "128ns" : "1us", .strategy = strategy[k % 3], .bin = "1K"});
+        for (int i = 0; i < 40; i++) random_program(1 + rnd(12), 1 + rnd(60));
+        check((struct oracle_rules){.shift = k % 2 ? 7 : 9, .buffer = 256 << 10});
+    }
+}
+
+/* Everything at one time, deeper than any record could name at first. */
+static void P4_one_time_for_all(void **state)
+{
+    (void)state;
+    for (uint32_t deepest = 8; deepest <= 64; deepest += 8) {
+        begin(&(struct fdr_config){.buffer = "16M"});
+        uint32_t depth = 0;
+        for (uint32_t i = 0; i < 4000; i++) {
+            uint32_t what = rnd(20);
+            if (what < 3) both_marker(&o, 1, i, 5000);
+            else if (depth && (what < 11 || depth == deepest)) both_leave(&o, 5000), depth--;
+            else both_enter(&o, 1 + rnd(5), 5000), depth++;
+        }
+        while (depth--) both_leave(&o, 5000);
+        check((struct oracle_rules){.complete = true});
     }
 }
 
@@ -82,6 +113,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P9_short_calls_left_out),
+        cmocka_unit_test(P9_points_when_calls_are_gone),
+        cmocka_unit_test(P4_one_time_for_all),
         cmocka_unit_test(P9_short_calls_left_out_live),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -397,6 +397,12 @@ for stream in foreign.evt missing.evt; do
 done
 expect 1 "replay of a good and a bad stream" "$fdr" replay foreign.evt "$corpus/npb-cg.r0.t0.evt.zst" --buffer 16M -o s.fdr
 one_line "replay of a good and a bad stream"
+cp cg.fdr same.fdr
+expect 2 "recover over what it reads" "$fdr" recover same.fdr -o same.fdr
+cmp -s cg.fdr same.fdr || fail "recover changed what it reads"
+mkfifo pipe
+expect 2 "recover in the place of a pipe" "$fdr" recover cg.fdr -o pipe
+[ -p pipe ] || fail "the pipe is gone"
 expect 2 "replay into nowhere" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" -o "$PWD/nowhere/s.fdr"
 
 if [ $bad = 0 ]; then echo "test_tools: all good"; else echo "test_tools: $bad failed"; fi
