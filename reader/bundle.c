@@ -15,7 +15,12 @@ static const char *copy_text(struct fdr_file *f, const char *from, size_t most)
 {
     size_t n = strnlen(from, most);
     char *to = fdri_reader_keep(f, n + 1);
-    return to ? memcpy(to, from, n) : "";
+    if (!to) return "";
+    for (size_t i = 0; i < n; i++) { /* what the application said must not steer a terminal */
+        bool plain = (unsigned char)from[i] >= 0x20 && from[i] != 0x7f;
+        to[i] = plain || from[i] == '\n' || from[i] == '\t' ? from[i] : ' ';
+    }
+    return to;
 }
 
 static void add_note(struct fdr_file *f, const struct fdr_note_entry *n)

@@ -77,6 +77,8 @@ if command -v gfortran >/dev/null; then
             [ "$(grep -cE "^$line" "$work/fortran.tsv")" -ge 1 ] || { echo "Fortran: no '$line' in"; cat "$work/fortran.tsv"; exit 1; }
         done
         "$prefix/bin/fdr" info "$work"/run-fortran/*.fdr | grep -q 'solver' || { echo "Fortran: no thread name"; exit 1; }
+        "$prefix/bin/fdr" info "$work"/run-fortran/*.fdr | grep -qx 'note       case = 17' || { echo "Fortran: no note"; exit 1; }
+        "$prefix/bin/fdr" info --json "$work"/run-fortran/*.fdr | grep -q '"case": *"17"' || { echo "Fortran: no note in JSON"; exit 1; }
     fi
 fi
 version=$(pkg-config --modversion fdr)

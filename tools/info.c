@@ -114,6 +114,13 @@ static void print_end(const struct fdr_file_info *info)
     printf(" (%s)\n", wall_time(text, info->end_realtime_ns));
 }
 
+static void print_notes(const struct fdr_file *file)
+{
+    const struct fdr_note_info *note;
+    for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++)
+        printf("note       %s = %s\n", note[i].key, note[i].value);
+}
+
 static void print_identity(const struct fdr_file *file, const char *path)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -128,6 +135,7 @@ static void print_identity(const struct fdr_file *file, const char *path)
     if (info->build_id[0]) printf("build id   %s\n", info->build_id);
     printf("started    %s\n", wall_time(text, info->created_realtime_ns));
     print_end(info);
+    print_notes(file);
 }
 
 static void print_time(const struct fdr_file_info *info)

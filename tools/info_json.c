@@ -173,6 +173,14 @@ static json_t *end_json(const struct fdr_file_info *info)
     return o;
 }
 
+static json_t *notes_json(const struct fdr_file *file)
+{
+    const struct fdr_note_info *note;
+    json_t *o = json_object();
+    for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++) set(o, note[i].key, json_text(note[i].value));
+    return o;
+}
+
 static void set_identity(json_t *o, const struct fdr_file *file)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -189,6 +197,7 @@ static void set_identity(json_t *o, const struct fdr_file *file)
     set(o, "exe", json_text(info->exe));
     set(o, "build_id", json_text(info->build_id));
     set(o, "config", json_text(info->config));
+    set(o, "notes", notes_json(file));
     set_u64(o, "created_realtime_ns", info->created_realtime_ns);
     set(o, "realtime_offset_ns", json_integer(info->realtime_offset_ns));
 }
