@@ -31,12 +31,12 @@ static uint32_t bit(const struct fdri_crash_signal *s) { return 1u << (s->number
 static void install(struct fdri_crash_signal *s)
 {
     struct sigaction ours;
-    s->installed = false;
+    fdr_store_relaxed(&s->installed, false);
     if (sigaction(s->number, NULL, &s->previous) || !wanted(s, &s->previous)) return;
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = fdri_crash_on_signal;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART; /* a second fault must come in, not kill */
-    s->installed = sigaction(s->number, &ours, NULL) == 0;
+    fdr_store_relaxed(&s->installed, sigaction(s->number, &ours, NULL) == 0);
 }
 
 static void uninstall(void)
@@ -45,18 +45,19 @@ static void uninstall(void)
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++) {
         if (s->installed && sigaction(s->number, NULL, &now) == 0 && is_ours(&now))
             sigaction(s->number, &s->previous, NULL);
-        s->installed = false;
+        fdr_store_relaxed(&s->installed, false);
     }
 }
 
+/* A thread that has just attached may look while another one starts or ends the recording. */
 void fdri_crash_look(void)
 {
     struct fdr_superblock *super = (void *)fdri_view.base;
     struct sigaction now;
     uint32_t lost = 0;
-    if (!fdri_crash.pid) return;
+    if (!fdr_load_relaxed(&fdri_crash.pid)) return;
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
-        if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) lost |= bit(s);
+        if (fdr_load_relaxed(&s->installed) && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) lost |= bit(s);
     fdr_store_relaxed(&super->handlers_lost, lost);
 }
 
@@ -66,7 +67,7 @@ void fdri_crash_start(void)
     if (fdri_view.crash == FDRI_CRASH_OFF) return;
     fdri_bundle_open();
     fdri_crash_context();
-    fdri_crash.pid = getpid();
+    fdr_store_relaxed(&fdri_crash.pid, getpid());
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
     for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) {
@@ -90,7 +91,7 @@ void fdri_crash_stop(void)
     for (int i = 0; i < 2000 && fdri_crash_under_way(); i++) usleep(1000); /* its file is being written */
     uninstall();
     fdri_crash_stacks(false);
-    fdri_crash.pid = 0;
+    fdr_store_relaxed(&fdri_crash.pid, 0);
     fdri_bundle_close();
 }
 
@@ -100,6 +101,6 @@ void fdri_crash_fork(int phase)
     if (phase != 2 || !fdri_crash.pid) return;
     uninstall();
     fdri_crash_stacks(false);
-    fdri_crash.pid = 0;
+    fdr_store_relaxed(&fdri_crash.pid, 0);
     fdri_bundle_close();
 }

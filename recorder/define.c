@@ -21,6 +21,7 @@ static uint32_t
     *index_off; /* open addressing over offs of records; private, never read by others. Mapped by itself: whoever
                              * defines may be a signal handler that interrupted the program's allocator */
 static uint32_t index_log2, index_used;
+static uint64_t block_bytes; /* of all blocks of definitions */
 static uint8_t metric_type[METRICS_MAX];
 static struct fdri_event_shape shapes[EVENTS_MAX];
 static struct {
@@ -115,6 +116,14 @@ static bool grow_index(void)
     return true;
 }
 
+/* Definitions leave an eighth of what accounts may have (bins/alloc.c) to those of threads: names without anybody to record
+ * calls of them are worth nothing. */
+static bool too_many(uint32_t more)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    return block_bytes + more > a->meta_limit - a->meta_limit / 8;
+}
+
 /* Room for `bytes` at the end of the newest block; the block is linked before it is used. */
 static struct fdr_def *append(uint32_t bytes, struct fdr_defs_block **block)
 {
@@ -122,8 +131,9 @@ static struct fdr_def *append(uint32_t bytes, struct fdr_defs_block **block)
     struct fdr_defs_block *b = s->defs_last ? fdri_at(&fdri_rec.arena, s->defs_last) : NULL;
     if (!b || b->head.bytes - sizeof *b - b->used < bytes) {
         uint32_t want = bytes + (uint32_t)sizeof *b > BLOCK_BYTES ? bytes + (uint32_t)sizeof *b : BLOCK_BYTES;
-        uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_DEFS, want, UINT32_MAX);
+        uint32_t off = too_many(want) ? 0 : fdri_meta_take(&fdri_rec.arena, FDR_META_DEFS, want, UINT32_MAX);
         if (!off) return NULL;
+        block_bytes += want;
         if (b) fdr_store_release(&b->next, off);     /* R:defs */
         else fdr_store_release(&s->defs_first, off); /* R:defs */
         s->defs_last = off;
@@ -249,6 +259,7 @@ void fdri_define_reset(void)
 {
     drop_index();
     index_log2 = index_used = module_count = 0;
+    block_bytes = 0;
     for (size_t at = 0; at < saved_bytes;) {
         const struct fdr_def *d = (const void *)(saved + at);
         const char *text = text_of(d);

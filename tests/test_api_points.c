@@ -117,6 +117,34 @@ static void P4_user_events_with_typed_fields(void **state)
     end(f);
 }
 
+static void *few_calls(void *unused)
+{
+    for (int i = 0; i < 100; i++) FDR_REGION("late") fdr_marker(1, 1);
+    return unused;
+}
+/* More names than memory has room for do not keep threads out. */
+static void P5_names_leave_room_for_threads(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "1M"});
+    uint32_t defined = 0;
+    for (uint32_t i = 0; i < 20000; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "some_namespace::function_number_%u", i);
+        defined += fdr_region_define(name, "file.cc", i) != 0;
+    }
+    assert_true(defined > 2000 && defined < 20000);
+    for (int i = 0; i < 4; i++) {
+        pthread_t t;
+        assert_int_equal(pthread_create(&t, NULL, few_calls, NULL), 0);
+        pthread_join(t, NULL);
+    }
+    struct fdr_file *f = take();
+    assert_int_equal(fdr_file_info(f)->lost_unattached, 0);
+    assert_int_equal(balance(f), 800);
+    end(f);
+}
+
 /* Operations that no table names. */
 static void P4_numbers_of_operations(void **state)
 {
@@ -194,9 +222,10 @@ static void P5_rest_is_regions_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P5_rest_is_regions_only),     cmocka_unit_test(P4_metrics_of_every_type),
-        cmocka_unit_test(P5_nan_is_not_the_extreme),   cmocka_unit_test(P4_user_events_with_typed_fields),
-        cmocka_unit_test(P4_messages_and_collectives), cmocka_unit_test(P4_numbers_of_operations),
+        cmocka_unit_test(P5_rest_is_regions_only),         cmocka_unit_test(P4_metrics_of_every_type),
+        cmocka_unit_test(P5_nan_is_not_the_extreme),       cmocka_unit_test(P4_user_events_with_typed_fields),
+        cmocka_unit_test(P4_messages_and_collectives),     cmocka_unit_test(P4_numbers_of_operations),
+        cmocka_unit_test(P5_names_leave_room_for_threads),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);
