@@ -119,7 +119,7 @@ static void P4_user_events_with_typed_fields(void **state)
 
 static void *few_calls(void *unused)
 {
-    for (int i = 0; i < 100; i++) FDR_REGION("late") fdr_marker(1, 1);
+    for (int i = 0; i < 100; i++) fdr_enter(1), fdr_marker(1, 1), fdr_leave(1);
     return unused;
 }
 /* More names than memory has room for do not keep threads out. */
