@@ -52,10 +52,10 @@ static void uninstall(void)
 /* A thread that has just attached may look while another one starts or ends the recording. */
 void fdri_crash_look(void)
 {
-    struct fdr_superblock *super = (void *)fdri_view.base;
     struct sigaction now;
     uint32_t lost = 0;
-    if (!fdr_load_relaxed(&fdri_crash.pid)) return;
+    if (!fdr_load_acquire(&fdri_crash.pid)) return; /* A:crash */
+    struct fdr_superblock *super = (void *)fdri_view.base;
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (fdr_load_relaxed(&s->installed) && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) lost |= bit(s);
     fdr_store_relaxed(&super->handlers_lost, lost);
@@ -67,7 +67,7 @@ void fdri_crash_start(void)
     if (fdri_view.crash == FDRI_CRASH_OFF) return;
     fdri_bundle_open();
     fdri_crash_context();
-    fdr_store_relaxed(&fdri_crash.pid, getpid());
+    fdr_store_release(&fdri_crash.pid, getpid()); /* R:crash - fdri_view says where the recording is */
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
     for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) {
