@@ -33,8 +33,13 @@ if tail -1 "$work/first" | grep -q '^demo: ok: '; then tail -1 "$work/first"; el
 for name in luaV_execute luaD_precall main; do
     grep -qw "$name" "$work/first" || fail "the name $name does not appear"
 done
-names=$(grep -owE 'lua[A-Z]_[A-Za-z_]+' "$work/first" | sort -u | wc -l)
-if [ "$names" -lt 4 ]; then fail "only $names of Lua's functions appear"; fi
+# What the run printed of its newest moments depends on the machine; the totals hold every function with a call that is over (main is still open).
+for file in "$FDR_DEMO_DIR"/out/*.fdr; do
+    "$FDR_BUILD/bin/fdr" stats "$file" >"$work/stats"
+    for name in luaV_execute luaH_resize luaD_precall; do
+        grep -qw "$name" "$work/stats" || fail "the name $name is not in the totals of $file"
+    done
+done
 if grep -E '\[unknown\]|lua\+0x|^ *0x' "$work/first"; then fail "calls without a name"; fi
 if grep -E '^(damage|fdr): ' "$work/first"; then fail "damage or complaints"; fi
 # what it prints tells nobody where packages come from

@@ -187,7 +187,8 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     /* an unattached thread counts an enter and its leave, so at least what is missing */
     assert_true(sum <= presented && sum + unattached >= presented);
     if (!unattached) assert_int_equal(sum, presented);
-    assert_true((u.reductions || unattached) && events > 0);
+    bool tiny = bytes < 1 << 20; /* there one thread may hold all there is, and the others be turned away */
+    assert_true((u.reductions || (tiny && unattached)) && events > 0);
 }
 
 static void P3_P9_snapshots_under_load_whole(void **state)
