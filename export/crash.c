@@ -57,7 +57,7 @@ static struct fdr_crash_cause cause_of(int number, const siginfo_t *info, uint32
     struct fdr_crash_cause c = {.signal = number, .code = info->si_code, .error = info->si_errno, .flags = flags};
     bool sent = info->si_code <= 0;
     c.tid = (uint32_t)fdr_raw_gettid();
-    c.tick = fdri_view.ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC);
+    c.tick = fdri_tick_of(fdri_view.ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC));
     c.realtime_ns = fdr_clock_ns(CLOCK_REALTIME);
     if (sent) {
         c.flags |= FDR_CAUSE_SENT;
@@ -97,7 +97,7 @@ static void store_death(void)
     struct fdr_superblock *s = super();
     store_cause(&fdri_death.cause[0]);
     struct fdr_clock_reading now = fdr_clock_read(fdri_view.ticks);
-    s->clock_last = (struct fdr_clock_pair){now.tick, now.monotonic_ns, now.realtime_ns, 0};
+    s->clock_last = (struct fdr_clock_pair){fdri_tick_of(now.tick), now.monotonic_ns, now.realtime_ns, 0};
     strncpy(s->reason, fdri_death.signal->reason, sizeof s->reason - 1);
     fdr_signal_fence();
     s->state = FDR_STATE_CRASHED;

@@ -6,9 +6,16 @@
 
 #include <stddef.h>
 
+#include "base/atomic.h"
 #include "export/view.h"
 
 extern struct fdri_export_view fdri_view;
+
+/* What a reading of the clock means in the recording, whose clock may have stepped back. Async-signal-safe. */
+static inline uint64_t fdri_tick_of(uint64_t reading)
+{
+    return reading + fdr_load_relaxed(&((struct fdr_superblock *)(void *)fdri_view.base)->clock_offset);
+}
 
 enum { FDRI_PATH_MAX = 1024 };
 

@@ -388,7 +388,7 @@ FDR_RACY int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number
     uint64_t virgin = 0, dropped = 0;
     bool held = fdri_view.hold();
     struct fdr_clock_reading now = fdr_clock_read(fdri_view.ticks);
-    super()->clock_last = (struct fdr_clock_pair){now.tick, now.monotonic_ns, now.realtime_ns, 0};
+    super()->clock_last = (struct fdr_clock_pair){fdri_tick_of(now.tick), now.monotonic_ns, now.realtime_ns, 0};
     fdr_copy_racy(&before, super(), sizeof before);
     before.location_first = fdr_load_acquire(&super()->location_first); /* A:location - pairs with R:location */
     const struct fdr_location *first = before.location_first ? at(before.location_first) : NULL;

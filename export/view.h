@@ -22,6 +22,9 @@ struct fdri_export_view {
     uint64_t holdoff_ns, disk_bytes;
     uint32_t keep;
     bool keep_newest;
+    /* Is the process still the one that started the recording? Where it was restored from a checkpoint a new recording is
+     * begun, before this returns. Not for the dumper thread, which asks by poll. */
+    void (*look)(void);
     bool (*hold)(void); /* nobody gives back a location's accounts until release(); false: somebody may */
     void (*release)(void);
     int live_fd; /* the mapped arena's file, -1: anonymous; the recorder closes it */

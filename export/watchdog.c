@@ -173,7 +173,7 @@ FDR_RACY static void report(uint64_t now)
     struct fdri_quota quota = fdri_whole_quota();
     struct usage u;
     uint32_t hanging = 0;
-    why.tick = fdri_view.ticks ? fdr_ticks() : now;
+    why.tick = fdri_tick_of(fdri_view.ticks ? fdr_ticks() : now);
     for (const struct fdr_location *l = first(); l; l = next(l->next)) {
         if (look_at(l, now, fdri_view.watchdog_ns / 2, &u) != HANGS) continue;
         struct watched *w = &all[l->id];

@@ -74,6 +74,14 @@ struct fdr_clock_pair {
 };
 static_assert(sizeof(struct fdr_clock_pair) == 32, "clock pair");
 
+/* The recording's clock stepped back. */
+#define FDR_CLOCK_STEPS 8u
+struct fdr_clock_step {
+    uint64_t tick; /* full ticks: where time went on; 0: not known */
+    uint64_t back; /* full ticks: how far back the clock had gone */
+};
+static_assert(sizeof(struct fdr_clock_step) == 16, "clock step");
+
 struct fdr_superblock {
     char magic[8];
     uint32_t format_version;
@@ -145,6 +153,11 @@ struct fdr_superblock {
     uint64_t end_realtime_ns;
     uint32_t fold_off;       /* off of struct fdr_fold, or 0 */
     uint32_t locations_sure; /* locations that find room whatever others hold */
+    /* the clock stepped back by more than a millisecond, and time goes on from where it stood */
+    uint64_t clock_offset; /* atomic: what is added to every reading of the recording's clock, modulo 2^64 */
+    uint32_t clock_steps;  /* atomic: how often */
+    uint32_t clock_reserved;
+    struct fdr_clock_step clock_step[FDR_CLOCK_STEPS]; /* step n (from 0) is at [n % FDR_CLOCK_STEPS] */
 };
 enum fdr_reason_kind {
     FDR_REASON_UNKNOWN = 0,

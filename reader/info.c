@@ -145,6 +145,19 @@ static void why_and_end(struct fdr_file *f)
     i->end_realtime_ns = sb->end_realtime_ns;
 }
 
+static void clock_steps(struct fdr_file *f)
+{
+    struct fdr_file_info *i = &f->info;
+    uint32_t n = i->clock_steps = f->sb.clock_steps, first = n > FDR_CLOCK_STEPS ? n - FDR_CLOCK_STEPS : 0;
+    static_assert(FDR_CLOCK_STEPS == sizeof i->clock_step / sizeof *i->clock_step, "room for all that are told");
+    for (uint32_t k = first; k != n; k++) {
+        const struct fdr_clock_step *s = &f->sb.clock_step[k % FDR_CLOCK_STEPS];
+        if (s->tick)
+            i->clock_step[i->clock_step_count++] = (struct fdr_clock_step_info){
+                fdri_reader_full_ns(&f->clock, s->tick), fdri_reader_duration_ns(&f->clock, s->back)};
+    }
+}
+
 /* A handler may also leave by longjmp, and nobody tells: a thread that recorded since then is not in it. */
 static void handled(struct fdr_file *f)
 {
@@ -207,6 +220,7 @@ void fdri_reader_info(struct fdr_file *f)
     why_and_end(f);
     i->cause_realtime_ns = i->has_cause ? sb->cause_realtime_ns : 0;
     handled(f);
+    clock_steps(f);
     i->faults_survived = sb->faults_survived;
     i->handlers = sb->handlers;
     i->handlers_lost = sb->handlers_lost & sb->handlers;

@@ -147,7 +147,7 @@ static void put_superblock(struct copy *c, const char *reason)
     struct fdr_spare spare = {0};
     uint8_t page[FDR_SUPERBLOCK_BYTES] = {0};
     struct fdr_clock_reading now = fdr_clock_read(s->clock_kind == FDR_CLOCK_TSC);
-    s->clock_last = (struct fdr_clock_pair){now.tick, now.monotonic_ns, now.realtime_ns, 0};
+    s->clock_last = (struct fdr_clock_pair){now.tick + s->clock_offset, now.monotonic_ns, now.realtime_ns, 0};
     s->virgin = c->virgin;
     s->snapshot_number = s->snapshots_taken + 1;
     s->dropped_bins = c->dropped;

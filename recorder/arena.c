@@ -284,10 +284,10 @@ int fdri_arena_make(struct fdri_recorder *r)
     return 0;
 }
 
-void fdri_arena_leave(struct fdri_recorder *r)
+void fdri_arena_leave(struct fdri_recorder *r, bool unlink_live)
 {
     if (r->live_fd >= 0) close(r->live_fd);
-    if (r->live_path[0]) unlink(r->live_path);
+    if (unlink_live && r->live_path[0]) unlink(r->live_path);
     r->live_fd = -1;
     r->live_path[0] = 0;
 }

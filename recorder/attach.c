@@ -73,10 +73,13 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         pthread_once(&once, make_key);
         if (have_key) pthread_setspecific(exit_key, t);
         fdri_address_thread(true);
-        fdri_crash_thread_begin();
         fdri_crash_look();
         fdri_note_exit(true);
-        fdri_sampler_attached(t->loc->tid);
+        /* in a vfork child the kernel would set these up for the child, not for the thread it stands for */
+        if (getpid() == fdri_rec.pid) {
+            fdri_crash_thread_begin();
+            fdri_sampler_attached(t->loc->tid);
+        }
     }
     fdr_signal_fence();
     if (ok) t->recording = number;
@@ -221,6 +224,7 @@ uint64_t fdri_tick_at(struct fdri_thread *t, uint64_t time_ns)
         uint64_t since = tick > r->start.monotonic_ns ? tick - r->start.monotonic_ns : 0;
         tick = fdr_min(r->start.tick + fdri_ns_to_ticks(since), far);
     }
+    if (tick > t->loc->last_tick) t->presented_tick = tick;
     return fdri_clamp(t->loc, tick);
 }
 

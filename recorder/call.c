@@ -269,7 +269,7 @@ static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread
 static FDR_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
-    tick = fdri_clamp(l, tick);
+    tick = fdri_clamp_live(t, tick);
     l->last_tick = tick;
     close_top(t, l, t->top, l->depth, tick);
     fdri_end(t);
@@ -291,7 +291,7 @@ static inline __attribute__((always_inline)) enum leave_result leave_fast(struct
                                                                           uint64_t address, uint64_t *tick_out)
 {
     struct fdr_location *l = t->loc;
-    if (FDR_UNLIKELY(l->busy || !t->ticks)) return NOT_MINE;
+    if (FDR_UNLIKELY(l->busy || !t->quick)) return NOT_MINE;
     mark_busy(l);
     uint64_t tick = *tick_out = fdr_ticks(); /* first: all the loads below run while the clock is read */
     struct fdr_level *v = t->top;
@@ -543,7 +543,7 @@ void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
         push_untimed(t, v, row, region);
         return;
     }
-    uint64_t tick = live ? fdri_clamp(l, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
+    uint64_t tick = live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
     if (FDR_UNLIKELY(l->flags & FDR_LOCATION_STOPPED)) {
         flags |= FDR_LEVEL_SETTLED;
         fdr_bump_relaxed(&v->reduced_gate, 1);
@@ -620,7 +620,7 @@ void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
         return;
     }
     bool timed = !(fdri_level(t, found)->flags & FDR_LEVEL_UNTIMED);
-    uint64_t tick = !timed ? l->last_tick : live ? fdri_clamp(l, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
+    uint64_t tick = !timed ? l->last_tick : live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
     l->unbalanced += l->depth - found;
     l->last_tick = tick; /* first: an epoch may be cut inside, and holds what is closed now */
     while (l->depth > found) close_any(t, tick);

@@ -15,7 +15,7 @@ void fdri_set_soft(struct fdri_thread *t)
     struct fdr_location *l = t->loc;
     uint32_t kept = l->level_blocks * FDR_LEVELS_PER_BLOCK;
     t->kept_levels = kept;
-    bool slow = t->fresh || !t->ticks || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
+    bool slow = t->fresh || !t->quick || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
     t->soft = slow ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
     t->counted_from = slow ? UINT32_MAX : t->depth_limit;
 }
@@ -39,6 +39,8 @@ void fdri_set_clock(struct fdri_thread *t, bool ns)
     struct fdri_recorder *r = &fdri_rec;
     t->ticks = r->ticks && !ns;
     if (!t->ticks) t->loc->flags |= FDR_LOCATION_NS;
+    fdri_clock_adopt(t);
+    t->presented_tick = 0;
     t->shift = r->shift;
     t->to_ns = t->ticks ? r->tick_to_ns : 1ull << 32;
     static const uint64_t edge_ns[3] = {256, 4096, 262144};
@@ -97,6 +99,14 @@ static void clear(struct fdr_location *l)
     l->reduction_ticks = l->reduction_worst = 0;
 }
 
+/* A vfork child has a number of its own and stands for the thread that waits for it. */
+static uint32_t thread_id(void)
+{
+    clockid_t its;
+    if (getpid() == fdri_rec.pid || pthread_getcpuclockid(pthread_self(), &its)) return (uint32_t)syscall(SYS_gettid);
+    return (uint32_t) ~(its >> 3); /* such a clock is named ~tid << 3 | 6 */
+}
+
 bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t parent, const char *name)
 {
     struct fdri_recorder *r = &fdri_rec;
@@ -104,7 +114,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     if (!l && !(l = slot(t))) return false;
     clear(l);
     l->id = l->head.location = UINT32_MAX - 1;
-    l->tid = (uint32_t)syscall(SYS_gettid);
+    l->tid = thread_id();
     l->parent = parent;
     l->numa_node = r->topology.nodes > 1 ? r->topology.id[fdr_topology_here(&r->topology)] : r->topology.id[0];
     strncpy(l->name, name, sizeof l->name - 1);

@@ -95,7 +95,7 @@ static void present(const struct point *e, uint32_t key, enum fdr_value_type typ
         if (l->pause) {
             fdr_bump_relaxed(&points->by_class[e->class_].filtered, 1);
         } else {
-            uint64_t tick = live ? fdri_clamp(l, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
+            uint64_t tick = live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
             store(t, e, tick, points);
             fdri_total_point(t, key, type, value);
             if (FDR_UNLIKELY(fdr_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))

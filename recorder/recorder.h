@@ -13,7 +13,8 @@
  *   share.c    bins from other locations   location.c what a thread records into
  *   ended.c    threads that ended: their   fold.c     accounts of one location added to another's
  *              memory, oldest first
- *   note.c     facts about the run
+ *   note.c     facts about the run            clock.c    a clock that steps back
+ *   life.c     restored from a checkpoint?
  *   sample.c   samples of threads, thinned as memory runs out
  *
  * A thread records into its location through struct fdri_thread (thread-local, owner only). The owner brackets each
@@ -83,6 +84,11 @@ struct fdri_shares {
     struct fdr_location *spare[2];  /* for the accounts of ended ones, by unit of time */
     uint64_t turn;                  /* bins that were filled anew */
 };
+/* What tells a process from a copy of itself that goes on from a checkpoint. 0: unknown. */
+struct fdri_life {
+    int pid;
+    uint64_t boot, start_time; /* a hash of the boot's id; field 22 of /proc/self/stat */
+};
 struct fdri_recorder {
     struct fdri_arena arena;
     struct fdr_topology topology;
@@ -105,6 +111,7 @@ struct fdri_recorder {
     bool
         left; /* it is over, but somebody was still in the middle of a record: its memory stays as it is until they are not */
     int pid;
+    struct fdri_life life;
 };
 extern struct fdri_recorder fdri_rec;
 
@@ -127,6 +134,9 @@ struct fdri_thread {
     bool fresh;              /* no event yet: the first one decides the unit of time */
     bool no_more_levels;     /* memory did not hold another block: deeper calls are only counted */
     bool ticks;              /* the location's unit is the tick counter's; else ns */
+    bool quick;              /* it is, and the counter can be taken as it is: the fast path may */
+    uint64_t clock_offset;   /* added to every reading of the clock: it has stepped back */
+    uint64_t presented_tick; /* newest tick that came from the caller, not from the clock */
     uint32_t dead_for;       /* recording in which this thread found no room */
     uint32_t dead_since;     /* events since it last looked */
     uint32_t depth_limit;    /* FDR_DEPTH */
@@ -165,7 +175,7 @@ static inline struct fdr_level *fdri_level(const struct fdri_thread *t, uint32_t
 /* Now, in the location's own unit. */
 static inline uint64_t fdri_tick_live(const struct fdri_thread *t)
 {
-    return FDR_LIKELY(t->ticks) ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC);
+    return (FDR_LIKELY(t->ticks) ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC)) + t->clock_offset;
 }
 
 /* This thread is where locks are held or memory is asked for. An instrumented allocator that comes back from there is
@@ -196,6 +206,17 @@ static inline uint64_t fdri_clamp(struct fdr_location *l, uint64_t tick)
     }
     return tick;
 }
+
+/* ---- clock.c ---- */
+/* The clock stands at `tick`, before the location's newest event: the event's tick, and from now on the location's clock. */
+uint64_t fdri_stepped_back(struct fdri_thread *t, uint64_t tick);
+static inline uint64_t fdri_clamp_live(struct fdri_thread *t, uint64_t tick)
+{
+    return FDR_LIKELY(tick >= t->loc->last_tick) ? tick : fdri_stepped_back(t, tick);
+}
+uint64_t fdri_tick_now(void); /* full ticks of the recording's clock */
+/* Makes the offset the whole recording has now the location's. */
+void fdri_clock_adopt(struct fdri_thread *t);
 
 /* ---- location.c ---- */
 struct fdr_location *fdri_location_new(void); /* an empty block, free and pinned, on the chain; NULL: no room */
@@ -401,11 +422,19 @@ uint64_t fdri_memory_limit(void); /* bytes this process may use at most */
 int fdri_arena_make(struct fdri_recorder *r);
 void fdri_arena_publish(struct fdri_recorder *r); /* the file gets its name: what is in it can be read */
 void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live);
-void fdri_arena_leave(struct fdri_recorder *r); /* its file goes, its memory stays as it is: somebody is still in it */
+/* Its memory stays as it is: somebody is still in it. */
+void fdri_arena_leave(struct fdri_recorder *r, bool unlink_live);
+
+/* ---- life.c ---- */
+struct fdri_life fdri_life_now(void);
+bool fdri_life_differs(const struct fdri_life *now); /* from the life the recording began in */
+void fdri_life_look(void);                /* begins a new recording where it does. Not in the dumper thread */
+uint64_t fdri_life_poll(uint64_t now_ns); /* the same in the dumper thread; when to be called again */
+void fdri_life_suspect(void);             /* it should be looked at soon. Async-signal-safe */
 
 /* ---- start.c ---- */
+void fdri_begin_anew(void);             /* a new recording, where the process was restored; the old one's file stays */
 void fdri_note_exit(bool attaching);    /* FDR_CRASH=exit: what exit() is given */
-uint64_t fdri_tick_now(void);           /* full ticks of the recording's clock */
 uint64_t fdri_ns_to_ticks(uint64_t ns); /* a duration */
 
 #endif

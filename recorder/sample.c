@@ -278,7 +278,7 @@ static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t
         fdr_bump_relaxed(&s->level[level].reduced_gate, 1);
     } else {
         struct fdr_sample_record r = {.number = number, .pc = look->pc, .flags = look->flags & FDR_LOOK_CUT};
-        uint64_t tick = live ? fdri_clamp(l, fdri_tick_live(&d->t)) : fdri_tick_at(&d->t, time_ns);
+        uint64_t tick = live ? fdri_clamp_live(&d->t, fdri_tick_live(&d->t)) : fdri_tick_at(&d->t, time_ns);
         fill_path(d, look, &r);
         if (!look->stack_count) fdr_bump_relaxed(&s->unpathed, 1);
         store(d, level, &r, tick >> d->t.shift);

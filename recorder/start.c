@@ -23,8 +23,6 @@ struct fdri_recorder fdri_rec = {.live_fd = -1};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t recordings;
 
-uint64_t fdri_tick_now(void) { return fdri_rec.ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC); }
-
 uint64_t fdri_ns_to_ticks(uint64_t ns)
 {
     if (!fdri_rec.ticks) return ns;
@@ -108,11 +106,13 @@ void fdri_note_exit(bool attaching)
 #endif
 }
 
+static bool wiped; /* the switch is off in every child with memory of its own */
+
 static void once(void)
 {
     /* children made without atfork handlers (_Fork, clone) find the switch off; where the kernel refuses, the
      * handlers below still do it for fork() */
-    madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK);
+    wiped = madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK) == 0;
     fdr_raw_barrier_register();
     pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
@@ -127,19 +127,6 @@ static int rank_of_environment(void)
         if (v && *v >= '0' && *v <= '9') return atoi(v);
     }
     return -1;
-}
-
-static uint64_t start_time_of_process(void)
-{
-    char text[1024];
-    FILE *f = fopen("/proc/self/stat", "re");
-    if (!f) return 0;
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = 0;
-    const char *p = strrchr(text, ')'); /* field 2 may hold anything; field 22 is 20 words behind it */
-    for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
-    return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
 static void set_clock(struct fdri_recorder *r)
@@ -167,7 +154,7 @@ static void fill_superblock(struct fdri_recorder *r)
     s->pid = (uint32_t)getpid();
     s->rank = rank_of_environment();
     s->created_realtime_ns = r->start.realtime_ns;
-    s->process_start_time = start_time_of_process();
+    s->process_start_time = r->life.start_time;
     s->strategy = r->set.strategy;
     s->band_edge_count = 3;
     static const uint64_t edge_ns[3] = {256, 4096, 262144};
@@ -179,6 +166,8 @@ static void fill_superblock(struct fdri_recorder *r)
 
 /* Whoever works there is done in microseconds; on a busy machine it may have to wait for a processor in between. */
 static bool hold_accounts(void) { return fdri_ended_hold(UINT32_MAX, 1000000000); }
+
+static uint64_t poll_all(uint64_t now_ns) { return fdr_min(fdri_watch_poll(now_ns), fdri_life_poll(now_ns)); }
 
 static void start_export(struct fdri_recorder *r)
 {
@@ -192,7 +181,8 @@ static void start_export(struct fdri_recorder *r)
                                  .keep = r->set.keep,
                                  .keep_newest = r->set.keep_newest,
                                  .watchdog_ns = r->set.watchdog_ns,
-                                 .poll = fdri_watch_poll};
+                                 .poll = poll_all,
+                                 .look = fdri_life_look};
     memcpy(v.name, r->set.name, sizeof v.name);
     memcpy(v.dir, r->set.dir, sizeof v.dir);
     memcpy(v.live_path, r->live_path, sizeof v.live_path);
@@ -248,14 +238,12 @@ static int drop_left(struct fdri_recorder *r)
     return 0;
 }
 
-static int start(const struct fdr_config *config)
+/* By the settings that are there. */
+static int begin(void)
 {
     struct fdri_recorder *r = &fdri_rec;
-    int busy = drop_left(r);
-    if (busy) return busy;
-    fdri_settings_parse(&r->set, config);
-    if (!r->set.enable) return 0;
     set_clock(r);
+    r->life = fdri_life_now();
     int e = fdri_arena_make(r);
     if (e) return e;
     fill_superblock(r);
@@ -278,6 +266,14 @@ static int start(const struct fdr_config *config)
     return 0;
 }
 
+static int start(const struct fdr_config *config)
+{
+    int busy = drop_left(&fdri_rec);
+    if (busy) return busy;
+    fdri_settings_parse(&fdri_rec.set, config);
+    return fdri_rec.set.enable ? begin() : 0;
+}
+
 int fdr_init(const struct fdr_config *config)
 {
     static pthread_once_t control = PTHREAD_ONCE_INIT;
@@ -287,7 +283,9 @@ int fdr_init(const struct fdr_config *config)
                  config->size);
         return -EINVAL;
     }
-    if (fdri_rec.running && fdri_rec.pid != getpid()) bare_child();
+    /* a vfork child finds the switch on: the recording is its parent's, and stays */
+    bool shared = wiped && fdr_load_relaxed(&fdr_switch_.on);
+    if (fdri_rec.running && fdri_rec.pid != getpid() && !shared) bare_child();
     pthread_mutex_lock(&lock);
     fdri_inside++; /* an instrumented allocator waits until everything is in place */
     int result = fdr_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
@@ -298,6 +296,26 @@ int fdr_init(const struct fdr_config *config)
 
 /* ---- end ---- */
 
+static void stop_recording(void)
+{
+    fdri_counters_stop(); /* its last readings are recorded */
+    fdri_crash_stop();
+    fdri_sampler_stop();
+    fdr_store_relaxed(&fdr_switch_.on, 0u);
+    fdr_raw_barrier(); /* whoever marks a location busy from here on finds the switch off, or is seen below */
+    quiesce(&fdri_rec.arena, AT_END_NS);
+}
+
+static void give_memory_back(bool unlink_live)
+{
+    fdri_export_stop();
+    fdri_watch_stop();
+    fdri_define_end();
+    fdri_rec.left = !quiesce(&fdri_rec.arena, AT_END_NS);
+    if (fdri_rec.left) fdri_arena_leave(&fdri_rec, unlink_live);
+    else fdri_arena_drop(&fdri_rec, unlink_live);
+}
+
 void fdr_finalize(void)
 {
     pthread_mutex_lock(&lock);
@@ -306,20 +324,29 @@ void fdr_finalize(void)
         return;
     }
     bool bundled = fdri_crash_end(exit_status);
-    fdri_counters_stop(); /* its last readings are recorded */
-    fdri_crash_stop();
-    fdri_sampler_stop();
-    fdr_store_relaxed(&fdr_switch_.on, 0u);
-    fdr_raw_barrier(); /* whoever marks a location busy from here on finds the switch off, or is seen below */
-    quiesce(&fdri_rec.arena, AT_END_NS);
+    stop_recording();
     if (!bundled) fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
     if (fdri_rec.set.final_snapshot && !bundled) fdri_export_final("finalize");
-    fdri_export_stop();
-    fdri_watch_stop();
-    fdri_define_end();
-    fdri_rec.left = !quiesce(&fdri_rec.arena, AT_END_NS);
-    if (fdri_rec.left) fdri_arena_leave(&fdri_rec);
-    else fdri_arena_drop(&fdri_rec, true);
+    give_memory_back(true);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The memory of the recording before is a file's whose process may be running still: it stays as it is. */
+void fdri_begin_anew(void)
+{
+    pthread_mutex_lock(&lock);
+    struct fdri_life now = fdri_life_now();
+    if (fdr_load_relaxed(&fdr_switch_.on) && fdri_life_differs(&now)) {
+        fdri_inside++;
+        fdr_raw_barrier_register(); /* the kernel may have forgotten */
+        stop_recording();
+        give_memory_back(false);
+        int e = drop_left(&fdri_rec);
+        if (!e) e = begin();
+        fdri_say("this process was restored from a checkpoint; %s",
+                 e ? "it is not recorded any more" : "a new recording begins");
+        fdri_inside--;
+    }
     pthread_mutex_unlock(&lock);
 }
 

@@ -138,6 +138,18 @@ static void print_identity(const struct fdr_file *file, const char *path)
     print_notes(file);
 }
 
+/* What lies between two events beside a step is not known. */
+static void print_steps(const struct fdr_file_info *info)
+{
+    char at[HUMAN_BYTES], back[HUMAN_BYTES];
+    if (!info->clock_steps) return;
+    printf("clock      stepped back %u time%s; time went on from where it stood:\n", info->clock_steps,
+           info->clock_steps == 1 ? "" : "s");
+    for (uint32_t i = 0; i < info->clock_step_count; i++)
+        printf("           by %s at %s\n", human_time(back, info->clock_step[i].back_ns),
+               human_since(at, info->clock_step[i].time_ns, info->first_ns));
+}
+
 static void print_time(const struct fdr_file_info *info)
 {
     char a[HUMAN_BYTES], b[HUMAN_BYTES];
@@ -151,6 +163,7 @@ static void print_time(const struct fdr_file_info *info)
     printf("\ncommon     every location reaches back to %s: the last %s\n",
            human_since(a, info->common_from_ns, info->first_ns), human_time(b, common));
     printf("time unit  %.6g ns\n", info->time_unit_ns);
+    print_steps(info);
 }
 
 static void print_buffer(const struct fdr_file_info *info)

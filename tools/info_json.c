@@ -181,6 +181,18 @@ static json_t *notes_json(const struct fdr_file *file)
     return o;
 }
 
+static json_t *steps_json(const struct fdr_file_info *info)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < info->clock_step_count; i++) {
+        json_t *o = json_object();
+        set_u64(o, "time_ns", info->clock_step[i].time_ns);
+        set_u64(o, "back_ns", info->clock_step[i].back_ns);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static void set_identity(json_t *o, const struct fdr_file *file)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -200,6 +212,8 @@ static void set_identity(json_t *o, const struct fdr_file *file)
     set(o, "notes", notes_json(file));
     set_u64(o, "created_realtime_ns", info->created_realtime_ns);
     set(o, "realtime_offset_ns", json_integer(info->realtime_offset_ns));
+    set_u64(o, "clock_steps", info->clock_steps);
+    set(o, "clock_step", steps_json(info));
 }
 
 static void set_sizes(json_t *o, const struct fdr_file_info *info)

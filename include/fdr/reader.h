@@ -91,6 +91,14 @@ struct fdr_file_info {
     uint64_t handled_time_ns;
     uint64_t faults_survived;         /* signals that its handler returned from */
     uint64_t handlers, handlers_lost; /* bit s - 1: our crash handler was installed for s; others have replaced it */
+    /* The clock stepped back by more than a millisecond so often; time went on from where it stood. Times behind a step
+     * count from there. */
+    uint32_t clock_steps;
+    uint32_t clock_step_count; /* of these, the newest: oldest first */
+    struct fdr_clock_step_info {
+        uint64_t time_ns; /* where time went on */
+        uint64_t back_ns; /* how far the clock had gone back */
+    } clock_step[8];
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* A process that was restored from a checkpoint goes on in the memory of another one, which may be running still, and in the
+ * same live file. Nobody tells it; it finds out by what is never the same twice: process id, start time, the machine's
+ * boot. Looked at by the dumper thread every few seconds and at once when the clock stepped back, and before a snapshot. Then
+ * the recording is left as it is and a new one begins. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "export/view.h"
+#include "recorder/recorder.h"
+
+static const uint64_t often_ns = 5000000000u;
+static uint64_t next_ns;   /* dumper */
+static uint32_t suspected; /* atomic */
+
+static size_t read_text(const char *path, char *text, size_t bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, bytes - 1);
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+static uint64_t start_time(void)
+{
+    char text[1024];
+    read_text("/proc/self/stat", text, sizeof text);
+    const char *p = strrchr(text, ')'); /* field 2 may hold anything; field 22 is 20 words behind it */
+    for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+static uint64_t boot(void)
+{
+    char text[64];
+    size_t n = read_text("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    uint64_t h = n ? 14695981039346656037u : 0;
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211u;
+    return h;
+}
+
+struct fdri_life fdri_life_now(void) { return (struct fdri_life){getpid(), boot(), start_time()}; }
+
+static bool other(uint64_t a, uint64_t b) { return a && b && a != b; }
+
+/* A child that shares our memory (vfork) has a number of its own, too; it is no other life. */
+bool fdri_life_differs(const struct fdri_life *now)
+{
+    const struct fdri_life *then = &fdri_rec.life;
+    if (now->pid != then->pid && getppid() == then->pid) return false;
+    return now->pid != then->pid || other(now->boot, then->boot) || other(now->start_time, then->start_time);
+}
+
+void fdri_life_look(void)
+{
+    struct fdri_life now = fdri_life_now();
+    if (fdri_life_differs(&now)) fdri_begin_anew();
+}
+
+/* The dumper cannot wait for its own end. */
+static void *begin_anew(void *unused)
+{
+    pthread_setname_np(pthread_self(), "fdr-restart");
+    fdri_begin_anew();
+    return unused;
+}
+
+uint64_t fdri_life_poll(uint64_t now_ns)
+{
+    pthread_t helper;
+    if (fdr_load_relaxed(&suspected)) fdr_store_relaxed(&suspected, 0u);
+    else if (now_ns < next_ns && next_ns - now_ns <= often_ns) return next_ns;
+    struct fdri_life now = fdri_life_now();
+    if (fdri_life_differs(&now) && !pthread_create(&helper, NULL, begin_anew, NULL)) pthread_detach(helper);
+    next_ns = now_ns + often_ns;
+    return next_ns;
+}
+
+void fdri_life_suspect(void)
+{
+    fdr_store_relaxed(&suspected, 1u);
+    fdri_dumper_wake();
+}
