@@ -112,6 +112,11 @@ static void add_parent(struct fdri_thread *t, uint32_t depth, uint64_t tick, str
     if (tie->in_tick) t->tied_to = tick + 1;
 }
 
+static bool tail_holds(const struct fdr_level *v, const struct fdr_part *p, uint64_t enter, uint64_t duration)
+{
+    return fdr_tail_holds(p, v->region, enter - p->last_tick, duration, !duration || v->flags & FDR_LEVEL_ORDINAL);
+}
+
 /* Was it stored? */
 static bool store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uint32_t depth, uint64_t enter,
                   uint64_t leave)
@@ -120,7 +125,7 @@ static bool store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uin
     uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]);
     uint32_t off = v->part[band];
     struct fdr_part *p = (void *)(base + off);
-    if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || fdr_encode_full(p))) {
+    if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || (fdr_encode_full(p) && !tail_holds(v, p, enter, duration)))) {
         p = fdri_room(t, &v->part[band], depth, FDR_CLASS_REGION, band, &v->reduced_gate, &v->lost);
         if (!p) return false;
     }

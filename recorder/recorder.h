@@ -242,6 +242,7 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
                            uint64_t *reduced, uint64_t *lost);
 /* May this location take a free bin? The last ones serve locations that have next to nothing. */
 bool fdri_may_take(const struct fdri_thread *t);
+bool fdri_pieces_wait(const struct fdri_thread *t); /* may free pieces wait until they are larger ones? */
 void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p);
 struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p);

@@ -14,12 +14,16 @@ bool fdri_may_take(const struct fdri_thread *t)
 
 /* Small bins breed small ones. So for who wants a whole one, and where something can be given back instead, free pieces
  * wait for their neighbours, unless too much is waiting. */
-static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
+bool fdri_pieces_wait(const struct fdri_thread *t)
 {
     uint64_t waiting = (uint64_t)t->loc->piece_units << 9,
              held = (uint64_t)fdr_load_relaxed(&t->loc->bins_held) * fdri_rec.arena.super->bin_bytes;
-    bool wait = fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE && waiting < held / 64;
-    return wait && want == full_log2() && want > 9 ? want - 1 : 9;
+    return fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE && waiting < held / 64;
+}
+
+static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
+{
+    return want == full_log2() && want > 9 && fdri_pieces_wait(t) ? want - 1 : 9;
 }
 
 /* `p` asks, or NULL: a meta block does. */

@@ -215,6 +215,7 @@ uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, u
         }
         fdri_piece_give(a, t->loc, off, have); /* too small; with its neighbours it may do */
         off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, size_log2) : fdri_piece_own(a, t->loc, size_log2);
+        if (!off && asking && !fdri_pieces_wait(t)) off = fdri_piece_any(a, t->loc, size_log2, 9, got);
         if (off) return off;
     }
     t->victim = NULL;

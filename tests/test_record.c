@@ -26,6 +26,7 @@ struct bin {
     struct fdr_table table;
     struct fdr_bin head;
     uint8_t payload[PAYLOAD];
+    uint8_t behind[64]; /* somebody else's */
 };
 
 static void begin(struct bin *b)
@@ -95,24 +96,35 @@ static void the_short_way_writes_the_same_bits(void **unused)
     }
 }
 
-/* Calls of any length; some say their ordinal. */
+static void nothing_was_written_behind(const struct bin *b)
+{
+    assert_true(FDR_COMMIT_BITS(b->part.progress) <= PAYLOAD * 8);
+    for (size_t i = 0; i < sizeof b->behind; i++) assert_int_equal(b->behind[i], 0xA5);
+}
+
+/* Calls of any length, up to the very end of the bin; some say their ordinal. */
 static void ordinals_come_back(void **unused)
 {
     (void)unused;
+    uint64_t in_tails = 0;
     static struct bin b;
     static struct call put[PAYLOAD];
     static struct fdr_tie tie[PAYLOAD];
     for (uint32_t round = 0; round < 100; round++) {
         uint32_t count = 0, next = 0;
         begin(&b);
-        while (!fdr_encode_full(&b.part)) {
+        for (;;) {
             struct call c = some_call(1);
             if (rnd(2)) c.duration = 0;
             if (rnd(2)) c.gap = 0;
             tie[count] = (struct fdr_tie){.said = rnd(4) == 0, .ordinal = (uint32_t)rnd(1ull << rnd(31))};
+            bool tail = fdr_encode_full(&b.part), tied = tie[count].said || !c.duration;
+            if (tail && !fdr_tail_holds(&b.part, c.id, c.gap, c.duration, tied)) break;
+            in_tails += tail;
             fdr_encode_call(&b.part, &b.table, b.payload, c.id, c.gap, c.duration, &tie[count]);
             put[count++] = c;
         }
+        nothing_was_written_behind(&b);
         struct fdr_decoder d;
         struct fdr_record r;
         uint64_t tick = 0;
@@ -130,6 +142,7 @@ static void ordinals_come_back(void **unused)
         }
         assert_int_equal(fdr_decode_next(&d, &r), 0);
     }
+    assert_true(in_tails > 200); /* of 100 bins: without tails there would be none */
 }
 
 /* Fast and slow read the same, from whole bins; of damaged ones whatever the fast way accepts the slow way accepts, too. */
