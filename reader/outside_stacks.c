@@ -33,11 +33,20 @@ static uint64_t presented_of_level(struct copy *c, const struct fdr_level *v)
     return n;
 }
 
+static uint64_t presented_of_samples(struct copy *c, const struct fdr_location *l)
+{
+    struct fdr_samples samples;
+    uint64_t n = 0;
+    if (!l->samples_off || !fdri_outside_get(c, l->samples_off, &samples, sizeof samples)) return 0;
+    for (int i = 0; i < FDR_SAMPLE_LEVELS; i++) n += samples.level[i].presented;
+    return n;
+}
+
 static uint64_t presented_of(struct copy *c, const struct fdr_location *l)
 {
     struct fdr_levels_block block;
     struct fdr_level outside;
-    uint64_t n = l->presented_overflow;
+    uint64_t n = l->presented_overflow + presented_of_samples(c, l);
     if (fdri_outside_get(c, l->level0_off, &outside, sizeof outside)) n += presented_of_level(c, &outside);
     for (uint32_t b = 0; b < l->level_blocks && !c->error; b++) {
         if (!fdri_outside_get(c, l->levels_off[b], &block, sizeof block)) continue;
