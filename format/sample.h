@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The codec of samples: where a thread was, as a path of open regions and return addresses, in a few bits.
  *
- * A bin holds a tree of the paths seen in it: node 0 is the empty path, every other node is its parent's path and one
- * step more. A step is an open region or a return address, outermost first. A record names the node it was at, the
- * steps that are new (they become nodes while there is room), and the program counter. Programs come back to the same few
- * hundred paths, so most records name a node and a short distance. An address is told against the newest one in the same
- * function: where a path was left before, it was left from within the function that its last call went to.
- * The tree starts empty with the bin: each bin decodes from its own bytes. */
+ * A step is an open region or a return address, outermost first. A bin has a list of its sites, the different steps seen in
+ * it, and a tree of the paths: node 0 is the empty path, every other node is its parent's path and one site more. A record names
+ * the node it was at, the steps that are new (they become nodes while there is room), and the program counter. Programs come
+ * back to the same few hundred paths, so most records name a node and a short distance. What follows a site on one path
+ * follows it on others: a new step is most often one of the two that came behind the same site before. An address that is not
+ * is told against the newest one in the same function: what a site called was left from there. Time is told against
+ * the pace of the samples where that is shorter.
+ * All of this starts empty with the bin: each bin decodes from its own bytes. */
 #ifndef FDR_FORMAT_SAMPLE_H
 #define FDR_FORMAT_SAMPLE_H
 
@@ -15,8 +17,8 @@
 
 #include "format/arena.h"
 
-#define FDR_SAMPLE_STEPS_MAX  256u /* of one path */
-#define FDR_SAMPLE_NODES_MAX  512u
+#define FDR_SAMPLE_STEPS_MAX  256u                    /* of one path */
+#define FDR_SAMPLE_NODES_MAX  512u                    /* and sites */
 #define FDR_SAMPLE_REGION     (1ull << 48)            /* a step: region id with this bit, else a return address */
 #define FDR_SAMPLE_ADDRESS    (FDR_SAMPLE_REGION - 1) /* addresses are kept to their low 48 bits */
 #define FDR_SAMPLE_NUMBER_MAX (1ull << 62)
@@ -36,28 +38,36 @@ struct fdr_sample_record {
     const uint64_t *step; /* outermost first */
 };
 
+/* Site 0 is where paths begin. */
+struct fdr_sample_site {
+    uint64_t step : 49;
+    uint64_t second : 15; /* site: came behind this one before `first` did; 0: none */
+    uint64_t leaf : 48;   /* newest address in the function that this one called: a pc or a step further in; 0: none */
+    uint64_t first : 16;  /* site: the newest that came behind this one; 0: none */
+};
+static_assert(sizeof(struct fdr_sample_site) == 16, "site");
 struct fdr_sample_node {
-    uint64_t what; /* parent << 49 | step */
-    uint64_t
-        leaf; /* newest address in the function that the path's last step called: a pc or a step further in; 0: none */
+    uint16_t parent, site;
 };
 
-/* State of one open bin, in both directions. The encoder's lies in a meta block behind which the nodes and a hash
- * table of node indices follow. */
+/* State of one open bin, in both directions. The encoder's lies in a meta block behind which sites, nodes and hash
+ * tables of both follow. */
 struct fdr_sample_state {
     uint64_t number, stride; /* of the newest record; what it was above the one before */
-    uint64_t leaf;           /* of the newest record */
-    uint64_t address;        /* newest address a step was spelled with */
-    uint32_t count, capacity;
+    uint64_t rate, pace;     /* ticks a period: between the newest two; of two in a row that agreed, 0: none did */
+    uint64_t address, leaf;  /* newest step that is an address; newest pc */
+    uint64_t near, far;      /* newest address; the newest that was far away from the one behind it */
+    uint32_t nodes, sites, capacity;
     uint32_t newest; /* node of the newest record */
-    uint32_t inside; /* the node whose leaf is near the next address; NOWHERE: none is known */
-    uint32_t gap_length;
+    uint32_t inside; /* site behind which the next step comes; NOWHERE: it is no site */
+    uint32_t gap_length, drift_length;
+    bool whole; /* all steps so far are nodes */
     bool first; /* no record yet */
 };
 struct fdr_sample_table {
     struct fdr_sample_state s;
     uint64_t before;               /* number of the newest record of the partition when the bin was opened */
-    struct fdr_sample_node node[]; /* capacity of them, then uint16_t hash[2 * capacity] */
+    struct fdr_sample_site site[]; /* capacity of them, then as many nodes, then uint16_t hash[2 * capacity] of each */
 };
 
 static inline uint32_t fdr_sample_nodes(uint32_t bin_bytes)
@@ -67,8 +77,8 @@ static inline uint32_t fdr_sample_nodes(uint32_t bin_bytes)
 }
 static inline uint32_t fdr_sample_table_bytes(uint32_t bin_bytes)
 {
-    return (uint32_t)sizeof(struct fdr_sample_table) +
-           fdr_sample_nodes(bin_bytes) * (uint32_t)(sizeof(struct fdr_sample_node) + 2 * sizeof(uint16_t));
+    const size_t each = sizeof(struct fdr_sample_site) + sizeof(struct fdr_sample_node) + 4 * sizeof(uint16_t);
+    return (uint32_t)(sizeof(struct fdr_sample_table) + fdr_sample_nodes(bin_bytes) * each);
 }
 
 /* ---- encoder ---- */
@@ -96,6 +106,7 @@ struct fdr_sample_decoder {
     uint64_t before; /* number of the partition's newest record before this bin */
     uint64_t pc;
     uint32_t flags, steps;
+    struct fdr_sample_site site[FDR_SAMPLE_NODES_MAX];
     struct fdr_sample_node node[FDR_SAMPLE_NODES_MAX];
     uint64_t step[FDR_SAMPLE_STEPS_MAX];
 };

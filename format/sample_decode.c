@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "format/sample_state.h"
+
+void fdr_sample_decode_begin(struct fdr_sample_decoder *d, uint32_t bin_bytes)
+{
+    reset(&d->s, d->site, d->node, bin_bytes);
+    d->before = 0;
+    d->steps = 0;
+}
+
+/* n <= 63. Past the end it gives zeros and marks the bin bad. */
+static uint64_t take(struct fdr_decoder *d, uint32_t n)
+{
+    uint64_t word, v = 0;
+    if (d->bit + n > d->bits) {
+        d->bad = true;
+        return 0;
+    }
+    for (uint32_t got = 0, most; got < n; got += most) {
+        most = n - got > 32 ? 32 : n - got;
+        memcpy(&word, d->payload + (d->bit >> 3), 8);
+        v |= (word >> (d->bit & 7) & fdr_mask(most)) << got;
+        d->bit += most;
+    }
+    return v;
+}
+
+static uint64_t take_low(struct fdr_decoder *d, uint32_t len)
+{
+    if (len < 2) return len;
+    return take(d, len - 1) | 1ull << (len - 1);
+}
+
+static uint64_t take_sized(struct fdr_decoder *d) { return take_low(d, (uint32_t)take(d, 6)); }
+
+static uint32_t take_gamma(struct fdr_decoder *d)
+{
+    uint32_t k = 0;
+    while (k < 31 && !d->bad && !take(d, 1)) k++;
+    return (uint32_t)take_low(d, k + 1);
+}
+
+static uint64_t take_by_length(struct fdr_decoder *d, uint32_t *length)
+{
+    if (take(d, 1)) {
+        if (!take(d, 1)) --*length;
+        else if (!take(d, 1)) ++*length;
+        else *length = (uint32_t)take(d, 6);
+    }
+    if (*length > 63) d->bad = true;
+    return d->bad ? 0 : take_low(d, *length);
+}
+
+static uint64_t take_gap(struct fdr_decoder *d, struct fdr_sample_state *s)
+{
+    uint64_t gap = s->pace && take(d, 1) ? s->stride * s->pace + fdr_unzigzag(take_by_length(d, &s->drift_length))
+                                         : take_by_length(d, &s->gap_length);
+    if (gap >> 63) d->bad = true;
+    if (d->bad) return 0;
+    gap_in(s, gap);
+    return gap;
+}
+
+static void take_number(struct fdr_decoder *d, struct fdr_sample_decoder *t)
+{
+    if (t->s.first) {
+        t->s.number = take_sized(d);
+        t->s.stride = take_sized(d);
+        t->before = t->s.number - t->s.stride;
+        if (t->s.stride > t->s.number || !t->s.stride) d->bad = true;
+    } else {
+        if (take(d, 1)) t->s.stride = take_sized(d);
+        t->s.number += t->s.stride;
+        if (!t->s.stride) d->bad = true;
+    }
+    if (t->s.number > FDR_SAMPLE_NUMBER_MAX) d->bad = true;
+}
+
+static uint32_t take_index(struct fdr_decoder *d, uint32_t count)
+{
+    uint32_t i = (uint32_t)take(d, index_bits(count));
+    if (i < count) return i;
+    d->bad = true;
+    return 0;
+}
+
+static uint64_t take_address(struct fdr_decoder *d, const struct fdr_sample_state *s, uint64_t reference)
+{
+    uint32_t len = (uint32_t)take(d, 5);
+    uint64_t address;
+    if (len <= NEAR_BITS) {
+        address = reference + fdr_unzigzag(take_low(d, len));
+    } else if (len == TO_FAR) {
+        len = (uint32_t)take(d, 5);
+        address = s->far + fdr_unzigzag(take_low(d, len));
+    } else {
+        address = take(d, 48);
+    }
+    if (address > FDR_SAMPLE_ADDRESS) d->bad = true;
+    return address & FDR_SAMPLE_ADDRESS;
+}
+
+/* One that came behind the same site, or a site by its index. */
+static uint64_t take_site(struct fdr_decoder *d, const struct fdr_sample_decoder *t, uint32_t *at, uint32_t code)
+{
+    const struct fdr_sample_site *inside = t->s.inside == NOWHERE ? &t->site[0] : &t->site[t->s.inside];
+    if (code == SITE) *at = take_index(d, t->s.sites);
+    else if (t->s.inside != NOWHERE) *at = code == FIRST ? inside->first : inside->second;
+    if (!*at) d->bad = true;
+    return t->site[*at].step;
+}
+
+static uint64_t take_step(struct fdr_decoder *d, struct fdr_sample_decoder *t)
+{
+    uint32_t at = 0, code = (uint32_t)take(d, 2);
+    uint64_t step;
+    if (code == ADDRESS) {
+        step = take_address(d, &t->s, reference(&t->s, t->site, t->s.address));
+    } else if (code == RARE && take(d, 1)) {
+        step = FDR_SAMPLE_REGION | (uint64_t)(take_gamma(d) - 1);
+        if ((step & FDR_SAMPLE_ADDRESS) > FDR_ID_MAX) d->bad = true;
+    } else {
+        step = take_site(d, t, &at, code);
+    }
+    step &= STEP_MASK;
+    step_in(&t->s, t->site, t->node, step, at);
+    return step;
+}
+
+/* The path of a node into step[]; d->bad when it is longer than any. */
+static void spell(struct fdr_decoder *d, struct fdr_sample_decoder *t, uint32_t node)
+{
+    uint32_t n = 0;
+    for (uint32_t i = node; i; i = t->node[i].parent) n++; /* ends: parents are older */
+    if (n > FDR_SAMPLE_STEPS_MAX) {
+        d->bad = true;
+        n = 0;
+        node = 0;
+    }
+    t->steps = n;
+    for (uint32_t i = node; i; i = t->node[i].parent) t->step[--n] = t->site[t->node[i].site].step;
+}
+
+static void take_news(struct fdr_decoder *d, struct fdr_sample_decoder *t, uint32_t news)
+{
+    if (news > FDR_SAMPLE_STEPS_MAX - t->steps) d->bad = true;
+    for (uint32_t i = 0; i < news && !d->bad; i++) {
+        uint64_t step = take_step(d, t);
+        t->step[t->steps++] = step;
+        d->hash = fdr_hash_step(d->hash, step);
+    }
+}
+
+int fdr_sample_decode_next(struct fdr_decoder *d, struct fdr_record *r)
+{
+    struct fdr_sample_decoder *t = d->sample;
+    take_number(d, t);
+    uint64_t gap = d->bad ? 0 : take_gap(d, &t->s);
+    uint32_t news = 0, node = t->s.newest;
+    if (take(d, 1)) {
+        node = take_index(d, t->s.nodes);
+        news = take(d, 1) ? take_gamma(d) : 0;
+    }
+    arrive(&t->s, &t->node[node], node);
+    d->hash = hash_head(d->hash, gap, &t->s, t->s.newest, news);
+    spell(d, t, t->s.newest);
+    take_news(d, t, news);
+    t->pc = reference(&t->s, t->site, t->s.leaf);
+    if (take(d, 1)) t->pc = take_address(d, &t->s, t->pc);
+    t->flags = take(d, 1) ? (uint32_t)take(d, 3) : 0;
+    pc_in(&t->s, t->site, t->pc);
+    d->hash = hash_tail(d->hash, t->pc, t->flags);
+    if (__builtin_add_overflow(d->last, gap, &r->enter)) d->bad = true;
+    r->leave = d->last = r->enter;
+    r->id = r->ordinal = 0;
+    r->tie = (struct fdr_tie){0};
+    d->place = (struct fdr_standing){.tied = true,
+                                     .point = (uint32_t)t->s.number}; /* of one tick: in order of number */
+    d->field_count = 0;
+    d->done++;
+    return d->bad ? -1 : 1;
+}
