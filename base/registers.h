@@ -18,6 +18,7 @@ static inline void fdr_registers(const ucontext_t *c, uint64_t *to)
 static inline uint64_t fdr_registers_sp(const uint64_t *r) { return r[15]; }
 static inline uint64_t fdr_registers_pc(const uint64_t *r) { return r[16]; }
 static inline uint64_t fdr_registers_fp(const uint64_t *r) { return r[10]; }
+static inline void fdr_registers_place(uint64_t *r, uint64_t sp, uint64_t pc) { r[15] = sp, r[16] = pc; }
 /* Could the instruction before p be a call? Reads up to 7 bytes before p. */
 static inline bool fdr_after_call(const uint8_t *p)
 {
@@ -39,6 +40,7 @@ static inline void fdr_registers(const ucontext_t *c, uint64_t *to)
 static inline uint64_t fdr_registers_sp(const uint64_t *r) { return r[31]; }
 static inline uint64_t fdr_registers_pc(const uint64_t *r) { return r[32]; }
 static inline uint64_t fdr_registers_fp(const uint64_t *r) { return r[29]; }
+static inline void fdr_registers_place(uint64_t *r, uint64_t sp, uint64_t pc) { r[31] = sp, r[32] = pc; }
 static inline bool fdr_after_call(const uint8_t *p)
 {
     uint32_t i;
@@ -51,6 +53,7 @@ static inline void fdr_registers(const ucontext_t *c, uint64_t *to) { (void)c, t
 static inline uint64_t fdr_registers_sp(const uint64_t *r) { return r[0]; }
 static inline uint64_t fdr_registers_pc(const uint64_t *r) { return r[0]; }
 static inline uint64_t fdr_registers_fp(const uint64_t *r) { return r[0]; }
+static inline void fdr_registers_place(uint64_t *r, uint64_t sp, uint64_t pc) { (void)sp, r[0] = pc; }
 static inline bool fdr_after_call(const uint8_t *p)
 {
     (void)p;

@@ -74,7 +74,7 @@ static int put(int fd, const uint8_t *from, uint64_t count, uint64_t off)
     return 0;
 }
 
-static int put_section(int fd) { return put(fd, fdri_section, fdri_section_bytes(), fdri_view.bytes); }
+static int put_section(int fd) { return put(fd, fdri_section.bytes, fdri_section.used, fdri_view.bytes); }
 
 /* What was used of both ends, the section, and the superblock, which says what is missing. The middle stays a hole. */
 static int put_arena(int fd)
@@ -148,7 +148,7 @@ static int copy_named(int dir)
 
 static int copy(int dir)
 {
-    if (dir < 0 || fdri_view.bytes > fdri_view.disk_bytes || !may_write(fdri_view.bytes + fdri_section_bytes()))
+    if (dir < 0 || fdri_view.bytes > fdri_view.disk_bytes || !may_write(fdri_view.bytes + fdri_section.used))
         return -EFBIG;
     int e = copy_unnamed(dir);
     return e == 0 || e == -ETIME || e == -ENOSPC || e == -EDQUOT ? e : copy_named(dir);
@@ -159,7 +159,7 @@ static int copy(int dir)
 /* It gets its section, and its name in FDR_DIR where that is the same file system, else where it lies. */
 static void finish_live(int live, int dir)
 {
-    if (may_write(fdri_view.bytes + fdri_section_bytes())) put_section(live);
+    if (may_write(fdri_view.bytes + fdri_section.used)) put_section(live);
     if (dir >= 0 && name_it(AT_FDCWD, fdri_view.live_path, dir, "", false) == 0) return;
     name_it(AT_FDCWD, fdri_view.live_path, AT_FDCWD, fdri_crash.live_dir, false);
 }

@@ -5,7 +5,8 @@
  *   crash_start.c    handlers            crash.c          the handler: chain, save, raise again
  *   crash_context.c  command line, ...   crash_threads.c  registers and stacks of all threads
  *   crash_stack.c    alternate stacks    crash_section.c  the section behind the arena
- *   bundle_open.c    descriptors         bundle.c         the file
+ *   bundle_open.c    descriptors         words.c          what is kept of a stack
+ *                                        bundle.c         the file
  *
  * The second kind calls nothing but each other, base/raw.h and what tests/test_crash_symbols.sh lists. */
 #ifndef FDR_EXPORT_CRASH_H
@@ -18,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "export/view.h"
+#include "export/words.h"
 #include "format/crash.h"
 
 enum { FDRI_STEM_MAX = 288, FDRI_CONTEXT_BYTES = 16384 };
@@ -72,13 +74,21 @@ void fdri_threads_self(const void *context); /* the calling thread's registers a
 void fdri_threads_others(void);              /* asks all others, waits for a bounded time */
 void fdri_threads_add(void);                 /* entries for all of them */
 void fdri_threads_release(void);             /* those that answered go on */
-extern char fdri_maps_text[];
-extern uint32_t fdri_maps_bytes;
+extern struct fdri_maps fdri_crash_maps;
 
 /* ---- crash_section.c ---- */
-extern uint8_t fdri_section[];
-uint64_t fdri_section_bytes(void);
-/* One entry of up to three parts; false: no room. `keep` bytes are left free for what must come later. */
+/* One that is being put together: memory of `room` bytes, aligned to 8. */
+struct fdri_section {
+    uint8_t *bytes;
+    uint32_t room, used, count;
+};
+void fdri_section_open(struct fdri_section *s);
+/* One entry of up to three parts; false: no room. */
+bool fdri_section_put(struct fdri_section *s, enum fdr_crash_kind kind, const void *a, uint32_t a_bytes, const void *b,
+                      uint32_t b_bytes, const void *c, uint32_t c_bytes);
+void fdri_section_close(struct fdri_section *s); /* its header; nothing is put into it any more */
+/* That of the crash. */
+extern struct fdri_section fdri_section;
 bool fdri_section_add(enum fdr_crash_kind kind, const void *a, uint32_t a_bytes, const void *b, uint32_t b_bytes,
                       const void *c, uint32_t c_bytes);
 void fdri_section_begin(void);

@@ -6,38 +6,58 @@
 #include "base/raw.h"
 #include "export/crash.h"
 
-uint8_t fdri_section[FDR_CRASH_MAX_BYTES] __attribute__((aligned(8)));
-static uint32_t used, count;
+static uint8_t memory[FDR_CRASH_MAX_BYTES] __attribute__((aligned(8)));
+struct fdri_section fdri_section = {.bytes = memory, .room = sizeof memory};
 
-static void append(const void *from, uint32_t bytes)
+static void append(struct fdri_section *s, const void *from, uint32_t count)
 {
-    if (bytes) memcpy(fdri_section + used, from, bytes);
-    used += bytes;
+    if (count) memcpy(s->bytes + s->used, from, count);
+    s->used += count;
 }
+
+void fdri_section_open(struct fdri_section *s)
+{
+    s->used = sizeof(struct fdr_crash);
+    s->count = 0;
+}
+
+bool fdri_section_put(struct fdri_section *s, enum fdr_crash_kind kind, const void *a, uint32_t a_bytes, const void *b,
+                      uint32_t b_bytes, const void *c, uint32_t c_bytes)
+{
+    struct fdr_crash_entry entry = {kind, a_bytes + b_bytes + c_bytes};
+    uint32_t start = s->used;
+    if (s->room - s->used < sizeof entry + entry.bytes + 8ull) return false;
+    append(s, &entry, sizeof entry);
+    append(s, a, a_bytes);
+    append(s, b, b_bytes);
+    append(s, c, c_bytes);
+    s->used = (s->used + 7) & ~7u;
+    memset(s->bytes + start + sizeof entry + entry.bytes, 0, s->used - start - sizeof entry - entry.bytes);
+    s->count++;
+    return true;
+}
+
+void fdri_section_close(struct fdri_section *s)
+{
+    struct fdr_crash head = {
+        .magic = FDR_CRASH_MAGIC, .count = s->count, .bytes = s->used, .check = 0x243F6A8885A308D3u};
+    for (uint32_t i = sizeof head; i < s->used; i += 8) {
+        uint64_t v;
+        memcpy(&v, s->bytes + i, 8);
+        head.check = (head.check ^ v) * 0x9E3779B97F4A7C15u;
+    }
+    memcpy(s->bytes, &head, sizeof head);
+}
+
+/* ---- of the crash ---- */
 
 bool fdri_section_add(enum fdr_crash_kind kind, const void *a, uint32_t a_bytes, const void *b, uint32_t b_bytes,
                       const void *c, uint32_t c_bytes)
 {
-    struct fdr_crash_entry entry = {kind, a_bytes + b_bytes + c_bytes};
-    uint32_t start = used;
-    if (FDR_CRASH_MAX_BYTES - used < sizeof entry + entry.bytes + 8ull) return false;
-    append(&entry, sizeof entry);
-    append(a, a_bytes);
-    append(b, b_bytes);
-    append(c, c_bytes);
-    used = (used + 7) & ~7u;
-    memset(fdri_section + start + sizeof entry + entry.bytes, 0, used - start - sizeof entry - entry.bytes);
-    count++;
-    return true;
+    return fdri_section_put(&fdri_section, kind, a, a_bytes, b, b_bytes, c, c_bytes);
 }
-
-void fdri_section_begin(void)
-{
-    used = sizeof(struct fdr_crash);
-    count = 0;
-}
-
-uint64_t fdri_section_bytes(void) { return used; }
+void fdri_section_begin(void) { fdri_section_open(&fdri_section); }
+void fdri_section_end(void) { fdri_section_close(&fdri_section); }
 
 /* ---- texts ---- */
 
@@ -89,22 +109,11 @@ void fdri_section_texts(void)
         abort_text();
         exception_text();
     }
-    if (FDR_CRASH_MAX_BYTES - used > fdri_crash.context_bytes) {
-        append(fdri_crash.context, fdri_crash.context_bytes);
-        count += fdri_crash.context_count;
+    if (fdri_section.room - fdri_section.used > fdri_crash.context_bytes) {
+        append(&fdri_section, fdri_crash.context, fdri_crash.context_bytes);
+        fdri_section.count += fdri_crash.context_count;
     }
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) fdri_section_proc(files[i]);
-    uint32_t room = FDR_CRASH_MAX_BYTES - used - 64; /* last: the longest */
-    text("maps", fdri_maps_text, fdri_maps_bytes < room ? fdri_maps_bytes : room);
-}
-
-void fdri_section_end(void)
-{
-    struct fdr_crash head = {.magic = FDR_CRASH_MAGIC, .count = count, .bytes = used, .check = 0x243F6A8885A308D3u};
-    for (uint32_t i = sizeof head; i < used; i += 8) {
-        uint64_t v;
-        memcpy(&v, fdri_section + i, 8);
-        head.check = (head.check ^ v) * 0x9E3779B97F4A7C15u;
-    }
-    memcpy(fdri_section, &head, sizeof head);
+    uint32_t room = fdri_section.room - fdri_section.used - 64; /* last: the longest */
+    text("maps", fdri_crash_maps.text, fdri_crash_maps.bytes < room ? fdri_crash_maps.bytes : room);
 }

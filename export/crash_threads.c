@@ -15,84 +15,18 @@ enum {
     THREADS = 256,
     WORDS = 160,
     SELF_WORDS = 2048,
-    MAPS = 4096,
-    MAPS_BYTES = 262144,
     SCAN_SELF = 1 << 20,
     SCAN_OTHER = 128 << 10,
     WAIT_NS = 200000000
 };
 
-/* ---- the memory map ---- */
-
-struct map {
-    uint64_t from, to;
-    bool code, data;
-};
-static struct map maps[MAPS];
-static uint32_t map_count;
 static uint32_t maps_ready;
-char fdri_maps_text[MAPS_BYTES];
-uint32_t fdri_maps_bytes;
-
-static const char *hex(const char *p, const char *end, uint64_t *v)
-{
-    for (*v = 0; p < end; p++) {
-        unsigned d = *p >= '0' && *p <= '9'   ? (unsigned)(*p - '0')
-                     : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a' + 10)
-                                              : 16;
-        if (d > 15) break;
-        *v = *v << 4 | d;
-    }
-    return p;
-}
-
-/* "from-to rwxp offset device inode path" */
-static const char *map_line(const char *p, const char *end)
-{
-    struct map m;
-    p = hex(p, end, &m.from);
-    p = hex(p + (p < end), end, &m.to);
-    if (end - p > 4) {
-        m.code = p[1] == 'r' && p[3] == 'x';
-        m.data = p[1] == 'r' && p[2] == 'w';
-        if (map_count < MAPS && m.from < m.to && (m.code || m.data)) maps[map_count++] = m;
-    }
-    while (p < end && *p != '\n') p++;
-    return p + (p < end);
-}
+struct fdri_maps fdri_crash_maps;
 
 void fdri_threads_maps(void)
 {
-    int fd = fdr_raw_openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
-    uint32_t got = 0;
-    for (long n = fd >= 0; n > 0 && got<MAPS_BYTES; got += n> 0 ? (uint32_t)n : 0)
-        n = fdr_raw_read(fd, fdri_maps_text + got, MAPS_BYTES - got);
-    if (fd >= 0) fdr_raw_close(fd);
-    fdri_maps_bytes = got;
-    map_count = 0;
-    for (const char *p = fdri_maps_text, *end = p + got; p < end;) p = map_line(p, end);
+    fdri_maps_read(&fdri_crash_maps);
     fdr_store_release(&maps_ready, 1u); /* R:maps - pairs with A:maps */
-}
-
-static const struct map *map_of(uint64_t address)
-{
-    uint32_t low = 0, high = map_count;
-    while (low < high) {
-        uint32_t i = (low + high) / 2;
-        if (address < maps[i].from) high = i;
-        else if (address >= maps[i].to) low = i + 1;
-        else return &maps[i];
-    }
-    return NULL;
-}
-
-/* The mapping of a stack pointer, or the one just above it: a stack that overflowed has left its own. */
-static const struct map *stack_map(uint64_t sp)
-{
-    const struct map *m = map_of(sp);
-    for (uint32_t i = 0; !m && i < map_count; i++)
-        if (maps[i].from > sp && maps[i].from - sp <= 1u << 20) m = &maps[i];
-    return m && m->data ? m : NULL;
 }
 
 /* ---- one thread ---- */
@@ -112,38 +46,6 @@ static uint64_t self_word[SELF_WORDS];
 static uint32_t self_place[SELF_WORDS];
 static uint32_t released; /* atomic: threads that wait may go on */
 
-static void keep(struct fdr_crash_thread *t, uint64_t *word, uint32_t *place, uint64_t value, uint64_t distance,
-                 bool call)
-{
-    word[t->words] = value;
-    place[t->words++] = (uint32_t)distance | call;
-}
-
-__attribute__((no_sanitize("thread", "address"))) static void scan(struct fdr_crash_thread *t, uint64_t *word,
-                                                                   uint32_t *place, uint32_t most, uint64_t far)
-{
-    const struct map *stack = stack_map(t->sp), *code = NULL;
-    if (!stack) return;
-    t->stack_end = stack->to;
-    uint64_t from = fdr_max((t->sp + 7) & ~7ull, stack->from), to = fdr_min(stack->to, from + far);
-    if (to < stack->to) t->flags |= FDR_THREAD_CUT;
-    for (uint64_t at = from; at + 8 <= to; at += 8) {
-        uint64_t v = *(const volatile uint64_t *)(uintptr_t)at;
-        if (v < 4096) continue;
-        if (t->words == most) {
-            t->flags |= FDR_THREAD_CUT;
-            return;
-        }
-        if (v > at && v < stack->to && v % 8 == 0) {
-            keep(t, word, place, v, at - t->sp, false);
-            continue;
-        }
-        if (!code || v < code->from || v >= code->to) code = map_of(v);
-        if (code && code->code)
-            keep(t, word, place, v, at - t->sp, v - code->from >= 8 && fdr_after_call((const uint8_t *)(uintptr_t)v));
-    }
-}
-
 static void capture(struct slot *s, const void *context, uint64_t *word, uint32_t *place, uint32_t most, uint64_t far)
 {
     fdr_registers(context, s->registers);
@@ -153,7 +55,7 @@ static void capture(struct slot *s, const void *context, uint64_t *word, uint32_
     s->head.machine = FDR_MACHINE;
     s->head.registers = FDR_REGISTERS;
     s->head.flags |= FDR_THREAD_ANSWERED;
-    scan(&s->head, word, place, most, far);
+    fdri_words_scan(&fdri_crash_maps, &(struct fdri_words){&s->head, word, place, most, far, -1});
 }
 
 static struct slot *slot_of(uint32_t tid)
@@ -272,7 +174,7 @@ static void find_deaf(int number)
         for (const char *p = text; p + sizeof line < text + n; p++) {
             uint64_t blocked;
             if (memcmp(p, line, sizeof line - 1)) continue;
-            hex(p + sizeof line - 1, text + n, &blocked);
+            fdri_hex(p + sizeof line - 1, text + n, &blocked);
             slots[i].deaf = blocked >> (number - 1) & 1;
             break;
         }

@@ -27,7 +27,12 @@ struct fdri_why {
     uint64_t tick, value; /* triggers: what was seen; tick 0: none */
     uint32_t value_type, location;
     char name[64]; /* of the trigger */
+    /* what else goes into the file: a section as a bundle's, 0 bytes none. At most fdri_section_room() */
+    const uint8_t *section;
+    uint32_t section_bytes;
 };
+/* Bytes that a snapshot may have for it: beside its tail and checks. */
+uint32_t fdri_section_room(void);
 /* Copies the arena into the open, empty file fd. 0 or -errno. `number` goes into the superblock. */
 int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number);
 
@@ -55,6 +60,11 @@ void fdri_watchdog_start(void);
 /* ---- names.c ---- */
 /* The name of what has this key (as in totals); false: it has none, and an address or "" is given. */
 bool fdri_name_of(uint32_t key, char *name, size_t bytes);
+
+/* ---- stacks.c ---- */
+/* Stacks of all other threads as a section of at most `room` bytes; its length, 0: none. Takes up to 0.2 s. Not for threads that
+ * record; one at a time. */
+uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room);
 
 /* ---- checks.c ---- */
 struct fdr_spare;

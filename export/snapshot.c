@@ -362,6 +362,23 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
     return e ? e : fdri_put(fd, &tail, tail_bytes(), fdri_view.bytes);
 }
 
+uint32_t fdri_section_room(void)
+{
+    uint64_t entries = fdr_load_relaxed(&super()->location_count) + 256ull, most = TAIL_ENTRIES;
+    uint64_t taken = sizeof tail.head + sizeof tail.entry[0] * fdr_min(entries, most) + 4096 + 64;
+    return taken < FDR_TAIL_MAX_BYTES ? (uint32_t)(FDR_TAIL_MAX_BYTES - taken) & ~7u : 0;
+}
+
+/* Behind the checks, where there is room left. */
+static int put_section(int fd, const struct fdri_why *why, const struct fdr_spare *spare, uint64_t *off)
+{
+    uint64_t at_ = fdr_align_up(spare->chunks_off + spare->chunk_count * sizeof(struct fdr_chunk), 8);
+    *off = 0;
+    if (!why->section_bytes || at_ + why->section_bytes > fdri_view.bytes + FDR_TAIL_MAX_BYTES) return 0;
+    *off = at_;
+    return fdri_put(fd, why->section, why->section_bytes, at_);
+}
+
 /* `s` was read before anything was copied: what it counts is there. */
 static int put_superblock(int fd, struct fdr_superblock *s, struct fdr_spare *spare, const struct fdri_why *why,
                           uint64_t number, uint64_t virgin, uint64_t dropped)
@@ -400,6 +417,7 @@ FDR_RACY int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number
     if (!e) e = finish_locations(fd, first);
     struct fdr_spare spare = {0};
     if (!e) e = fdri_put_checks(fd, virgin, tail_bytes(), &spare);
+    if (!e) e = put_section(fd, why, &spare, &before.section_off);
     if (!e) e = put_superblock(fd, &before, &spare, why, number, virgin, dropped);
     if (held) fdri_view.release();
     return e;

@@ -183,6 +183,9 @@ FDR_RACY static void report(uint64_t now)
     if (!hanging) return;
     size_t used = strlen(why.reason);
     if (hanging > 1) snprintf(why.reason + used, sizeof why.reason - used, "; and %u more", hanging - 1);
+    static uint8_t stacks[FDR_TAIL_MAX_BYTES] __attribute__((aligned(8)));
+    why.section = stacks;
+    why.section_bytes = fdri_stacks_take(stacks, fdri_section_room());
     int e = fdri_take(&why, &quota, false);
     fdri_say("%s; %s", why.reason, e ? "no snapshot was written" : fdri_files_last());
 }

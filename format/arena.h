@@ -158,6 +158,7 @@ struct fdr_superblock {
     uint32_t clock_steps;  /* atomic: how often */
     uint32_t clock_reserved;
     struct fdr_clock_step clock_step[FDR_CLOCK_STEPS]; /* step n (from 0) is at [n % FDR_CLOCK_STEPS] */
+    uint64_t section_off; /* in a snapshot: where in the file a section as a bundle's lies (format/crash.h), 0 none */
 };
 enum fdr_reason_kind {
     FDR_REASON_UNKNOWN = 0,

@@ -66,7 +66,8 @@ static_assert(sizeof(struct fdr_crash_thread) == 72, "crash thread");
 enum fdr_crash_thread_flags {
     FDR_THREAD_FAULTING = 1, /* the one of the first cause */
     FDR_THREAD_ANSWERED = 2, /* registers and words are there */
-    FDR_THREAD_CUT = 4       /* the stack held more than was kept */
+    FDR_THREAD_CUT = 4,      /* the stack held more than was kept */
+    FDR_THREAD_PLACE = 8     /* of its registers only sp and pc are known; the others are 0 */
 };
 
 /* Text: a name, NUL, then the text to the end of the entry. Names: "cmdline" (NUL between arguments), "environment"

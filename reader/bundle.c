@@ -149,10 +149,16 @@ static bool check_right(const struct fdr_crash *head, const uint8_t *from)
 void fdri_reader_bundle(struct fdr_file *f)
 {
     struct fdr_crash head;
-    if (!f->has_crash || f->size - f->end < sizeof head) return;
-    const uint8_t *from = f->bytes + f->end;
+    uint64_t off = f->has_crash ? f->end : f->sb.section_off;
+    if (!off) return;
+    if (off < f->end || off % 8 || off > f->size || f->size - off < sizeof head) {
+        if (!f->has_crash) fdri_reader_damage(f, "crash section: cut off");
+        return;
+    }
+    const uint8_t *from = f->bytes + off;
     memcpy(&head, from, sizeof head);
-    if (head.bytes > f->size - f->end || head.bytes > FDR_CRASH_MAX_BYTES || head.bytes < sizeof head) {
+    if (head.magic != FDR_CRASH_MAGIC || head.bytes > f->size - off || head.bytes > FDR_CRASH_MAX_BYTES ||
+        head.bytes < sizeof head) {
         fdri_reader_damage(f, "crash section: cut off");
         return;
     }

@@ -67,9 +67,26 @@ static void by_guess(struct fdr_file *f, struct fdri_reader_thread *t)
     }
 }
 
+/* Of a thread that was not asked, sp and pc are all there is. Functions with frame pointers leave a chain of them on the
+ * stack: what the call it waits in found in the register is where that begins. */
+static void guess_frame_pointer(struct fdri_reader_thread *t)
+{
+    uint64_t back, next;
+    if (!(t->raw.flags & FDR_THREAD_PLACE) || t->raw.machine != 62) return;
+    for (uint32_t i = 0; i + 1 < t->raw.words; i++) {
+        uint64_t at = t->raw.sp + (t->place[i] & ~7u);
+        bool pair = t->place[i + 1] == ((t->place[i] & ~7u) + 8) + 1 && fdri_reader_word(t, at, &next) && next > at &&
+                    fdri_reader_word(t, next + 8, &back);
+        if (!pair) continue;
+        t->registers[10] = t->raw.fp = at;
+        return;
+    }
+}
+
 static void stack_of(struct fdr_file *f, struct fdri_reader_thread *t)
 {
     if (!(t->raw.flags & FDR_THREAD_ANSWERED)) return;
+    guess_frame_pointer(t);
     fdri_reader_unwind(f, t);
     if (t->frame_count > 1) return;
     t->frame_count = 0;

@@ -155,15 +155,20 @@ static void write_tail(struct fdri_reader_image *m)
     m->bytes_all = m->arena_bytes + sizeof tail + tail.count * sizeof(struct fdr_tail_entry);
 }
 
-/* What a bundle tells of the death, where it is whole: its own check is in it. It has no tail. */
+/* What a bundle tells of the death, or the watchdog of all stacks, where it is whole: its own check is in it. A bundle has no
+ * tail. */
 static void write_crash(struct fdri_reader_image *m)
 {
     const struct fdr_file *f = m->file;
+    struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
     struct fdr_crash head;
-    if (!f->bundle || m->bytes_all != m->arena_bytes) return;
-    memcpy(&head, f->bytes + f->end, sizeof head);
-    memcpy(m->bytes + m->arena_bytes, f->bytes + f->end, head.bytes);
-    m->bytes_all = m->arena_bytes + head.bytes;
+    sb->section_off = 0;
+    if (!f->bundle || (f->has_crash && m->bytes_all != m->arena_bytes)) return;
+    uint64_t from = f->has_crash ? f->end : f->sb.section_off, to = (m->bytes_all + 7) & ~7ull;
+    memcpy(&head, f->bytes + from, sizeof head);
+    memcpy(m->bytes + to, f->bytes + from, head.bytes);
+    m->bytes_all = to + head.bytes;
+    if (!f->has_crash) sb->section_off = to;
 }
 
 /* ---- checks ---- */

@@ -26,6 +26,10 @@ const char *signal_name(int number, char *text);
 size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct fdr_read_event *event,
                      size_t most);
 
+/* The call stack of a thread of fdr_crash_threads: a line for each frame, `most` that are not inlined. */
+void print_frames(struct fdr_file *file, size_t thread, size_t most);
+json_t *frames_json(struct fdr_file *file, size_t thread);
+
 int print_crash(const struct death *d);
 json_t *crash_json(const struct death *d);
 #endif

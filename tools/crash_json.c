@@ -25,7 +25,7 @@ static json_t *cause_json(const struct fdr_crash_cause_info *c)
     return o;
 }
 
-static json_t *frames_json(struct fdr_file *file, size_t thread)
+json_t *frames_json(struct fdr_file *file, size_t thread)
 {
     const struct fdr_crash_frame *r;
     json_t *list = json_array();

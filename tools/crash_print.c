@@ -109,7 +109,7 @@ static void print_head(const struct death *d)
 
 /* ---- where -------------------------------------------------------------------------------------------------- */
 
-static void print_frames(struct fdr_file *file, size_t thread, size_t most)
+void print_frames(struct fdr_file *file, size_t thread, size_t most)
 {
     const struct fdr_crash_frame *r;
     size_t count = fdr_crash_frames(file, thread, &r), number = 0;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common.h"
+#include "tools/crash.h"
 
 struct arguments {
     char **paths;
@@ -172,6 +172,16 @@ static void print_who(const struct process *p)
     printf("pid %u on %s", info->pid, info->host);
 }
 
+/* Its native stack, where the watchdog took one; SIZE_MAX: it did not. */
+static size_t stack_of(const struct stuck *s)
+{
+    const struct fdr_crash_thread_info *t;
+    size_t n = fdr_crash_threads(s->process->file, &t);
+    for (size_t i = 0; i < n; i++)
+        if (t[i].tid == s->location->tid && t[i].answered) return i;
+    return SIZE_MAX;
+}
+
 static void print_stuck(const struct verdict *v, const struct stuck *s)
 {
     char stood[HUMAN_BYTES];
@@ -182,6 +192,8 @@ static void print_stuck(const struct verdict *v, const struct stuck *s)
     for (size_t i = 0; i < s->location->open_count; i++)
         printf(" %s%s", i ? "> " : "", region_name(s->process->file, s->location->open[i].region));
     putchar('\n');
+    size_t stack = stack_of(s);
+    if (stack != SIZE_MAX) print_frames(s->process->file, stack, 16);
 }
 
 static void print_others(const struct verdict *v, const char *region)
@@ -235,6 +247,8 @@ static json_t *stuck_json(const struct stuck *s)
     json_object_set_new(o, "open", open);
     json_object_set_new(o, "stood_ns", json_u64(s->stood_ns));
     json_object_set_new(o, "since_realtime_ns", json_u64(s->since_real_ns));
+    size_t stack = stack_of(s);
+    json_object_set_new(o, "frames", stack != SIZE_MAX ? frames_json(s->process->file, stack) : json_array());
     return o;
 }
 

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* Stacks of all threads of a process that goes on, for the watchdog. A thread that runs, or waits in a call that begins again
+ * behind a handler, is asked by a signal, as in a crash, and goes on at once. Where a signal would end its call early (sleep,
+ * poll, whatever has a time limit) it is left alone: /proc says where it stands, and its stack is read from here.
+ *
+ * The signal is one whose default is to be ignored: one that comes late, or is still pending at exec, harms nothing. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/raw.h"
+#include "base/registers.h"
+#include "export/crash.h"
+#include "export/export.h"
+
+enum { THREADS = 256, WORDS = 160, FAR = 128 << 10, WAIT_NS = 200000000 };
+
+/* FREE -> ASKED (by whoever gathers) -> WRITING (by the thread, in its handler) -> DONE */
+enum { FREE, ASKED, WRITING, DONE };
+struct slot {
+    uint32_t state, tid; /* atomic */
+    struct fdr_crash_thread head;
+    uint64_t registers[FDR_REGISTERS];
+    uint64_t word[WORDS];
+    uint32_t place[WORDS];
+};
+static struct slot slots[THREADS];
+static uint32_t used;
+static struct fdri_maps maps;
+static int memory = -1; /* /proc/self/mem */
+
+static void scan(struct slot *s)
+{
+    s->head.flags |= FDR_THREAD_ANSWERED;
+    s->head.machine = FDR_MACHINE;
+    s->head.registers = FDR_REGISTERS;
+    fdri_words_scan(&maps, &(struct fdri_words){&s->head, s->word, s->place, WORDS, FAR, memory});
+}
+
+/* ---- in the thread that is asked ---- */
+
+static void on_asked(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info;
+    int saved = errno;
+    uint32_t me = (uint32_t)fdr_raw_gettid();
+    for (uint32_t i = 0; i < THREADS; i++) {
+        struct slot *s = &slots[i];
+        uint32_t asked = ASKED;
+        if (fdr_load_relaxed(&s->tid) != me || !fdr_cas_acq_rel_u32(&s->state, &asked, WRITING)) continue; /* A:stack */
+        fdr_registers(context, s->registers);
+        s->head.sp = fdr_registers_sp(s->registers);
+        s->head.pc = fdr_registers_pc(s->registers);
+        s->head.fp = fdr_registers_fp(s->registers);
+        scan(s);
+        fdr_store_release(&s->state, DONE); /* R:stack - pairs with A:stack */
+        break;
+    }
+    errno = saved;
+}
+
+static int install(void)
+{
+    static const int choice[] = {SIGURG, SIGWINCH};
+    struct sigaction now, ours;
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = on_asked;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    for (int i = 0; i < 2; i++)
+        if (choice[i] != fdri_view.signal && !sigaction(choice[i], NULL, &now) && !(now.sa_flags & SA_SIGINFO) &&
+            now.sa_handler == SIG_DFL && !sigaction(choice[i], &ours, NULL))
+            return choice[i];
+    return 0;
+}
+
+static void uninstall(int number)
+{
+    struct sigaction now, standard;
+    memset(&standard, 0, sizeof standard);
+    if (number && !sigaction(number, NULL, &now) && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_asked)
+        sigaction(number, &standard, NULL);
+}
+
+/* ---- what /proc says ---- */
+
+static uint32_t read_task(uint32_t tid, const char *file, char *text, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%u/%s", tid, file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, bytes - 1);
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 ? (uint32_t)n : 0;
+}
+
+enum way { NO_WAY, BY_SIGNAL, BY_PROC };
+
+/* "running"; or the call's number, its six arguments, sp and pc; or -1, sp and pc. */
+static enum way way_of(uint32_t tid, uint64_t *sp, uint64_t *pc)
+{
+    char text[512];
+    long call = -1;
+    uint64_t a[6] = {0};
+    if (!read_task(tid, "syscall", text, sizeof text)) return NO_WAY;
+    if (!strncmp(text, "running", 7)) return BY_SIGNAL;
+    int n = sscanf(text,
+                   "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
+                   &call, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], sp, pc);
+    if (n == 3 && call == -1) *sp = a[0], *pc = a[1];
+    else if (n != 9) return NO_WAY;
+    bool again = (call == SYS_futex && !a[3]) || call == SYS_wait4 || call == SYS_waitid;
+    return again ? BY_SIGNAL : BY_PROC;
+}
+
+static bool blocks(uint32_t tid, int number)
+{
+    char text[4096];
+    uint64_t set = ~0ull;
+    read_task(tid, "status", text, sizeof text);
+    const char *line = strstr(text, "SigBlk:");
+    if (line) set = strtoull(line + 7, NULL, 16);
+    return set >> (number - 1) & 1;
+}
+
+static void by_proc(struct slot *s, uint64_t sp, uint64_t pc)
+{
+    memset(s->registers, 0, sizeof s->registers);
+    fdr_registers_place(s->registers, sp, pc);
+    s->head = (struct fdr_crash_thread){.tid = s->tid, .sp = sp, .pc = pc, .flags = FDR_THREAD_PLACE};
+    scan(s);
+    fdr_store_relaxed(&s->state, DONE);
+}
+
+/* ---- all of them ---- */
+
+static void ask(uint32_t tid, int number)
+{
+    uint64_t sp, pc;
+    while (used < THREADS && fdr_load_acquire(&slots[used].state) == WRITING) used++; /* A:stack - of a round before */
+    if (used == THREADS || tid == (uint32_t)fdr_raw_gettid()) return;
+    struct slot *s = &slots[used++];
+    enum way way = way_of(tid, &sp, &pc);
+    s->head = (struct fdr_crash_thread){.tid = tid};
+    fdr_store_relaxed(&s->tid, tid);
+    if (way == BY_PROC) {
+        by_proc(s, sp, pc);
+    } else if (way == BY_SIGNAL && number && !blocks(tid, number)) {
+        fdr_store_release(&s->state, ASKED); /* R:stack - the slot is clear */
+        fdr_raw_tgkill(getpid(), (int)tid, number);
+    }
+}
+
+static void ask_all(int number)
+{
+    DIR *d = opendir("/proc/self/task");
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (*e->d_name != '.') ask((uint32_t)strtoul(e->d_name, NULL, 10), number);
+    if (d) closedir(d);
+}
+
+static bool all_answered(void)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < used; i++) {
+        uint32_t state = fdr_load_acquire(&slots[i].state); /* A:stack */
+        all &= state != ASKED && state != WRITING;
+    }
+    return all;
+}
+
+/* Who did not answer may be standing by now. What is being written stays until it is. */
+static void settle(struct slot *s)
+{
+    uint64_t sp, pc;
+    uint32_t asked = ASKED;
+    if (fdr_cas_acq_rel_u32(&s->state, &asked, FREE) || asked == FREE) /* L:stack */
+        if (way_of(s->tid, &sp, &pc) == BY_PROC) by_proc(s, sp, pc);
+}
+
+static void add(struct fdri_section *to, struct slot *s, uint32_t most)
+{
+    static uint8_t body[sizeof s->registers + sizeof s->word];
+    struct slot silent = {.head = {.tid = s->tid}};
+    if (fdr_load_acquire(&s->state) != DONE) s = &silent; /* A:stack */
+    if (s->head.words > most) s->head.words = most, s->head.flags |= FDR_THREAD_CUT;
+    uint32_t registers = s->head.registers * 8, words = s->head.words * 8;
+    char name[32];
+    uint32_t n = read_task(s->head.tid, "comm", name, sizeof name);
+    memset(s->head.name, 0, sizeof s->head.name);
+    memcpy(s->head.name, name, n && n <= sizeof s->head.name ? n - 1 : 0);
+    memcpy(body, s->registers, registers);
+    memcpy(body + registers, s->word, words);
+    fdri_section_put(to, FDR_CRASH_THREAD, &s->head, sizeof s->head, body, registers + words, s->place,
+                     s->head.words * 4);
+}
+
+static void put_all(struct fdri_section *to)
+{
+    uint32_t fixed = sizeof(struct fdr_crash_entry) + sizeof(struct fdr_crash_thread) + 8 * FDR_REGISTERS + 8;
+    uint32_t each = used ? (to->room - to->used) / used : 0;
+    uint32_t most = each > fixed ? (uint32_t)fdr_min((each - fixed) / 12, WORDS) : 0;
+    for (uint32_t i = 0; i < used; i++) add(to, &slots[i], most);
+    if (to->room - to->used > 256) { /* modules loaded since the recording knows: what there is room for */
+        uint32_t room = to->room - to->used - 64;
+        fdri_section_put(to, FDR_CRASH_TEXT, "maps", 5, maps.text, (uint32_t)fdr_min(maps.bytes, room), NULL, 0);
+    }
+}
+
+uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room)
+{
+    struct fdri_section section = {.bytes = bytes, .room = room};
+    if (room < 4096) return 0;
+    bool busy = false; /* one of a round before still writes: it reads the maps and the memory's descriptor */
+    for (uint32_t i = 0; i < THREADS; i++) busy |= fdr_load_acquire(&slots[i].state) == WRITING; /* A:stack */
+    if (busy) return 0;
+    for (uint32_t i = 0; i < THREADS; i++) fdr_store_relaxed(&slots[i].state, (uint32_t)FREE);
+    used = 0;
+    memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    if (memory < 0) return 0;
+    fdri_maps_read(&maps);
+    int number = install();
+    ask_all(number);
+    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
+    while (!all_answered() && fdr_clock_ns(CLOCK_MONOTONIC) < until) usleep(500);
+    for (uint32_t i = 0; i < used; i++) settle(&slots[i]);
+    fdri_section_open(&section);
+    put_all(&section);
+    fdri_section_close(&section);
+    uninstall(number);
+    close(memory);
+    return section.used;
+}

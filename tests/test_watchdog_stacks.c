@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=120 */
+/* The watchdog's snapshot has the native stacks of all threads, and nobody's call ends early for it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "recorder/recorder.h"
+#include "tests/deaths.h"
+
+#define APART __attribute__((noinline))
+
+static pthread_mutex_t locked = PTHREAD_MUTEX_INITIALIZER;
+static bool stop;
+static int slept = -1;
+static volatile unsigned after; /* what follows a call, so that it is one and no jump */
+
+/* ---- four ways to stand ---- */
+
+static void APART waits_for_the_lock(void)
+{
+    pthread_mutex_lock(&locked);
+    pthread_mutex_unlock(&locked);
+    after++;
+}
+static void APART sleeps_long(void)
+{
+    struct timespec t = {5, 0};
+    slept = nanosleep(&t, NULL);
+    after++;
+}
+static void APART turns_round(void)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) after++;
+}
+static void APART hears_nothing(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) usleep(10000);
+    after++;
+}
+
+struct way {
+    const char *name;
+    void (*stand)(void);
+    const char *region; /* one that waits by its name, where the thread does not sleep */
+};
+static const struct way ways[] = {{"locker", waits_for_the_lock, "a"},
+                                  {"sleeper", sleeps_long, "b"},
+                                  {"spinner", turns_round, "spin"},
+                                  {"deaf", hears_nothing, "d"}};
+enum { WAYS = sizeof ways / sizeof *ways };
+static uint32_t tids[WAYS];
+
+static void *stand(void *which)
+{
+    const struct way *w = which;
+    fdr_thread_name(w->name);
+    pthread_setname_np(pthread_self(), w->name);
+    fdr_region r = fdr_region_define(w->region, NULL, 0);
+    fdr_enter(r);
+    __atomic_store_n(&tids[w - ways], fdri_self.loc->tid, __ATOMIC_RELAXED);
+    w->stand();
+    fdr_leave(r);
+    return NULL;
+}
+
+static void start(pthread_t *t)
+{
+    struct fdr_config c = death_config(death_place());
+    c.watchdog = "400ms";
+    c.disk = "1G";
+    pthread_mutex_lock(&locked);
+    assert_int_equal(fdr_init(&c), 0);
+    for (int i = 0; i < WAYS; i++) assert_int_equal(pthread_create(&t[i], NULL, stand, (void *)(uintptr_t)&ways[i]), 0);
+}
+
+static void end(pthread_t *t)
+{
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&locked);
+    for (int i = 0; i < WAYS; i++) pthread_join(t[i], NULL);
+    fdr_finalize();
+}
+
+/* ---- what the file says of one ---- */
+
+/* The thread's number in the file. */
+static size_t thread_of(struct fdr_file *f, int way)
+{
+    const struct fdr_crash_thread_info *t;
+    size_t n = fdr_crash_threads(f, &t);
+    for (size_t i = 0; i < n; i++)
+        if (t[i].tid == tids[way]) {
+            assert_string_equal(t[i].name, ways[way].name);
+            assert_true(t[i].answered);
+            assert_true(t[i].pc && t[i].sp);
+            return i;
+        }
+    fail_msg("%s is not there", ways[way].name);
+    return 0;
+}
+
+/* Is a function of this program among its frames? A return address lies behind the call in it. */
+static bool has(struct fdr_file *f, size_t thread, void (*function)(void))
+{
+    const struct fdr_crash_frame *r;
+    uint64_t from = (uint64_t)(uintptr_t)function;
+    for (size_t i = 0, n = fdr_crash_frames(f, thread, &r); i < n; i++)
+        if (r[i].address >= from && r[i].address < from + 400) return true;
+    return false;
+}
+
+static void check_stacks(const char *path)
+{
+    struct fdr_file *f = NULL;
+    char message[200] = "";
+    assert_int_equal(fdr_file_open(path, &f, message, sizeof message), FDR_WHOLE);
+    assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
+    assert_string_equal(fdr_file_info(f)->reason_kind, "watchdog");
+    for (int i = 0; i < WAYS; i++) {
+        size_t n = thread_of(f, i);
+        if (!has(f, n, ways[i].stand)) fail_msg("%s: its function is not on its stack", ways[i].name);
+    }
+    fdr_file_close(f);
+}
+
+static void P10_stacks_of_all_threads(void **state)
+{
+    (void)state;
+    pthread_t t[WAYS];
+    char path[512], recovered[600], message[200];
+    struct stat st;
+#if defined(__SANITIZE_THREAD__)
+    skip(); /* it keeps signals back until a thread waits, and gives the handler a context of its own */
+#endif
+    start(t);
+    for (int i = 0; i < 6000 && !fdr_usage().snapshots; i++) usleep(5000);
+    for (int i = 0; i < 6000 && !*fdr_last_snapshot(); i++) usleep(5000);
+    snprintf(path, sizeof path, "%s", fdr_last_snapshot());
+    check_stacks(path);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true((uint64_t)st.st_size <= fdri_rec.arena.super->arena_bytes + 65536);
+    struct sigaction now;
+    assert_int_equal(sigaction(SIGURG, NULL, &now), 0);
+    assert_true(now.sa_handler == SIG_DFL); /* as it was */
+    end(t);
+    assert_int_equal(slept, 0); /* it slept for as long as it had asked for */
+
+    struct fdr_file *f = NULL;
+    assert_int_equal(fdr_file_open(path, &f, message, sizeof message), FDR_WHOLE);
+    snprintf(recovered, sizeof recovered, "%.500s.recovered.fdr", path);
+    assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
+    fdr_file_close(f);
+    check_stacks(recovered);
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    death_place_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_stacks_of_all_threads)};
+    return cmocka_run_group_tests(tests, NULL, clean);
+}
