@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 set(fdr_installed "")
-foreach(target fdr_fdr fdr_reader fdr_instrument fdr_papi)
+foreach(target fdr_fdr fdr_reader fdr_instrument fdr_mpi fdr_papi)
     foreach(kind shared archive)
         if(TARGET ${target}_${kind})
             list(APPEND fdr_installed ${target}_${kind})
@@ -55,6 +55,9 @@ if(TARGET fdr_reader_shared)
 endif()
 if(TARGET fdr_instrument_shared)
     fdr_pkgconfig(fdr-instrument "flight data recorder, hooks of -finstrument-functions" " -finstrument-functions" fdr)
+endif()
+if(TARGET fdr_mpi_shared)
+    fdr_pkgconfig(fdr-mpi "flight data recorder, a bundle at MPI_Abort" "" fdr)
 endif()
 
 # ---- man pages -----------------------------------------------------------------------------------------------

@@ -32,7 +32,8 @@ struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS] = {
     {.number = SIGINT, .reason = "ended by SIGINT"},
     {.number = SIGXCPU, .reason = "ended by SIGXCPU"}};
 
-static const struct fdri_crash_signal by_exit = {.fault = true, .reason = "ended by exit"};
+static char ended_by[80]; /* "ended by exit" */
+static const struct fdri_crash_signal by_exit = {.fault = true, .reason = ended_by};
 
 /* The signal of this thread that the application's own handler has now. */
 static __thread struct {
@@ -226,13 +227,15 @@ static void leave_file(const struct fdri_crash_signal *s, siginfo_t *info, const
     fdr_raw_mask(SIG_SETMASK, &old, NULL);
 }
 
-bool fdri_crash_exit(int status, const void *context)
+bool fdri_crash_exit(const char *by, int status, const void *context)
 {
     uint32_t none = 0, me = (uint32_t)fdr_raw_gettid();
     siginfo_t nothing;
     memset(&nothing, 0, sizeof nothing);
     nothing.si_code = 1;                                        /* nobody sent it */
     if (!fdr_cas_acq_rel_u32(&winner, &none, me)) return false; /* L:winner */
+    fdri_append(fdri_append(ended_by, ended_by + sizeof ended_by, "ended by "), ended_by + sizeof ended_by, by);
+    fdri_crash.ended = true;
     leave_file(&by_exit, &nothing, context, status);
     fdri_threads_release();
     fdr_store_relaxed(&winner, 0u);
@@ -242,7 +245,8 @@ bool fdri_crash_exit(int status, const void *context)
 static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
     uint32_t none = 0, me = (uint32_t)fdr_raw_gettid();
-    if (fdr_cas_acq_rel_u32(&winner, &none, me)) { /* L:winner */
+    if (fdri_crash.ended && fdr_load_relaxed(&winner) == 0) { /* its bundle is there; this is how it was ended */
+    } else if (fdr_cas_acq_rel_u32(&winner, &none, me)) {     /* L:winner */
         leave_file(s, info, context, 0);
     } else { /* another thread's fault is being handled, and ends all of us */
         add_cause(cause_of(s->number, info, FDR_CAUSE_ALSO));

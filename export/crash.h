@@ -42,6 +42,7 @@ struct fdri_held {
 
 struct fdri_crash {
     int pid;                          /* whose recording; 0: none */
+    bool ended;                       /* its bundle was left by exit or the like: no other one is */
     struct fdri_held live, dir, file; /* the mapped arena, FDR_DIR, an unnamed file in it; fd -1: none */
     char live_dir[512];
     char stem[FDRI_STEM_MAX];            /* "NAME.HOST.PID[.rRANK]." */
@@ -65,8 +66,8 @@ extern struct fdri_death fdri_death;
 /* ---- crash.c ---- */
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
 bool fdri_crash_under_way(void);
-/* The same for a process that calls exit; it goes on. `context`: where, as a signal would give it. */
-bool fdri_crash_exit(int status, const void *context);
+/* The same for a process that calls exit, or is ended `by` something else that is no signal; it goes on. `context`: where, as a signal would give it. */
+bool fdri_crash_exit(const char *by, int status, const void *context);
 
 /* ---- crash_threads.c ---- */
 void fdri_threads_maps(void);                /* reads the memory map: where code and stacks are */

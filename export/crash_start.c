@@ -65,6 +65,7 @@ void fdri_crash_start(void)
 {
     struct fdr_superblock *super = (void *)fdri_view.base;
     if (fdri_view.crash == FDRI_CRASH_OFF) return;
+    fdri_crash.ended = false;
     fdri_bundle_open();
     fdri_crash_context();
     fdr_store_release(&fdri_crash.pid, getpid()); /* R:crash - fdri_view says where the recording is */
@@ -76,13 +77,13 @@ void fdri_crash_start(void)
     }
 }
 
-bool fdri_crash_end(int status)
+bool fdri_crash_end(const char *by, int status)
 {
     ucontext_t here;
-    if (fdri_view.crash != FDRI_CRASH_EXIT || !status || !fdri_crash.pid) return false;
+    if (fdri_view.crash != FDRI_CRASH_EXIT || !fdri_crash.pid) return false;
     memset(&here, 0, sizeof here);
     getcontext(&here);
-    return fdri_crash_exit(status, &here);
+    return fdri_crash_exit(by, status, &here);
 }
 
 void fdri_crash_stop(void)

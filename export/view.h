@@ -73,9 +73,9 @@ int fdri_dumper_start(void);                /* where it does not run yet. 0 or -
 void fdri_crash_start(void);
 /* Puts previous handlers back where ours still stand. Waits where another thread is dying: then the process ends. */
 void fdri_crash_stop(void);
-/* The process ends by exit(status): leaves a bundle where FDR_CRASH asks for one. true: one was left, in place of the live
+/* The process ends by exit(status), or `by` the like: leaves a bundle where FDR_CRASH asks for one. true: one was left, in place of the live
  * file; recording is off. */
-bool fdri_crash_end(int status);
+bool fdri_crash_end(const char *by, int status);
 void fdri_crash_fork(int phase);
 /* Looks who holds the signals now, and says so in the superblock. Async-signal-safe. */
 void fdri_crash_look(void);

@@ -323,12 +323,22 @@ void fdr_finalize(void)
         pthread_mutex_unlock(&lock);
         return;
     }
-    bool bundled = fdri_crash_end(exit_status);
+    bool bundled = exit_status && fdri_crash_end("exit", exit_status);
     stop_recording();
     if (!bundled) fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
     if (fdri_rec.set.final_snapshot && !bundled) fdri_export_final("finalize");
     give_memory_back(true);
     pthread_mutex_unlock(&lock);
+}
+
+/* A handler may have interrupted who holds the lock. */
+int fdr_ending(const char *by, int status)
+{
+    bool left = false;
+    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != getpid() || pthread_mutex_trylock(&lock)) return 0;
+    if (fdr_load_relaxed(&fdr_switch_.on)) left = fdri_crash_end(by ? by : "?", status);
+    pthread_mutex_unlock(&lock);
+    return left;
 }
 
 /* The memory of the recording before is a file's whose process may be running still: it stays as it is. */

@@ -392,3 +392,10 @@ void parse_arguments(const struct argp *argp, int argc, char **argv, void *input
     complain("%s", strerror(error));
     exit(USAGE);
 }
+
+const char *ended_by(const struct fdr_file *file)
+{
+    static const char before[] = "ended by ";
+    const char *reason = fdr_file_info(file)->reason;
+    return strncmp(reason, before, sizeof before - 1) ? "exit" : reason + sizeof before - 1;
+}

@@ -104,4 +104,7 @@ uint64_t now_ns(void);
 /* argp_parse with our exit code for wrong usage. */
 void parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
 
+/* What ended a process that died of no signal: "exit", "MPI_Abort", ... */
+const char *ended_by(const struct fdr_file *file);
+
 #endif

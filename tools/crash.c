@@ -86,13 +86,13 @@ static const char *code_text(int number, int code)
     return "";
 }
 
-const char *describe_cause(const struct fdr_crash_cause_info *c, char *text, size_t bytes)
+const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_cause_info *c, char *text, size_t bytes)
 {
     char name[HUMAN_BYTES];
     const char *why = code_text(c->signal, c->code);
     bool address = c->signal == SIGSEGV || c->signal == SIGBUS || c->signal == SIGFPE || c->signal == SIGILL;
     signal_name(c->signal, name);
-    if (!c->signal) snprintf(text, bytes, "exit with status %d", c->code);
+    if (!c->signal) snprintf(text, bytes, "%s with status %d", ended_by(file), c->code);
     else if (c->sent && c->signal == SIGABRT) snprintf(text, bytes, "%s (abort)", name);
     else if (c->sent) snprintf(text, bytes, "%s, sent by process %u of user %u", name, c->sender_pid, c->sender_uid);
     else if (!address) snprintf(text, bytes, "%s (code %d)", name, c->code);
@@ -176,7 +176,7 @@ static void print_one_line(const struct death *d, const struct death *first)
     const char *what = d->how == KILLED     ? "killed without a trace, newest event"
                        : d->how == ALIVE    ? "still running"
                        : d->how == NO_DEATH ? "a snapshot, not a death"
-                                            : describe_cause(&c, cause, sizeof cause);
+                                            : describe_cause(d->file, &c, cause, sizeof cause);
     printf("%s  %-16s %spid %u on %s: %s  %s\n", d->first ? "FIRST" : "     ",
            d->realtime_ns ? human_since(since, d->realtime_ns, first ? first->realtime_ns : d->realtime_ns) : "", rank,
            i->pid, i->host, what, d->path);

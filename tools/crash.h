@@ -19,7 +19,8 @@ struct death {
 /* The location of a thread; NULL: it recorded nothing. */
 const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_t tid);
 /* "SIGSEGV: address not mapped, 0x8" */
-const char *describe_cause(const struct fdr_crash_cause_info *cause, char *text, size_t bytes);
+const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_cause_info *cause, char *text,
+                           size_t bytes);
 struct fdr_crash_cause_info main_cause(const struct fdr_file *file);
 const char *signal_name(int number, char *text);
 /* The newest events of a location, oldest of them first; how many. */

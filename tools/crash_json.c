@@ -8,13 +8,13 @@
 
 static void set(json_t *o, const char *key, json_t *v) { json_object_set_new(o, key, v); }
 
-static json_t *cause_json(const struct fdr_crash_cause_info *c)
+static json_t *cause_json(const struct fdr_file *file, const struct fdr_crash_cause_info *c)
 {
     char name[HUMAN_BYTES], text[160];
     json_t *o = json_object();
     set(o, "signal", json_integer(c->signal));
     set(o, "name", json_text(signal_name(c->signal, name)));
-    set(o, "text", json_text(describe_cause(c, text, sizeof text)));
+    set(o, "text", json_text(describe_cause(file, c, text, sizeof text)));
     set(o, "code", json_integer(c->code));
     set(o, "addr", json_u64(c->addr));
     set(o, "tid", json_u64(c->tid));
@@ -120,9 +120,9 @@ json_t *crash_json(const struct death *d)
     set(o, "rank", i->rank < 0 ? json_null() : json_integer(i->rank));
     set(o, "host", json_text(i->host));
     set(o, "exe", json_text(i->exe));
-    set(o, "cause", i->has_cause ? cause_json(&mine) : json_null());
+    set(o, "cause", i->has_cause ? cause_json(d->file, &mine) : json_null());
     for (size_t n = 1, count = fdr_crash_causes(d->file, &c); n < count; n++)
-        json_array_append_new(causes, cause_json(&c[n]));
+        json_array_append_new(causes, cause_json(d->file, &c[n]));
     set(o, "other_causes", causes);
     for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++)
         set(notes, note[n].key, json_text(note[n].value));

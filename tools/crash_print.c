@@ -44,7 +44,7 @@ static void print_other_causes(const struct fdr_file *file)
     const struct fdr_crash_cause_info *c;
     char text[160];
     for (size_t i = 1, n = fdr_crash_causes(file, &c); i < n; i++) {
-        describe_cause(&c[i], text, sizeof text);
+        describe_cause(file, &c[i], text, sizeof text);
         if (c[i].also) printf("meanwhile  thread %u: %s\n", c[i].tid, text);
         else if (c[i].before) printf("inside     the program's own handler of %s\n", text);
         else printf("handler    thread %u: %s while this file was written\n", c[i].tid, text);
@@ -82,7 +82,7 @@ static void print_head(const struct death *d)
     const struct fdr_location_info *l = location_of(d->file, c.tid);
     printf("%s\n", d->path);
     if (i->has_cause)
-        printf("died of    %s in thread %u%s%s\n", describe_cause(&c, cause, sizeof cause), c.tid,
+        printf("died of    %s in thread %u%s%s\n", describe_cause(d->file, &c, cause, sizeof cause), c.tid,
                l && l->name[0] ? " " : "", l ? l->name : "");
     else if (d->how == KILLED && i->has_end) print_end(i);
     else if (d->how == KILLED)

@@ -55,7 +55,8 @@ static void print_why(const struct fdr_file *file, const char *path)
     const struct fdr_file_info *info = fdr_file_info(file);
     char name[HUMAN_BYTES];
     if (info->has_cause && !info->cause_signal) {
-        printf("why        the process ended by exit with status %d in thread %u\n", info->cause_code, info->cause_tid);
+        printf("why        the process ended by %s with status %d in thread %u\n", ended_by(file), info->cause_code,
+               info->cause_tid);
         return;
     }
     if (info->has_cause) {

@@ -37,7 +37,7 @@ static json_t *cause_json(const struct fdr_file *file)
     if (!info->has_cause) return json_null();
     json_t *o = json_object();
     set(o, "signal", json_integer(info->cause_signal));
-    set(o, "name", json_text(info->cause_signal ? signal_name(info->cause_signal, name) : "exit"));
+    set(o, "name", json_text(info->cause_signal ? signal_name(info->cause_signal, name) : ended_by(file)));
     set(o, "code", json_integer(info->cause_code));
     set_u64(o, "addr", info->cause_addr);
     set_u64(o, "tid", info->cause_tid);

@@ -274,6 +274,12 @@ FDR_API void fdr_thread_name(const char *name);
  * May lock; not for signal handlers. */
 FDR_API void fdr_note(const char *key, const char *value);
 
+/* The process is about to be ended by what is neither a signal nor exit() (MPI_Abort; libfdr-mpi calls this): where
+ * FDR_CRASH=exit asks for it a bundle with this cause is left, and recording is off from then on. `by`: who ends it, 60
+ * characters are kept; `status`: what it gives as a status. 1: a bundle was left; 0: none was asked for, there is no recording,
+ * or it begins or ends at this moment. May be called in signal handlers. */
+FDR_API int fdr_ending(const char *by, int status);
+
 /* [record] Between pause and resume calls are counted (`untimed`), not timed nor stored. Nests. */
 FDR_API void fdr_pause(void);
 FDR_API void fdr_resume(void);

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# ctest: label=tools timeout=300
+# MPI_Abort leaves a bundle with that cause where FDR_CRASH=exit asks for it, before the library ends the process: with one made
+# up here, and with the MPI there is, from C and Fortran, on one and two ranks.
+set -euo pipefail
+: "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
+fdr=$FDR_BUILD/bin/fdr
+lib=$FDR_BUILD/lib
+source=$FDR_SOURCE
+if [ -n "${FDR_SANITIZE:-}" ] || [ "${FDR_COVERAGE:-OFF}" = ON ]; then echo "not with sanitizers"; exit 77; fi
+if [ ! -x "$fdr" ]; then echo "no $fdr (jansson or zstd missing)"; exit 77; fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$FDR_LIVE_DIR"' EXIT
+unset "${!FDR_@}"
+FDR_LIVE_DIR=$(mktemp -d /dev/shm/fdr-test-XXXXXX 2>/dev/null || mktemp -d)
+export FDR_LIVE_DIR FDR_BUFFER=4M
+cd "$work"
+bad=0
+fail() { echo "FAIL: $*"; bad=$((bad + 1)); }
+bundles() { find "$1" -name '*.crash.fdr' | wc -l; }
+cleared() { rm -rf out && mkdir out; rm -f "$FDR_LIVE_DIR"/*; }
+link=(-L "$lib" "-Wl,-rpath,$lib" -lfdr-mpi -lfdr)
+
+# says FILE CODE: its cause
+says()
+{
+    "$fdr" check -q "$1" || fail "$1: check"
+    "$fdr" info "$1" >info.txt
+    grep -q "why .*ended by MPI_Abort with status $2" info.txt || { fail "$1: $(sed -n 2p info.txt)"; }
+    "$fdr" crash "$1" >crash.txt || true
+    grep -q "died of .*MPI_Abort with status $2" crash.txt || fail "$1: $(grep 'died of' crash.txt)"
+    grep -q 'give_up' crash.txt || fail "$1: no give_up on the stack or among the open regions"
+}
+
+# ---- a library that ends the process as MPICH does ----
+cat >app.c <<'END'
+#include <fdr/fdr.h>
+int MPI_Init(int *count, char ***words);
+int MPI_Abort(void *communicator, int code);
+int main(void)
+{
+    if (fdr_init(0) || MPI_Init(0, 0)) return 90;
+    FDR_REGION("give_up") MPI_Abort((void *)0x44000000, 7);
+    return 91;
+}
+END
+cat >fake.c <<'END'
+#include <signal.h>
+int MPI_Init(int *count, char ***words);
+int MPI_Init(int *count, char ***words) { return count || words; }
+int MPI_Abort(void *communicator, int code);
+int PMPI_Abort(void *communicator, int code);
+int PMPI_Abort(void *communicator, int code)
+{
+    if (communicator == (void *)0x44000000 && code == 7) raise(SIGKILL);
+    return code;
+}
+int MPI_Abort(void *communicator, int code) { return PMPI_Abort(communicator, code); }
+END
+cc -g -shared -fPIC fake.c -o libfake.so
+cc -g app.c -I "$source/include" "${link[@]}" ./libfake.so -o app
+for mode in exit 1; do
+    cleared
+    status=0
+    FDR_DIR=out FDR_CRASH=$mode ./app 2>err.txt || status=$?
+    [ "$status" = 137 ] || fail "FDR_CRASH=$mode: status $status"
+    if [ "$mode" = 'exit' ]; then
+        [ "$(bundles out)" = 1 ] || fail "$(bundles out) bundles"
+        says out/*.crash.fdr 7
+        [ -z "$(ls "$FDR_LIVE_DIR")" ] || fail "beside the bundle: $(ls "$FDR_LIVE_DIR")"
+    else
+        [ "$(bundles out)" = 0 ] || fail "a bundle that was not asked for"
+    fi
+done
+
+# ---- the real one ----
+if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null; then
+    echo "no MPI here (mpicc, mpirun): tried with a made-up one only"
+    [ "$bad" = 0 ]
+    exit
+fi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+cat >real.c <<'END'
+#include <fdr/fdr.h>
+#include <mpi.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    int rank, size;
+    if (fdr_init(0)) return 90;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == size - 1) FDR_REGION("give_up") MPI_Abort(MPI_COMM_WORLD, 9);
+    for (;;) pause();
+}
+END
+mpicc -g real.c -I "$source/include" "${link[@]}" -o real
+programs=(real)
+if command -v mpif90 >/dev/null && command -v gfortran >/dev/null; then
+    for module in mpi mpi_f08; do
+        cat >"f_$module.f90" <<END
+program p
+  use $module
+  use fdr
+  integer :: rank, ranks, e
+  e = fdr_init()
+  call mpi_init(e)
+  call mpi_comm_rank(MPI_COMM_WORLD, rank, e)
+  call mpi_comm_size(MPI_COMM_WORLD, ranks, e)
+  if (rank == ranks - 1) call give_up()
+  do
+    call sleep(1)
+  end do
+contains
+  subroutine give_up()
+    integer :: er
+    call mpi_abort(MPI_COMM_WORLD, 9, er)
+  end subroutine
+end program
+END
+        if mpif90 -g "$source/include/fdr/fdr.f90" "f_$module.f90" "${link[@]}" -o "f_$module" 2>err.txt; then programs+=("f_$module")
+        else fail "f_$module is not compiled: $(grep -m1 Error err.txt)"; fi
+    done
+fi
+for program in "${programs[@]}"; do
+    for ranks in 1 2; do
+        cleared
+        if timeout 60 mpirun -n "$ranks" env FDR_DIR="$work/out" FDR_CRASH='exit' "./$program" >mpi.txt 2>&1; then fail "$program: mpirun says 0"; fi
+        aborted=$(find out -name "*.r$((ranks - 1)).*.crash.fdr")
+        if [ -z "$aborted" ]; then fail "$program on $ranks: no bundle of the rank that aborted; $(head -c 300 mpi.txt)"; continue; fi
+        [ "$(wc -l <<<"$aborted")" = 1 ] || fail "$program on $ranks: $aborted"
+        says "$aborted" 9
+        if [ "$ranks" = 2 ]; then
+            "$fdr" crash out/*.crash.fdr >who.txt || true
+            n=$(bundles out)
+            if [ "$n" -gt 1 ]; then grep -q 'FIRST.*rank 1.*MPI_Abort' who.txt || fail "$program: who was first: $(cat who.txt)"; fi
+        fi
+    done
+done
+echo "${#programs[@]} programs with the MPI there is"
+[ "$bad" = 0 ]
