@@ -21,6 +21,17 @@ FDR_RACY static inline void fdr_copy_racy(void *to, const void *from, size_t cou
 #endif
 }
 
+/* A link in memory that may be somebody else's by now, and then says anything: the value counts only for who wins a swap that
+ * fails in that case. Acquires what was released to *p; the winner tells ThreadSanitizer so, which saw no load. */
+FDR_RACY static inline uint32_t fdr_peek_acquire(const uint32_t *p) { return fdr_load_acquire(p); }
+
+#if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)
+void __tsan_acquire(void *p); /* of its runtime */
+static inline void fdr_peeked(uint32_t *p) { __tsan_acquire(p); }
+#else
+static inline void fdr_peeked(uint32_t *p) { (void)p; }
+#endif
+
 /* Zeroes memory that was a free bin: who lost the race for it may still read its link, and finds out by the tag. */
 FDR_RACY static inline void fdr_clear_racy(void *to, size_t count)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/racy.h"
 #include "bins/bins.h"
 
 #define HALF(hi, lo) ((uint64_t)(hi) << 32 | (uint32_t)(lo))
@@ -96,8 +97,8 @@ static uint32_t stack_pop(struct fdri_arena *a, uint32_t node)
     for (int i = 0; i < FDRI_TRIES; i++) {
         if (!LO(head)) return 0;
         uint32_t off = bin_off(a, LO(head) - 1);
-        uint32_t next = fdr_load_relaxed(
-            &fdri_bin(a, off)->next); /* garbage if somebody popped it: then the CAS fails */
+        /* A:pop - garbage if somebody popped it: then the CAS fails */
+        uint32_t next = fdr_peek_acquire(&fdri_bin(a, off)->next);
         if (fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, next))) { /* A:pop */
             fdr_sub_relaxed(&s->free_bins, 1u);
             if (a->nodes > 1) fdr_sub_relaxed(&a->node[node].free_bins, 1u);

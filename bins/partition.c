@@ -225,7 +225,7 @@ static struct oldest oldest_of(const struct fdri_arena *a, const struct fdr_part
 {
     struct oldest o = {.off = (uint32_t)head, .end = p->last_tick};
     if (!o.off || o.off == p->open_off) return o;
-    o.next = fdr_load_acquire(&fdri_bin(a, o.off)->next); /* A:list */
+    o.next = fdr_peek_acquire(&fdri_bin(a, o.off)->next); /* A:list */
     o.end = base_tick_of(a, o.next);
     return o;
 }
@@ -235,6 +235,7 @@ static uint32_t popped(struct fdri_arena *a, struct fdr_part *p, const struct ol
                        struct fdri_given *given)
 {
     struct fdr_bin *b = fdri_bin(a, o->off);
+    fdr_peeked(&b->next);
     given->events += FDR_COMMIT_RECORDS(b->commit);
     given->bytes += 1ull << b->size_log2;
     given->from_tick = fdr_min(given->from_tick, b->base_tick ? b->base_tick : o->end);
@@ -318,12 +319,12 @@ bool fdri_claim_pin(struct fdr_location *l)
 
 void fdri_claim_unpin(struct fdr_location *l) { fdr_and_acq_rel(&l->claim, ~FDRI_PINNED); /* L:pin */ }
 
-FDR_RACY static struct oldest oldest_claimable(const struct fdri_arena *a, uint64_t head)
+static struct oldest oldest_claimable(const struct fdri_arena *a, uint64_t head)
 {
     struct oldest o = {.off = (uint32_t)head};
     if (!o.off) return o;
     /* A:list - with a successor it is sealed, and its owner is done with it */
-    o.next = fdr_load_acquire(&fdri_bin(a, o.off)->next);
+    o.next = fdr_peek_acquire(&fdri_bin(a, o.off)->next);
     o.end = base_tick_of(a, o.next);
     return o;
 }

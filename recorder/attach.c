@@ -190,11 +190,19 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
     return t;
 }
 
+/* An event that nothing will record, of recording `number` if that is not over. */
+static void lose(uint32_t number)
+{
+    if (!pass(number)) return;
+    fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
+    passed();
+}
+
 bool fdri_attached(void)
 {
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
     if (on && (fdri_self.recording == on || attach(&fdri_self, on, false))) return true;
-    if (on) fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
+    if (on) lose(on);
     return false;
 }
 
@@ -210,7 +218,7 @@ struct fdri_thread *fdri_begin(enum fdri_domain domain)
         struct fdri_thread *lane = &fdri_lane;
         if ((lane->recording == on || attach(lane, on, true)) && claim(lane, here, domain)) return lane;
     }
-    if (fdr_load_relaxed(&fdr_switch_.on) == on) fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
+    lose(on);
     return NULL;
 }
 

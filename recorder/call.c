@@ -270,10 +270,15 @@ static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread
     return true;
 }
 
-/* Everything leave_fast left alone, with the tick it has taken. */
+/* Everything leave_fast left alone, with the tick it has taken. Works on what all share: not after fdr_finalize, which sees
+ * that we are busy or is seen here. */
 static FDR_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
+    if (FDR_UNLIKELY(fdr_load_relaxed(&fdr_switch_.on) != t->recording)) {
+        not_busy(l);
+        return;
+    }
     tick = fdri_clamp_live(t, tick);
     l->last_tick = tick;
     close_top(t, l, t->top, l->depth, tick);

@@ -35,7 +35,7 @@ void fdri_stop(struct fdri_thread *t, uint64_t tick)
     struct fdri_given none = {0, 0, tick >> t->shift, tick >> t->shift};
     fdri_reduction_note(t, FDR_STEP_STOP, FDRI_REASON_OLDEST, NULL, &none, true);
     freeze(t, tick);
-    l->flags |= FDR_LOCATION_STOPPED;
+    fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_STOPPED);
     l->class_closed = UINT32_MAX;
     for (uint32_t d = 0; d <= l->level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
         struct fdr_level *v = fdri_level(t, d);

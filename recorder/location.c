@@ -38,7 +38,7 @@ void fdri_set_clock(struct fdri_thread *t, bool ns)
 {
     struct fdri_recorder *r = &fdri_rec;
     t->ticks = r->ticks && !ns;
-    if (!t->ticks) t->loc->flags |= FDR_LOCATION_NS;
+    if (!t->ticks) fdr_store_relaxed(&t->loc->flags, t->loc->flags | FDR_LOCATION_NS);
     fdri_clock_adopt(t);
     t->presented_tick = 0;
     t->shift = r->shift;

@@ -116,7 +116,7 @@ static struct fdr_sampled *go_on(uint32_t tid, const char *name, int by, uint64_
     l->tid = 0;
     l->parent = UINT32_MAX;
     l->end_tick = 0;
-    l->flags |= FDR_LOCATION_LIVE;
+    fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_LIVE);
     return d;
 }
 
@@ -148,7 +148,7 @@ void fdr_sampled_close(struct fdr_sampled *d)
     struct fdr_location *l = d->t.loc;
     d->recording = 0;
     l->end_tick = fdr_max(l->last_tick >> d->t.shift, 1);
-    l->flags &= ~(uint32_t)FDR_LOCATION_LIVE;
+    fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
     lock(on);
     d->next = streams.first;
     streams.first = (uint32_t)((uint8_t *)d - fdri_rec.arena.base);

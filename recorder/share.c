@@ -33,17 +33,19 @@ static bool gives(const struct fdr_location *v, uint32_t mine)
 /* Remembers who holds much: a hint for those who need. */
 void fdri_share_note(const struct fdri_thread *t)
 {
-    uint32_t off = fdr_load_relaxed(&fdri_rec.shares.richest), mine = fdri_off_of(t, t->loc);
+    uint32_t off = fdr_load_acquire(&fdri_rec.shares.richest), mine = fdri_off_of(t, t->loc); /* A:hint */
     if (off == mine) return;
     const struct fdr_location *rich = fdri_at(&fdri_rec.arena, off);
-    if (!off || held(t->loc) > held(rich)) fdr_store_relaxed(&fdri_rec.shares.richest, mine);
+    /* R:hint - as R:location for who comes to it by the hint */
+    if (!off || held(t->loc) > held(rich)) fdr_store_release(&fdri_rec.shares.richest, mine);
 }
 
 /* The richest of those it is remembered of and of the next few on the chain; the cursor goes on from call to call. */
 static struct fdr_location *rich_one(struct fdri_thread *t)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t off = fdr_load_relaxed(&fdri_rec.shares.cursor), best_off = fdr_load_relaxed(&fdri_rec.shares.richest);
+    uint32_t off = fdr_load_acquire(&fdri_rec.shares.cursor);       /* A:hint */
+    uint32_t best_off = fdr_load_acquire(&fdri_rec.shares.richest); /* A:hint */
     struct fdr_location *best = best_off ? fdri_at(a, best_off) : NULL;
     if (best == t->loc) best = NULL;
     if (best && gives(best, held(t->loc))) return best;
@@ -53,9 +55,9 @@ static struct fdr_location *rich_one(struct fdri_thread *t)
         off = l->next;
         if (l != t->loc && !l->samples_off && (!best || held(l) > held(best))) best = l;
     }
-    fdr_store_relaxed(&fdri_rec.shares.cursor, off);
+    fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
     if (!best || !gives(best, held(t->loc))) return NULL;
-    fdr_store_relaxed(&fdri_rec.shares.richest, fdri_off_of(t, best));
+    fdr_store_release(&fdri_rec.shares.richest, fdri_off_of(t, best)); /* R:hint */
     return best;
 }
 

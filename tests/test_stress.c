@@ -13,7 +13,9 @@
 #include "recorder/recorder.h"
 #include "tests/oracle.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)
+static int snapshots = 6;
+#elif defined(__SANITIZE_ADDRESS__)
 static int snapshots = 12;
 #else
 static int snapshots = 60; /* FDR_STRESS_SNAPSHOTS */
