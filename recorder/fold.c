@@ -173,9 +173,14 @@ static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr
 {
     struct fdr_row *w = fdri_row(into, r->key);
     uint32_t type = r->flags >> FDR_ROW_VALUE_SHIFT & 3;
-    bool same = w->key == r->key; /* else it has found no row of its own */
+    bool same = w->key == r->key; /* else it has found no row of its own; points are in no total then */
+    if (!same && r->key >> 24 != FDR_DEF_REGION) {
+        set(&r->calls, 0);
+        carry_out();
+        return;
+    }
     fold_histogram(into, t, w, r);
-    if (r->calls && (same || r->key >> 24 == FDR_DEF_REGION)) {
+    if (r->calls) {
         set(&w->sum, type == FDR_VALUE_F64 ? as_bits((w->calls ? as_double(w->sum) : 0.0) + as_double(r->sum))
                                            : w->sum + r->sum);
         set(&w->exclusive, w->exclusive + r->exclusive);

@@ -83,10 +83,10 @@ static uint64_t cut_all(struct fdri_thread *t, struct fdr_part *p)
     const struct fdr_bin *oldest = fdri_bin(&fdri_rec.arena, head);
     uint64_t first = oldest->first_index;
     if (first) p->floor_tick = oldest->base_tick; /* the list said so while it had a bin */
+    p->open_off = 0;
+    p->open_seq = seq - 1; /* before the list ends: else a bin that ought to follow would be looked for */
     fdr_signal_fence();
     fdr_store_release(&p->list_head, (uint64_t)seq << 32); /* R:link */
-    p->open_off = 0;
-    p->open_seq = seq - 1;
     p->total = first;
     fdr_encode_close(p);
     return give_from(t, p, head);
@@ -97,10 +97,11 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
     struct fdr_bin *b = fdri_bin(&fdri_rec.arena, bin);
     uint32_t behind = b->next;
     uint64_t forgotten = FDR_COMMIT_RECORDS(b->commit) - FDR_COMMIT_RECORDS(commit);
-    fdr_store_release(&b->commit, commit); /* R:commit */
-    fdr_store_release(&b->next, 0);        /* R:link */
     p->open_off = bin;
-    p->open_seq = b->seq;
+    p->open_seq = b->seq; /* before the list ends: else a bin that ought to follow would be looked for */
+    fdr_signal_fence();
+    fdr_store_release(&b->next, 0);        /* R:link */
+    fdr_store_release(&b->commit, commit); /* R:commit */
     p->flags |= FDR_PART_REWOUND;
     fdri_part_seal(&fdri_rec.arena, p); /* the encoder's tables have moved on: the next record needs a new bin */
     return forgotten + give_from(t, p, behind);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240
- * P7: SIGKILL at every store. A child records one instruction at a time; whenever its arena has changed, what a kill at this very moment would
- * leave is opened, verified and compared with what was presented. FDR_TEST_STEPS=N records longer; the second test kills for
- * good, at random moments, on a larger arena with threads. */
+ * P7: SIGKILL at every store of a process with one thread (tests/killed.h): what is left is opened, verified and compared
+ * with what was presented. FDR_TEST_STEPS=N records longer. The last test kills for good, at random moments, on a larger
+ * arena with threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
-#include <sys/ptrace.h>
 
-#include "tests/deaths.h"
+#include "tests/killed.h"
 
 /* ---- what is presented: known beforehand ---- */
 
@@ -107,7 +104,8 @@ static const char *some(struct fdr_file *f, uint32_t done)
     return wrong;
 }
 
-static void look(const uint8_t *bytes, size_t count, bool whole)
+static bool looks_whole;
+static void look(const uint8_t *bytes, size_t count)
 {
     struct fdr_file *f;
     char message[256] = "";
@@ -115,7 +113,7 @@ static void look(const uint8_t *bytes, size_t count, bool whole)
     if (fdr_file_open_memory(bytes, count, &f, message, sizeof message) != FDR_WHOLE)
         fail_msg("after %u: %s", done, message);
     const char *wrong = death_check(f);
-    if (!wrong) wrong = whole ? prefix(f, done) : some(f, done);
+    if (!wrong) wrong = looks_whole ? prefix(f, done) : some(f, done);
     if (wrong) fail_msg("after %u: %s", done, wrong);
     fdr_file_close(f);
 }
@@ -139,32 +137,14 @@ static void step_through(const char *buffer, uint32_t steps, bool whole)
         present(false);
         raise(SIGKILL);
     }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    if (!WIFSTOPPED(status)) skip(); /* no ptrace here */
-    int fd = open(death_file(p->live), O_RDONLY);
-    struct stat st;
-    assert_int_equal(fstat(fd, &st), 0);
-    const uint8_t *live = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-    uint8_t *copy = aligned_alloc(64, (size_t)st.st_size);
-    uint64_t instructions = 0, changes = 0;
-    assert_true(live != MAP_FAILED && copy);
-    memcpy(copy, live, (size_t)st.st_size);
-    while (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) == 0 && waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
-        instructions++;
-        if (WSTOPSIG(status) != SIGTRAP) break;
-        if (!memcmp(copy, live, (size_t)st.st_size)) continue;
-        changes++;
-        memcpy(copy, live, (size_t)st.st_size);
-        look(copy, (size_t)st.st_size, whole);
-    }
-    print_message("%s: %llu instructions, %llu of them changed the arena\n", buffer, (unsigned long long)instructions,
-                  (unsigned long long)changes);
-    assert_true(changes > steps);
+    looks_whole = whole;
+    struct killed_run run = killed_at_every_store(pid, p->live, look);
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
-    munmap((void *)(uintptr_t)live, (size_t)st.st_size);
-    free(copy);
-    close(fd);
+    if (!run.traced) skip(); /* no ptrace here */
+    print_message("%s: %llu instructions, %llu of them changed the arena\n", buffer,
+                  (unsigned long long)run.instructions, (unsigned long long)run.changes);
+    assert_true(run.changes > steps);
 }
 
 static uint32_t steps_wanted(uint32_t usual)
