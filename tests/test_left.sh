@@ -101,6 +101,18 @@ expect 0 "gc --age 1h" "$fdr" gc --age 1h
 expect 0 "gc --size" "$fdr" gc --size 0 --json
 [ ! -e "$dead" ] || fail "gc --size 0 left what was read"
 [ "$(count "$live/*.live.fdr")" = 1 ] || fail "gc removed what is live"
+# What was never complete: not what somebody has open, nor what is young, nor what is another program's.
+touch "$live/p.h.1.2.fdr.123.part" "$live/p.h.1.crash.123.part" "$live/p.fdr.124.part" "$live/young.fdr.125.part" "$live/a.part"
+touch -d '2 hours ago' "$live/p.h.1.2.fdr.123.part" "$live/p.h.1.crash.123.part" "$live/p.fdr.124.part" "$live/a.part"
+exec 7<"$live/p.fdr.124.part"
+expect 0 "gc of younger parts" "$fdr" gc --age 3h
+[ "$(count "$live/*.part")" = 5 ] || fail "gc --age 3h removed parts of two hours"
+expect 0 "gc of parts" "$fdr" gc --age 1h
+[ "$(cd "$live" && echo ./*.part)" = "./a.part ./p.fdr.124.part ./young.fdr.125.part" ] || fail "gc left: $(ls "$live")"
+exec 7<&-
+expect 0 "gc of the last part" "$fdr" gc --age 1h
+[ ! -e "$live/p.fdr.124.part" ] || fail "gc left a part that nobody has open"
+rm "$live"/*.part
 expect 64 "gc --age nonsense" "$fdr" gc --age nonsense
 
 # ---- hang --------------------------------------------------------------------------------------------------------

@@ -76,8 +76,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static uint64_t bytes_of(const struct left *l) { return (uint64_t)l->stat.st_blocks * 512; }
 
-static bool spared(const struct arguments *a, const struct left *l)
+/* Who writes a part may be a process that we cannot look into: one that has just been written to is left alone. */
+static bool spared(const struct arguments *a, const struct left *l, uint64_t age)
 {
+    if (l->part) return l->live || age < 600;
     return l->live || !l->readable || (is_unread(&l->stat) && !a->unread);
 }
 
@@ -111,7 +113,7 @@ static int collect_garbage(const struct arguments *a, const struct left_list *li
         const struct left *l = list->entry[i];
         uint64_t then = (uint64_t)l->stat.st_mtime, age = now > then ? now - then : 0;
         bool old = a->age_ns != UINT64_MAX && age >= a->age_ns / 1000000000u;
-        if (spared(a, l) || (!old && whole <= a->size)) continue;
+        if (spared(a, l, age) || (!old && whole <= a->size)) continue;
         status = worse(status, remove_it(a, l, removed));
         whole -= bytes_of(l);
     }
@@ -126,12 +128,13 @@ int verb_gc(int argc, char **argv)
         "[DIRECTORY...]",
         "Removes recordings by age and by the size of all of them, from the live directory or from those given. Never "
         "one that "
-        "a process writes, nor a file that is no recording; none that nobody has read, unless told to.",
+        "a process writes, nor a file that is no recording; none that nobody has read, unless told to. Also what a "
+        "process that was killed had begun to write (.part).",
         NULL,
         NULL,
         NULL};
     struct arguments a = {.age_ns = UINT64_MAX, .size = UINT64_MAX};
-    struct left_list list = {0};
+    struct left_list list = {.parts = true};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
     if (!a.limited) a.age_ns = 7 * 86400ull * 1000000000u;

@@ -49,6 +49,12 @@ static void look(struct left *l)
     if (file) fdr_file_close(file);
 }
 
+/* A snapshot, a bundle or a copy that was being written: "....fdr.NUMBER.part", "....crash.NUMBER.part", "....fdr.part". */
+static bool is_part(const char *name)
+{
+    return ends_in(name, ".part") && (strstr(name, ".fdr.") || strstr(name, ".crash."));
+}
+
 static bool add(struct left_list *list, int dir, const char *path, const struct stat *st)
 {
     struct left **wider = realloc(list->entry, (list->count + 1) * sizeof *wider);
@@ -58,7 +64,9 @@ static bool add(struct left_list *list, int dir, const char *path, const struct 
     snprintf(l->path, sizeof l->path, "%s", path);
     l->dir = dir;
     l->stat = *st;
-    look(l);
+    l->part = is_part(left_name(l));
+    if (l->part) l->live = (l->writer = opened_by(st)) != 0;
+    else look(l);
     list->entry[list->count++] = l;
     return true;
 }
@@ -96,7 +104,8 @@ static int find(int at, const char *name, const char *directory, long owner, str
         if (snprintf(path, sizeof path, "%s/%s", directory, e->d_name) >= (int)sizeof path ||
             fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !is_his(&st, owner))
             continue;
-        if (S_ISREG(st.st_mode) && ends_in(e->d_name, ".fdr")) add(list, dir, path, &st);
+        if (S_ISREG(st.st_mode) && (ends_in(e->d_name, ".fdr") || (list->parts && is_part(e->d_name))))
+            add(list, dir, path, &st);
         else if (S_ISDIR(st.st_mode) && at == AT_FDCWD && strncmp(e->d_name, "run-", 4) == 0)
             status = worse(status, find(dir, e->d_name, path, owner, list));
     }

@@ -13,6 +13,7 @@ struct left {
     int dir;
     struct stat stat;
     bool readable, live;  /* live: some process maps it */
+    bool part;            /* the temporary name of a file that was never complete; live: some process has it open */
     uint32_t pid, writer; /* as the file says; the process that maps it, 0: none does */
 };
 struct left_list {
@@ -20,6 +21,7 @@ struct left_list {
     size_t count;
     int *dir; /* descriptors that entries refer to */
     size_t dirs;
+    bool parts; /* set before: what died in the middle of being written is wanted, too */
 };
 
 enum { LEFT_ANY_OWNER = -1 };

@@ -52,6 +52,30 @@ uint32_t mapped_by(const struct stat *file, uint32_t pid)
     return found;
 }
 
+static bool has_open(const char *pid, const struct stat *file)
+{
+    char path[280];
+    struct stat st;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%s/fd", pid);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        found = fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_ino == file->st_ino && st.st_dev == file->st_dev;
+    if (d) closedir(d);
+    return found;
+}
+
+uint32_t opened_by(const struct stat *file)
+{
+    uint32_t found = 0;
+    DIR *proc = opendir("/proc");
+    for (struct dirent *e; proc && !found && (e = readdir(proc));)
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && has_open(e->d_name, file))
+            found = (uint32_t)strtoul(e->d_name, NULL, 10);
+    if (proc) closedir(proc);
+    return found;
+}
+
 uint32_t written_by(const char *path, const struct fdr_file_info *info)
 {
     struct stat st;

@@ -12,7 +12,9 @@
 const char *live_directory(void);
 /* The process that maps the file, 0: none. `pid` is asked first, it nearly always is the one. */
 uint32_t mapped_by(const struct stat *file, uint32_t pid);
-/* The same for a recording that was opened: only one that is no snapshot and has not ended may be live. */
+/* The process that has it open, of those we may look into; 0: none. */
+uint32_t opened_by(const struct stat *file);
+/* The process that maps a recording that was opened: only one that is no snapshot and has not ended may be live. */
 uint32_t written_by(const char *path, const struct fdr_file_info *info);
 
 /* Nobody has looked at what is in it: the mode is 0600, as it was written. Reading verbs make it 0400 (`fdr gc` spares
