@@ -114,7 +114,8 @@ static void go_live(struct fdri_target *t, enum fdri_source source)
 enum { WAITS = 1000 };
 
 /* No handler comes any more, and the one that may be at work is awaited: a timer it arms would be somebody else's. Bounded: a
- * thread that is stopped in there, or was cancelled, does not come out. */
+ * thread that is stopped in there, or was cancelled, does not come out. Its target is not used again until it does
+ * (new_target), and the timer it may still arm is gone, which the kernel says: numbers of timers are not used again for long. */
 static void shut_out(struct fdri_target *t)
 {
     fdr_and_acq_rel(&t->live, ~FDRI_LIVE);                        /* L:target */
@@ -172,7 +173,11 @@ static void arm_at(struct fdri_target *t, uint64_t ns)
     timer_settime(t->timer, TIMER_ABSTIME, &when, NULL);
 }
 
-/* One moment of each stretch is sampled. Those that went by while the thread could not be interrupted are of this sample,
+/* Only the handler calls this, while its target is live; the helper touches zero_ns, armed, random and timer before that and
+ * behind shut_out. Between the two the helper may arm the timer once more (start_timer) for a moment that a late signal of the
+ * target's last timer was taken for: `at` and `armed` then say so, and the sample weighs nothing.
+ *
+ * One moment of each stretch is sampled. Those that went by while the thread could not be interrupted are of this sample,
  * too: it stood where it stands. */
 uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns)
 {

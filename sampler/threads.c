@@ -74,9 +74,11 @@ static bool rebuild(uint32_t size)
 
 static struct fdri_target *new_target(void)
 {
-    for (uint32_t i = 0; i < used; i++) { /* one whose thread ended; rare enough to look for */
+    /* One whose thread ended; rare enough to look for. Not where a handler has not come out yet: it would go on with what is
+     * another thread's then, a timer to arm and a clock that its own reading lies before. */
+    for (uint32_t i = 0; i < used; i++) {
         struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
-        if (!t->tid) return t;
+        if (!t->tid && !fdr_load_acquire(&t->live)) return t; /* A:target */
     }
     if (used == chunks * CHUNK) {
         if (chunks == CHUNKS_MOST) return NULL;
@@ -147,7 +149,7 @@ static void begin_target(uint32_t tid)
     if (2 * (count + 1) > slots && !rebuild(slots ? slots * 2 : 256)) return;
     struct fdri_target *t = new_target();
     if (!t) return;
-    memset(&t->tid, 0, sizeof *t - offsetof(struct fdri_target, tid)); /* `live` may count a late handler */
+    memset(&t->tid, 0, sizeof *t - offsetof(struct fdri_target, tid)); /* `live` may count a late signal's visit */
     t->fd = -1;
     t->start_time = start_time;
     t->seen = round_;
