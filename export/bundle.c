@@ -178,11 +178,19 @@ static bool beside(int dir)
     return dir >= 0 && fdr_raw_fstat(dir, &st) == 0 && st.st_dev == fdri_crash.live.dev;
 }
 
+/* A snapshot under way will not be finished; the bundle has all that would be in it. */
+static void drop_unfinished(void)
+{
+    if (fdri_death.cause[0].signal && fdr_load_acquire(&fdri_unfinished.there)) /* A:unfinished */
+        fdr_raw_unlinkat(AT_FDCWD, fdri_unfinished.path);
+}
+
 void fdri_bundle_write(void)
 {
     bool wanted = fdri_death.signal->fault || fdri_view.crash >= FDRI_CRASH_ALL, named = path_is_live();
     int live = named ? regain(&fdri_crash.live, fdri_view.live_path, O_RDWR | O_NOFOLLOW) : -1;
     int dir = regain(&fdri_crash.dir, fdri_view.dir, O_PATH | O_DIRECTORY);
+    drop_unfinished(); /* first: it may hold the room that the bundle needs */
     if (live >= 0 && (!wanted || beside(dir))) {
         finish_live(live, wanted ? dir : -1);
     } else if (wanted && copy(dir) == 0) {

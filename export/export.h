@@ -80,6 +80,12 @@ struct fdri_new_file {
     int fd;
     char temporary[FDRI_PATH_MAX], path[FDRI_PATH_MAX];
 };
+/* The one that is being written now, for a process that dies meanwhile: `there` (atomic) says that `path` is. */
+struct fdri_unfinished {
+    uint32_t there;
+    char path[FDRI_PATH_MAX];
+};
+extern struct fdri_unfinished fdri_unfinished;
 /* A temporary file in the snapshot directory. 0 or -errno, with one line said about it. */
 int fdri_file_begin(struct fdri_new_file *f);
 /* Gives it its final name, never an existing one, and remembers it as `owner`'s. 0 or -errno. */

@@ -93,13 +93,19 @@ static void make_path(char *to, size_t bytes, uint32_t number, const char *end)
     snprintf(to, bytes, "%s/%s.%s.%d%s.%u.%s", fdri_view.dir, fdri_view.name, host, (int)getpid(), rank, number, end);
 }
 
+struct fdri_unfinished fdri_unfinished;
+
 int fdri_file_begin(struct fdri_new_file *f)
 {
     char end[40]; /* a name of its own: in another container a process may have our number, and write here, too */
     snprintf(end, sizeof end, "fdr.%" PRIu64 ".part", fdr_clock_ns(CLOCK_REALTIME));
     make_path(f->temporary, sizeof f->temporary, next_number, end);
     f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (f->fd >= 0) return 0;
+    if (f->fd >= 0) {
+        memcpy(fdri_unfinished.path, f->temporary, sizeof f->temporary);
+        fdr_store_release(&fdri_unfinished.there, 1u); /* R:unfinished - pairs with A:unfinished */
+        return 0;
+    }
     int e = errno;
     fdri_say("FDR_DIR=%s: %s; no snapshot was written", fdri_view.dir, strerror(e));
     return -e;
@@ -107,6 +113,7 @@ int fdri_file_begin(struct fdri_new_file *f)
 
 void fdri_file_abandon(struct fdri_new_file *f)
 {
+    fdr_store_relaxed(&fdri_unfinished.there, 0u);
     close(f->fd);
     unlink(f->temporary);
 }
@@ -141,6 +148,7 @@ int fdri_file_commit(struct fdri_new_file *f, uint32_t owner)
         e = rename_new(f->temporary, f->path);
     }
     if (!e) {
+        fdr_store_relaxed(&fdri_unfinished.there, 0u);
         remember(f, owner);
         return 0;
     }

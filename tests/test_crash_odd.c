@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=180
+ * P7: deaths as programs think of them: while snapshots are written, in an exit handler, on the smallest of stacks, on the program's own
+ * alternate stack, behind pthread_exit of the main thread, by exec from a thread or of itself, twice at once from one program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <limits.h>
+#include <pthread.h>
+
+#include "tests/deaths.h"
+
+static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
+
+static void record(int n)
+{
+    fdr_region r = fdr_region_define("outer", NULL, 0), s = fdr_region_define("inner", NULL, 0);
+    for (int i = 0; i < n; i++) fdr_enter(r), fdr_enter(s), fdr_leave(s), fdr_leave(r);
+    fdr_enter(r);
+}
+
+/* ---- what is left ---- */
+
+static int count(const char *dir, const char *end)
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) n += death_ends_with(e->d_name, end);
+    if (d) closedir(d);
+    return n;
+}
+
+static const char *find(const char *dir, const char *end)
+{
+    static char path[600];
+    DIR *d = opendir(dir);
+    path[0] = 0;
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (death_ends_with(e->d_name, end)) snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+    if (d) closedir(d);
+    return path;
+}
+
+/* Every recording there is whole; the one that ends so has this cause (0: none). */
+static void expect(const char *dir, const char *end, int signal)
+{
+    struct fdr_file *f = NULL;
+    char message[200] = "";
+    assert_int_equal(count(dir, end), 1);
+    enum fdr_verdict v = fdr_file_open(find(dir, end), &f, message, sizeof message);
+    if (v != FDR_WHOLE) fail_msg("%s: %s", find(dir, end), message);
+    const char *wrong = death_check(f);
+    if (wrong) fail_msg("%s", wrong);
+    assert_int_equal(fdr_file_info(f)->has_cause ? fdr_file_info(f)->cause_signal : 0, signal);
+    fdr_file_close(f);
+}
+
+static void dies_of(void (*die)(void), int signal)
+{
+    pid_t pid;
+    const struct death_place *p = death_place();
+    struct fdr_config c = death_config(p);
+    int status = death_of(&c, die, &pid);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != signal) fail_msg("wait status %x", (unsigned)status);
+    expect(p->dir, ".crash.fdr", signal);
+    assert_int_equal(count(p->live, ".fdr"), 0);
+}
+
+/* ---- while snapshots are written ---- */
+
+static unsigned moment_us;
+static void *snapshots(void *unused)
+{
+    for (;;) fdr_snapshot("again");
+    return unused;
+}
+static void die_beside_snapshots(void)
+{
+    pthread_t t;
+    record(20000);
+    pthread_create(&t, NULL, snapshots, NULL);
+    usleep(moment_us);
+    *nowhere = 1;
+}
+static void P7_while_snapshots_are_written(void **state)
+{
+    (void)state;
+    static const char *const arenas[] = {"mapped", "anonymous"};
+    for (int i = 0; i < 20; i++) {
+        pid_t pid;
+        const struct death_place *p = death_place();
+        struct fdr_config c = death_config(p);
+        c.arena = arenas[i % 2];
+        c.keep = "100000,newest";
+        moment_us = (unsigned)(500 + i * 733);
+        int status = death_of(&c, die_beside_snapshots, &pid);
+        assert_int_equal(WTERMSIG(status), SIGSEGV);
+        expect(p->dir, ".crash.fdr", SIGSEGV);
+        if (count(p->dir, ".part")) fail_msg("%s is left", find(p->dir, ".part"));
+        assert_int_equal(count(p->live, ".fdr"), 0);
+    }
+}
+
+/* ---- stacks ---- */
+
+static volatile int most = INT_MAX;
+static int deeper(int n)
+{
+    volatile char room[512];
+    room[0] = (char)n;
+    return n < most ? deeper(n + 1) + room[0] : 0;
+}
+static void *overflow(void *unused)
+{
+    record(3);
+    return deeper(0) ? unused : NULL;
+}
+static void die_on_a_small_stack(void)
+{
+    pthread_t t;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, (size_t)PTHREAD_STACK_MIN);
+    record(10);
+    if (pthread_create(&t, &small, overflow, NULL)) _exit(1);
+    pthread_join(t, NULL);
+}
+static void on_own_stack(int number)
+{
+    (void)number;
+    record(3);
+    *nowhere = 1;
+}
+static void die_on_an_own_stack(void)
+{
+    static char own[65536];
+    stack_t stack = {.ss_sp = own, .ss_size = sizeof own};
+    struct sigaction a = {.sa_handler = on_own_stack, .sa_flags = SA_ONSTACK};
+    record(10);
+    sigaltstack(&stack, NULL);
+    sigaction(SIGUSR2, &a, NULL);
+    raise(SIGUSR2);
+}
+static void P7_small_and_own_stacks(void **state)
+{
+    (void)state;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* which need more of a stack themselves */
+    dies_of(die_on_a_small_stack, SIGSEGV);
+#endif
+    dies_of(die_on_an_own_stack, SIGSEGV);
+}
+
+/* ---- ends ---- */
+
+static void at_exit(void) { record(3), abort(); }
+static void die_at_exit(void) { record(10), atexit(at_exit), exit(0); }
+static void *later(void *unused)
+{
+    usleep(50000);
+    *nowhere = 1;
+    return unused;
+}
+static void die_without_main(void)
+{
+    pthread_t t;
+    record(10);
+    pthread_create(&t, NULL, later, NULL);
+    pthread_exit(NULL);
+}
+static void die_without_permissions(void) { record(10), umask(0777), *nowhere = 1; }
+static void P7_odd_ends(void **state)
+{
+    (void)state;
+    dies_of(die_at_exit, SIGABRT);
+    dies_of(die_without_main, SIGSEGV);
+    dies_of(die_without_permissions, SIGSEGV);
+}
+
+/* ---- exec ---- */
+
+static void *exec_true(void *unused)
+{
+    record(3);
+    execl("/bin/true", "true", NULL);
+    return unused;
+}
+static void exec_in_a_thread(void)
+{
+    pthread_t t;
+    record(10);
+    pthread_create(&t, NULL, exec_true, NULL);
+    for (;;) pause();
+}
+static void P7_exec_in_a_thread(void **state)
+{
+    (void)state;
+    pid_t pid;
+    const struct death_place *p = death_place();
+    struct fdr_config c = death_config(p);
+    assert_int_equal(death_of(&c, exec_in_a_thread, &pid), 0);
+    expect(p->live, ".live.fdr", 0);
+    assert_int_equal(count(p->dir, ".fdr"), 0);
+}
+
+/* The same process id twice: what the first left is not written over. */
+static char own_path[512];
+static void exec_itself(void)
+{
+    record(10);
+    execl(own_path, own_path, "--again", death_place_as_it_is()->dir, death_place_as_it_is()->live, NULL);
+}
+static int again(const char *dir, const char *live)
+{
+    struct death_place p;
+    snprintf(p.dir, sizeof p.dir, "%s", dir);
+    snprintf(p.live, sizeof p.live, "%s", live);
+    struct fdr_config c = death_config(&p);
+    death_child();
+    if (fdr_init(&c)) return 1;
+    record(20);
+    *nowhere = 1;
+    return 2;
+}
+static void P7_exec_of_itself(void **state)
+{
+    (void)state;
+    pid_t pid;
+    const struct death_place *p = death_place();
+    struct fdr_config c = death_config(p);
+    ssize_t n = readlink("/proc/self/exe", own_path, sizeof own_path - 1);
+    assert_true(n > 0);
+    assert_int_equal(WTERMSIG(death_of(&c, exec_itself, &pid)), SIGSEGV);
+    expect(p->live, ".live.fdr", 0);
+    expect(p->dir, ".crash.fdr", SIGSEGV);
+}
+
+/* ---- two at once ---- */
+
+static void P7_twins(void **state)
+{
+    (void)state;
+    enum { TWINS = 4 };
+    pid_t pid[TWINS];
+    int status;
+    const struct death_place *p = death_place();
+    struct fdr_config c = death_config(p);
+    fflush(NULL);
+    for (int i = 0; i < TWINS; i++)
+        if ((pid[i] = fork()) == 0) {
+            death_child();
+            if (fdr_init(&c)) _exit(1);
+            record(1000);
+            *nowhere = 1;
+        }
+    for (int i = 0; i < TWINS; i++) {
+        assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+        assert_int_equal(WTERMSIG(status), SIGSEGV);
+    }
+    assert_int_equal(count(p->dir, ".crash.fdr"), TWINS);
+    assert_int_equal(count(p->live, ".fdr"), 0);
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    death_place_remove();
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && !strcmp(argv[1], "--again")) return again(argv[2], argv[3]);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P7_while_snapshots_are_written),
+                                       cmocka_unit_test(P7_small_and_own_stacks),
+                                       cmocka_unit_test(P7_odd_ends),
+                                       cmocka_unit_test(P7_exec_in_a_thread),
+                                       cmocka_unit_test(P7_exec_of_itself),
+                                       cmocka_unit_test(P7_twins)};
+    return cmocka_run_group_tests(tests, NULL, clean);
+}
