@@ -211,9 +211,9 @@ static uint32_t frame_of(struct frames *f, uint32_t parent, const char *name)
     return id ? id : new_frame(f, parent, name);
 }
 
-static uint32_t frame_at(const struct process *p, uint32_t parent, uint64_t address, bool returns)
+static uint32_t frame_at(const struct process *p, uint32_t parent, uint64_t address, bool returns, uint64_t time_ns)
 {
-    const struct fdr_place *at = fdr_place(p->file, address, returns);
+    const struct fdr_place *at = fdr_place_at(p->file, address, returns, time_ns);
     parent = frame_of(p->frames, parent, at->function);
     for (uint32_t i = at->inlined_count; i-- > 0;) parent = frame_of(p->frames, parent, at->inlined[i].function);
     return parent;
@@ -241,11 +241,11 @@ static void sample(const struct process *p, const struct fdr_read_event *e)
 {
     const struct fdr_sample_path *path = e->sample;
     uint32_t frame = 0;
-    instant(p, e, path && path->pc ? fdr_place(p->file, path->pc, false)->function : "sample");
+    instant(p, e, path && path->pc ? fdr_place_at(p->file, path->pc, false, e->time_ns)->function : "sample");
     fdr_text_string(p->out, ",\"cat\":\"sample\"");
     if (path) {
-        for (uint32_t i = 0; i < path->frame_count; i++) frame = frame_at(p, frame, path->frame[i], true);
-        if (path->pc) frame = frame_at(p, frame, path->pc, false);
+        for (uint32_t i = 0; i < path->frame_count; i++) frame = frame_at(p, frame, path->frame[i], true, e->time_ns);
+        if (path->pc) frame = frame_at(p, frame, path->pc, false, e->time_ns);
         if (frame) {
             fdr_text_string(p->out, ",\"sf\":\"");
             fdr_text_u64(p->out, frame);

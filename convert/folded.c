@@ -116,21 +116,23 @@ static const struct fdr_sample_stream *stream_of(struct fdr_file *file, uint32_t
     return &none;
 }
 
-static uint32_t place_below(struct fold *f, uint32_t node, uint64_t address, bool returns)
+static uint32_t place_below(struct fold *f, uint32_t node, uint64_t address, bool returns, uint64_t time_ns)
 {
-    const struct fdr_place *at = fdr_place(f->file, address, returns);
+    const struct fdr_place *at = fdr_place_at(f->file, address, returns, time_ns);
     node = child_of(f, node, at->function);
     for (uint32_t i = at->inlined_count; i-- > 0 && node != NO_NODE;) node = child_of(f, node, at->inlined[i].function);
     return node;
 }
 
-static bool add_sample(struct fold *f, const struct fdr_sample_stream *s, const struct fdr_sample_path *p)
+static bool add_sample(struct fold *f, const struct fdr_sample_stream *s, const struct fdr_read_event *e)
 {
+    const struct fdr_sample_path *p = e->sample;
     uint32_t node = child_of(f, 0, s->name[0] ? s->name : "thread");
     for (uint32_t i = 0; i < p->region_count && node != NO_NODE; i++)
         node = child_of(f, node, fdr_definition(f->file, FDR_REGION_DEFINITION, p->region[i])->name);
-    for (uint32_t i = 0; i < p->frame_count && node != NO_NODE; i++) node = place_below(f, node, p->frame[i], true);
-    if (node != NO_NODE && p->pc) node = place_below(f, node, p->pc, false);
+    for (uint32_t i = 0; i < p->frame_count && node != NO_NODE; i++)
+        node = place_below(f, node, p->frame[i], true, e->time_ns);
+    if (node != NO_NODE && p->pc) node = place_below(f, node, p->pc, false, e->time_ns);
     if (node == NO_NODE) return false;
     f->nodes[node].exclusive_ns += p->weight * s->period;
     return true;
@@ -148,7 +150,7 @@ static int fold_samples(struct fold *f, const struct fdr_select *select)
     while (good && fdr_iter_next(iter, &e)) {
         if (!e.sample) continue;
         if (!stream || stream->location != e.location) stream = stream_of(f->file, e.location);
-        good = add_sample(f, stream, e.sample);
+        good = add_sample(f, stream, &e);
     }
     if (iter) fdr_iter_close(iter);
     return good ? 0 : -ENOMEM;

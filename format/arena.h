@@ -222,7 +222,8 @@ enum fdr_def_kind {
     FDR_DEF_MARKER,
     FDR_DEF_COMM,      /* payload: u32 world ranks */
     FDR_DEF_EVENT,     /* user event: fields */
-    FDR_DEF_MODULE,    /* name = path, file = build id in hex, value = load address, value2 = size */
+    FDR_DEF_MODULE,    /* name = path, file = build id in hex, value = load address, value2 = size;
+                          payload: tick it was first seen there, where another one was before */
     FDR_DEF_COLLECTIVE /* collective operation names */
 };
 struct fdr_defs_block {

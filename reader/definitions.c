@@ -75,6 +75,7 @@ static void take(struct fdr_file *f, const struct fdr_def *d)
     out.d.file = keep_text(f, file, strnlen(file, d->file_bytes));
     if (!out.d.name || !out.d.file) return;
     if (d->kind == FDR_DEF_EVENT) fields(f, d, payload, &out.d);
+    if (module && d->payload_bytes == sizeof out.from) memcpy(&out.from, payload, sizeof out.from);
     all->row[all->count++] = out;
     if (d->id > all->id_max) all->id_max = d->id;
 }

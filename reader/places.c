@@ -8,6 +8,7 @@
 
 struct entry {
     uint64_t address;
+    const struct fdri_reader_definition *module;
     struct fdr_place *place;
 };
 struct fdri_reader_places {
@@ -18,10 +19,11 @@ struct fdri_reader_places {
 
 static const struct fdr_place nowhere = {.function = "[unknown]", .file = "", .module = ""};
 
-static size_t slot_of(const struct fdri_reader_places *p, uint64_t address)
+static size_t slot_of(const struct fdri_reader_places *p, uint64_t address, const struct fdri_reader_definition *module)
 {
     size_t i = (size_t)(address * 0x9E3779B97F4A7C15u >> 20) & (p->slots - 1);
-    while (p->slot[i].place && p->slot[i].address != address) i = (i + 1) & (p->slots - 1);
+    while (p->slot[i].place && (p->slot[i].address != address || p->slot[i].module != module))
+        i = (i + 1) & (p->slots - 1);
     return i;
 }
 
@@ -32,14 +34,14 @@ static bool grow(struct fdri_reader_places *p)
     wider.slots = p->slots ? p->slots * 2 : 1024;
     if (!(wider.slot = calloc(wider.slots, sizeof *wider.slot))) return false;
     for (size_t i = 0; i < p->slots; i++)
-        if (p->slot[i].place) wider.slot[slot_of(&wider, p->slot[i].address)] = p->slot[i];
+        if (p->slot[i].place) wider.slot[slot_of(&wider, p->slot[i].address, p->slot[i].module)] = p->slot[i];
     free(p->slot);
     *p = wider;
     return true;
 }
 
-/* The last one loaded so low that the address fits in; else the executable that is loaded where it was linked. */
-static const struct fdri_reader_definition *module_of(const struct fdr_file *f, uint64_t address)
+/* Of those that were there by then the newest, and of these the first; else the executable that is loaded where it was linked. */
+static const struct fdri_reader_definition *module_of(const struct fdr_file *f, uint64_t address, uint64_t time_ns)
 {
     const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
     const struct fdri_reader_definition *best = NULL, *fixed = NULL;
@@ -47,7 +49,7 @@ static const struct fdri_reader_definition *module_of(const struct fdr_file *f, 
         const struct fdri_reader_definition *m = &all->row[i];
         if (!m->d.address) fixed = fixed ? fixed : m;
         else if (address >= m->d.address && address - m->d.address < m->bytes &&
-                 (!best || m->d.address > best->d.address))
+                 (!m->from || fdri_reader_full_ns(&f->clock, m->from) <= time_ns) && (!best || m->from > best->from))
             best = m;
     }
     return best ? best : fixed;
@@ -56,40 +58,47 @@ static const struct fdri_reader_definition *module_of(const struct fdr_file *f, 
 static const char *fallback_name(struct fdr_file *f, const struct fdri_reader_definition *module, uint64_t address)
 {
     const char *path = module ? module->d.name : "", *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    size_t bytes = strlen(base) + 24;
+    size_t bytes = strlen(base) + 40;
     char *name = fdri_reader_keep(f, bytes);
     if (!name) return nowhere.function;
     if (*base) snprintf(name, bytes, "[%s]", base); /* one row for all that a stripped file hides */
-    else snprintf(name, bytes, "0x%llx", (unsigned long long)address);
+    else
+        snprintf(name, bytes, "[no module] 0x%llx",
+                 (unsigned long long)address & ~0xfffull); /* made at run time: by page */
     return name;
 }
 
-static const struct fdr_place *look_up(struct fdr_file *f, uint64_t address)
+static const struct fdr_place *look_up(struct fdr_file *f, uint64_t address, uint64_t time_ns)
 {
     if (!f->places && !(f->places = calloc(1, sizeof *f->places))) return &nowhere;
     if (!f->places->symbols && !f->places->slots && fdri_reader_symbols_allowed())
         f->places->symbols = fdri_reader_symbols_open();
     if (!grow(f->places)) return &nowhere;
-    struct entry *e = &f->places->slot[slot_of(f->places, address)];
+    const struct fdri_reader_definition *module = module_of(f, address, time_ns);
+    struct entry *e = &f->places->slot[slot_of(f->places, address, module)];
     if (e->place) return e->place;
     struct fdr_place *place = fdri_reader_keep(f, sizeof *place);
     if (!place) return &nowhere;
-    const struct fdri_reader_definition *module = module_of(f, address);
     *place = (struct fdr_place){.file = "", .module = module ? module->d.name : ""};
     if (module && f->places->symbols) fdri_reader_symbols_place(f->places->symbols, f, module, address, place);
     if (!place->function) place->function = fallback_name(f, module, address);
-    *e = (struct entry){address, place};
+    *e = (struct entry){address, module, place};
     f->places->count++;
+    return place;
+}
+
+const struct fdr_place *fdr_place_at(const struct fdr_file *file, uint64_t address, bool call, uint64_t time_ns)
+{
+    struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* names are looked up on first use */
+    pthread_mutex_lock(&f->lock);
+    const struct fdr_place *place = look_up(f, address - (call && address), time_ns);
+    pthread_mutex_unlock(&f->lock);
     return place;
 }
 
 const struct fdr_place *fdr_place(const struct fdr_file *file, uint64_t address, bool call)
 {
-    struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* names are looked up on first use */
-    pthread_mutex_lock(&f->lock);
-    const struct fdr_place *place = look_up(f, address - (call && address));
-    pthread_mutex_unlock(&f->lock);
-    return place;
+    return fdr_place_at(file, address, call, UINT64_MAX);
 }
 
 void fdri_reader_places_close(struct fdr_file *f)

@@ -151,6 +151,7 @@ struct fdri_reader_definition {
     struct fdr_definition d;
     uint32_t module; /* region known by address: id of its module, 0: unknown */
     uint64_t bytes;  /* module: size in memory */
+    uint64_t from;   /* module: full tick since when it is there, 0: nobody was there before */
 };
 struct fdri_reader_definitions {
     struct fdri_reader_definition *row; /* sorted by id */

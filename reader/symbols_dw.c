@@ -46,15 +46,34 @@ static const char *keep_copy(struct fdr_file *f, const char *text)
     return copy ? strcpy(copy, text) : NULL;
 }
 
+/* As the source has it: without the version of a library's symbol, and without what compilers append to copies and parts
+ * of a function (f.constprop.0, f.isra.0, f.part.1, f.cold): they are that function. */
+static char *source_name(const char *symbol)
+{
+    static const char *const made[] = {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm."};
+    char *name = strdup(symbol), *at = name ? strchr(name, '@') : NULL;
+    if (at && at > name) *at = 0;
+    for (size_t i = 0; name && i < sizeof made / sizeof *made; i++)
+        if ((at = strstr(name, made[i])) && at > name) *at = 0;
+    return name;
+}
+
+static const char *plain_name(struct fdr_file *f, const char *symbol)
+{
+    char *name = symbol ? source_name(symbol) : NULL, *plain = name ? fdri_reader_demangle(name) : NULL;
+    const char *kept = name ? keep_copy(f, plain ? plain : name) : NULL;
+    free(plain);
+    free(name);
+    return kept;
+}
+
 static void name_region(struct fdr_file *f, struct fdri_reader_definition *region, Dwfl_Module *m, GElf_Addr address)
 {
     GElf_Off offset;
     GElf_Sym symbol;
     const char *name = dwfl_module_addrinfo(m, address, &offset, &symbol, NULL, NULL, NULL);
     if (!name || !*name) return;
-    char *plain = fdri_reader_demangle(name);
-    const char *kept = keep_copy(f, plain ? plain : name);
-    free(plain);
+    const char *kept = plain_name(f, name);
     if (kept) region->d.name = kept;
     int line = 0;
     Dwfl_Line *at = dwfl_module_getsrc(m, address);
@@ -120,8 +139,9 @@ void fdri_reader_symbols_close(struct fdri_reader_symbols *s)
 
 static const struct opened *open_module(struct fdri_reader_symbols *s, const struct fdri_reader_definition *module)
 {
-    for (size_t i = 0; i < s->count; i++)
-        if (s->file[i].module == module) return &s->file[i];
+    for (size_t i = 0; i < s->count; i++) /* one that came back is the same file */
+        if (!strcmp(s->file[i].module->d.name, module->d.name) && !strcmp(s->file[i].module->d.file, module->d.file))
+            return &s->file[i];
     if (!fdri_reader_room(&s->file, s->count, &s->room, sizeof *s->file)) return NULL;
     struct opened *o = &s->file[s->count++];
     *o = (struct opened){.module = module};
@@ -129,14 +149,6 @@ static const struct opened *open_module(struct fdri_reader_symbols *s, const str
     o->dwfl = dwfl_begin(&callbacks);
     o->m = o->dwfl ? report(o->dwfl, module, &o->bias) : NULL;
     return o;
-}
-
-static const char *plain_name(struct fdr_file *f, const char *name)
-{
-    char *plain = name ? fdri_reader_demangle(name) : NULL;
-    const char *kept = name ? keep_copy(f, plain ? plain : name) : NULL;
-    free(plain);
-    return kept;
 }
 
 static const char *die_name(struct fdr_file *f, Dwarf_Die *die)

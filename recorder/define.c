@@ -14,7 +14,14 @@
 
 #include "recorder/recorder.h"
 
-enum { NAME_MAX_BYTES = 4095, BLOCK_BYTES = 4096, METRICS_MAX = 4096, EVENTS_MAX = 256, MODULES_MAX = 512 };
+enum {
+    NAME_MAX_BYTES = 4095,
+    BLOCK_BYTES = 4096,
+    METRICS_MAX = 4096,
+    EVENTS_MAX = 256,
+    MODULES_MAX = 768,
+    RETURNS_MAX = 256
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t
@@ -25,10 +32,11 @@ static uint64_t block_bytes; /* of all blocks of definitions */
 static uint8_t metric_type[METRICS_MAX];
 static struct fdri_event_shape shapes[EVENTS_MAX];
 static struct {
-    uint64_t from, to;
+    uint64_t from, to;         /* 0: it is not loaded */
+    uint64_t was_from, was_to; /* where it was last */
     bool here;
 } modules[MODULES_MAX];
-static uint32_t module_count;
+static uint32_t module_count, returns; /* returns: how often one came back to where another one was meanwhile */
 
 static void enter_lock(sigset_t *old)
 {
@@ -258,7 +266,7 @@ static void define_cut(const struct fdr_def *d)
 void fdri_define_reset(void)
 {
     drop_index();
-    index_log2 = index_used = module_count = 0;
+    index_log2 = index_used = module_count = returns = 0;
     block_bytes = 0;
     for (size_t at = 0; at < saved_bytes;) {
         const struct fdr_def *d = (const void *)(saved + at);
@@ -372,6 +380,29 @@ static void hex_build_id(const struct dl_phdr_info *info, char *text, size_t byt
     }
 }
 
+/* Has another module been where this one comes now? */
+static bool displaces(uint64_t from, uint64_t to, uint32_t def)
+{
+    for (uint32_t i = 0; i < module_count; i++)
+        if (i + 1 != def && modules[i].was_to > from && modules[i].was_from < to) return true;
+    return false;
+}
+
+/* The module's id. Where several are loaded in one place in turn, each says since when it is there: in its definition the first
+ * time, then in one more that only readers of addresses look at. These are bounded, for programs that do nothing else. */
+static uint32_t define_module(const char *name, const char *id, uint64_t bias, uint64_t from, uint64_t to)
+{
+    const struct fdr_superblock *s = fdri_rec.arena.super;
+    uint32_t before = fdri_rec.running ? s->def_count[FDR_DEF_MODULE] : 0;
+    uint64_t tick = displaces(from, to, UINT32_MAX) ? fdri_tick_now() : 0, bytes = tick ? sizeof tick : 0;
+    uint32_t def = fdri_define(FDR_DEF_MODULE, name, id, 0, bias, to - from, &tick, (uint32_t)bytes);
+    if (!def || def > before || def > MODULES_MAX || modules[def - 1].to || !displaces(from, to, def)) return def;
+    if (returns >= RETURNS_MAX || returns >= s->arena_bytes >> 12) return def;
+    tick = fdri_tick_now();
+    fdri_define(FDR_DEF_MODULE, name, id, ++returns, bias, to - from, &tick, sizeof tick);
+    return def;
+}
+
 static int add_module(struct dl_phdr_info *info, size_t size, void *first)
 {
     (void)size;
@@ -383,7 +414,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
         from = fdr_min(from, info->dlpi_addr + ph->p_vaddr);
         to = fdr_max(to, info->dlpi_addr + ph->p_vaddr + ph->p_memsz);
     }
-    if (from >= to || module_count >= MODULES_MAX) return 0;
+    if (from >= to) return 0;
     hex_build_id(info, id, sizeof id);
     const char *name = info->dlpi_name;
     if (*(bool *)first) { /* the executable comes first, without a name */
@@ -401,10 +432,10 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
     }
     /* opened by a relative name: the reader is elsewhere */
     if (*name != '/' && strchr(name, '/') && realpath(name, real)) name = real;
-    uint32_t def = fdri_define(FDR_DEF_MODULE, name, id, 0, info->dlpi_addr, to - from, NULL, 0);
+    uint32_t def = define_module(name, id, info->dlpi_addr, from, to);
     if (def && def - 1 < MODULES_MAX) {
-        modules[def - 1].from = from;
-        modules[def - 1].to = to;
+        modules[def - 1].from = modules[def - 1].was_from = from;
+        modules[def - 1].to = modules[def - 1].was_to = to;
         modules[def - 1].here = true;
         if (def > module_count) module_count = def;
     }

@@ -24,6 +24,8 @@ enum {
     ATTACHED_BITS = 1 << 20,
     CHECKS_PER_ROUND = 8,
     SCAN_NS = 50000000,
+    MODULES_NS = 10000000, /* so late at most is it seen that a library came to where another one was */
+    SCAN_EACH_NS = 500000, /* of threads there are */
     RING_NS = 5000000
 };
 
@@ -257,8 +259,8 @@ static bool still_ours(void)
 static struct timespec next_time(void)
 {
     uint64_t ring = fdri_sampler.how.events ? RING_NS : 64 * fdri_sampler.how.period_ns,
-             scan_ns = fdr_max(SCAN_NS, (uint64_t)count * 500000);
-    uint64_t ns = fdr_clock_ns(CLOCK_REALTIME) + fdr_min(ring, scan_ns);
+             scan_ns = fdr_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
+    uint64_t ns = fdr_clock_ns(CLOCK_REALTIME) + fdr_min(fdr_min(ring, MODULES_NS), scan_ns);
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
@@ -267,18 +269,21 @@ static void *help(void *unused)
     (void)unused;
     DIR *tasks = opendir("/proc/self/task");
     uint64_t scanned = 0;
-    bool ours = true;
+    bool ours = true, called = true;
     fdr_store_relaxed(&helper_tid, (uint32_t)syscall(SYS_gettid));
     if (!tasks) fdri_say("/proc/self/task: %s; no thread is sampled", strerror(errno));
     while (tasks && ours && !fdr_load_acquire(&stopping)) { /* A:stop */
         uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
         struct timespec until = next_time();
-        if (now - scanned >= SCAN_NS && fdri_walk_modules()) fdr_modules_changed();
-        if (now - scanned >= SCAN_NS) ours = still_ours();
-        if (ours) scan(tasks);
-        scanned = now;
+        bool due = now - scanned >= fdr_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
+        int e;
+        if (fdri_walk_modules()) fdr_modules_changed();
+        if (due) ours = still_ours();
+        if (ours && (due || called)) scan(tasks);
+        if (due) scanned = now;
         drain();
-        while (sem_timedwait(&wake, &until) && errno == EINTR) {}
+        while ((e = sem_timedwait(&wake, &until)) && errno == EINTR) {}
+        called = e == 0;
         while (sem_trywait(&wake) == 0) {}
     }
     for (uint32_t i = 0; i < used; i++)

@@ -327,7 +327,9 @@ const char *event_name(const struct fdr_file *file, const struct fdr_read_event 
     case FDR_MARKER: return fdr_definition(file, FDR_MARKER_DEFINITION, event->id)->name;
     case FDR_EVENT: return fdr_definition(file, FDR_EVENT_DEFINITION, event->id)->name;
     case FDR_SAMPLE:
-        return event->sample && event->sample->pc ? fdr_place(file, event->sample->pc, false)->function : "[unknown]";
+        return event->sample && event->sample->pc
+                   ? fdr_place_at(file, event->sample->pc, false, event->time_ns)->function
+                   : "[unknown]";
     default: return "sample";
     }
 }

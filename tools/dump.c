@@ -116,8 +116,9 @@ static void out_hex(uint64_t value)
 }
 
 /* The path: regions, outermost first; then the functions of the stack. */
-static void sample_attributes(const struct fdr_file *file, const struct fdr_sample_path *p)
+static void sample_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
+    const struct fdr_sample_path *p = e->sample;
     out_text("pc=");
     out_hex(p->pc);
     out_text(" weight=");
@@ -128,7 +129,7 @@ static void sample_attributes(const struct fdr_file *file, const struct fdr_samp
     }
     for (uint32_t i = 0; i < p->frame_count; i++) {
         out_text(i ? ";" : " stack=");
-        write_word(fdr_place(file, p->frame[i], true)->function);
+        write_word(fdr_place_at(file, p->frame[i], true, e->time_ns)->function);
     }
     if (p->flags & 1) out_text(" inside_fdr=1");
     if (p->flags & 2) out_text(" cut=1");
@@ -151,7 +152,7 @@ static void write_attributes(const struct fdr_file *file, const struct fdr_read_
         write_word(f.unit);
     }
     if (is_counter(file, e)) out_text(" kind=counter");
-    if (e->sample) sample_attributes(file, e->sample);
+    if (e->sample) sample_attributes(file, e);
     if (e->repaired) out_text(some ? " repaired=1" : "repaired=1");
     if (e->reduced) out_text(" reduced=1");
     if (e->filtered) out_text(" filtered=1");
@@ -192,8 +193,9 @@ static void json_key(const char *before, const char *key)
     out_text(": ");
 }
 
-static void sample_json(const struct fdr_file *file, const struct fdr_sample_path *p)
+static void sample_json(const struct fdr_file *file, const struct fdr_read_event *e)
 {
+    const struct fdr_sample_path *p = e->sample;
     out_text("\"pc\": \"");
     out_hex(p->pc);
     out_text("\", \"weight\": ");
@@ -206,7 +208,7 @@ static void sample_json(const struct fdr_file *file, const struct fdr_sample_pat
     out_text("], \"stack\": [");
     for (uint32_t i = 0; i < p->frame_count; i++) {
         if (i) out_text(", ");
-        out_json(fdr_place(file, p->frame[i], true)->function);
+        out_json(fdr_place_at(file, p->frame[i], true, e->time_ns)->function);
     }
     out_text("], \"flags\": ");
     out_u64(p->flags);
@@ -229,7 +231,7 @@ static void json_attributes(const struct fdr_file *file, const struct fdr_read_e
         json_key(", ", "metric_kind");
         out_json(is_counter(file, e) ? "counter" : "gauge");
     }
-    if (e->sample) sample_json(file, e->sample);
+    if (e->sample) sample_json(file, e);
     if (e->repaired) out_text(before), out_text("\"repaired\": 1");
     if (e->reduced) out_text(", \"reduced\": 1");
     if (e->filtered) out_text(", \"filtered\": 1");

@@ -125,6 +125,7 @@ static void print_json_table(const struct sample_table *t, struct fdr_file *file
     key_count(", ", "samples", t->total.samples);
     key_real(", ", "weight", t->total.weight);
     key_count(", ", "samples_of_other_clocks", t->others);
+    key_count(", ", "stacks_cut", t->cut);
     key_text(",\n", "streams");
     for (size_t i = 0; i < n; i++) {
         out_text(i ? ",\n" : "[\n");
@@ -165,6 +166,13 @@ static void print_head(const struct sample_table *t, struct fdr_file *file)
         snprintf(line, sizeof line, "# %s of %s time\n", human_time(a, (uint64_t)t->total.weight),
                  t->by ? "wall" : "CPU");
     out_text(line);
+    if (t->cut * 10 > t->total.samples) {
+        snprintf(line, sizeof line,
+                 "# %.0f %% of the stacks are cut, mostly by code without frame pointers: their callers are not "
+                 "counted (FDR_SAMPLE=1kHz,unwind follows them)\n",
+                 100.0 * (double)t->cut / (double)t->total.samples);
+        out_text(line);
+    }
     if (!t->others) return;
     snprintf(line, sizeof line, "# %s samples go by another clock: --clock\n", human_count(a, t->others));
     out_text(line);

@@ -58,8 +58,8 @@ struct builder {
     struct fdr_file *file;
     enum samples_by by;
     const struct fdr_sample_stream *stream; /* of the sample */
-    uint64_t done;
-    double weight; /* of the sample before */
+    uint64_t done, time_ns;                 /* of the sample */
+    double weight;                          /* of the sample before */
     char *text;
     size_t text_room, text_used;
 };
@@ -97,16 +97,27 @@ static bool append(struct builder *b, const char *text)
     return true;
 }
 
-const char *sample_function(const struct fdr_file *file, const struct fdr_sample_path *p)
+const char *sample_function(const struct fdr_file *file, const struct fdr_sample_path *p, uint64_t time_ns)
 {
-    return p->pc ? fdr_place(file, p->pc, false)->function : "[unknown]";
+    return p->pc ? fdr_place_at(file, p->pc, false, time_ns)->function : "[unknown]";
+}
+
+/* Functions that were inlined where the sample, or a call on its way, is: the time is in what contains them. */
+static bool count_inlined(struct builder *b, const struct fdr_place *at, double w)
+{
+    for (uint32_t i = 0; i < at->inlined_count; i++)
+        if (!count(b, at->inlined[i].function, w, false)) return false;
+    return true;
 }
 
 static bool by_function(struct builder *b, const struct fdr_sample_path *p, double w)
 {
-    if (!count(b, sample_function(b->file, p), w, true)) return false;
-    for (uint32_t i = 0; i < p->frame_count; i++)
-        if (!count(b, fdr_place(b->file, p->frame[i], true)->function, w, false)) return false;
+    if (!count(b, sample_function(b->file, p, b->time_ns), w, true)) return false;
+    if (p->pc && !count_inlined(b, fdr_place_at(b->file, p->pc, false, b->time_ns), w)) return false;
+    for (uint32_t i = 0; i < p->frame_count; i++) {
+        const struct fdr_place *at = fdr_place_at(b->file, p->frame[i], true, b->time_ns);
+        if (!count(b, at->function, w, false) || !count_inlined(b, at, w)) return false;
+    }
     return true;
 }
 
@@ -120,7 +131,7 @@ static bool by_region(struct builder *b, const struct fdr_sample_path *p, double
 
 static bool by_line(struct builder *b, const struct fdr_sample_path *p, double w)
 {
-    const struct fdr_place *at = fdr_place(b->file, p->pc, false);
+    const struct fdr_place *at = fdr_place_at(b->file, p->pc, false, b->time_ns);
     char text[1200];
     if (at->line) snprintf(text, sizeof text, "%s:%u", at->file, at->line);
     else snprintf(text, sizeof text, "%s (no line)", at->function);
@@ -143,15 +154,15 @@ static bool by_stack(struct builder *b, const struct fdr_sample_path *p, double 
     for (uint32_t i = 0; i < p->region_count; i++)
         if (!append(b, region_name(b->file, p->region[i]))) return false;
     for (uint32_t i = 0; i < p->frame_count; i++)
-        if (!append_place(b, fdr_place(b->file, p->frame[i], true))) return false;
-    if (!append_place(b, fdr_place(b->file, p->pc, false))) return false;
+        if (!append_place(b, fdr_place_at(b->file, p->frame[i], true, b->time_ns))) return false;
+    if (!append_place(b, fdr_place_at(b->file, p->pc, false, b->time_ns))) return false;
     return count(b, b->text, w, true);
 }
 
 /* Regions and the function in which the sample fell, unless that is the innermost region itself. */
 static bool by_path_function(struct builder *b, const struct fdr_sample_path *p, double w)
 {
-    const char *function = sample_function(b->file, p), *inner = "";
+    const char *function = sample_function(b->file, p, b->time_ns), *inner = "";
     b->text_used = 0;
     for (uint32_t i = 0; i < p->region_count; i++)
         if (!append(b, inner = region_name(b->file, p->region[i]))) return false;
@@ -186,6 +197,18 @@ static double turn(const struct builder *b, double weight)
     return b->stream->by == 1 ? least * least : (weight * weight + b->weight * b->weight) / 2;
 }
 
+/* Does its stack end before it comes to where threads begin? */
+static bool is_cut(const struct builder *b, const struct fdr_sample_path *p)
+{
+    static const char *const begin[] = {
+        "__libc_start_call_main", "__libc_start_main", "_start", "start_thread", "clone", "__clone3"};
+    if (!(p->flags & 2)) return false;
+    const char *outermost = p->frame_count ? fdr_place_at(b->file, p->frame[0], true, b->time_ns)->function : "";
+    for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
+        if (!strcmp(outermost, begin[i])) return false;
+    return true;
+}
+
 static bool one(struct builder *b, const struct fdr_sample_path *p)
 {
     double w = (double)p->weight * (double)b->stream->period;
@@ -194,6 +217,7 @@ static bool one(struct builder *b, const struct fdr_sample_path *p)
     b->table->turn[b->done + 1] = 0; /* until one follows */
     b->weight = w;
     b->table->total.samples++;
+    b->table->cut += is_cut(b, p);
     b->table->total.weight += w;
     b->table->total.variance += b->table->turn[b->done];
     switch (b->by) {
@@ -264,6 +288,7 @@ bool sample_table_build(struct sample_table *t, struct fdr_file *file, const str
             b.stream = stream_of(file, e.location);
             b.weight = 0;
         }
+        b.time_ns = e.time_ns;
         if (b.stream->by == t->by) good = one(&b, e.sample);
         else t->others++;
         progress_at(&progress, b.done);

@@ -40,6 +40,7 @@ struct sample_table {
     size_t turns;
     uint32_t by;     /* clock of the samples in it: 0 CPU, 1 wall, 2 events */
     uint64_t others; /* samples of another clock: not in it */
+    uint64_t cut;    /* samples whose stack does not reach to where the thread began */
 };
 
 /* `by_clock`: 0 to 2, or -1: that of most samples. False: out of memory. Rows in order of self, then all. */
@@ -55,6 +56,6 @@ struct sample_interval sample_interval(const struct sample_sum *part, const stru
 /* "cpu", "wall", "events" */
 const char *sample_clock_name(uint32_t by);
 /* The function of the program counter: what the symbol table says. */
-const char *sample_function(const struct fdr_file *file, const struct fdr_sample_path *p);
+const char *sample_function(const struct fdr_file *file, const struct fdr_sample_path *p, uint64_t time_ns);
 
 #endif

@@ -239,6 +239,9 @@ struct fdr_place {
 };
 /* call: the address is a return address, so the call is the instruction before it. Never NULL. */
 FDR_API const struct fdr_place *fdr_place(const struct fdr_file *file, uint64_t address, bool call);
+/* As it was at a time of the recording: libraries that are closed make room for others. fdr_place: at the end. */
+FDR_API const struct fdr_place *fdr_place_at(const struct fdr_file *file, uint64_t address, bool call,
+                                             uint64_t time_ns);
 /* ---- detail by age: the epochs of strategy telescope ---- */
 struct fdr_epoch_info {
     uint32_t location, index; /* 0 is the oldest of the location; they follow each other without a gap */
