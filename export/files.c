@@ -100,22 +100,22 @@ int fdri_file_begin(struct fdri_new_file *f)
     char end[40]; /* a name of its own: in another container a process may have our number, and write here, too */
     snprintf(end, sizeof end, "fdr.%" PRIu64 ".part", fdr_clock_ns(CLOCK_REALTIME));
     make_path(f->temporary, sizeof f->temporary, next_number, end);
+    memcpy(fdri_unfinished.path, f->temporary, sizeof f->temporary);
+    fdr_store_release(&fdri_unfinished.there,
+                      1u); /* R:unfinished - pairs with A:unfinished; first: it may die behind it */
     f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (f->fd >= 0) {
-        memcpy(fdri_unfinished.path, f->temporary, sizeof f->temporary);
-        fdr_store_release(&fdri_unfinished.there, 1u); /* R:unfinished - pairs with A:unfinished */
-        return 0;
-    }
+    if (f->fd >= 0) return 0;
     int e = errno;
+    fdr_store_relaxed(&fdri_unfinished.there, 0u);
     fdri_say("FDR_DIR=%s: %s; no snapshot was written", fdri_view.dir, strerror(e));
     return -e;
 }
 
 void fdri_file_abandon(struct fdri_new_file *f)
 {
-    fdr_store_relaxed(&fdri_unfinished.there, 0u);
     close(f->fd);
     unlink(f->temporary);
+    fdr_store_relaxed(&fdri_unfinished.there, 0u);
 }
 
 static void remember(const struct fdri_new_file *f, uint32_t owner)
