@@ -77,6 +77,15 @@ void fdr_text_i64(struct fdr_text *text, int64_t value)
     fdr_text_u64(text, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
+/* The caller's locale may have another decimal point, of more than one byte even. */
+static void point_of_c(char *digits)
+{
+    size_t before = strspn(digits, "-0123456789"), point = strcspn(digits + before, "0123456789e");
+    if (point == 0) return;
+    digits[before] = '.';
+    memmove(digits + before + 1, digits + before + point, strlen(digits + before + point) + 1);
+}
+
 void fdr_text_f64(struct fdr_text *text, double value)
 {
     char digits[40];
@@ -88,6 +97,7 @@ void fdr_text_f64(struct fdr_text *text, double value)
         snprintf(digits, sizeof digits, "%.*g", precision, value);
         if (strtod(digits, NULL) == value) break;
     }
+    point_of_c(digits);
     fdr_text_string(text, digits);
 }
 

@@ -69,7 +69,8 @@ static bool ram_backed(int fd)
 static int open_live_dir(const struct fdri_settings *s, const char **why)
 {
     struct stat st;
-    if (mkdir(s->live_dir, 0700) && errno != EEXIST) {
+    bool made = mkdir(s->live_dir, 0700) == 0;
+    if (!made && errno != EEXIST) {
         *why = strerror(errno);
         return -errno;
     }
@@ -85,6 +86,7 @@ static int open_live_dir(const struct fdri_settings *s, const char **why)
                                                : NULL;
     if (!*why) return fd;
     close(fd);
+    if (made) rmdir(s->live_dir); /* not ours to leave behind */
     return -EACCES;
 }
 

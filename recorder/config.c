@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "recorder/recorder.h"
 
 struct source {
@@ -17,6 +18,10 @@ struct source {
     struct fdri_settings *s;
     size_t text_used;
 };
+
+/* Settings are read one at a time, by fdr_init under its lock. */
+static bool strict;
+static unsigned refused;
 
 /* The text of one setting, "" if unset; remembers it for the superblock. Environments of setuid programs are ignored. */
 static const char *get(struct source *in, const char *variable, const char *field)
@@ -35,16 +40,17 @@ static const char *get(struct source *in, const char *variable, const char *fiel
 static void bad(const char *variable, const char *value, const char *why, const char *instead)
 {
     const int most = 200; /* the end of the line is what it is for */
-    fdri_say("%s=%.*s%s: %s; using %s", variable, most, value, strlen(value) > (size_t)most ? "..." : "", why, instead);
+    fdri_say("%s=%.*s%s: %s%s%s", variable, most, value, strlen(value) > (size_t)most ? "..." : "", why,
+             strict ? "" : "; using ", strict ? "" : instead);
+    refused++;
 }
 
 /* number with one of the units behind it; scale[] parallel to units[]. */
 static bool parse_scaled(const char *text, const char *const *units, const double *scale, uint64_t *out)
 {
-    char *end;
-    errno = 0;
-    double v = strtod(text, &end);
-    if (end == text || errno || !(v >= 0)) return false; /* nor nan */
+    const char *end;
+    double v = fdri_number(text, &end);
+    if (end == text || !(v >= 0)) return false;
     for (int i = 0; units[i]; i++) {
         if (strcmp(end, units[i])) continue;
         v *= scale[i];
@@ -120,11 +126,13 @@ static void parse_bin(struct source *in, const char *field)
     const char *text = get(in, "FDR_BIN", field);
     uint64_t v = 4096;
     if (*text && !fdri_parse_size(text, &v)) bad("FDR_BIN", text, "not a size (a number with K, M or G)", "4K");
-    if (!fdr_is_pow2(v) || v < FDR_BIN_MIN_BYTES || v > FDR_BIN_MAX_BYTES) {
+    else if (!fdr_is_pow2(v) || v < FDR_BIN_MIN_BYTES || v > FDR_BIN_MAX_BYTES) {
         uint64_t near = v < FDR_BIN_MIN_BYTES   ? FDR_BIN_MIN_BYTES
                         : v > FDR_BIN_MAX_BYTES ? FDR_BIN_MAX_BYTES
                                                 : 1ull << fdr_log2_floor(v);
-        fdri_say("FDR_BIN=%s: not a power of two from 512 to 64K; using %" PRIu64, text, near);
+        char instead[24];
+        snprintf(instead, sizeof instead, "%" PRIu64, near);
+        bad("FDR_BIN", text, "not a power of two from 512 to 64K", instead);
         v = near;
     }
     in->s->bin_bytes = (uint32_t)v;
@@ -192,7 +200,8 @@ static void parse_classes(struct source *in, const char *field)
         for (int i = 0; i < FDRI_CLASSES; i++)
             if (!strcmp(w, names[i])) class_ = i;
         if (class_ < 0 || in->s->chain.class_rank[class_]) {
-            fdri_say("FDR_CLASSES=%s: '%s' is no class or stands twice; it is left out", v, w);
+            fdri_say("FDR_CLASSES=%s: '%s' is no class or stands twice%s", v, w, strict ? "" : "; it is left out");
+            refused++;
             continue;
         }
         in->s->chain.class_rank[class_] = rank++;
@@ -306,7 +315,7 @@ static void default_name(struct fdri_settings *s)
     snprintf(s->name, sizeof s->name, "%.63s", slash && slash[1] ? slash + 1 : "program");
 }
 
-void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
+int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
 {
     static const char *const onoff[] = {"0", "1", NULL}, *const arenas[] = {"mapped", "anonymous", NULL};
     static const char *const strategies[] = {"whole", "last", "first", "telescope", NULL}, *const timers[] = {
@@ -317,6 +326,8 @@ void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given
     if (given) memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c); /* an older caller's is shorter */
     struct source in = {&c, s, 0};
     memset(s, 0, sizeof *s);
+    strict = c.strict;
+    refused = 0;
     s->enable = choice(&in, "FDR_ENABLE", c.enable, onoff, 1);
     parse_buffer(&in, c.buffer);
     parse_bin(&in, c.bin);
@@ -351,4 +362,5 @@ void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given
     parse_watchdog(&in, c.watchdog);
     default_name(s);
     if (c.name && *c.name) snprintf(s->name, sizeof s->name, "%.63s", c.name);
+    return strict && refused ? -EINVAL : 0;
 }

@@ -69,7 +69,8 @@ struct fdri_settings {
 };
 bool fdri_parse_size(const char *text, uint64_t *bytes);
 bool fdri_parse_duration(const char *text, uint64_t *ns);
-void fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *config);
+/* 0, or -EINVAL where a value made no sense and the caller is strict. */
+int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *config);
 
 /* ---- the recording ---- */
 /* Who holds what, for share.c. Atomic; reset with the arena. */

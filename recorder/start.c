@@ -270,7 +270,8 @@ static int start(const struct fdr_config *config)
 {
     int busy = drop_left(&fdri_rec);
     if (busy) return busy;
-    fdri_settings_parse(&fdri_rec.set, config);
+    int wrong = fdri_settings_parse(&fdri_rec.set, config);
+    if (wrong) return wrong;
     return fdri_rec.set.enable ? begin() : 0;
 }
 

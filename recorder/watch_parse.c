@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "recorder/watch.h"
 
 struct words {
@@ -22,9 +23,9 @@ static bool accept(struct words *w, const char *word)
 
 static bool number(const char *text, const char *end_is, double *out)
 {
-    char *end;
-    *out = strtod(text, &end);
-    return end != text && !strcmp(end, end_is) && *out == *out;
+    const char *end;
+    *out = fdri_number(text, &end);
+    return end != text && !strcmp(end, end_is);
 }
 
 /* Plain, or with a size's unit. */

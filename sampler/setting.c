@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "sampler/sampler.h"
 
 enum { USUAL_NS = 1000000, LEAST_NS = 100000 };
@@ -19,8 +20,8 @@ static uint64_t period_of(const char *text)
         bool rate;
     } units[] = {{"Hz", 1e9, true}, {"kHz", 1e6, true}, {"khz", 1e6, true}, {"hz", 1e9, true}, {"MHz", 1e3, true},
                  {"ns", 1, false},  {"us", 1e3, false}, {"ms", 1e6, false}, {"s", 1e9, false}};
-    char *end;
-    double v = strtod(text, &end);
+    const char *end;
+    double v = fdri_number(text, &end);
     if (end == text || !(v > 0 && v < 1e18)) return 0;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcmp(end, units[i].unit)) continue;

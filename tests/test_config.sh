@@ -23,6 +23,7 @@ ok() { echo "ok: $*"; }
 cat >"$work/program.c" <<'C'
 #include <errno.h>
 #include <fdr/fdr.h>
+#include <locale.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ static void threads(fdr_region r, unsigned count)
 }
 int main(int argc, char **argv)
 {
+    setlocale(LC_ALL, "");
     int e = fdr_init(NULL);
     fdr_region r = fdr_region_define("r", NULL, 0);
     fdr_enter(r), fdr_leave(r);
@@ -253,6 +255,8 @@ case $(stat -f -c %T disk) in
     tmpfs | ramfs) echo "skipped: a live directory on a disk (TMPDIR is in RAM)" ;;
     *)
         unusable "$work/disk" "a live directory that is not RAM-backed"
+        unusable "$work/refused" "a new live directory that is not RAM-backed"
+        [ ! -e "$work/refused" ] || fail "a refused live directory is left behind"
         run FDR_LIVE_DIR="$work/disk" FDR_LIVE_FORCE=1 -- one
         lines 0 "FDR_LIVE_FORCE=1 uses it"
         [ -z "$(ls disk)" ] || fail "a forced live directory keeps $(ls disk)"
@@ -263,6 +267,15 @@ lines 1 "a live directory whose parent is missing" FDR_LIVE_DIR "anonymous memor
 run FDR_LIVE_DIR="$live/made" -- one
 lines 0 "a live directory is made"
 [ "$(stat -c %a "$live/made")" = 700 ] || fail "a live directory is made with mode $(stat -c %a "$live/made")"
+
+# ---- the program's locale has another decimal point ----
+if localedef -i de_DE -f UTF-8 "$work/de_DE.UTF-8" >/dev/null 2>&1; then
+    run LOCPATH="$work" LC_ALL=de_DE.UTF-8 FDR_BUFFER=1.5M FDR_MIN_DURATION=0.25ns FDR_SAMPLE=0.5kHz -- one
+    lines 0 "numbers in a German program"
+    grep -q 'presented 100000 buffer 1572864 ' out.txt || fail "numbers in a German program: $(cat out.txt)"
+else
+    echo "skipped: no localedef"
+fi
 
 # ---- many wrong at once: one line each ----
 run FDR_BUFFER=x FDR_BIN=x FDR_STRATEGY=x FDR_TIMER=x -- one

@@ -395,6 +395,39 @@ for stream in foreign.evt missing.evt; do
     expect 2 "replay $stream" "$fdr" replay $stream -o s.fdr
     one_line "replay $stream"
 done
+for value in "buffer xyz" "buffer 0" "bin 7" "strategy foo" "telescope 1,x" "reduce foo" "classes foo" "min-duration 5" "depth 0" \
+    "resolution -5" "arena foo" "timer foo" "signal KILL" "enable 2" "disk x" "keep x" "holdoff x"; do
+    expect 64 "replay --$value" "$fdr" replay kind.evt --${value% *} "${value#* }" -o never.fdr
+    grep -q "^fdr: FDR_.*=${value#* }: " err.txt || fail "replay --$value: does not name the value"
+    if grep -q using err.txt || [ -e never.fdr ]; then fail "replay --$value: goes on"; fi
+done
+# A finished recording is mapped. It is cut here while dump waits for somebody to take what it has written so far.
+cp cg.fdr cut.fdr
+python "a recording that is cut while it is read" "$fdr" <<'END'
+import os, subprocess, sys
+p = subprocess.Popen([sys.argv[1], "dump", "--tsv", "cut.fdr"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+assert p.stdout.read(1000)
+os.truncate("cut.fdr", 4096)
+_, said = p.communicate()
+assert p.returncode == 2, p.returncode
+assert said.count(b"\n") == 1 and said.startswith(b"fdr: "), said
+END
+expect 2 "replay with rules that are not there" "$fdr" replay short.evt --filter "$PWD/missing.rules"
+expect 2 "replay without a recorder" "$fdr" replay short.evt --enable 0
+# A stream without events is a stream: what it gives is a recording without events, which is one in turn.
+python3 - <<'END'
+import struct
+b = bytearray(open("cg.evt", "rb").read())
+struct.pack_into("<Q", b, 16, 0)
+open("none.evt", "wb").write(b)
+END
+expect 0 "replay of no events" "$fdr" replay none.evt --buffer 4M --json -o none.fdr
+one_line "replay of no events"
+grep -q '"events": 0,' out.txt || fail "replay of no events: $(head -2 out.txt)"
+expect 0 "check of a recording without events" "$fdr" check none.fdr
+for verb in info dump stats tree; do expect 0 "$verb of a recording without events" "$fdr" $verb none.fdr; done
+expect 0 "replay of a recording without events" "$fdr" replay none.fdr --buffer 4M --json -o nothing.fdr
+expect 0 "check of that" "$fdr" check nothing.fdr
 expect 1 "replay of a good and a bad stream" "$fdr" replay foreign.evt "$corpus/npb-cg.r0.t0.evt.zst" --buffer 16M -o s.fdr
 one_line "replay of a good and a bad stream"
 cp cg.fdr same.fdr

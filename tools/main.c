@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr: reads what the flight data recorder saved. One verb, one file of this folder. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/common.h"
 
@@ -57,9 +59,24 @@ static int help(void)
     return finish_output();
 }
 
+/* Finished recordings are read through a mapping: one that somebody cuts meanwhile, or a disk that fails, is met here. */
+static void cut_short(int signal, siginfo_t *info, void *context)
+{
+    static const char line[] = "fdr: the file was cut, or could not be read any further, while it was read\n";
+    (void)context;
+    if (info->si_code != BUS_ADRERR) { /* a fault of another kind: let it be seen */
+        sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+        return;
+    }
+    ssize_t ignored = write(STDERR_FILENO, line, sizeof line - 1);
+    (void)ignored;
+    _exit(COULD_NOT);
+}
+
 int main(int argc, char **argv)
 {
     char name[64];
+    sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = cut_short, .sa_flags = SA_SIGINFO}, NULL);
     if (argc < 2) {
         usage(stderr);
         return USAGE;

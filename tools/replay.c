@@ -383,7 +383,7 @@ static bool run(const struct arguments *a, struct streams *streams, struct figur
                      .size = streams->count,
                      .repeat = a->repeat,
                      .first_balance = -1};
-    struct player *players = calloc(streams->count, sizeof *players);
+    struct player *players = calloc(streams->count + 1, sizeof *players); /* there may be none */
     if (!players || !play_prepare(streams)) {
         complain("replay: out of memory");
         free(players);
@@ -405,12 +405,28 @@ static void set_defaults(struct fdr_config *c, const char *name)
 {
     c->size = sizeof *c;
     c->ignore_environment = 1;
+    c->strict = 1;
     if (!c->arena) c->arena = "anonymous";
     if (!c->signal) c->signal = "none";
     if (!c->timer) c->timer = "monotonic"; /* replayed times are ns: so is the recording's unit */
     if (!c->disk) c->disk = "1024G";
     if (!c->name) c->name = name;
     c->finalize = "none";
+}
+
+/* What keeps the recorder from recording. Values that make no sense it has complained about itself. */
+static int start_recorder(const struct fdr_config *c)
+{
+    if (c->filter && c->filter[0] && access(c->filter, R_OK)) {
+        complain("%s: %s", c->filter, strerror(errno));
+        return COULD_NOT;
+    }
+    int error = fdr_init(c);
+    if (error == -EINVAL) return USAGE;
+    if (error) complain("the recorder does not start: %s", strerror(-error));
+    else if (fdr_usage().buffer_bytes == 0) complain("--enable %s: nothing is recorded", c->enable);
+    else return DONE;
+    return COULD_NOT;
 }
 
 static int replay(struct arguments *a, struct streams *streams)
@@ -421,12 +437,11 @@ static int replay(struct arguments *a, struct streams *streams)
     if (!choose_directory(a, directory)) return COULD_NOT;
     a->config.dir = directory;
     set_defaults(&a->config, name);
-    int error = fdr_init(&a->config);
-    if (error != 0) complain("the recorder does not start: %s", strerror(-error));
-    bool good = error == 0 && run(a, streams, &f);
+    int status = start_recorder(&a->config);
+    if (status == DONE && !run(a, streams, &f)) status = COULD_NOT;
     fdr_finalize();
     if (!a->out) rmdir(directory);
-    if (!good) return COULD_NOT;
+    if (status != DONE) return status;
     return a->json ? print_object(&f) : print_text(&f);
 }
 
@@ -439,7 +454,7 @@ int verb_replay(int argc, char **argv)
     if (a.out && !may_write(a.out, (const char *const *)a.paths, (size_t)a.path_count)) return COULD_NOT;
     if (a.out && is_null_device(a.out)) a.out = NULL;
     for (int i = 0; i < a.path_count; i++) streams_load(&streams, a.paths[i], &load);
-    if (streams.count == 0) status = COULD_NOT;
+    if (streams.count == 0 && load != DONE) status = COULD_NOT;
     else status = worse(load == DONE ? DONE : DIFFERENT, replay(&a, &streams));
     streams_free(&streams);
     return status;

@@ -256,7 +256,6 @@ bool load_evt(struct stream *stream, const char *path, unsigned char *bytes, siz
     stream_base_name(base, path);
     int length = snprintf(number, sizeof number, ".r%u.t%u", e.h.rank % 1000000, e.h.thread % 1000000);
     snprintf(stream->name, sizeof stream->name, "%.*s%s", 31 - length, base, number);
-    if (stream->events > 0) return true;
-    complain("%s: no events in it", path);
-    return false;
+    if (stream->events == 0) complain("%s: no events in it", path);
+    return true;
 }

@@ -144,7 +144,9 @@ static bool read_events(struct builder *b, struct fdr_file *file, uint32_t locat
     return good;
 }
 
-static bool load_location(struct stream *s, struct fdr_file *file, const char *path, const struct fdr_location_info *l)
+/* false: there is nothing to replay. */
+static bool load_location(struct stream *s, struct fdr_file *file, const char *path, const struct fdr_location_info *l,
+                          int *status)
 {
     char base[32];
     struct builder b = {.s = s};
@@ -153,6 +155,7 @@ static bool load_location(struct stream *s, struct fdr_file *file, const char *p
     else snprintf(s->name, sizeof s->name, "%.20s.%u", base, l->id);
     if (!read_definitions(s, file) || !read_events(&b, file, l->id)) {
         complain("%s: location %u: out of memory", path, l->id);
+        *status = COULD_NOT;
         return false;
     }
     if (b.reduced)
@@ -168,7 +171,7 @@ void load_recording(struct streams *streams, const char *path, int *status)
     if (!file) return;
     for (size_t i = 0; i < fdr_location_count(file); i++) {
         struct stream *s = streams_add(streams);
-        if (s && load_location(s, file, path, fdr_location_info(file, i))) continue;
+        if (s && load_location(s, file, path, fdr_location_info(file, i), status)) continue;
         if (s) stream_clear(&streams->list[--streams->count]);
     }
     if (streams->count > before) {
@@ -176,6 +179,5 @@ void load_recording(struct streams *streams, const char *path, int *status)
         return;
     }
     complain("%s: no events in it", path);
-    *status = COULD_NOT;
     fdr_file_close(file);
 }

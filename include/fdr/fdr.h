@@ -80,10 +80,11 @@ struct fdr_config {
     const char *sample;        /* FDR_SAMPLE: "1kHz": samples of every thread; also "wall", "unwind", "nostack" */
     const char *triggers;      /* FDR_TRIGGERS: a file, or lines separated by ';' (docs/TRIGGERS.md) */
     const char *watchdog;      /* FDR_WATCHDOG: "off", or how long a thread may stand still in a region, "30s" */
+    int strict;                /* 1: where a value makes no sense fdr_init returns -EINVAL, after the line about it */
 };
 
 /* Starts the recording of this process. Idempotent while one is running (0).
- * Returns 0, or -errno; after a failure every other call is a harmless no-op. -EINVAL: `size` is not set; -EBUSY: a thread
+ * Returns 0, or -errno; after a failure every other call is a harmless no-op. -EINVAL: `size` is not set, or see `strict`; -EBUSY: a thread
  * still stands in the middle of a record of the recording before. Not [record]; may lock, allocate and print. Without a call the first recorded event does not start one: link fdr::instrument or call this. */
 FDR_API int fdr_init(const struct fdr_config *config);
 

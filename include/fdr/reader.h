@@ -27,7 +27,8 @@ enum fdr_verdict { FDR_WHOLE = 0, FDR_DAMAGED = 1, FDR_UNREADABLE = 2 };
 
 /* Opens a file, or a copy of one in memory (kept by the caller until close). Always verifies headers; bins are
  * verified when they are decoded. Returns FDR_WHOLE, FDR_DAMAGED (usable; see fdr_file_damage) or FDR_UNREADABLE
- * (*out is NULL). `message`: one clear line about the first problem, or "". */
+ * (*out is NULL). `message`: one clear line about the first problem, or "". A file that nobody writes any more is mapped: where it is cut
+ * while it is open, reading on is a SIGBUS. */
 FDR_API enum fdr_verdict fdr_file_open(const char *path, struct fdr_file **out, char *message, size_t message_bytes);
 FDR_API enum fdr_verdict fdr_file_open_memory(const void *bytes, size_t count, struct fdr_file **out, char *message,
                                               size_t message_bytes);

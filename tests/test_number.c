@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers in settings are read like strtod in the C locale reads them, whatever the locale is, and nothing else is a number. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/number.h"
+
+static void same_as_strtod(void **state)
+{
+    static const char *const texts[] = {"0",
+                                        "1",
+                                        "2.5",
+                                        "0.1us",
+                                        "4.5M",
+                                        "-3",
+                                        "+7x",
+                                        "1e3",
+                                        "1E-2s",
+                                        "1.e2",
+                                        ".5",
+                                        "5.",
+                                        "1e",
+                                        "1e+",
+                                        "00012",
+                                        "1.2.3",
+                                        "1,5",
+                                        "5e-324",
+                                        "1e400",
+                                        "1e-400",
+                                        "18446744073709551615",
+                                        "12345678901234567890123",
+                                        "0.30000000000000004",
+                                        "100000000000000000000000e-20"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *there;
+        const char *end;
+        double expected = strtod(texts[i], &there), value = fdri_number(texts[i], &end);
+        print_message("%s\n", texts[i]);
+        assert_ptr_equal(end, there);
+        assert_true(value == expected || fabs(value - expected) <= fabs(expected) * 1e-15);
+    }
+}
+
+static void no_numbers(void **state)
+{
+    static const char *const texts[] = {"",    "x",   "-",   "+",        ".",  "-.", "e5",
+                                        ".e5", "nan", "inf", "infinity", " 1", ",5"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *end;
+        fdri_number(texts[i], &end);
+        assert_ptr_equal(end, texts[i]);
+    }
+}
+
+static void hexadecimal_is_a_zero_and_a_unit(void **state)
+{
+    (void)state;
+    const char *end, *text = "0x10";
+    assert_true(fdri_number(text, &end) == 0);
+    assert_string_equal(end, "x10");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_as_strtod),
+        cmocka_unit_test(no_numbers),
+        cmocka_unit_test(hexadecimal_is_a_zero_and_a_unit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
