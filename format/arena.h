@@ -112,7 +112,7 @@ struct fdr_superblock {
     /* counters of the whole recording that belong to no location; atomic, relaxed */
     uint64_t lost_locations;   /* threads that found no room to attach */
     uint64_t lost_unattached;  /* events of such threads */
-    uint64_t lost_definitions; /* definitions that found no room; their events name the rest region */
+    uint64_t lost_definitions; /* definitions asked for that found no room; their events name id 0 */
     uint64_t snapshots_taken;
     uint32_t strategy;        /* enum fdr_strategy */
     uint32_t band_edge_count; /* 3 */
@@ -480,11 +480,13 @@ struct fdr_level {
 };
 static_assert(sizeof(struct fdr_level) == 128, "level");
 enum fdr_level_flags {
-    FDR_LEVEL_UNTIMED = 1, /* beyond FDR_DEPTH or paused: counted only */
-    FDR_LEVEL_SETTLED = 2, /* already accounted: not stored when it ends, not kept while it is open */
-    FDR_LEVEL_RULED = 4,   /* the region has a minimum duration of its own */
-    FDR_LEVEL_EDGES = 8,   /* counters are read at the edges of this call */
-    FDR_LEVEL_ORDINAL = 16 /* its ordinal in its tick is zero_count (0 in another zero_tick), and its record says so */
+    FDR_LEVEL_UNTIMED = 1,  /* beyond FDR_DEPTH or paused: counted only */
+    FDR_LEVEL_SETTLED = 2,  /* already accounted: not stored when it ends, not kept while it is open */
+    FDR_LEVEL_RULED = 4,    /* the region has a minimum duration of its own */
+    FDR_LEVEL_EDGES = 8,    /* counters are read at the edges of this call */
+    FDR_LEVEL_ORDINAL = 16, /* its ordinal in its tick is zero_count (0 in another zero_tick), and its record says so */
+    FDR_LEVEL_NAMED =
+        32 /* with RULED: a call of length 0 stored inside names it as its parent: it stays, however short */
 };
 
 /* Accounts and partitions of the point classes at one depth; made when the first point event happens there. */

@@ -43,15 +43,22 @@ bool fdri_reader_careful_start(struct fdri_reader_stream *s)
     return true;
 }
 
-/* The depth of the first head at depth `from` or deeper, the shallowest of equal ones; 0: none. */
+/* Of two heads with this key, is the deeper one first? A zero-length call whose parent began earlier is: so did its ancestor at the
+ * other one's depth, which is over when that begins. */
+static bool deeper_first(uint64_t key) { return !(key & 1); }
+
+/* The depth of the first head at depth `from` or deeper; 0: none. */
 static uint32_t first_head(const struct fdri_reader_stream *s, uint32_t from)
 {
     if (from > s->depth_max) return 0;
     uint32_t best = s->tree_size + (from - s->base);
     for (uint32_t i = best; i > 1; i /= 2)
-        if (!(i & 1) && s->tree[i + 1] < s->tree[best]) best = i + 1;
+        if (!(i & 1) && s->tree[i + 1] < s->tree[best] + deeper_first(s->tree[best])) best = i + 1;
     if (s->tree[best] == NEVER) return 0;
-    while (best < s->tree_size) best = s->tree[2 * best] <= s->tree[2 * best + 1] ? 2 * best : 2 * best + 1;
+    while (best < s->tree_size) {
+        uint64_t shallow = s->tree[2 * best], deep = s->tree[2 * best + 1];
+        best = 2 * best + (deep < shallow || (deep == shallow && deeper_first(deep)));
+    }
     return best - s->tree_size + s->base;
 }
 

@@ -198,7 +198,8 @@ static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, u
         char name[32];
     } *made = calloc(1, sizeof *made);
     if (!made) return &nobody;
-    snprintf(made->name, sizeof made->name, "[unknown %u]", id);
+    if (id) snprintf(made->name, sizeof made->name, "[unknown %u]", id);
+    else snprintf(made->name, sizeof made->name, "[unknown]"); /* no region */
     made->d = (struct fdr_definition){.kind = (enum fdr_definition_kind)kind, .id = id, .name = made->name, .file = ""};
     f->unknown_count++;
     /* cppcheck-suppress memleak ; the table has it */

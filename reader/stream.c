@@ -230,16 +230,31 @@ static uint64_t place_of(const struct fdri_reader_point *p, uint32_t d)
 
 static bool longer(const struct fdr_record *enters) { return enters->enter != enters->leave; }
 
+/* Between the stack and the call of depth `at` that enters calls are missing, and are made up. Does the point stand before all that? */
+static bool before_made_up(const struct fdri_reader_point *p, uint32_t at, const struct fdr_record *enters)
+{
+    if (p->depth + 1u < at) { /* in one of those missing, or around all of them */
+        if (longer(enters)) return true;
+        if (!enters->tie.in_tick)
+            return false; /* those around it began earlier: what is not in them comes behind them */
+        return p->depth + 2u < at || enters->tie.parent >= p->place.sibling;
+    }
+    if (p->depth + 1u == at) return longer(enters) || enters->ordinal >= p->place.sibling;
+    uint64_t place = place_of(p, at);
+    return place != ANYWHERE && place < enters->ordinal + 1ull;
+}
+
 /* Does the point stand before the step at its tick? The calls around it are compared with those on the stack, then with
- * the one that enters. */
+ * the one of depth `at` that enters. */
 static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint64_t tick,
-                          const struct fdr_record *enters)
+                          const struct fdr_record *enters, uint32_t at)
 {
     uint32_t k = s->depth;
     for (uint32_t d = s->base + 1; d <= k && d <= p->depth; d++) {
         const struct fdri_reader_call *c = &s->stack[d];
-        uint64_t want = place_of(p, d), have = c->enter == tick ? c->place : 0;
-        if (c->made_up || have == ANYWHERE || want == ANYWHERE || want == have) continue;
+        uint64_t want = place_of(p, d), in_tick = c->made_up ? ANYWHERE : c->place,
+                 have = c->enter == tick ? in_tick : 0;
+        if (have == ANYWHERE || want == ANYWHERE || want == have) continue;
         return want < have;
     }
     if (p->depth < k) { /* inside of its sibling a longer call could not be over by then */
@@ -249,19 +264,21 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
     }
     if (p->depth > k && place_of(p, k + 1) == ANYWHERE) return false;
     if (!enters) return true;
+    if (at > k + 1) return before_made_up(p, at, enters);
     if (p->depth == k) return longer(enters) || enters->ordinal >= p->place.sibling;
     return place_of(p, k + 1) < enters->ordinal + 1ull;
 }
 
 /* Must the first pending point come before the step at `tick`? Any pending one that must takes those before it
  * along. */
-static bool point_is_due(const struct fdri_reader_stream *s, uint64_t tick, const struct fdr_record *enters)
+static bool point_is_due(const struct fdri_reader_stream *s, uint64_t tick, const struct fdr_record *enters,
+                         uint32_t at)
 {
     const struct fdri_reader_points *q = &s->points;
     if (q->tick != tick) return q->tick < tick;
     for (uint32_t i = 0; i < q->count; i++) {
         const struct fdri_reader_point *p = &q->pending[(q->first + i) % FDRI_READER_PENDING];
-        if (!p->place.tied || stands_before(s, p, tick, enters)) return true;
+        if (!p->place.tied || stands_before(s, p, tick, enters, at)) return true;
     }
     return false;
 }
@@ -349,7 +366,7 @@ static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s,
             if (stop_entering(s)) continue;
             return false;
         }
-        if (tick >= s->points.tick && point_is_due(s, tick, step == FDRI_READER_CALL ? r : NULL)) {
+        if (tick >= s->points.tick && point_is_due(s, tick, r, d)) {
             bool outside = s->location->moving && top->made_up && s->points.pending[s->points.first].depth < s->depth;
             s->point_next = outside; /* so that each round either shows a point or ends with this one shown next */
             if (outside ? leave_top(s, e) : show_point(s, e)) return true;
@@ -376,7 +393,7 @@ bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event
         }
         if (__builtin_expect(child && r->enter > s->stop, 0) && s->points.tick > s->stop && stop_entering(s)) continue;
         uint64_t tick = child ? r->enter : top->leave;
-        if (__builtin_expect(tick >= s->points.tick, 0) && point_is_due(s, tick, child ? r : NULL)) {
+        if (__builtin_expect(tick >= s->points.tick, 0) && point_is_due(s, tick, child ? r : NULL, s->depth + 1)) {
             if (show_point(s, e)) return true;
         } else if (child) {
             if (enter_call(s, e)) return true;

@@ -106,10 +106,12 @@ static uint32_t ordinal_flag(struct fdri_thread *t, const struct fdr_level *v, u
 static void add_parent(struct fdri_thread *t, uint32_t depth, uint64_t tick, struct fdr_tie *tie)
 {
     if (depth < 2) return;
-    const struct fdr_level *parent = fdri_level(t, depth - 1);
+    struct fdr_level *parent = fdri_level(t, depth - 1);
     tie->in_tick = parent->enter_tick >> t->shift == tick;
     tie->parent = tie->in_tick && parent->zero_tick == tick ? parent->zero_count : 0;
-    if (tie->in_tick) t->tied_to = tick + 1;
+    if (!tie->in_tick) return;
+    t->tied_to = tick + 1;
+    if (parent->flags & FDR_LEVEL_RULED) parent->flags |= FDR_LEVEL_NAMED; /* without it the place could not be told */
 }
 
 static bool tail_holds(const struct fdr_level *v, const struct fdr_part *p, uint64_t enter, uint64_t duration)
@@ -572,13 +574,16 @@ static void close_any(struct fdri_thread *t, uint64_t tick)
     struct fdr_level *parent = parent_of(t, v, depth);
     if (v->flags & FDR_LEVEL_UNTIMED) {
         t->untimed--;
+        if (depth <= t->depth_limit)
+            fdr_bump_relaxed(&parent->child_ticks, v->child_ticks); /* a pause that ended inside */
         leave_out(t, v, l->last_tick);
         pop(t, l, depth, parent);
         return;
     }
     if (tick < v->enter_tick) tick = v->enter_tick;
     uint64_t duration = tick - v->enter_tick;
-    const struct fdri_rule *rule = v->flags & FDR_LEVEL_RULED ? fdri_rule_of(v->region) : NULL;
+    bool may_go = (v->flags & (FDR_LEVEL_RULED | FDR_LEVEL_NAMED)) == FDR_LEVEL_RULED;
+    const struct fdri_rule *rule = may_go ? fdri_rule_of(v->region) : NULL;
     bool too_short = rule && (uint64_t)((unsigned __int128)duration * t->to_ns >> 32) < rule->min_ns;
     if (!too_short && !(v->flags & FDR_LEVEL_SETTLED)) {
         close_top(t, l, v, depth, tick);

@@ -301,6 +301,26 @@ static void P9_counted_calls_on_the_stack(void **state)
     }
 }
 
+/* A pause that ends inside a call: what is timed in there is no exclusive time of the call around both. */
+static void P5_time_within_untimed_calls(void **state)
+{
+    (void)state;
+    begin(NULL);
+    fdr_enter_at(1, 0);
+    fdr_pause();
+    fdr_enter_at(2, 5);
+    fdr_resume();
+    fdr_enter_at(3, 10), fdr_leave_at(3, 30);
+    fdr_leave_at(2, 40);
+    fdr_leave_at(1, 100);
+    struct fdr_file *f = take();
+    assert_int_equal(total(f, FDR_IN_REGION, 1)->inclusive_ns, 100);
+    assert_int_equal(total(f, FDR_IN_REGION, 1)->exclusive_ns, 80);
+    assert_int_equal(total(f, FDR_IN_REGION, 3)->exclusive_ns, 20);
+    assert_int_equal(total(f, FDR_IN_REGION, 2)->untimed, 1);
+    end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +333,7 @@ int main(void)
         cmocka_unit_test(P3_rewind_in_a_small_buffer),
         cmocka_unit_test(P4_rewind_within_one_tick),
         cmocka_unit_test(P9_counted_calls_on_the_stack),
+        cmocka_unit_test(P5_time_within_untimed_calls),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);

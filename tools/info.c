@@ -189,7 +189,7 @@ static void print_losses(const struct fdr_file_info *info)
 {
     print_count(info->lost_locations, "threads found no room in the buffer and were not recorded");
     print_count(info->lost_unattached, "events of such threads are lost");
-    print_count(info->lost_definitions, "definitions found no room; their calls are in the region [rest]");
+    print_count(info->lost_definitions, "definitions found no room; their calls are recorded as [unknown]");
     print_count(info->dropped_bins, "bins were given back while the snapshot copied them and are not in it");
     print_count(info->unlisted_bins, "bins belong to nobody any more (given back, or in flight) and are not shown");
 }

@@ -163,24 +163,33 @@ FDR_API void fdr_leave(fdr_region region);
 FDR_API void fdr_enter_at(fdr_region region, uint64_t time_ns);
 FDR_API void fdr_leave_at(fdr_region region, uint64_t time_ns);
 
-/* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it or longjmp. */
+/* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it or longjmp. Where its definition finds no
+ * room its calls are recorded as [unknown], and it is not asked for again in this recording. */
 struct fdr_scope_ {
     fdr_region region;
     int once;
 };
+#define FDR_NOT_ENTERED_ UINT32_MAX
+#define FDR_REFUSED_     0x80000000u /* in a scope's id, with the number of the recording that had no room for it */
 static inline void fdr_scope_leave_(struct fdr_scope_ *s)
 {
-    if (s->region) fdr_leave(s->region);
+    if (s->region != FDR_NOT_ENTERED_) fdr_leave(s->region);
+}
+/* Rarely called: the id of a scope that has none yet, 0 where it gets none. */
+static inline fdr_region fdr_scope_define_(uint32_t *id, uint32_t on, const char *name, const char *file, unsigned line)
+{
+    if (__atomic_load_n(id, __ATOMIC_RELAXED) == (on | FDR_REFUSED_)) return 0;
+    fdr_region r = fdr_region_define(name, file, line);
+    __atomic_store_n(id, r ? r : on | FDR_REFUSED_, __ATOMIC_RELAXED);
+    return r;
 }
 static inline fdr_region fdr_scope_enter_(uint32_t *id, const char *name, const char *file, unsigned line)
 {
     fdr_region r = __atomic_load_n(id, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED)) return 0;
-    if (__builtin_expect(r == 0, 0)) {
-        r = fdr_region_define(name, file, line);
-        __atomic_store_n(id, r, __ATOMIC_RELAXED);
-    }
-    if (r) fdr_enter(r);
+    uint32_t on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
+    if (!on) return FDR_NOT_ENTERED_;
+    if (__builtin_expect(r - 1u >= FDR_REFUSED_ - 1u, 0)) r = fdr_scope_define_(id, on, name, file, line);
+    fdr_enter(r);
     return r;
 }
 #define FDR_JOIN2_(a, b) a##b

@@ -42,32 +42,30 @@ static const bool terminate_noted __attribute__((unused)) = note_terminate();
 class region {
 public:
     explicit region(const char *name, const char *file = "", unsigned line = 0) : name_(name), file_(file), line_(line), id_(0) {}
-    // Defined on first use while something records; 0 while nothing does.
+    // Defined on first use while something records; 0 while nothing does, or where it found no room (not asked for again then).
     fdr_region id() const
     {
-        fdr_region id = __atomic_load_n(&id_, __ATOMIC_RELAXED);
-        if (id == 0) {
-            id = fdr_region_define(name_, file_, line_);
-            __atomic_store_n(&id_, id, __ATOMIC_RELAXED);
-        }
-        return id;
+        uint32_t id = __atomic_load_n(&id_, __ATOMIC_RELAXED), on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
+        if (id - 1u < FDR_REFUSED_ - 1u) return id;
+        return on ? fdr_scope_define_(&id_, on, name_, file_, line_) : 0;
     }
 
 private:
     const char *name_, *file_;
     unsigned line_;
-    mutable fdr_region id_;
+    mutable uint32_t id_;
 };
 
+// A region that found no room is recorded as [unknown].
 class scope {
 public:
-    explicit scope(const region &r) : id_(__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED) ? r.id() : 0)
+    explicit scope(const region &r) : id_(FDR_NOT_ENTERED_)
     {
-        if (id_ != 0) fdr_enter(id_);
+        if (__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED)) fdr_enter(id_ = r.id());
     }
     ~scope()
     {
-        if (id_ != 0) fdr_leave(id_);
+        if (id_ != FDR_NOT_ENTERED_) fdr_leave(id_);
     }
     scope(const scope &) = delete;
     scope &operator=(const scope &) = delete;

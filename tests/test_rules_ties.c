@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=120 */
+/* P3, P9: a rule leaves out calls and keeps those they made, in ticks that hold more than one event. Everything that counts as kept is
+ * shown, where it was. */
+#include "tests/api_fixture.h"
+
+static char *write_rules(const char *text)
+{
+    static char path[300];
+    snprintf(path, sizeof path, "%s/rules", oracle_directory());
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+    return path;
+}
+
+/* Regions a to h; only a is short where it matters. */
+static fdr_region region[8];
+
+static void start(const char *resolution, const char *rules)
+{
+    begin(&(struct fdr_config){
+        .buffer = "16M", .timer = "monotonic", .resolution = resolution, .filter = write_rules(rules)});
+    for (int i = 0; i < 8; i++) region[i] = fdr_region_define((char[]){(char)('a' + i), 0}, "", 0);
+}
+
+/* What is shown: letters for enters, made-up calls ?, leaves ), markers *. Counts what is kept by the ledger on the way. */
+static void shown(struct fdr_file *f, char *text, size_t room)
+{
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    struct fdr_read_event e;
+    uint64_t calls[64] = {0}, now = 0;
+    size_t n = 0;
+    while (fdr_iter_next(it, &e)) {
+        assert_true(e.time_ns >= now);
+        now = e.time_ns;
+        char c = '*';
+        if (e.kind == FDR_LEAVE) c = ')';
+        if (e.kind == FDR_ENTER) c = '?';
+        if (e.kind == FDR_ENTER && !e.reduced)
+            c = fdr_definition(f, FDR_REGION_DEFINITION, e.id)->name[0], calls[e.depth]++;
+        if (n + 1 < room) text[n++] = c;
+    }
+    if (room) text[n] = 0;
+    fdr_iter_close(it);
+    for (uint32_t d = 1; d < 64; d++) assert_int_equal(row(f, 0, FDR_IN_REGION, d)->kept, calls[d]);
+    balance(f);
+}
+
+/* Letters enter at the time that stands behind, ) leaves, * is a marker, < and > mark and rewind. */
+static void play(const char *p)
+{
+    uint32_t open[64], depth = 0;
+    while (*p) {
+        char what = *p++, *end;
+        uint64_t t = strtoull(p, &end, 10);
+        p = end + strspn(end, " ");
+        if (what == '*') fdr_marker_at(1, 0, t);
+        else if (what == ')') fdr_leave_at(open[--depth], t);
+        else if (what == '<') fdr_rewind_mark();
+        else if (what == '>') fdr_rewind();
+        else fdr_enter_at(open[depth++] = region[what - 'a'], t);
+    }
+}
+
+static void P9_what_was_in_a_call_left_out(void **state)
+{
+    static const struct {
+        const char *resolution, *events, *shown;
+    } cases[] = {
+        /* Without a its only call could be anybody's: a stays. */
+        {"0", "b100 a100 c100 )100 )100", "bac)))"},
+        {"64ns", "b128 a130 c131 )132 )140 )500", "bac)))"},
+        {"64ns", "a128 a129 c130 )131 )132 )133", "aac)))"},
+        /* c is not in the same tick as the beginning of a, so there is no doubt. */
+        {"64ns", "b128 a130 c200 )200 )210 )500", "b?c)))"},
+        {"128ns", "a1397 c1665 )1665 )1665 d1665 e1665 )1665 )1665 b1665", "?c))de))b)"},
+        /* Points before, in and behind it. */
+        {"0", "a100 b105 *105 )114 )120", "?b*))"},
+        {"128ns", "a1397 c1665 )1665 )1665 *1665", "?c))*"},
+        {"128ns", "a1397 *1400 c1665 )1665 *1665 )1665 *1665", "*?c)*)*"},
+        {"0", "a77 c77 )94 )94 d94 *94", "?c))d*)"},
+        {"8ns", "a2229 c2229 )2261 )2261 c2262 *2262 )2543", "?c))c*)"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[100];
+        start(cases[i].resolution, "min 300ns name a\n");
+        play(cases[i].events);
+        struct fdr_file *f = take();
+        shown(f, text, sizeof text);
+        if (strcmp(text, cases[i].shown)) print_message("%s at %s\n", cases[i].events, cases[i].resolution);
+        assert_string_equal(text, cases[i].shown);
+        end(f);
+    }
+}
+
+static void P9_points_in_what_a_rewind_left(void **state)
+{
+    char text[100];
+    (void)state;
+    start("0", "");
+    play("a1504 b1505 *1505 )1514 < )1572 >");
+    struct fdr_file *f = take();
+    shown(f, text, sizeof text);
+    assert_string_equal(text, "?b*))");
+    end(f);
+}
+
+static uint64_t seed = 88172645463325252u;
+static uint32_t rnd(uint32_t below)
+{
+    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+    return (uint32_t)(seed >> 33) % below;
+}
+
+static void P3_all_that_is_kept_is_shown(void **state)
+{
+    static const char *const resolution[] = {"0", "8ns", "128ns"};
+    (void)state;
+    for (uint32_t k = 0; k < 60; k++) {
+        uint32_t depth = 0, deepest = 2 + rnd(20), step = 1 + rnd(40), open[64];
+        uint64_t t = 1000;
+        start(resolution[k % 3], "min 30ns name a\nmin 200ns name b\nmin 3us name c\nevery 3 name d\nexclude name e\n");
+        for (uint32_t i = 0; i < 3000; i++) {
+            if (rnd(4) == 0) t += rnd(step);
+            if (rnd(10) == 0) fdr_marker_at(1, i, t);
+            else if (depth == deepest || (depth && rnd(2))) fdr_leave_at(open[--depth], t);
+            else fdr_enter_at(open[depth++] = region[rnd(8)], t);
+        }
+        struct fdr_file *f = take();
+        shown(f, NULL, 0);
+        end(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P9_what_was_in_a_call_left_out),
+        cmocka_unit_test(P9_points_in_what_a_rewind_left),
+        cmocka_unit_test(P3_all_that_is_kept_is_shown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
