@@ -101,8 +101,8 @@ int fdri_file_begin(struct fdri_new_file *f)
     snprintf(end, sizeof end, "fdr.%" PRIu64 ".part", fdr_clock_ns(CLOCK_REALTIME));
     make_path(f->temporary, sizeof f->temporary, next_number, end);
     memcpy(fdri_unfinished.path, f->temporary, sizeof f->temporary);
-    fdr_store_release(&fdri_unfinished.there,
-                      1u); /* R:unfinished - pairs with A:unfinished; first: it may die behind it */
+    /* R:unfinished - pairs with A:unfinished; before the file is made, for this thread may die behind that */
+    fdr_store_release(&fdri_unfinished.there, 1u);
     f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->fd >= 0) return 0;
     int e = errno;
