@@ -226,6 +226,17 @@ for by in region path class depth location; do
     mv out.txt stats.$by.json
 done
 expect 0 "stats --events" "$fdr" stats --events lu.fdr
+if grep -q "edges of calls are rounded" out.txt; then fail "stats --events: speaks of rounding where there is none"; fi
+expect 0 "replay at 128 ns" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" --resolution 128ns --buffer 16M -o coarse.fdr
+expect 0 "stats --events of coarse times" "$fdr" stats --events coarse.fdr
+grep -q "edges of calls are rounded to 128 ns" out.txt || fail "stats --events: does not say how times are rounded"
+"$fdr" stats --json cg.fdr >exact.json
+"$fdr" stats --json --events cg.fdr >events.json
+python "where all is kept and lossless, both ways of counting agree" <<'END'
+import json
+rows = [{r["id"]: r for r in json.load(open(n + ".json")) if r["calls"] > r["untimed"]} for n in ("exact", "events")]
+assert rows[0] == rows[1] and rows[0], [(a, rows[1].get(i)) for i, a in rows[0].items() if a != rows[1].get(i)][:1]
+END
 for by in region depth location; do
     expect 0 "stats --events --json --by $by" "$fdr" stats --events --json --by $by cg.fdr
     mv out.txt events.$by.json

@@ -211,6 +211,18 @@ static void row_line(const struct fdr_file *file, const struct stat_row *r, uint
     out_char('\n');
 }
 
+/* Exact totals are sums of the clock's ticks; events have edges. */
+static void rounding_line(const struct fdr_file *file)
+{
+    char text[40];
+    double unit = fdr_file_info(file)->time_unit_ns;
+    if (unit == 1) return;
+    snprintf(text, sizeof text, "%.3g", unit < 1 ? 1 : unit);
+    out_text("# the edges of calls are rounded to ");
+    out_text(text);
+    out_text(" ns: a call may differ by as much from what exact totals count\n");
+}
+
 static void source_line(const struct fdr_file *file, bool events)
 {
     char text[HUMAN_BYTES];
@@ -232,6 +244,7 @@ static void source_line(const struct fdr_file *file, bool events)
         out_text(" others; without --events: exact totals)");
     }
     out_text("; exclusive = without kept children; open calls left out\n");
+    rounding_line(file);
 }
 
 static void rows_text(const struct stats_arguments *a, const struct fdr_file *file, struct stat_rows *rows)
