@@ -666,15 +666,16 @@ struct fdr_epoch_rows {
     struct fdr_epoch_row row[];
 };
 static_assert(sizeof(struct fdr_epoch_rows) == 64, "epoch rows");
+struct fdr_base_row {
+    uint32_t row_off, reserved;
+    uint64_t calls, sum, exclusive;
+};
 struct fdr_epoch_base {
     struct fdr_meta_head head;
     uint32_t next;
     uint32_t count;
     uint64_t reserved;
-    struct {
-        uint32_t row_off, reserved;
-        uint64_t calls, sum, exclusive;
-    } row[];
+    struct fdr_base_row row[];
 };
 static_assert(sizeof(struct fdr_epoch_base) == 32, "epoch base");
 

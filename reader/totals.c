@@ -76,6 +76,8 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     t->class_ = class_of(r->key);
     t->rest = r->key == FDR_ROW_KEY_REST;
     t->id = t->rest ? 0 : t->class_ == FDR_IN_COLLECTIVE ? KEY_ID(r->key) >> 1 : KEY_ID(r->key);
+    /* of each thread that ended a row is exact or in its rest; of all of them together nobody knows */
+    t->at_least = !t->rest && l->raw.flags & FDR_LOCATION_ENDED && l->raw.rows_folded;
     t->calls = r->calls;
     t->untimed = r->untimed;
     set_sums(l, r, t);

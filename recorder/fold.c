@@ -169,9 +169,8 @@ static void fold_histogram(struct fdri_thread *into, struct fdri_thread *t, stru
     set(&r->histogram, 0);
 }
 
-static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_row *r)
+static void add_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_row *w, struct fdr_row *r)
 {
-    struct fdr_row *w = fdri_row(into, r->key);
     uint32_t type = r->flags >> FDR_ROW_VALUE_SHIFT & 3;
     bool same = w->key == r->key; /* else it has found no row of its own; points are in no total then */
     if (!same && r->key >> 24 != FDR_DEF_REGION) {
@@ -192,6 +191,22 @@ static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr
     move(&w->untimed, &r->untimed);
     set(&r->sum, 0);
     set(&r->exclusive, 0);
+}
+
+static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_row *r)
+{
+    add_row(into, t, fdri_row(into, r->key), r);
+    carry_out();
+}
+
+void fdri_fold_to_rest(struct fdri_thread *t, struct fdr_row *r, struct fdr_base_row *from, struct fdr_base_row *to)
+{
+    add_row(t, t, fdri_off(t, t->loc->rest_row_off), r);
+    if (from) {
+        move(&to->calls, &from->calls);
+        move(&to->sum, &from->sum);
+        move(&to->exclusive, &from->exclusive);
+    }
     carry_out();
 }
 

@@ -48,6 +48,12 @@ void fdri_known_add(struct fdri_thread *t, uint64_t address, fdr_region region, 
     }
     if (!log2) make(t, FIRST_LOG2);
     else if (++t->known_misses > 8u << log2 && log2 < LAST_LOG2) make(t, log2 + 2);
-    if (!log2_of(t) || row->flags & FDR_ROW_GATED || !address) return;
+    if (!log2_of(t) || row->flags & FDR_ROW_GATED || row->key == FDR_ROW_KEY_REST || !address) return;
     t->known[fdri_known_slot(t, address)] = (struct fdri_known){address, fdri_off_of(t, row), region};
+}
+
+void fdri_known_drop(struct fdri_thread *t, uint32_t row_off)
+{
+    for (uint32_t i = 0, log2 = log2_of(t); log2 && i < 1u << log2; i++)
+        if (t->known[i].row_off == row_off) t->known[i] = (struct fdri_known){.address = i ? 0 : NO_ADDRESS};
 }

@@ -126,6 +126,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->drain = 0;
     t->order_off = t->order_count = t->order_room = 0;
     t->mark = NULL;
+    t->hand = (struct fdri_hand){0};
     t->no_more_levels = false;
     fdri_known_start(t);
     t->untimed = t->phases = 0;

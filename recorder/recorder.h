@@ -9,6 +9,7 @@
  *   address.c  code address to region      rules.c    include/exclude rules, phases
  *   known.c    the same, per thread        rewind.c   forget an iteration
  *   watch*.c   triggers on what is recorded
+ *   rows_full.c  which totals go when there is no room
  *   usage.c    sums for the caller         meta.c     memory for a location's accounts
  *   share.c    bins from other locations   location.c what a thread records into
  *   ended.c    threads that ended: their   fold.c     accounts of one location added to another's
@@ -117,6 +118,16 @@ struct fdri_recorder {
 extern struct fdri_recorder fdri_rec;
 
 /* ---- per thread ---- */
+/* Where rows_full.c looks for a row to give up. Offs; 0: none. */
+struct fdri_hand {
+    uint32_t block, index; /* the next row: in this block of the epochs' base, or this slot of the table */
+    uint32_t epochs;       /* what block belongs to */
+    uint32_t rest_base;    /* the rest's place in the base */
+    uint32_t gone;         /* a bit for each key whose calls went to the rest, and for others with the same low bits */
+    uint32_t gone_bits;
+    uint64_t points_gone; /* the same for metrics, markers and the like: their values are in no total */
+    bool closed;          /* nobody knows which they are: no row is made any more */
+};
 struct fdri_thread {
     uint32_t recording; /* number of the recording this belongs to */
     uint32_t soft;      /* an enter at this depth or deeper takes the slow path */
@@ -156,7 +167,8 @@ struct fdri_thread {
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
     uint32_t known_misses; /* since the table was made */
-    uint64_t tied_to;      /* stored tick + 1 of the newest record that names a parent in its own tick */
+    struct fdri_hand hand;
+    uint64_t tied_to; /* stored tick + 1 of the newest record that names a parent in its own tick */
 };
 extern __thread struct fdri_thread fdri_self __attribute__((visibility("hidden")));
 extern __thread struct fdri_thread fdri_lane __attribute__((visibility("hidden")));
@@ -276,6 +288,9 @@ void fdri_ended_abandoned(const struct fdr_location *l); /* an operation of l wa
 bool fdri_fold_start(void); /* room for the words under way */
 /* Moves some of the accounts of t's location, which holds no bin, to `into`. 1: all are moved; 0: some; -1: no room. */
 int fdri_fold(struct fdri_thread *into, struct fdri_thread *t);
+/* Adds row r to the rest of the same location, and what stands for it in the epochs' base (or NULL, both) to the
+ * rest's place there. r is left without calls. Under the lock. */
+void fdri_fold_to_rest(struct fdri_thread *t, struct fdr_row *r, struct fdr_base_row *from, struct fdr_base_row *to);
 void fdri_fold_undo(void);
 
 /* ---- reduce.c ---- */
@@ -319,6 +334,15 @@ static inline struct fdr_row *fdri_row(struct fdri_thread *t, uint32_t key)
     return FDR_LIKELY(r->key == key) ? r : fdri_row_slow(t, key);
 }
 bool fdri_rows_start(struct fdri_thread *t);
+/* A row for `key` in a cell of zeros, or in that of a row without calls. */
+struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key);
+struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);
+bool fdri_rows_full(struct fdri_thread *t); /* the table: searches would take long */
+/* rows_full.c: a row for `key` in the place of what was used least, or NULL. */
+struct fdr_row *fdri_row_instead(struct fdri_thread *t, uint32_t key);
+/* The rest, to which calls of `key` go from now on, and have they gone there? */
+struct fdr_row *fdri_row_rest(struct fdri_thread *t, uint32_t key);
+bool fdri_row_gone(struct fdri_thread *t, uint32_t key);
 /* The row's histogram has room for buckets [from, end) as well; false: no room. */
 bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end);
 void fdri_histogram_drop(struct fdri_thread *t, struct fdr_row *r);
@@ -375,7 +399,8 @@ static inline uint32_t fdri_known_slot(const struct fdri_thread *t, uint64_t add
 {
     return (uint32_t)(address * 0x9E3779B97F4A7C15u >> t->known_shift);
 }
-void fdri_known_start(struct fdri_thread *t); /* also: forget everything */
+void fdri_known_start(struct fdri_thread *t);                  /* also: forget everything */
+void fdri_known_drop(struct fdri_thread *t, uint32_t row_off); /* that row gets another key */
 void fdri_known_add(struct fdri_thread *t, uint64_t address, fdr_region region, const struct fdr_row *row);
 void fdri_address_reset(void);
 bool fdri_address_forked(void);       /* a child: nobody may wait for a grace period */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Exact totals: one row per region (metric, message kind, ...) of a location, found through a small hash table.
- * Rows come from slabs of meta memory. When its share is used up histograms go first, then later regions share one
- * row named [rest]; what has a row of its own is exact. */
+ * Rows come from slabs of meta memory. When its share is used up histograms go first, then the rows used least share one
+ * named [rest]: rows_full.c. */
 #include <string.h>
 
 #include "recorder/recorder.h"
@@ -58,6 +58,12 @@ static void insert(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t l
     table->used++;
 }
 
+/* Where the search for a row begins. */
+static uint32_t home_of(const struct fdri_thread *t, uint32_t off)
+{
+    return ((const struct fdr_row *)(const void *)(t->base + off))->key * 0x9E3779B1u >> t->row_shift;
+}
+
 static void use_table(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t log2)
 {
     t->row_slot = slots_of(table);
@@ -79,16 +85,46 @@ static bool grow(struct fdri_thread *t)
     return true;
 }
 
+/* Rows behind it in its run come nearer to where they belong. Each is written where it goes before what it leaves is written over: at
+ * every moment there is a slot for each, and for some two. */
+static void take_out(struct fdri_thread *t, uint32_t off)
+{
+    struct fdr_rowtable *table = table_of(t);
+    uint32_t *slot = slots_of(table), mask = (1u << log2_of(t)) - 1, i = home_of(t, off);
+    while (slot[i] != off) i = (i + 1) & mask;
+    for (uint32_t k = (i + 1) & mask; slot[k]; k = (k + 1) & mask) {
+        if (((k - home_of(t, slot[k])) & mask) < ((k - i) & mask)) continue;
+        fdr_store_release(&slot[i], slot[k]); /* R:rows */
+        i = k;
+    }
+    fdr_store_release(&slot[i], 0u); /* R:rows */
+    table->used--;
+}
+
+bool fdri_rows_full(struct fdri_thread *t) { return table_of(t)->used >= (1u << log2_of(t)) / 8 * 7; }
+
+struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key)
+{
+    struct fdr_row *r = fdri_off(t, off);
+    *r = (struct fdr_row){.min = UINT64_MAX, .key = key};
+    if (key >> 24 == FDR_DEF_REGION && fdri_rule_of(key & 0xffffffu)) r->flags |= FDR_ROW_GATED;
+    fdr_signal_fence();
+    insert(t, table_of(t), log2_of(t), off);
+    return r;
+}
+
+struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key)
+{
+    take_out(t, off);
+    fdr_signal_fence();
+    return fdri_row_place(t, off, key);
+}
+
 static struct fdr_row *new_row(struct fdri_thread *t, uint32_t key)
 {
     uint32_t off = cells(t, sizeof(struct fdr_row));
     if (!off) return NULL;
-    struct fdr_row *r = fdri_off(t, off);
-    r->min = UINT64_MAX;
-    r->key = key;
-    if (key >> 24 == FDR_DEF_REGION && fdri_rule_of(key & 0xffffffu)) r->flags |= FDR_ROW_GATED;
-    fdr_signal_fence();
-    insert(t, table_of(t), log2_of(t), off);
+    struct fdr_row *r = fdri_row_place(t, off, key);
     fdri_epoch_row(t, off);
     return r;
 }
@@ -114,11 +150,12 @@ struct fdr_row *fdri_row_slow(struct fdri_thread *t, uint32_t key)
         if (r->key == key) return r;
     }
     struct fdr_row *r = NULL;
-    bool room = table->used < mask * 3 / 4 || (within(4) && grow(t)) || table->used < mask;
-    if (room && within(4)) r = new_row(t, key);
-    if (r) return r;
-    t->loc->rows_folded++;
-    return fdri_off(t, t->loc->rest_row_off);
+    if (fdri_row_gone(t, key)) return fdri_row_rest(t, key);
+    bool room = table->used < mask * 3 / 4 || (within(4) && grow(t)) || !fdri_rows_full(t);
+    bool cell = t->loc->slab_end - t->loc->slab_off >= sizeof *r;
+    if (room && (cell || within(4))) r = new_row(t, key);
+    if (!r) r = fdri_row_instead(t, key);
+    return r ? r : fdri_row_rest(t, key);
 }
 
 bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end)

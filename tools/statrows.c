@@ -79,12 +79,42 @@ static void add_total(struct stat_row *r, const struct fdr_total *t)
     if (r->has_histogram) add_histogram(r->histogram, t->histogram);
 }
 
+/* Where a rest is, a region without an exact row may be in it. */
+struct rests {
+    bool *has; /* by location */
+    uint32_t count, room;
+};
+
+static bool find_rests(struct rests *r, const struct fdr_file *file, const struct fdr_select *select)
+{
+    const struct fdr_total *all;
+    size_t count = fdr_totals(file, &all);
+    for (size_t i = 0; i < count; i++)
+        if (all[i].location >= r->room) r->room = all[i].location + 1;
+    r->has = calloc(r->room + 1u, sizeof *r->has);
+    for (size_t i = 0; r->has && i < count; i++) {
+        if (!all[i].rest || !wants_location(select, all[i].location)) continue;
+        r->has[all[i].location] = true;
+        r->count++;
+    }
+    return r->has != NULL;
+}
+
+static void judge(struct stat_rows *rows, const struct rests *rests, enum stat_by by)
+{
+    for (size_t i = 0; by == BY_REGION && i < rows->count; i++)
+        rows->row[i].at_least = !rows->row[i].rest &&
+                                (rows->row[i].at_least || rows->row[i].beside_rest < rests->count);
+}
+
 bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const struct fdr_select *select,
                       enum stat_by by)
 {
     size_t count;
     const struct fdr_total **list = sorted(file, select, by, true, &count);
-    *rows = (struct stat_rows){list ? calloc(count + 1, sizeof *rows->row) : NULL, 0};
+    struct rests rests = {0};
+    *rows = (struct stat_rows){list && find_rests(&rests, file, select) ? calloc(count + 1, sizeof *rows->row) : NULL,
+                               0};
     for (size_t i = 0; rows->row && i < count; i++) {
         if (i == 0 || compare(list[i - 1], list[i], by) != 0) {
             struct stat_row *fresh = &rows->row[rows->count++];
@@ -92,8 +122,13 @@ bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const
             fresh->rest = is_rest(list[i], by);
             fresh->has_histogram = true;
         }
-        add_total(&rows->row[rows->count - 1], list[i]);
+        struct stat_row *r = &rows->row[rows->count - 1];
+        r->at_least |= list[i]->at_least;
+        r->beside_rest += rests.has[list[i]->location] && !list[i]->at_least;
+        add_total(r, list[i]);
     }
+    if (rows->row) judge(rows, &rests, by);
+    free(rests.has);
     free(list);
     return rows->row != NULL;
 }
@@ -248,6 +283,7 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
                                                      .value_type = value_type_of(file, t),
                                                      .has_histogram = true,
                                                      .rest = t->rest};
+        (*rows)[*count - 1].at_least |= t->at_least;
         add_point(&(*rows)[*count - 1], t);
     }
     free(list);

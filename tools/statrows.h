@@ -11,8 +11,10 @@
 /* What a row stands for depends on the table: a region, a location, a depth. */
 struct stat_row {
     uint32_t id;
-    bool rest; /* regions that found no row of their own */
+    bool rest;     /* regions that have no row of their own */
+    bool at_least; /* more may be in the rest */
     bool has_histogram;
+    uint32_t beside_rest;    /* locations with a rest in which this row is exact */
     uint64_t calls, untimed; /* all, and how many of them have no time */
     uint64_t inclusive_ns, exclusive_ns;
     uint64_t min_ns, max_ns; /* of timed calls; 0 where there are none */
@@ -34,7 +36,7 @@ void rows_free(struct stat_rows *rows);
 /* Events without duration, summed over locations: one row per class and id. */
 struct point_row {
     uint32_t class_, id, value_type; /* of sum, min, max: 0 u64, 1 i64, 2 f64 */
-    bool has_histogram, rest;
+    bool has_histogram, rest, at_least;
     uint64_t events, sum, min, max;
     uint64_t histogram[HISTOGRAM_BINS];
 };

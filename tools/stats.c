@@ -102,6 +102,7 @@ static void row_figures_json(const struct stat_row *r, bool inclusive)
 {
     key_u64("calls", r->calls);
     key_u64("untimed", r->untimed);
+    out_text(r->at_least ? ", \"at_least\": true" : ", \"at_least\": false");
     if (inclusive) key_u64("inclusive_ns", r->inclusive_ns);
     key_u64("exclusive_ns", r->exclusive_ns);
     key_u64("min_ns", r->min_ns);
@@ -180,6 +181,7 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
             out_char(')');
         }
     }
+    if (r->at_least) out_text("  [or more: some may be in [rest]]");
     if (r->untimed) {
         out_text("  [");
         out_u64(r->untimed);
@@ -310,6 +312,7 @@ bool points_text(const struct fdr_file *file, const struct fdr_select *select)
         out_char(' ');
         out_cell(point_name(file, &rows[i]));
         if (rows[i].class_ == FDR_IN_METRIC) out_metric_kind(fdr_definition(file, FDR_METRIC_DEFINITION, rows[i].id));
+        if (rows[i].at_least) out_text("  [or more: found no room at first]");
         out_char('\n');
     }
     free(rows);

@@ -196,7 +196,8 @@ struct fdr_total {
     uint32_t location;
     uint32_t class_; /* FDR_IN_REGION, _MESSAGE (id 1 send 2 recv), _COLLECTIVE, _METRIC, _MARKER, _USER */
     uint32_t id;
-    bool rest; /* the regions that found no row of their own */
+    bool rest;     /* the regions that found no row of their own, and those that lost theirs */
+    bool at_least; /* of threads that ended, some of which had it in their rest: so this is not all */
     uint64_t calls, untimed;
     uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* regions */
     uint64_t sum_u, min_u, max_u; /* points: sum, min and max as their value_type's bits (bytes for messages) */

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* Which totals go when there is no room for another row: histograms first, then rows, into the one named [rest]; each time
+ * the least used of the next few. So what a program did once when it started makes room for what it does all the time.
+ *
+ * A row is exact or not there: a region that went to the rest stays in it, and so does one that came when it could not be
+ * let in. Which they are a table of bits knows; where several regions share a bit, they stay in the rest as well.
+ *
+ * All this under the lock of ended.c, which snapshots hold as well, and with the book of fold.c: a row and the rest change at
+ * once. */
+#include <string.h>
+
+#include "recorder/reduce.h"
+
+enum { LOOK = 16, OPEN_MOST = 128, TRIES = 1000, BITS_LEAST = 512, BITS_MOST = 16384 };
+
+struct choice {
+    struct fdr_row *row;
+    struct fdr_base_row *base; /* NULL: there are no epochs */
+    uint64_t use;
+};
+
+/* ---- who is in the rest ---- */
+
+/* Ids are dense: they are their own hash. Of kinds of points there are few. */
+static bool is_region(uint32_t key) { return key >> 24 == FDR_DEF_REGION; }
+static uint64_t point_bit(uint32_t key) { return 1ull << (key * 0x9E3779B1u >> 26); }
+
+static uint64_t *bits_of(struct fdri_thread *t, uint32_t off)
+{
+    return fdri_off(t, off + sizeof(struct fdr_meta_head));
+}
+
+/* Twice as many bits, or more: what two keys shared both have. */
+static void more_bits(struct fdri_thread *t, uint32_t want)
+{
+    struct fdri_hand *h = &t->hand;
+    uint32_t off = fdri_meta(t, FDR_META_TABLE, (uint32_t)sizeof(struct fdr_meta_head) + want / 8);
+    if (!off) return;
+    for (uint32_t at = 0; h->gone && at < want; at += h->gone_bits)
+        memcpy(bits_of(t, off) + at / 64, bits_of(t, h->gone), h->gone_bits / 8);
+    if (h->gone) fdri_meta_give(t, h->gone);
+    h->gone = off;
+    h->gone_bits = want;
+}
+
+static void add_gone(struct fdri_thread *t, uint32_t key)
+{
+    struct fdri_hand *h = &t->hand;
+    uint32_t number = key & 0xffffffu, regions = fdri_rec.arena.super->def_count[FDR_DEF_REGION], want = BITS_LEAST;
+    if (!is_region(key)) {
+        h->points_gone |= point_bit(key);
+        return;
+    }
+    while (want < BITS_MOST && want <= regions) want *= 2;
+    if (h->gone_bits < want) more_bits(t, h->gone && want < BITS_MOST ? want * 2 : want);
+    if (h->gone) bits_of(t, h->gone)[number % h->gone_bits / 64] |= 1ull << number % 64;
+    else h->closed = true;
+}
+
+bool fdri_row_gone(struct fdri_thread *t, uint32_t key)
+{
+    const struct fdri_hand *h = &t->hand;
+    uint32_t number = key & 0xffffffu;
+    if (!is_region(key)) return h->points_gone & point_bit(key);
+    return h->closed || (h->gone && bits_of(t, h->gone)[number % h->gone_bits / 64] >> number % 64 & 1);
+}
+
+struct fdr_row *fdri_row_rest(struct fdri_thread *t, uint32_t key)
+{
+    if (!fdri_row_gone(t, key)) add_gone(t, key);
+    t->loc->rows_folded++;
+    return fdri_off(t, t->loc->rest_row_off);
+}
+
+/* ---- whose turn it is ---- */
+
+static uint64_t use_of(const struct fdr_row *r) { return r->calls + r->untimed; }
+
+/* With epochs the hand goes through their base: a row that is not in it stays. */
+static struct choice next_of_base(struct fdri_thread *t, const struct fdr_epochs *e)
+{
+    struct fdri_hand *h = &t->hand;
+    struct fdr_epoch_base *b = h->block ? fdri_off(t, h->block) : NULL;
+    if (!b || h->index >= b->count) {
+        h->block = b && b->next ? b->next : e->base_first;
+        h->index = 0;
+        b = h->block ? fdri_off(t, h->block) : NULL;
+    }
+    if (!b || !b->count) return (struct choice){0};
+    struct fdr_base_row *base = &b->row[h->index++];
+    return (struct choice){fdri_off(t, base->row_off), base, 0};
+}
+
+static struct choice next_of_table(struct fdri_thread *t)
+{
+    uint32_t mask = UINT32_MAX >> t->row_shift;
+    for (uint32_t n = 0; n <= mask; n++) {
+        uint32_t off = t->row_slot[t->hand.index++ & mask];
+        if (off) return (struct choice){fdri_off(t, off), NULL, 0};
+    }
+    return (struct choice){0};
+}
+
+static struct choice next_row(struct fdri_thread *t)
+{
+    struct fdri_hand *h = &t->hand;
+    const struct fdr_epochs *e = fdri_epochs(t);
+    if (h->epochs != t->loc->epochs_off) {
+        h->epochs = t->loc->epochs_off;
+        h->block = h->index = h->rest_base = 0;
+    }
+    struct choice c = e ? next_of_base(t, e) : next_of_table(t);
+    if (c.row) c.use = use_of(c.row);
+    return c;
+}
+
+/* A bit for each row of an open call, others by chance. All where there are too many to look at. */
+static uint64_t open_rows(struct fdri_thread *t)
+{
+    uint64_t bits = 0;
+    if (t->loc->depth > OPEN_MOST) return UINT64_MAX;
+    for (uint32_t d = t->loc->depth; d; d--) bits |= 1ull << (fdri_level(t, d)->row_off >> 6 & 63);
+    return bits;
+}
+
+static bool may_go(struct fdri_thread *t, const struct fdr_row *r, uint64_t open)
+{
+    return is_region(r->key) && r->key != FDR_ROW_KEY_REST && !(r->flags & FDR_ROW_GATED) &&
+           !(open >> (fdri_off_of(t, r) >> 6 & 63) & 1);
+}
+
+/* The least used among the next ones: that has a histogram, and that may go. */
+static void look(struct fdri_thread *t, struct choice *histogram, struct choice *row)
+{
+    uint64_t open = open_rows(t);
+    *histogram = *row = (struct choice){0};
+    for (int i = 0; i < LOOK; i++) {
+        struct choice c = next_row(t);
+        if (!c.row) return;
+        if (c.row->key == FDR_ROW_KEY_REST && c.base) t->hand.rest_base = fdri_off_of(t, c.base);
+        if (c.row->histogram && (!histogram->row || c.use < histogram->use)) *histogram = c;
+        if (may_go(t, c.row, open) && (!row->row || c.use < row->use)) *row = c;
+    }
+}
+
+/* ---- giving up ---- */
+
+/* The cells of a histogram serve rows to come. */
+static void drop_histogram(struct fdri_thread *t, struct fdr_row *r)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t off = (uint32_t)r->histogram, bytes = (uint32_t)fdr_align_up((r->histogram >> 40) * 8, 64);
+    if (!r->histogram) return;
+    fdri_histogram_drop(t, r);
+    fdr_signal_fence();
+    memset(fdri_off(t, off), 0, bytes);
+    if (bytes <= l->slab_end - l->slab_off) return;
+    l->slab_off = off;
+    l->slab_end = off + bytes;
+}
+
+static struct fdr_row *row_in_a_cell(struct fdri_thread *t, uint32_t key)
+{
+    uint32_t off = t->loc->slab_off;
+    t->loc->slab_off += sizeof(struct fdr_row);
+    struct fdr_row *r = fdri_row_place(t, off, key);
+    fdri_epoch_row(t, off);
+    return r;
+}
+
+/* Its accounts are in the rest from now on. */
+static struct fdr_row *give_to(struct fdri_thread *t, const struct choice *c, uint32_t key)
+{
+    uint32_t off = fdri_off_of(t, c->row);
+    if (c->base && !t->hand.rest_base) return NULL; /* the hand has not come by the rest yet */
+    add_gone(t, c->row->key);
+    if (!fdri_row_gone(t, c->row->key) || t->hand.closed) return NULL;
+    drop_histogram(t, c->row);
+    t->loc->rows_folded += c->use;
+    fdri_fold_to_rest(t, c->row, c->base, c->base ? fdri_off(t, t->hand.rest_base) : NULL);
+    fdri_known_drop(t, off);
+    return fdri_row_rename(t, off, key);
+}
+
+static struct fdr_row *instead(struct fdri_thread *t, uint32_t key)
+{
+    struct choice histogram, row;
+    look(t, &histogram, &row);
+    if (histogram.row && !fdri_rows_full(t)) {
+        drop_histogram(t, histogram.row);
+        return row_in_a_cell(t, key);
+    }
+    return row.row ? give_to(t, &row, key) : NULL;
+}
+
+struct fdr_row *fdri_row_instead(struct fdri_thread *t, uint32_t key)
+{
+    if (!fdri_rec.arena.super->fold_off || !fdri_ended_lock(t->loc->id + 1, TRIES)) return NULL;
+    struct fdr_row *r = instead(t, key);
+    fdri_ended_unlock();
+    return r;
+}

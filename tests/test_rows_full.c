@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* P5 where the totals do not fit: histograms go first, then the regions used least, into [rest]; what has a row of its own
+ * is exact, and nothing is counted twice or lost. */
+#include "tests/api_fixture.h"
+
+enum { MANY = 5000, EARLY = 8, HOT = 8, LONG_NAME = 24 };
+
+static fdr_region region[MANY];
+static uint64_t calls_of[MANY], time_of[MANY], now;
+
+static void call(int i, uint64_t ns)
+{
+    fdr_enter_at(region[i], now += 10);
+    fdr_leave_at(region[i], now += ns);
+    calls_of[i]++;
+    time_of[i] += ns;
+}
+
+/* Some regions matter from the first moment on; then thousands that are called once, as when a program starts; and when all
+ * rows are in use those that will matter. */
+static void define_all(void)
+{
+    char name[LONG_NAME];
+    memset(calls_of, 0, sizeof calls_of);
+    memset(time_of, 0, sizeof time_of);
+    now = 1000;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "r%d", i);
+        region[i] = fdr_region_define(name, "full", 0);
+        assert_int_not_equal(region[i], 0);
+    }
+}
+
+static void run(void)
+{
+    for (int k = 0; k < 2000; k++) call(k % EARLY, 100);
+    for (int i = EARLY; i < MANY - HOT; i++) {
+        call(i, 50);
+        if (i % 16 == 0) call(i / 16 % EARLY, 100);
+    }
+    for (int k = 0; k < 200000; k++) call(MANY - HOT + k % HOT, 200 + (uint64_t)k % 5);
+}
+
+static int index_of(uint32_t id)
+{
+    for (int i = 0; i < MANY; i++)
+        if (region[i] == id) return i;
+    return -1;
+}
+
+struct seen {
+    uint64_t calls, inclusive, rest_calls;
+    int early, hot;
+};
+
+/* Checks every row against what was called. */
+static struct seen check_rows(struct fdr_file *f)
+{
+    struct seen s = {0};
+    const struct fdr_total *rows;
+    for (size_t k = 0, n = fdr_totals(f, &rows); k < n; k++) {
+        const struct fdr_total *t = &rows[k];
+        if (t->class_ != FDR_IN_REGION) continue;
+        s.calls += t->calls;
+        s.inclusive += t->inclusive_ns;
+        if (t->rest) {
+            s.rest_calls += t->calls;
+            continue;
+        }
+        int i = index_of(t->id);
+        assert_true(i >= 0);
+        assert_false(t->at_least);
+        assert_true(t->calls == calls_of[i] && t->inclusive_ns == time_of[i]);
+        uint64_t in_histogram = 0;
+        for (int b = 0; b < 64; b++) in_histogram += t->histogram[b];
+        if (t->has_histogram) assert_true(in_histogram == t->calls);
+        s.early += i < EARLY;
+        s.hot += i >= MANY - HOT;
+    }
+    return s;
+}
+
+static void least_used_fold(const char *strategy, const char *buffer)
+{
+    begin(&(struct fdr_config){.buffer = buffer, .strategy = strategy, .timer = "monotonic"});
+    define_all();
+    run();
+    uint64_t calls = 0, time = 0;
+    for (int i = 0; i < MANY; i++) calls += calls_of[i], time += time_of[i];
+    struct fdr_file *f = take();
+    struct seen s = check_rows(f);
+    assert_true(s.rest_calls > 0); /* else nothing was tried */
+    assert_true(s.calls == calls && s.inclusive == time);
+    assert_int_equal(s.early, EARLY);
+    assert_int_equal(s.hot, HOT);
+    balance(f);
+    end(f);
+}
+
+static void P5_telescope_keeps_what_is_used(void **state)
+{
+    (void)state;
+    least_used_fold("telescope", "1M");
+}
+static void P5_whole_keeps_what_is_used(void **state)
+{
+    (void)state;
+    least_used_fold("whole", "1M");
+}
+
+/* Epochs: rows and rest are their sums, whatever region a row stood for before. */
+static void P5_epochs_stay_sums(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "1M", .strategy = "telescope", .timer = "monotonic"});
+    define_all();
+    run();
+    uint64_t calls = 0, all = 0;
+    for (int i = 0; i < MANY; i++) calls += calls_of[i];
+    struct fdr_file *f = take();
+    const struct fdr_epoch_info *e;
+    size_t n = fdr_epochs(f, &e);
+    assert_true(n > 1);
+    for (size_t i = 0; i < n; i++) all += e[i].calls;
+    assert_true(all == calls);
+    end(f);
+}
+
+/* All regions are called equally often: a row goes to another region once, not at every call. */
+static void P5_equals_do_not_chase_each_other(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "1M", .strategy = "whole", .timer = "monotonic"});
+    define_all();
+    for (int k = 0; k < 60; k++)
+        for (int i = 0; i < MANY; i++) call(i, 50);
+    struct fdr_file *f = take();
+    struct seen s = check_rows(f);
+    assert_true(s.calls == 60ull * MANY && s.rest_calls > 0);
+    assert_true(s.rest_calls % 60 == 0); /* who is in the rest is there with all calls */
+    end(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P5_telescope_keeps_what_is_used), cmocka_unit_test(P5_whole_keeps_what_is_used),
+        cmocka_unit_test(P5_epochs_stay_sums), cmocka_unit_test(P5_equals_do_not_chase_each_other)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
