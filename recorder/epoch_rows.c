@@ -119,9 +119,10 @@ void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
     uint64_t bytes = fdr_min(fair / ROWS_SHARE / FDR_EPOCHS_MAX, fdr_min(BLOCK_MOST, s->bin_bytes));
     e->row_bytes = bytes < BLOCK_LEAST / 2 ? 0 : 1u << fdr_log2_floor((uint32_t)fdr_max(bytes, BLOCK_LEAST));
     const struct fdr_rowtable *table = fdri_off(t, t->loc->rows_table_off);
-    const uint32_t *slot = (const void *)(table + 1);
+    const uint32_t *slot = (const void *)(table + 1), rest = t->loc->rest_row_off;
+    track(t, e, rest); /* first: where rows_full.c finds it */
     for (uint32_t i = 0; i < 1u << table->log2; i++)
-        if (slot[i]) track(t, e, slot[i]);
+        if (slot[i] && slot[i] != rest) track(t, e, slot[i]);
 }
 
 /* ---- cut and merge ---- */

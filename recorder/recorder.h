@@ -122,7 +122,6 @@ extern struct fdri_recorder fdri_rec;
 struct fdri_hand {
     uint32_t block, index; /* the next row: in this block of the epochs' base, or this slot of the table */
     uint32_t epochs;       /* what block belongs to */
-    uint32_t rest_base;    /* the rest's place in the base */
     uint32_t gone;         /* a bit for each key whose calls went to the rest, and for others with the same low bits */
     uint32_t gone_bits;
     uint64_t points_gone; /* the same for metrics, markers and the like: their values are in no total */

@@ -107,7 +107,7 @@ static struct choice next_row(struct fdri_thread *t)
     const struct fdr_epochs *e = fdri_epochs(t);
     if (h->epochs != t->loc->epochs_off) {
         h->epochs = t->loc->epochs_off;
-        h->block = h->index = h->rest_base = 0;
+        h->block = h->index = 0;
     }
     struct choice c = e ? next_of_base(t, e) : next_of_table(t);
     if (c.row) c.use = use_of(c.row);
@@ -137,7 +137,6 @@ static void look(struct fdri_thread *t, struct choice *histogram, struct choice 
     for (int i = 0; i < LOOK; i++) {
         struct choice c = next_row(t);
         if (!c.row) return;
-        if (c.row->key == FDR_ROW_KEY_REST && c.base) t->hand.rest_base = fdri_off_of(t, c.base);
         if (c.row->histogram && (!histogram->row || c.use < histogram->use)) *histogram = c;
         if (may_go(t, c.row, open) && (!row->row || c.use < row->use)) *row = c;
     }
@@ -168,16 +167,24 @@ static struct fdr_row *row_in_a_cell(struct fdri_thread *t, uint32_t key)
     return r;
 }
 
+/* Where the rest stands in the epochs' base: first. */
+static struct fdr_base_row *base_of_rest(struct fdri_thread *t)
+{
+    struct fdr_epoch_base *b = fdri_off(t, fdri_epochs(t)->base_first);
+    return b->row[0].row_off == t->loc->rest_row_off ? &b->row[0] : NULL;
+}
+
 /* Its accounts are in the rest from now on. */
 static struct fdr_row *give_to(struct fdri_thread *t, const struct choice *c, uint32_t key)
 {
     uint32_t off = fdri_off_of(t, c->row);
-    if (c->base && !t->hand.rest_base) return NULL; /* the hand has not come by the rest yet */
+    struct fdr_base_row *rest = c->base ? base_of_rest(t) : NULL;
+    if (c->base && !rest) return NULL; /* it found no room there */
     add_gone(t, c->row->key);
-    if (!fdri_row_gone(t, c->row->key) || t->hand.closed) return NULL;
+    if (t->hand.closed) return NULL;
     drop_histogram(t, c->row);
     t->loc->rows_folded += c->use;
-    fdri_fold_to_rest(t, c->row, c->base, c->base ? fdri_off(t, t->hand.rest_base) : NULL);
+    fdri_fold_to_rest(t, c->row, c->base, rest);
     fdri_known_drop(t, off);
     return fdri_row_rename(t, off, key);
 }

@@ -183,50 +183,12 @@ static void P4_messages_and_collectives(void **state)
     check((struct oracle_rules){.complete = true});
 }
 
-/* P5: where no row is left a metric takes the place of a region, and is exact; what [rest] says is calls and their times, and
- * nothing else. */
-static void P5_rest_is_regions_only(void **state)
-{
-    enum { MANY = 3000 };
-    static fdr_region region[MANY];
-    (void)state;
-    begin(&(struct fdr_config){.buffer = "512K", .timer = "monotonic"});
-    fdr_metric_id m = fdr_metric_define("late", "1", FDR_F64, FDR_METRIC_GAUGE);
-    char name[24];
-    uint64_t t = 1000, calls = 0, inclusive = 0;
-    for (int i = 0; i < MANY; i++) {
-        snprintf(name, sizeof name, "r%d", i);
-        if (!(region[i] = fdr_region_define(name, "rest", 0))) break;
-        fdr_enter_at(region[i], t += 10), fdr_leave_at(region[i], t += 100);
-        calls++, inclusive += 100;
-    }
-    for (int i = 0; i < 1000; i++) fdr_metric_f64_at(m, -0.5, t += 10), fdr_message_send_at(1, 2, 0, 1ull << 40, t);
-    fdr_enter_at(region[0], t += 10), fdr_leave_at(region[0], t += 100);
-    calls++, inclusive += 100;
-    struct fdr_file *f = take();
-    const struct fdr_total *rows;
-    bool rest = false, late = false;
-    for (size_t i = 0, n = fdr_totals(f, &rows); i < n; i++) {
-        if (rows[i].class_ == FDR_IN_METRIC) late |= rows[i].calls == 1000 && rows[i].sum_u == bits(-500.0);
-        if (rows[i].class_ != FDR_IN_REGION) continue;
-        rest |= rows[i].rest;
-        calls -= rows[i].calls;
-        inclusive -= rows[i].inclusive_ns;
-        assert_true(rows[i].min_ns == 100 && rows[i].max_ns == 100);
-    }
-    assert_true(rest && late); /* without a rest nothing was tried */
-    assert_true(calls == 0 && inclusive == 0);
-    balance(f);
-    end(f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P5_rest_is_regions_only),         cmocka_unit_test(P4_metrics_of_every_type),
-        cmocka_unit_test(P5_nan_is_not_the_extreme),       cmocka_unit_test(P4_user_events_with_typed_fields),
-        cmocka_unit_test(P4_messages_and_collectives),     cmocka_unit_test(P4_numbers_of_operations),
-        cmocka_unit_test(P5_names_leave_room_for_threads),
+        cmocka_unit_test(P4_metrics_of_every_type),         cmocka_unit_test(P5_nan_is_not_the_extreme),
+        cmocka_unit_test(P4_user_events_with_typed_fields), cmocka_unit_test(P4_messages_and_collectives),
+        cmocka_unit_test(P4_numbers_of_operations),         cmocka_unit_test(P5_names_leave_room_for_threads),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);

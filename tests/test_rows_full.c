@@ -83,12 +83,18 @@ static struct seen check_rows(struct fdr_file *f)
 static void least_used_fold(const char *strategy, const char *buffer)
 {
     begin(&(struct fdr_config){.buffer = buffer, .strategy = strategy, .timer = "monotonic"});
+    fdr_metric_id metric = fdr_metric_define("late", "1", FDR_F64, FDR_METRIC_GAUGE);
     define_all();
     run();
     uint64_t calls = 0, time = 0;
     for (int i = 0; i < MANY; i++) calls += calls_of[i], time += time_of[i];
+    for (int k = 0; k < 1000; k++)
+        fdr_metric_f64_at(metric, -0.5, now += 10), fdr_message_send_at(1, 2, 0, 1ull << 40, now);
     struct fdr_file *f = take();
     struct seen s = check_rows(f);
+    const struct fdr_total *m = total(f, FDR_IN_METRIC, metric), *sent = total(f, FDR_IN_MESSAGE, 1);
+    assert_true(m->calls == 1000 && m->sum_u == bits(-500.0));
+    assert_true(sent->calls == 1000 && sent->sum_u == 1000ull << 40);
     assert_true(s.rest_calls > 0); /* else nothing was tried */
     assert_true(s.calls == calls && s.inclusive == time);
     assert_int_equal(s.early, EARLY);
