@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_call MODE [-n CALLS] [-b BUFFER] [-s STRATEGY] [-o DIR]: ns per call (enter + leave) of one kind of recording.
+/* bench_call MODE [-n CALLS] [-b BUFFER] [-s STRATEGY] [-t THREADS] [-o DIR]: ns per call (enter + leave) of one kind of recording.
  *   empty     the workload alone
  *   clock     two clock reads per call
  *   floor     two clock reads and two 8-byte stores into a ring of 32 KiB: the least an in-process recorder can do
@@ -8,8 +8,11 @@
  *   deep      every call deeper than FDR_DEPTH
  *   off       FDR_ENABLE=0
  *   bare      as fdr, into anonymous memory and without handlers of fatal signals
+ * -t: so many threads at once, CALLS each, on processors of their own; the figure is their mean.
  * -o: writes a snapshot there at the end (untimed). Prints "MODE <tab> ns per call"; 1 when libfdr did not do what the
  * mode asks for, so that a figure never stands for something else. */
+#include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,7 +21,7 @@
 
 #include "measure.h"
 
-enum { RING_WORDS = 32 * 1024 / 8 };
+enum { RING_WORDS = 32 * 1024 / 8, THREADS_MOST = 64 };
 static __thread uint64_t *ring;
 static __thread uint64_t head;
 static fdr_region region[64];
@@ -116,17 +119,72 @@ static int as_expected(const struct mode *m, uint64_t calls)
     return good;
 }
 
-static int run(const struct mode *m, long calls, const char *directory)
+struct worker {
+    pthread_t thread;
+    const struct mode *m;
+    int cpu;
+    long calls;
+    double ns;
+};
+static pthread_barrier_t together;
+
+static bool make_ring(void)
 {
     ring = mmap(NULL, RING_WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (ring == MAP_FAILED) return 1;
-    count_pass();
-    pin_thread();
-    int deep = m->depth != NULL; /* with one region around it, all of the workload lies below FDR_DEPTH */
-    if (deep) fdr_enter(region[0]);
+    return ring != MAP_FAILED;
+}
+
+/* With one region around it, all of the workload lies below FDR_DEPTH. */
+static double timed(const struct mode *m, long calls)
+{
+    if (m->depth) fdr_enter(region[0]);
     double ns = measure(m->pass, counted, calls);
-    if (m->expect != NOTHING && !as_expected(m, (uint64_t)calls)) return 1;
-    if (deep) fdr_leave(region[0]);
+    if (m->depth) fdr_leave(region[0]);
+    return ns;
+}
+
+static void *work(void *argument)
+{
+    struct worker *w = argument;
+    pin_to(w->cpu);
+    bool good = make_ring();
+    pthread_barrier_wait(&together);
+    w->ns = good ? timed(w->m, w->calls) : 0;
+    return NULL;
+}
+
+/* 0: they could not be started. */
+static double in_threads(const struct mode *m, long calls, int threads)
+{
+    struct worker w[THREADS_MOST];
+    double sum = 0;
+    if (threads > processors() || pthread_barrier_init(&together, NULL, (unsigned)threads) != 0) {
+        fprintf(stderr, "bench_call: %d threads on %d processors\n", threads, processors());
+        return 0;
+    }
+    for (int i = 0; i < threads; i++) {
+        w[i] = (struct worker){.m = m, .cpu = nth_processor(i), .calls = calls};
+        if (pthread_create(&w[i].thread, NULL, work, &w[i]) != 0) exit(1);
+    }
+    for (int i = 0; i < threads; i++) {
+        pthread_join(w[i].thread, NULL);
+        if (w[i].ns <= 0) return 0;
+        sum += w[i].ns;
+    }
+    return sum / threads;
+}
+
+static double alone(const struct mode *m, long calls)
+{
+    pin_thread();
+    return make_ring() ? timed(m, calls) : 0;
+}
+
+static int run(const struct mode *m, long calls, int threads, const char *directory)
+{
+    count_pass();
+    double ns = threads > 1 ? in_threads(m, calls, threads) : alone(m, calls);
+    if (ns <= 0 || (m->expect != NOTHING && !as_expected(m, (uint64_t)calls * (uint64_t)threads))) return 1;
     printf("%s\t%.4f\n", m->name, ns);
     if (directory) {
         int error = fdr_snapshot("bench");
@@ -141,25 +199,26 @@ int main(int argc, char **argv)
     const char *buffer = "64M", *strategy = NULL, *directory = NULL;
     const struct mode *m = NULL;
     long calls = 4000000;
-    int option;
-    while ((option = getopt(argc, argv, "n:b:s:o:")) != -1) {
+    int option, threads = 1;
+    while ((option = getopt(argc, argv, "n:b:s:t:o:")) != -1) {
         switch (option) {
         case 'n': calls = atol(optarg); break;
         case 'b': buffer = optarg; break;
         case 's': strategy = optarg; break;
+        case 't': threads = atoi(optarg); break;
         case 'o': directory = optarg; break;
         default: return 64;
         }
     }
     for (size_t i = 0; optind < argc && i < sizeof modes / sizeof *modes; i++)
         if (strcmp(argv[optind], modes[i].name) == 0) m = &modes[i];
-    if (!m || calls < 1000) {
-        fprintf(stderr, "usage: bench_call [-n CALLS] [-b BUFFER] [-s STRATEGY] [-o DIR] "
+    if (!m || calls < 1000 || threads < 1 || threads > THREADS_MOST) {
+        fprintf(stderr, "usage: bench_call [-n CALLS] [-b BUFFER] [-s STRATEGY] [-t THREADS] [-o DIR] "
                         "empty|clock|floor|fdr|short|deep|off|bare\n");
         return 64;
     }
     if (m->expect != NOTHING && start(m, buffer, strategy, directory) != 0) return 1;
-    int status = run(m, calls, directory);
+    int status = run(m, calls, threads, directory);
     fdr_finalize();
     return status;
 }

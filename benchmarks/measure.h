@@ -34,19 +34,33 @@ static inline __attribute__((unused)) double clock_seconds(clockid_t clock)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* To the last processor this thread may run on; its helpers, started before, stay free. */
-static inline __attribute__((unused)) void pin_thread(void)
+static inline __attribute__((unused)) int processors(void)
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
-    int last = -1;
-    for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, &set)) last = i;
-    if (last < 0) return;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* Of those this thread may run on, the last first; -1: there are not so many. */
+static inline __attribute__((unused)) int nth_processor(int n)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return -1;
+    for (int i = CPU_SETSIZE; i-- > 0;)
+        if (CPU_ISSET(i, &set) && n-- == 0) return i;
+    return -1;
+}
+
+static inline __attribute__((unused)) void pin_to(int processor)
+{
+    cpu_set_t set;
+    if (processor < 0) return;
     CPU_ZERO(&set);
-    CPU_SET(last, &set);
+    CPU_SET(processor, &set);
     sched_setaffinity(0, sizeof set, &set);
 }
+
+/* To the last processor this thread may run on; its helpers, started before, stay free. */
+static inline __attribute__((unused)) void pin_thread(void) { pin_to(nth_processor(0)); }
 
 static int compare_double(const void *a, const void *b)
 {

@@ -192,6 +192,20 @@ def call_rows(raw):
             f"<= {least}", f"<= {aim}", verdict(median(net), least, aim))
 
 
+def thread_rows(raw):
+    """How two threads scale, as a share of how the floor does: ns of one / ns of each of two, net of the empty call."""
+    c, shares = raw.calls, []
+    for r in c.get("fdr2", {}):
+        if all(r in c.get(m, {}) for m in ("empty", "floor", "fdr", "empty2", "floor2")):
+            one, two = ((c["fdr" + n][r] - c["empty" + n][r]) / (c["floor" + n][r] - c["empty" + n][r]) for n in ("", "2"))
+            shares.append(one / two)
+    if shares:
+        row("q", "two threads on two cores against one, as a share of how the floor scales", spread(shares), ">= 0.95", ">= 1.0",
+            verdict(median(shares), 0.95, 1.0, True))
+    else:
+        row("q", "two threads on two cores against one", why(raw, "call"), ">= 0.95", ">= 1.0", "-")
+
+
 def size_rows(raw):
     for letter, variant, what, top, mean_least, mean_aim in (
             ("d", "64M", "lossless, 64 MiB", 2.1, 1.7, 1.4), ("d", "1M", "lossless, 1 MiB after reductions", 2.1, 1.7, 1.4),
@@ -425,6 +439,7 @@ def table(raw):
     machine_line(raw)
     head("", "measure", "value: median (min .. max)", "at least", "aim", "verdict")
     call_rows(raw)
+    thread_rows(raw)
     size_rows(raw)
     otf2_rows(raw)
     reader_rows(raw)
