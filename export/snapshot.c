@@ -295,6 +295,8 @@ static struct {
     struct fdr_tail head;
     struct fdr_tail_entry entry[TAIL_ENTRIES];
 } tail;
+static uint8_t level_blocks[TAIL_ENTRIES]; /* of each when the copy began */
+static_assert(FDR_LEVEL_BLOCKS_MAX <= UINT8_MAX, "they fit");
 
 FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l)
 {
@@ -316,6 +318,7 @@ FDR_RACY static void note_bounds(const struct fdr_location *first)
         if (is_free(l)) continue;
         uint32_t i = tail.head.count++;
         tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .completed = completed_of(l)};
+        level_blocks[i] = (uint8_t)l->level_blocks;
     }
 }
 
@@ -341,6 +344,21 @@ FDR_RACY static int copy_stacks(int fd, const struct fdr_location *first)
 
 static uint32_t tail_bytes(void) { return (uint32_t)(sizeof tail.head + tail.head.count * sizeof tail.entry[0]); }
 
+/* Blocks of levels that came while the copy was made: its header may have them, and where they lie was copied before. */
+FDR_RACY static int copy_new_levels(int fd, const struct fdr_location *l, uint32_t before)
+{
+    uint32_t blocks = l->level_blocks;
+    uint64_t here = (uint64_t)((const uint8_t *)l - fdri_view.base);
+    int e = 0;
+    if (blocks <= before || blocks > FDR_LEVEL_BLOCKS_MAX) return 0;
+    for (uint32_t b = before; b < blocks && !e; b++)
+        e = put_live(fd, at(l->levels_off[b]), sizeof(struct fdr_levels_block), l->levels_off[b]);
+    if (!e)
+        e = put_live(fd, (const uint8_t *)l->levels_off, sizeof l->levels_off,
+                     here + offsetof(struct fdr_location, levels_off));
+    return e ? e : fdri_put(fd, &blocks, sizeof blocks, here + offsetof(struct fdr_location, level_blocks));
+}
+
 FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
 {
     static const uint32_t nobodys = FDR_LOCATION_FREE;
@@ -355,6 +373,7 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
         if (!e) e = copy_epochs(fd, l);
         struct fdr_tail_entry *entry = entry_of(l, &i);
         if (!entry) continue;
+        if (!e) e = copy_new_levels(fd, l, level_blocks[entry - tail.entry]);
         entry->presented = presented_of(l);
         entry->under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
         entry->end_tick = fdr_load_relaxed(&l->last_tick);  /* a hint: it moved, or not */

@@ -13,6 +13,7 @@ enum { TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - 4096 - sizeof(struct fdr_tail)) / si
 
 struct kept_stack {
     uint64_t location_off; /* 0: not read */
+    uint32_t level_blocks; /* there were when the copy began */
     uint32_t believed, levels_off[FDR_LEVEL_BLOCKS_MAX];
     size_t first; /* of its frames */
 };

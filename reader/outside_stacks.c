@@ -83,6 +83,7 @@ void fdri_outside_note_bounds(struct copy *c)
         if (is_free(c, &l)) continue;
         uint32_t i = c->tail.head.count++;
         c->location_off[i] = off;
+        c->stacks[i].level_blocks = l.level_blocks;
         c->tail.entry[i] = (struct fdr_tail_entry){.location = l.id, .completed = completed_of(c, off, &l)};
     }
 }
@@ -138,7 +139,9 @@ static void read_stack(struct copy *c, uint32_t i)
     GET_FIELD(c, off, struct fdr_location, depth, &again);
     if (again < there) there = again;
     while (believed < there && same_frame(&c->frames[believed], &c->frames_again[believed])) believed++;
-    *s = (struct kept_stack){.location_off = off, .believed = believed, .first = c->kept_count};
+    s->location_off = off;
+    s->believed = believed;
+    s->first = c->kept_count;
     memcpy(s->levels_off, l.levels_off, sizeof s->levels_off);
     if (!keep_frames(c, believed)) s->believed = 0;
 }
@@ -187,6 +190,31 @@ static void leave_out_newcomers(struct copy *c)
         if (is_free(c, &l)) fdri_outside_put(c, off + offsetof(struct fdr_location, flags), &nobodys, sizeof nobodys);
 }
 
+/* What is there is another's by now, or on its way there: the copy has pieces of both. Nothing stops that from outside. */
+static bool is_gone(const struct copy *c, uint32_t i, const struct fdr_location *l)
+{
+    return l->id != c->tail.entry[i].location || l->flags & (FDR_LOCATION_FREE | FDR_LOCATION_FOLDING);
+}
+
+static void leave_out(struct copy *c, uint32_t i)
+{
+    const uint32_t nobodys = FDR_LOCATION_FREE;
+    fdri_outside_put(c, c->location_off[i] + offsetof(struct fdr_location, flags), &nobodys, sizeof nobodys);
+    c->tail.entry[i] = (struct fdr_tail_entry){.location = UINT32_MAX};
+}
+
+/* Blocks of levels that came while the copy was made: the header may have them, and where they lie was copied before. */
+static void copy_new_levels(struct copy *c, uint64_t off, const struct fdr_location *l, uint32_t before)
+{
+    struct fdr_levels_block block;
+    if (l->level_blocks <= before) return;
+    for (uint32_t b = before; b < l->level_blocks; b++)
+        if (fdri_outside_get(c, l->levels_off[b], &block, sizeof block))
+            fdri_outside_put(c, l->levels_off[b], &block, sizeof block);
+    fdri_outside_put(c, off + offsetof(struct fdr_location, levels_off), l->levels_off, sizeof l->levels_off);
+    fdri_outside_put(c, off + offsetof(struct fdr_location, level_blocks), &l->level_blocks, sizeof l->level_blocks);
+}
+
 void fdri_outside_finish_locations(struct copy *c)
 {
     struct fdr_location l;
@@ -194,12 +222,19 @@ void fdri_outside_finish_locations(struct copy *c)
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
         uint64_t off = c->location_off[i], busy = 0;
         copy_parts(c, off);
-        if (!get_location(c, off, &l)) continue;
+        if (!get_location(c, off, &l) || is_gone(c, i, &l)) {
+            leave_out(c, i);
+            continue;
+        }
+        copy_new_levels(c, off, &l, c->stacks[i].level_blocks);
         struct fdr_tail_entry *e = &c->tail.entry[i];
         e->presented = presented_of(c, &l);
         GET_FIELD(c, off, struct fdr_location, busy, &busy);
         e->under_way = busy != 0;
         GET_FIELD(c, off, struct fdr_location, last_tick, &e->end_tick);
     }
+    for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) /* what one had may be in the copy as another's */
+        if (c->tail.entry[i].location != UINT32_MAX && get_location(c, c->location_off[i], &l) && is_gone(c, i, &l))
+            leave_out(c, i);
     fdri_outside_put(c, c->bytes, &c->tail, fdri_outside_tail_bytes(c));
 }

@@ -75,7 +75,7 @@ static void found(struct fdri_panel *p, int tid)
     if (!free_place) free_place = &threads[places++];
     int e = fdri_observe_begin(free_place, p, tid, series + 1);
     if (!e) series++;
-    else if (e != -ESRCH && e != -ENOENT) say_left_out(tid, e);
+    else if (e != -ESRCH && e != -ENOENT && e != -ENODEV) say_left_out(tid, e); /* these: it is ending */
 }
 
 struct entry { /* of getdents64 */

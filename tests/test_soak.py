@@ -242,7 +242,7 @@ class Watched:
         if word[:1] == ["round"]:
             self.rounds = int(word[1])
             self.resources.append((int(word[3]), int(word[5])))
-            if self.rounds in (3, 30) or self.rounds % 300 == 0:
+            if self.rounds % 40 == 3 and self.outside < 100:
                 self.look_in()
         elif word[:1] == ["thread"] and len(word) == 4:
             self.threads[word[1]] = (int(word[2]), float(word[3]))
