@@ -4,6 +4,9 @@
 #ifndef FDR_TESTS_ORACLE_EPOCHS_H
 #define FDR_TESTS_ORACLE_EPOCHS_H
 
+#include "tests/oracle_match.h"
+#include "tests/oracle_totals.h"
+
 /* Which epoch of the location ended up with what left at `time`? Those of one tick may lie on both sides: the older. */
 static inline size_t oracle_epoch_at(const struct fdr_epoch_info *e, size_t n, uint64_t time)
 {

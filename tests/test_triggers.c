@@ -9,14 +9,12 @@
 
 #include "victim.h"
 
-#include <dirent.h>
 #include <time.h>
 
 #include <fdr/reader.h>
 
 #include "base/clock.h"
-
-static char directory[256];
+#include "tests/snapshots_seen.h"
 
 static void start(const char *triggers, const char *more_keep)
 {
@@ -33,47 +31,6 @@ static void start(const char *triggers, const char *more_keep)
                            .keep = more_keep ? more_keep : "100,oldest"};
     fdr_finalize();
     assert_int_equal(fdr_init(&c), 0);
-}
-
-static void sleep_ms(unsigned ms)
-{
-    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-    while (nanosleep(&t, &t) && errno == EINTR) {}
-}
-
-/* Snapshots in the directory whose reason is a trigger's; the newest one's path. */
-static unsigned snapshots(char *newest, size_t bytes)
-{
-    unsigned n = 0, highest = 0, number;
-    DIR *d = opendir(directory);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        const char *end = strstr(e->d_name, ".fdr");
-        if (!end || strcmp(end, ".fdr") || strstr(e->d_name, ".live.")) continue;
-        n++;
-        while (end > e->d_name && end[-1] != '.') end--;
-        number = (unsigned)strtoul(end, NULL, 10);
-        if (number < highest) continue;
-        highest = number;
-        if (newest) snprintf(newest, bytes, "%s/%s", directory, e->d_name);
-    }
-    if (d) closedir(d);
-    return n;
-}
-
-static void forget_snapshots(void)
-{
-    char path[600];
-    while (snapshots(path, sizeof path)) unlink(path);
-}
-
-/* At most ten seconds: the machine is busy. */
-static bool comes(unsigned count)
-{
-    for (int i = 0; i < 1000; i++) {
-        if (snapshots(NULL, 0) >= count) return true;
-        sleep_ms(10);
-    }
-    return false;
 }
 
 static struct fdr_file *newest(void)

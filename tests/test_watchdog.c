@@ -8,12 +8,9 @@
 
 #include "victim.h"
 
-#include <dirent.h>
-#include <time.h>
-
 #include <fdr/reader.h>
 
-static char directory[256];
+#include "tests/snapshots_seen.h"
 
 static void start(const char *watchdog)
 {
@@ -28,41 +25,6 @@ static void start(const char *watchdog)
                            .crash = "0"};
     fdr_finalize();
     assert_int_equal(fdr_init(&c), 0);
-}
-
-static void sleep_ms(unsigned ms)
-{
-    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-    while (nanosleep(&t, &t) && errno == EINTR) {}
-}
-
-static unsigned snapshots(char *path, size_t bytes)
-{
-    unsigned n = 0;
-    DIR *d = opendir(directory);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        const char *end = strstr(e->d_name, ".fdr");
-        if (!end || strcmp(end, ".fdr") || strstr(e->d_name, ".live.")) continue;
-        n++;
-        if (path) snprintf(path, bytes, "%s/%s", directory, e->d_name);
-    }
-    if (d) closedir(d);
-    return n;
-}
-
-static bool comes(unsigned count)
-{
-    for (int i = 0; i < 3000; i++) {
-        if (snapshots(NULL, 0) >= count) return true;
-        sleep_ms(10);
-    }
-    return false;
-}
-
-static void forget(void)
-{
-    char path[600];
-    while (snapshots(path, sizeof path)) unlink(path);
 }
 
 static bool release;
@@ -103,7 +65,7 @@ static void one_snapshot_for_a_hang(void **state)
     fdr_file_close(f);
     __atomic_store_n(&release, true, __ATOMIC_RELAXED);
     for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
-    forget();
+    forget_snapshots();
 }
 
 static volatile unsigned long sink;
@@ -128,7 +90,7 @@ static void a_computation_is_no_hang(void **state)
     fdr_leave(r);
     sleep_ms(400);
     assert_int_equal(snapshots(NULL, 0), 0);
-    forget();
+    forget_snapshots();
 }
 
 static void *spin(void *region)
@@ -158,7 +120,7 @@ static void busy_waiting_is_a_hang(void **state)
     assert_int_equal(fdr_file_open(path, &f, message, sizeof message), FDR_WHOLE);
     if (!strstr(fdr_file_info(f)->reason, "stood in MPI_Barrier")) fail_msg("'%s'", fdr_file_info(f)->reason);
     fdr_file_close(f);
-    forget();
+    forget_snapshots();
 }
 
 static void *brief(void *region)
@@ -180,7 +142,7 @@ static void P10_threads_that_come_and_go(void **state)
         pthread_join(t, NULL);
     }
     sleep_ms(50); /* it looks every 10 ms */
-    forget();
+    forget_snapshots();
 }
 
 static int enter(void **state)

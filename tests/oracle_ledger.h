@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* The oracle, P3: presented = kept + filtered + reduced + lost, in every row. */
+#ifndef FDR_TESTS_ORACLE_LEDGER_H
+#define FDR_TESTS_ORACLE_LEDGER_H
+
+#include "tests/oracle_match.h"
+
+struct oracle_cell {
+    uint64_t presented, filtered, shown;
+};
+
+/* A stack that found no more room: the ledger's deepest row stands for all calls from its depth on. */
+static inline uint32_t oracle_held_depth(const struct oracle *o, struct fdr_file *f, uint32_t location)
+{
+    const struct fdr_ledger_row *rows;
+    uint32_t deepest = 0, held = 0;
+    size_t n = fdr_ledger(f, &rows);
+    for (size_t i = 0; i < o->count; i++)
+        if (o->event[i].kind == FDR_ENTER && o->event[i].depth > deepest) deepest = o->event[i].depth;
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].location == location && rows[i].class_ == FDR_IN_REGION)
+            held = rows[i].presented == rows[i].lost ? rows[i].depth - 1 : ORACLE_NONE;
+    return held >= deepest || held % 16 ? 0 : held;
+}
+
+static inline const char *oracle_ledger(const struct oracle *o, const struct oracle_rules *r,
+                                        const struct oracle_view *v, struct fdr_file *f, uint32_t location)
+{
+    struct oracle_cell(*cell)[ORACLE_DEPTHS] = calloc(9, sizeof *cell);
+    const struct fdr_ledger_row *rows;
+    const char *wrong = NULL;
+    uint64_t checked = 0, all = 0;
+    for (size_t i = 0; i < o->count; i++) {
+        const struct oracle_event *p = &o->event[i];
+        if (p->kind == FDR_LEAVE) continue;
+        bool below = r->held_depth && p->kind == FDR_ENTER && p->depth > r->held_depth;
+        struct oracle_cell *c = &cell[oracle_class(p->kind)][below ? r->held_depth + 1 : p->depth];
+        c->presented++;
+        all++;
+        bool deep = r->depth && p->depth > r->depth && p->kind == FDR_ENTER;
+        bool brief = p->kind == FDR_ENTER && !deep && p->mate != ORACLE_NONE &&
+                     o->event[p->mate].time - p->time < r->min_duration;
+        c->filtered += !below && (deep || brief);
+    }
+    for (size_t i = 0; i < v->count; i++)
+        if (v->shown[i].kind != FDR_LEAVE && !v->shown[i].reduced)
+            cell[oracle_class(v->shown[i].kind)][v->shown[i].depth].shown++;
+    size_t n = fdr_ledger(f, &rows);
+    for (size_t i = 0; i < n && !wrong; i++) {
+        const struct fdr_ledger_row *w = &rows[i];
+        if (w->location != location) continue;
+        const struct oracle_cell *c = &cell[w->class_][w->depth];
+        char what[200];
+        snprintf(
+            what, sizeof what,
+            "%s depth %u: presented %llu kept %llu filtered %llu reduced %llu lost %llu; the oracle: %llu %llu %llu",
+            fdr_class_name(w->class_), w->depth, (unsigned long long)w->presented, (unsigned long long)w->kept,
+            (unsigned long long)w->filtered, (unsigned long long)w->reduced, (unsigned long long)w->lost,
+            (unsigned long long)c->presented, (unsigned long long)c->shown, (unsigned long long)c->filtered);
+        if (w->presented != c->presented) wrong = oracle_wrong("P3 presented: %s", what);
+        else if (w->presented != w->kept + w->filtered + w->reduced + w->lost)
+            wrong = oracle_wrong("P3 balance: %s", what);
+        else if (w->kept != c->shown) wrong = oracle_wrong("P3 kept is not what is shown: %s", what);
+        else if (w->filtered != c->filtered && !r->prefix) wrong = oracle_wrong("P3 filtered: %s", what);
+        else if (r->complete && (w->reduced || w->lost)) wrong = oracle_wrong("complete: %s", what);
+        checked += w->presented;
+    }
+    if (!wrong && checked != all)
+        wrong = oracle_wrong("P3: the ledger knows of %llu, %llu were presented", (unsigned long long)checked,
+                             (unsigned long long)all);
+    free(cell);
+    return wrong;
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* A recording for a test: only what is said here counts. */
+#ifndef FDR_TESTS_ORACLE_RECORDING_H
+#define FDR_TESTS_ORACLE_RECORDING_H
+
+#include "tests/oracle_presented.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static inline struct fdr_config oracle_config(const char *dir)
+{
+    return (struct fdr_config){.size = sizeof(struct fdr_config),
+                               .ignore_environment = 1,
+                               .name = "test",
+                               .arena = "anonymous",
+                               .timer = "monotonic",
+                               .signal = "none",
+                               .dir = dir,
+                               .buffer = "4M",
+                               .keep = "1000000",
+                               .disk = "1000G"};
+}
+
+static inline const char *oracle_directory(void)
+{
+    static char path[200];
+    if (!*path) {
+        const char *t = getenv("TMPDIR");
+        snprintf(path, sizeof path, "%s/fdr-test-XXXXXX", t && *t ? t : "/tmp");
+        if (!mkdtemp(path)) abort();
+    }
+    return path;
+}
+
+/* Takes a snapshot, opens it, removes it. NULL and *wrong if that is not possible or it is not whole. */
+static inline struct fdr_file *oracle_snapshot(uint64_t buffer, const char **wrong)
+{
+    char message[300] = "";
+    struct fdr_file *f = NULL;
+    struct stat st;
+    int e = fdr_snapshot("test");
+    *wrong = NULL;
+    if (e) {
+        *wrong = oracle_wrong("fdr_snapshot: %s", strerror(-e));
+        return NULL;
+    }
+    char path[1024];
+    snprintf(path, sizeof path, "%s", fdr_last_snapshot());
+    if (stat(path, &st)) *wrong = oracle_wrong("%s: not there", path);
+    else if (buffer && (uint64_t)st.st_size > buffer + 65536)
+        *wrong = oracle_wrong("P1: %lld bytes from a buffer of %llu", (long long)st.st_size,
+                              (unsigned long long)buffer);
+    else if ((st.st_mode & 0777) != 0600) *wrong = oracle_wrong("%s: mode %o", path, (unsigned)st.st_mode & 0777);
+    enum fdr_verdict verdict = fdr_file_open(path, &f, message, sizeof message);
+    if (!*wrong && (verdict != FDR_WHOLE || fdr_file_verify(f) != FDR_WHOLE))
+        *wrong = oracle_wrong("not whole: %s%s%s", message, f && fdr_file_damage_count(f) ? "; " : "",
+                              f && fdr_file_damage_count(f) ? fdr_file_damage(f, 0) : "");
+    unlink(path);
+    if (*wrong && f) fdr_file_close(f), f = NULL;
+    return f;
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Snapshots that others write into a directory of the test: waiting for them, counting them, the newest. */
+#ifndef FDR_TESTS_SNAPSHOTS_SEEN_H
+#define FDR_TESTS_SNAPSHOTS_SEEN_H
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static char directory[256];
+
+static inline void sleep_ms(unsigned ms)
+{
+    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+    while (nanosleep(&t, &t) && errno == EINTR) {}
+}
+
+/* Snapshots in the directory whose reason is a trigger's; the newest one's path. */
+static inline unsigned snapshots(char *newest, size_t bytes)
+{
+    unsigned n = 0, highest = 0, number;
+    DIR *d = opendir(directory);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *end = strstr(e->d_name, ".fdr");
+        if (!end || strcmp(end, ".fdr") || strstr(e->d_name, ".live.")) continue;
+        n++;
+        while (end > e->d_name && end[-1] != '.') end--;
+        number = (unsigned)strtoul(end, NULL, 10);
+        if (number < highest) continue;
+        highest = number;
+        if (newest) snprintf(newest, bytes, "%s/%s", directory, e->d_name);
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+static inline void forget_snapshots(void)
+{
+    char path[600];
+    while (snapshots(path, sizeof path)) unlink(path);
+}
+
+/* At most thirty seconds: the machine is busy. */
+static inline bool comes(unsigned count)
+{
+    for (int i = 0; i < 3000; i++) {
+        if (snapshots(NULL, 0) >= count) return true;
+        sleep_ms(10);
+    }
+    return false;
+}
+#endif
