@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Event streams (magic FDREVT1, not compressed) for benchmarks: events one after the other, as `fdr replay` takes them. */
+/* Event streams (magic FDREVT1, not compressed) for benchmarks and tests: events one after the other, as `fdr replay` takes them. */
 #ifndef FDR_BENCH_STREAM_H
 #define FDR_BENCH_STREAM_H
 #include <fcntl.h>
@@ -38,8 +38,13 @@ struct stream_param {
     uint32_t comm, request;
     uint64_t bytes, bytes2;
 };
+struct stream_region {
+    uint32_t name, file, line, reserved; /* the first two: where in the strings */
+};
 struct stream {
     const struct stream_head *head;
+    const struct stream_region *region;
+    const char *strings;
     const struct stream_param *param;
     const uint32_t *step, *word;
     size_t size;
@@ -48,6 +53,26 @@ struct stream {
 static inline bool stream_fits(const struct stream *s, uint64_t at, uint64_t count, uint64_t bytes)
 {
     return at % 4 == 0 && at <= s->size && count <= (s->size - at) / bytes;
+}
+
+/* From `size` bytes in memory, which stay the caller's. */
+static inline bool stream_take(struct stream *s, const void *bytes, size_t size)
+{
+    if (size < sizeof *s->head) return false;
+    *s = (struct stream){.head = bytes, .size = size};
+    const struct stream_head *h = s->head;
+    if (memcmp(h->magic, "FDREVT1\n", 8) != 0 || h->version != 1 || !stream_fits(s, h->at_steps, h->records, 4) ||
+        !stream_fits(s, h->at_words, h->records, 4) || !stream_fits(s, h->at_params, h->params, sizeof *s->param) ||
+        !stream_fits(s, h->at_regions, h->regions, sizeof *s->region) ||
+        !stream_fits(s, h->at_strings, h->string_bytes, 1))
+        return false;
+    const char *base = bytes;
+    s->region = (const void *)(base + h->at_regions);
+    s->strings = base + h->at_strings;
+    s->param = (const void *)(base + h->at_params);
+    s->step = (const void *)(base + h->at_steps);
+    s->word = (const void *)(base + h->at_words);
+    return true;
 }
 
 static inline bool stream_open(struct stream *s, const char *path)
@@ -62,19 +87,10 @@ static inline bool stream_open(struct stream *s, const char *path)
         fprintf(stderr, "%s: cannot be read\n", path);
         return false;
     }
-    *s = (struct stream){.head = map, .size = (size_t)st.st_size};
-    const struct stream_head *h = s->head;
-    if (memcmp(h->magic, "FDREVT1\n", 8) != 0 || h->version != 1 || !stream_fits(s, h->at_steps, h->records, 4) ||
-        !stream_fits(s, h->at_words, h->records, 4) || !stream_fits(s, h->at_params, h->params, sizeof *s->param)) {
-        fprintf(stderr, "%s: not a whole event stream\n", path);
-        munmap(map, s->size);
-        return false;
-    }
-    const char *base = map;
-    s->param = (const void *)(base + h->at_params);
-    s->step = (const void *)(base + h->at_steps);
-    s->word = (const void *)(base + h->at_words);
-    return true;
+    if (stream_take(s, map, (size_t)st.st_size)) return true;
+    fprintf(stderr, "%s: not a whole event stream\n", path);
+    munmap(map, (size_t)st.st_size);
+    return false;
 }
 static inline void stream_close(struct stream *s) { munmap((void *)(uintptr_t)s->head, s->size); }
 

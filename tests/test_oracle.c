@@ -33,35 +33,30 @@ static uint64_t bytes_of(const char *text)
 }
 
 /* Regions are defined by name, as an application would; several may share one name, file and line. */
-static uint32_t *define_all(const struct evt_header *h)
+static uint32_t *define_all(const struct stream *s)
 {
-    const char *base = (const char *)h, *strings = base + h->off_strings;
-    const struct evt_region *region = (const void *)(base + h->off_regions);
-    uint32_t *id = calloc(h->n_regions + 1, sizeof *id);
-    for (uint32_t i = 0; i < h->n_regions; i++)
-        id[i] = fdr_region_define(strings + region[i].name, strings + region[i].file, region[i].line);
+    uint32_t *id = calloc(s->head->regions + 1, sizeof *id);
+    for (uint32_t i = 0; i < s->head->regions; i++)
+        id[i] = fdr_region_define(s->strings + s->region[i].name, s->strings + s->region[i].file, s->region[i].line);
     return id;
 }
 
-static void present_all(const struct evt_header *h, struct oracle *o, const uint32_t *id)
+static void present_all(const struct stream *s, struct oracle *o, const uint32_t *id)
 {
-    const char *base = (const char *)h;
-    const uint32_t *dt = (const void *)(base + h->off_dt), *word = (const void *)(base + h->off_word);
-    const struct evt_param *param = (const void *)(base + h->off_params);
-    uint64_t t = h->t0_ns;
-    for (uint64_t i = 0; i < h->n_records; i++) {
-        uint32_t value = word[i] & 0xffffffu;
-        const struct evt_param *p = &param[value];
-        t += dt[i];
-        switch (word[i] >> 24) {
-        case EV_ENTER: both_enter(o, id[value], t); break;
-        case EV_LEAVE: both_leave(o, t); break;
-        case EV_SEND:
-        case EV_ISEND: both_message(o, true, (uint32_t)p->peer, p->tag, p->comm, p->bytes, t); break;
-        case EV_RECV:
-        case EV_IRECV: both_message(o, false, (uint32_t)p->peer, p->tag, p->comm, p->bytes, t); break;
-        case EV_COLL_BEGIN: both_coll_begin(o, value, t); break;
-        case EV_COLL_END: both_coll_end(o, (uint32_t)p->tag, p->comm, p->peer, p->bytes, p->bytes2, t); break;
+    uint64_t t = s->head->t0_ns;
+    for (uint64_t i = 0; i < s->head->records; i++) {
+        struct stream_event e;
+        if (!stream_event(s, i, &t, &e)) continue;
+        const struct stream_param *p = e.param;
+        switch (e.kind) {
+        case STREAM_ENTER: both_enter(o, id[e.value], t); break;
+        case STREAM_LEAVE: both_leave(o, t); break;
+        case STREAM_SEND:
+        case STREAM_ISEND: both_message(o, true, (uint32_t)p->peer, p->tag, p->comm, p->bytes, t); break;
+        case STREAM_RECV:
+        case STREAM_IRECV: both_message(o, false, (uint32_t)p->peer, p->tag, p->comm, p->bytes, t); break;
+        case STREAM_COLL_BEGIN: both_coll_begin(o, e.value, t); break;
+        case STREAM_COLL_END: both_coll_end(o, (uint32_t)p->tag, p->comm, p->peer, p->bytes, p->bytes2, t); break;
         default: break;
         }
     }
@@ -70,9 +65,9 @@ static void present_all(const struct evt_header *h, struct oracle *o, const uint
 static int run(const char *name, const struct setting *s, const char *dir)
 {
     static struct oracle o;
-    struct evt_header *h = evt_load(name);
+    struct stream in;
     struct fdr_config c = oracle_config(dir);
-    if (!h) {
+    if (!evt_load(&in, name)) {
         fprintf(stderr, "%s: no such stream\n", name);
         return 1;
     }
@@ -90,9 +85,9 @@ static int run(const char *name, const struct setting *s, const char *dir)
     r.shift = s->resolution ? 7 : 0;
     r.min_duration = s->min_duration ? 1000 : 0;
     if (fdr_init(&c)) return 1;
-    uint32_t *id = define_all(h);
-    present_all(h, &o, id);
-    free(h);
+    uint32_t *id = define_all(&in);
+    present_all(&in, &o, id);
+    evt_free(&in);
     free(id);
     struct fdr_usage u = fdr_usage();
     const char *wrong;
@@ -247,12 +242,12 @@ static int one(char **a, int n)
 int main(int argc, char **argv)
 {
     if (argc > 2) return one(argv + 1, argc - 1);
-    struct evt_header *any = evt_load(all_streams[0]);
-    if (!any) {
+    struct stream any;
+    if (!evt_load(&any, all_streams[0])) {
         print_message("skipped: no corpus in %s (FDR_CORPUS says where)\n", evt_folder());
         return 77;
     }
-    free(any);
+    evt_free(&any);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P4_lossless_in_64M_is_what_was_presented),
         cmocka_unit_test(P3_P4_P5_P9_every_stream),

@@ -12,12 +12,13 @@
 #include "tests/evt_stream.h"
 #include "tests/reader_truth.h"
 
-static void message(struct builder *b, struct truth *t, uint32_t kind, const struct evt_param *p, uint64_t tick,
+static void message(struct builder *b, struct truth *t, uint32_t kind, const struct stream_param *p, uint64_t tick,
                     uint32_t shift)
 {
     uint64_t value[4] = {(uint32_t)p->peer, fdr_zigzag((uint64_t)(int64_t)p->tag), p->comm, p->bytes};
-    uint32_t class_ = FDR_CLASS_MESSAGE, id = kind == EV_SEND || kind == EV_ISEND ? 1 : 2, depth = builder_depth(b, 0);
-    if (kind == EV_COLL_END) {
+    uint32_t class_ = FDR_CLASS_MESSAGE, id = kind == STREAM_SEND || kind == STREAM_ISEND ? 1 : 2,
+             depth = builder_depth(b, 0);
+    if (kind == STREAM_COLL_END) {
         class_ = FDR_CLASS_COLLECTIVE;
         id = (uint32_t)p->tag << 1 | 1;
         value[0] = p->comm, value[1] = fdr_zigzag((uint64_t)(int64_t)p->peer), value[2] = p->bytes,
@@ -27,42 +28,40 @@ static void message(struct builder *b, struct truth *t, uint32_t kind, const str
     truth_point(t, 0, class_, id, depth, tick, value, 4, shift);
 }
 
-static void feed(struct builder *b, struct truth *t, const struct evt_header *h, uint32_t shift)
+static void feed(struct builder *b, struct truth *t, const struct stream *s, uint32_t shift)
 {
-    const uint8_t *base = (const void *)h;
-    const uint32_t *dt = (const void *)(base + h->off_dt), *word = (const void *)(base + h->off_word);
-    const struct evt_param *param = (const void *)(base + h->off_params);
-    uint64_t tick = h->t0_ns, none = 0;
-    for (uint64_t i = 0; i < h->n_records; i++) {
-        uint32_t kind = word[i] >> 24, value = word[i] & 0xffffffu, depth = builder_depth(b, 0);
-        tick += dt[i];
-        if (kind == EV_ENTER) {
-            builder_enter(b, 0, value + 1, tick);
-            truth_enter(t, 0, value + 1, depth + 1, tick, shift);
-        } else if (kind == EV_LEAVE) {
+    uint64_t tick = s->head->t0_ns, none = 0;
+    for (uint64_t i = 0; i < s->head->records; i++) {
+        struct stream_event e;
+        uint32_t depth = builder_depth(b, 0);
+        if (!stream_event(s, i, &tick, &e)) continue;
+        if (e.kind == STREAM_ENTER) {
+            builder_enter(b, 0, e.value + 1, tick);
+            truth_enter(t, 0, e.value + 1, depth + 1, tick, shift);
+        } else if (e.kind == STREAM_LEAVE) {
             builder_leave(b, 0, tick);
             truth_leave(t, 0, depth, tick, shift);
-        } else if (kind == EV_COLL_BEGIN) {
-            builder_point(b, 0, FDR_CLASS_COLLECTIVE, value << 1, tick, &none, 0);
-            truth_point(t, 0, FDR_CLASS_COLLECTIVE, value << 1, depth, tick, &none, 0, shift);
-        } else if (kind == EV_SEND || kind == EV_RECV || kind == EV_ISEND || kind == EV_IRECV || kind == EV_COLL_END) {
-            message(b, t, kind, &param[value], tick, shift);
+        } else if (e.kind == STREAM_COLL_BEGIN) {
+            builder_point(b, 0, FDR_CLASS_COLLECTIVE, e.value << 1, tick, &none, 0);
+            truth_point(t, 0, FDR_CLASS_COLLECTIVE, e.value << 1, depth, tick, &none, 0, shift);
+        } else {
+            message(b, t, e.kind, e.param, tick, shift);
         }
     }
 }
 
-static void stream(const char *name, uint32_t shift)
+static void whole(const char *name, uint32_t shift)
 {
-    struct evt_header *h = evt_load(name);
-    if (!h) return;
+    struct stream in;
+    if (!evt_load(&in, name)) return;
     struct builder_options o = {.arena_bytes = 256u << 20,
                                 .shift = shift,
                                 .edge = {(1024 >> shift) + 1, (16384 >> shift) + 2, (1u << 18 >> shift) + 3}};
     struct builder *b = builder_new(&o);
     struct truth t = {.edge = {o.edge[0], o.edge[1], o.edge[2]}};
     builder_location(b, name);
-    feed(b, &t, h, shift);
-    free(h);
+    feed(b, &t, &in, shift);
+    evt_free(&in);
     truth_compare(&t, b, NULL);
     truth_ledger(b);
     print_message("%s >> %u: %zu events\n", name, shift, t.count);
@@ -73,23 +72,23 @@ static void stream(const char *name, uint32_t shift)
 static void P4_corpus_lossless(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < EVT_NAMES; i++) stream(evt_names[i], 0);
+    for (size_t i = 0; i < EVT_NAMES; i++) whole(evt_names[i], 0);
 }
 
 static void P4_corpus_at_128_ns(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < EVT_NAMES; i++) stream(evt_names[i], 7);
+    for (size_t i = 0; i < EVT_NAMES; i++) whole(evt_names[i], 7);
 }
 
 int main(void)
 {
-    struct evt_header *any = evt_load(evt_names[0]);
-    if (!any) {
+    struct stream any;
+    if (!evt_load(&any, evt_names[0])) {
         print_message("skipped: no corpus in %s (FDR_CORPUS says where)\n", evt_folder());
         return 77;
     }
-    free(any);
+    evt_free(&any);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P4_corpus_lossless),
         cmocka_unit_test(P4_corpus_at_128_ns),
