@@ -140,7 +140,9 @@ int main(void)
            "assert len([x for x in e if x[\"ph\"]==\"i\"]) == 7, e",
            chrome);
     run("dump %s >/dev/null", again);
-    run("stats %s >/dev/null", again);
+    snprintf(chrome, sizeof chrome, "%s/stats.txt", folder);
+    run("stats %s >%s", again, chrome);
+    python("import sys; assert [str(2**64-1)] * 3 in [l.split()[1:4] for l in open(sys.argv[1])]", chrome);
     snprintf(chrome, sizeof chrome, "%s/class.json", folder);
     run("stats --json --by class %s >%s", again, chrome);
     python("import json,sys; k={x[\"name\"]:x for c in json.load(open(sys.argv[1])) for x in c[\"kinds\"]}; "

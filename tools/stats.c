@@ -280,7 +280,8 @@ static void out_value(uint32_t type, uint64_t bits)
     if (type == 2) snprintf(text, sizeof text, "%.6g", real);
     else if (type == 1) snprintf(text, sizeof text, "%lld", (long long)(int64_t)bits);
     else snprintf(text, sizeof text, "%llu", (unsigned long long)bits);
-    out_text_wide(text, 18);
+    out_char(' '); /* also where it is wider than its column */
+    out_text_wide(text, 17);
 }
 
 static void out_metric_kind(const struct fdr_definition *d)
