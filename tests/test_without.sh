@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# ctest: label=house timeout=900
+# A build without what is optional: no PAPI, no elfutils, no libiberty (X_none.c instead of X_<name>.c). It compiles without a
+# warning, says what it lacks, once, and everything else works: PAPI is asked for, samples are taken, counters are read, names
+# fall back to modules.
+set -u
+[ -z "${FDR_SANITIZE:-}${FDR_COVERAGE:-}" ] || { echo "skipped: once is enough"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+ok() { echo "ok: $1"; }
+fail() { echo "FAIL: $1"; failed=1; }
+
+generator=()
+command -v ninja >/dev/null && generator=(-G Ninja)
+cmake -S "$FDR_SOURCE" -B "$work/build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Debug -DFDR_TESTS=OFF -DFDR_INSTALL=OFF -DFDR_WERROR=ON \
+    "-DFDR_WITHOUT=papi;dw;iberty" >"$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
+cmake --build "$work/build" -j2 --target fdr_fdr_shared fdr_papi_shared fdr_command >"$work/log" 2>&1 || { tail -40 "$work/log"; exit 1; }
+ok "it compiles"
+fdr=$work/build/bin/fdr
+unset "${!FDR_@}"
+
+"$fdr" version --build >"$work/out" || fail "fdr version --build"
+[ "$(grep "^with:" "$work/out")" = "with: urcu numa" ] || [ "$(grep "^with:" "$work/out")" = "with: urcu" ] || fail "it claims what it has not: $(cat "$work/out")"
+
+cat >"$work/program.c" <<'END'
+#include <fdr/fdr.h>
+#include <time.h>
+static volatile double sink;
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+__attribute__((noinline)) static void hot(double until) { while (now() < until) for (int i = 0; i < 9999; i++) sink = sink * 1.1 + 1; }
+int main(void)
+{
+    if (fdr_init(NULL)) return 2;
+    FDR_REGION("phase") hot(now() + 0.5);
+    return fdr_snapshot("end") != 0;
+}
+END
+source=${BASH_SOURCE[0]%/*}/..
+cc -O1 -g -fno-omit-frame-pointer -I"$source/include" "$work/program.c" -o "$work/program" -L"$work/build/lib" -Wl,-rpath,"$work/build/lib" -lfdr ||
+    { echo "cannot build the program"; exit 1; }
+mkdir "$work/there"
+env FDR_DIR="$work/there" FDR_ARENA=anonymous FDR_BUFFER=8M FDR_SAMPLE=1kHz FDR_COUNTERS=default FDR_PAPI=PAPI_TOT_INS "$work/program" 2>"$work/said" ||
+    fail "the program fails: $(cat "$work/said")"
+[ "$(grep -c PAPI "$work/said")" = 1 ] && ok "it says once that there is no PAPI" || fail "PAPI is asked for: $(cat "$work/said")"
+file=$(ls "$work"/there/*.fdr)
+"$fdr" check "$file" >"$work/out" 2>&1 || fail "check: $(cat "$work/out")"
+"$fdr" samples --by region "$file" >"$work/out" 2>&1 && grep -q phase "$work/out" && ok "samples by region" || fail "samples: $(cat "$work/out")"
+"$fdr" samples "$file" >"$work/out" 2>&1 && grep -q '\[program\]' "$work/out" && ok "functions go by their module" || fail "samples: $(cat "$work/out")"
+"$fdr" counters "$file" >"$work/out" 2>&1 && grep -qE 'rss' "$work/out" && ok "counters" || fail "counters: $(cat "$work/out")"
+"$fdr" stats "$file" >"$work/out" 2>&1 && grep -q phase "$work/out" && ok "stats" || fail "stats: $(cat "$work/out")"
+"$fdr" counters >"$work/out" 2>&1 || fail "what works on this machine: $(cat "$work/out")"
+exit $failed
