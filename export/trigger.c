@@ -104,7 +104,7 @@ static bool look_at(const struct slot *s, struct slot *copy)
 {
     pthread_mutex_lock(&lock);
     bool pending = fdr_load_acquire(&s->state) == PENDING; /* A:seen */
-    if (pending) *copy = *s;
+    if (pending) copy->trigger = s->trigger, copy->seen = s->seen, copy->armed = s->armed;
     pthread_mutex_unlock(&lock);
     return pending;
 }

@@ -59,7 +59,7 @@ static struct fdri_watch_table *writable(void)
     for (uint32_t i = 0; old && i < 1u << old->log2; i++)
         if (old->entry[i].key && !old->entry[i].gone) put(t, &old->entry[i]);
     t->older = old;
-    rcu_set_pointer(&fdri_watch_table, t);
+    fdr_store_release(&fdri_watch_table, t); /* R:watch - the table is whole; also by rcu_dereference */
     return t;
 }
 

@@ -32,13 +32,15 @@ static bool is_new(uint32_t location, uint64_t enter_tick)
     return true;
 }
 
-static void see_frame(const struct fdr_location *l, uint32_t region, uint64_t enter_tick, uint64_t now_tick)
+FDR_RACY static void see_frame(const struct fdr_location *l, uint32_t region, uint64_t enter_tick, uint64_t now_tick)
 {
     const struct fdri_watch_entry *e;
     uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
     uint64_t open = now_tick > enter_tick ? now_tick - enter_tick : 0;
     uint64_t ns = (uint64_t)((unsigned __int128)open * fdri_rec.tick_to_ns >> 32);
-    FDRI_EACH_ENTRY(fdri_watch_table, key, e)
+    const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch - replaced as a whole */
+    if (!table) return;
+    FDRI_EACH_ENTRY(table, key, e)
     {
         const struct fdri_watch *w = &fdri_watching[e->slot].watch;
         if (w->source == FDRI_BY_STUCK && ns >= w->ns && is_new(l->id, enter_tick))
@@ -58,7 +60,7 @@ FDR_RACY static void see_stack(const struct fdr_location *l, uint64_t now_tick)
         fdr_copy_racy(&v, &b->level[(d - 1) % FDR_LEVELS_PER_BLOCK], sizeof v);
         fdr_fence_acquire();                         /* A:frame */
         if (fdr_load_acquire(&l->depth) < d) return; /* A:frame */
-        if (!(v.flags & FDR_LEVEL_UNTIMED) && fdri_watch_table) see_frame(l, v.region, v.enter_tick, now_tick);
+        if (!(v.flags & FDR_LEVEL_UNTIMED)) see_frame(l, v.region, v.enter_tick, now_tick);
     }
 }
 

@@ -156,6 +156,45 @@ static void full_for_the_bundle(const struct death_place *p)
 }
 static void P7_no_room_for_the_bundle(void **state) { (void)state, apart(full_for_the_bundle); }
 
+/* ---- file systems that are read-only ---- */
+
+static void make_read_only(const char *path)
+{
+    if (mount(NULL, path, NULL, MS_REMOUNT | MS_RDONLY, NULL)) _exit(SKIPPED);
+}
+static void *store_on(void *unused)
+{
+    for (;;) record(1000);
+    return unused;
+}
+static void fault_where_nothing_is_written(void)
+{
+    pthread_t t;
+    record(1000);
+    pthread_create(&t, NULL, store_on, NULL);
+    if (fdr_snapshot("nowhere to go") == 0) _exit(90);
+    *nowhere = 1;
+}
+static void read_only(const struct death_place *p)
+{
+    struct fdr_config c = death_config(p);
+    pid_t pid;
+    int signal = -1;
+    c.buffer = "2M";
+    mount_small(p->dir, "16m");
+    make_read_only(p->dir);
+    expect(WTERMSIG(death_of(&c, fault_where_nothing_is_written, &pid)) == SIGSEGV, 1);
+    expect(left_in(p->live, &signal) == FDR_WHOLE && signal == SIGSEGV, 2); /* where it lies */
+    expect(!*death_file(p->dir), 3);
+    death_clear(p->live);
+    mount_small(p->live, "16m");
+    make_read_only(p->live);
+    expect(death_of(&c, go_on, &pid) == 0, 4); /* from anonymous memory, and with nowhere to write to */
+    expect(WTERMSIG(death_of(&c, fault, &pid)) == SIGSEGV, 5);
+    expect(!*death_file(p->live) && !*death_file(p->dir), 6);
+}
+static void P10_read_only_file_systems(void **state) { (void)state, apart(read_only); }
+
 static void leave_the_root(void)
 {
     char path[600];
@@ -359,10 +398,10 @@ static int clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P7_a_small_dev_shm),       cmocka_unit_test(P10_no_room_at_the_start),
-        cmocka_unit_test(P10_no_room_later),        cmocka_unit_test(P7_no_room_for_the_bundle),
-        cmocka_unit_test(P7_another_root),          cmocka_unit_test(P7_the_oom_killer),
-        cmocka_unit_test(P10_little_address_space), cmocka_unit_test(P10_ten_thousand_threads),
-        cmocka_unit_test(P10_cancelled_threads)};
+        cmocka_unit_test(P7_a_small_dev_shm),         cmocka_unit_test(P10_no_room_at_the_start),
+        cmocka_unit_test(P10_no_room_later),          cmocka_unit_test(P7_no_room_for_the_bundle),
+        cmocka_unit_test(P10_read_only_file_systems), cmocka_unit_test(P7_another_root),
+        cmocka_unit_test(P7_the_oom_killer),          cmocka_unit_test(P10_little_address_space),
+        cmocka_unit_test(P10_ten_thousand_threads),   cmocka_unit_test(P10_cancelled_threads)};
     return cmocka_run_group_tests(tests, NULL, clean);
 }

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "base/racy.h"
 #include "recorder/recorder.h"
 #include "tests/deaths.h"
 
@@ -30,7 +31,8 @@ static void record(int n)
 }
 
 enum what { BOOT, PID, START };
-static void restore(enum what what)
+/* Behind everybody's back. */
+FDR_RACY static void restore(enum what what)
 {
     if (what == BOOT) fdri_rec.life.boot ^= 1;
     if (what == PID) fdri_rec.life.pid = 1 << 23; /* higher than any */

@@ -88,6 +88,9 @@ static void P10_a_vfork_child_records_as_its_parent(void **state)
 {
     (void)state;
     static const int status[] = {3 << 8, SIGSEGV, 3 << 8, 0, 3 << 8, SIGKILL};
+#if defined(__SANITIZE_THREAD__)
+    skip(); /* it makes a fork of it */
+#endif
     struct fdr_config c = death_config(death_place_as_it_is());
     again = &c;
     begin("mapped");
@@ -123,6 +126,9 @@ static void P10_a_vfork_child_comes_first(void **state)
     (void)state;
     uint32_t tid = 0;
     pthread_t t;
+#if defined(__SANITIZE_THREAD__)
+    skip();
+#endif
     begin("mapped");
     assert_int_equal(pthread_create(&t, NULL, never_recorded, &tid), 0);
     pthread_join(t, NULL);
