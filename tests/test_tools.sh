@@ -408,7 +408,7 @@ for stream in foreign.evt missing.evt; do
 done
 for value in "buffer xyz" "buffer 0" "bin 7" "strategy foo" "telescope 1,x" "reduce foo" "classes foo" "min-duration 5" "depth 0" \
     "resolution -5" "arena foo" "timer foo" "signal KILL" "enable 2" "disk x" "keep x" "holdoff x"; do
-    expect 64 "replay --$value" "$fdr" replay kind.evt --${value% *} "${value#* }" -o never.fdr
+    expect 64 "replay --$value" "$fdr" replay kind.evt "--${value% *}" "${value#* }" -o never.fdr
     grep -q "^fdr: FDR_.*=${value#* }: " err.txt || fail "replay --$value: does not name the value"
     if grep -q using err.txt || [ -e never.fdr ]; then fail "replay --$value: goes on"; fi
 done
