@@ -20,10 +20,10 @@ static int add_digits(const char **at, uint64_t *value)
 /* Behind an e: 0 and *at unmoved where it is none. */
 static int exponent(const char **at)
 {
-    const char *p = *at + 1;
-    bool minus = *p == '-';
     int n = 0;
     if (**at != 'e' && **at != 'E') return 0;
+    const char *p = *at + 1;
+    bool minus = *p == '-';
     if (*p == '-' || *p == '+') p++;
     if (!digit(*p)) return 0;
     for (; digit(*p); p++) n = n < 1000 ? n * 10 + (*p - '0') : n;
