@@ -31,8 +31,9 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t got = 0, off = 0;
     if (want > full_log2()) return 0;
-    for (int tries = 0; tries < 64 && !(off = fdri_piece_take(a, t->loc, want)); tries++) {
-        if ((off = fdri_share_any(t, want))) break;
+    for (int tries = 0; tries < 64; tries++) {
+        off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, want) : fdri_piece_own(a, t->loc, want);
+        if (off || (off = fdri_share_any(t, want))) break;
         off = t->loc->level_blocks ? fdri_reduce(t, NULL, want, &got) : 0;
         if (!off || got == want) break;
         fdri_piece_give(a, t->loc, off, got); /* too small; its neighbours may follow */

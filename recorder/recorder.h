@@ -313,7 +313,8 @@ uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2);
  * next to nothing. A piece of size_log2, or 0. */
 uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2);
 static inline bool fdri_poor(const struct fdr_location *l) { return fdr_load_relaxed(&l->bins_held) < 4; }
-void fdri_share_note(const struct fdri_thread *t); /* this location took a bin */
+bool fdri_share_rich(const struct fdr_location *l); /* it holds more than live ones do on average */
+void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
 
 /* ---- telescope.c, epoch.c: nothing under other strategies ---- */
 void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);   /* a partition was made */

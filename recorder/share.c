@@ -30,6 +30,13 @@ static bool gives(const struct fdr_location *v, uint32_t mine)
     return h > fair_share() && h > mine + mine / 8 + 2;
 }
 
+bool fdri_share_rich(const struct fdr_location *l)
+{
+    uint64_t live = fdr_load_relaxed(&fdri_rec.shares.live),
+             bins = (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin);
+    return !fdri_poor(l) && held(l) * live > bins - fdr_min(bins, fdri_rec.bin_reserve);
+}
+
 /* Remembers who holds much: a hint for those who need. */
 void fdri_share_note(const struct fdri_thread *t)
 {

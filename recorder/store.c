@@ -9,7 +9,10 @@ static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 
 bool fdri_may_take(const struct fdri_thread *t)
 {
-    return fdri_poor(t->loc) || fdri_bins_free(&fdri_rec.arena) > fdri_rec.bin_reserve + fdri_sample_bins_due();
+    if (t->loc->flags & FDR_LOCATION_ENDED)
+        return true; /* the last one is for it: what it takes makes room for others */
+    if (fdri_poor(t->loc)) return fdri_bins_free(&fdri_rec.arena) > 1;
+    return fdri_bins_free(&fdri_rec.arena) > fdri_rec.bin_reserve + fdri_sample_bins_due();
 }
 
 /* Small bins breed small ones. So for who wants a whole one, and where something can be given back instead, free pieces
@@ -26,18 +29,32 @@ static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
     return want == full_log2() && want > 9 && fdri_pieces_wait(t) ? want - 1 : 9;
 }
 
+/* Newcomers took what is kept for them: who holds more than the others gives some of it back with each bin it fills, until
+ * that is there again. It is what they can get of bins that nobody can claim, open ones and pieces. */
+static void refill(struct fdri_thread *t, struct fdr_part *p)
+{
+    uint32_t got = 0;
+    if (fdri_bins_free(&fdri_rec.arena) >= fdri_rec.bin_reserve || fdri_rec.set.strategy == FDR_STRATEGY_FIRST ||
+        !fdri_share_rich(t->loc))
+        return;
+    uint32_t off = fdri_reduce(t, p, full_log2(), &got);
+    if (off) fdri_piece_give(&fdri_rec.arena, t->loc, off, got);
+}
+
 /* `p` asks, or NULL: a meta block does. */
 static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t want, uint32_t *got)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, want) : 0;
     *got = want;
+    if (!off && fdri_poor(t->loc)) off = fdri_piece_own(a, t->loc, want);
     if (!off) off = fdri_piece_any(a, t->loc, want, least_size(t, want), got);
     if (off) {
         fdri_share_note(t);
         return off;
     }
     fdr_add_relaxed(&fdri_rec.shares.turn, 1ull);
+    refill(t, p);
     off = fdri_share_any(t, *got = want);
     if (!off) off = fdri_reduce(t, p, want, got);
     if (a->nodes > 1 && off && *got == full_log2()) off = fdri_bin_nearer(a, off, fdri_node_here(a, t->loc));

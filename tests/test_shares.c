@@ -44,9 +44,39 @@ static void P2_a_sleeper_does_not_starve_newcomers(void **state)
     }
 }
 
+/* One thread holds a tiny buffer, most of it in open bins and pieces, which nobody can claim. While it goes on recording, as many
+ * others come as the buffer guarantees; each finds room for its first calls. */
+static void P2_newcomers_in_a_tiny_buffer(void **state)
+{
+    (void)state;
+    static const char *const strategy[] = {"telescope", "whole", "last"};
+    for (int s = 0; s < 3; s++) {
+        start(strategy[s], "256K");
+        uint32_t sure = fdri_rec.arena.super->locations_sure, n = 1;
+        uint64_t sum;
+        begin(&w[0], 1);
+        turn(&w[0], 300000);
+        for (; n < sure && n < MOST; n++) {
+            begin(&w[n], n + 1);
+            turn(&w[n], 30);
+            turn(&w[0], 30000);
+        }
+        sum = w[0].presented;
+        for (uint32_t i = 1; i < n; i++) sum += w[i].presented;
+        check(256 << 10, sum, kept, bins, MOST);
+        for (uint32_t i = 0; i < n; i++)
+            print_message("%s: %u keeps %llu in %u bins\n", strategy[s], i, (unsigned long long)kept[i], bins[i]);
+        for (uint32_t i = 0; i < n; i++) assert_true(kept[i] > 0);
+        assert_int_equal(fdri_rec.arena.super->lost_locations, 0);
+        for (uint32_t i = 0; i < n; i++) end(&w[i]);
+        fdr_finalize();
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_sleeper_does_not_starve_newcomers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_sleeper_does_not_starve_newcomers),
+                                       cmocka_unit_test(P2_newcomers_in_a_tiny_buffer)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     rmdir(oracle_directory());
     return bad;
