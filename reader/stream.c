@@ -184,6 +184,8 @@ static bool only_filtered(const struct fdri_reader_stream *s, uint32_t d, uint64
     return true;
 }
 
+static bool longer(const struct fdr_record *enters) { return enters->enter != enters->leave; }
+
 /* A parent that is not held any more, or never was. */
 static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, struct fdr_read_event *e)
 {
@@ -191,7 +193,9 @@ static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, stru
     struct fdri_reader_call *c = &s->stack[s->depth + 1];
     s->now = r->enter;
     s->now_ns = fdri_reader_ns(&s->clock, r->enter);
-    *c = (struct fdri_reader_call){.enter = r->enter, .leave = UINT64_MAX - 1, .id = 0, .made_up = true};
+    bool began_before = !longer(r) && !r->tie.in_tick; /* its parent, and so all of them */
+    *c = (struct fdri_reader_call){
+        .enter = r->enter, .leave = UINT64_MAX - 1, .id = 0, .made_up = true, .place = began_before ? 0 : ANYWHERE};
     c->filtered = only_filtered(s, s->depth + 1, r->leave < FDRI_READER_OPEN ? r->leave : r->enter);
     struct fdri_reader_call like = {
         .leave_ns = fdri_reader_ns(&s->clock, r->leave < FDRI_READER_OPEN ? r->leave : r->enter), .id = r->id};
@@ -228,8 +232,6 @@ static uint64_t place_of(const struct fdri_reader_point *p, uint32_t d)
     return p->place.cut ? ANYWHERE : 0;
 }
 
-static bool longer(const struct fdr_record *enters) { return enters->enter != enters->leave; }
-
 /* Between the stack and the call of depth `at` that enters calls are missing, and are made up. Does the point stand before all that? */
 static bool before_made_up(const struct fdri_reader_point *p, uint32_t at, const struct fdr_record *enters)
 {
@@ -252,8 +254,7 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
     uint32_t k = s->depth;
     for (uint32_t d = s->base + 1; d <= k && d <= p->depth; d++) {
         const struct fdri_reader_call *c = &s->stack[d];
-        uint64_t want = place_of(p, d), in_tick = c->made_up ? ANYWHERE : c->place,
-                 have = c->enter == tick ? in_tick : 0;
+        uint64_t want = place_of(p, d), have = c->enter == tick ? c->place : 0;
         if (have == ANYWHERE || want == ANYWHERE || want == have) continue;
         return want < have;
     }
