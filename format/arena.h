@@ -523,11 +523,11 @@ struct fdr_part {
     uint16_t depth;
     uint8_t class_;
     uint8_t band;
-    uint8_t size_log2; /* size of the open bin; grows up to bin_bytes */
-    uint8_t flags;     /* enum fdr_part_flags */
-    uint16_t reserved;
-    uint32_t bins;  /* bins and pieces held */
-    uint32_t bytes; /* their sum / 512 */
+    uint8_t size_log2;  /* size of the open bin; grows up to bin_bytes */
+    uint8_t flags;      /* enum fdr_part_flags */
+    uint16_t aside_cut; /* set aside before its time was over: it had used up its share */
+    uint32_t bins;      /* bins and pieces held */
+    uint32_t bytes;     /* their sum / 512 */
     /* one cache line: all that storing a record touches; see format/record.h */
     uint64_t progress;     /* bits:20 | records:20 of the open bin that are complete */
     uint64_t hash;         /* running check */
@@ -538,16 +538,18 @@ struct fdr_part {
     uint32_t context;      /* table slot for the next record */
     uint32_t newest;       /* table entry of the newest record */
     uint32_t context_mask; /* contexts - 1 of the open bin */
-    uint32_t reserved1[4];
+    uint64_t aside_tick;   /* set aside: when; its records and all others of the location so far are not newer */
+    uint32_t reserved1[2];
 };
 static_assert(sizeof(struct fdr_part) == 128 && offsetof(struct fdr_part, progress) == 64, "partition");
 
 enum fdr_part_flags {
     FDR_PART_CLOSED = 1,
     FDR_PART_COUNTED = 2 /* its newest bin is counted in an epoch */,
-    FDR_PART_WIDE = 4,    /* has had a whole bin */
-    FDR_PART_REWOUND = 8, /* a rewind ended the newest bin: the next one is small */
-    FDR_PART_GROWING = 16 /* twice as large as the one before, until the size is right again */
+    FDR_PART_WIDE = 4,     /* has had a whole bin */
+    FDR_PART_REWOUND = 8,  /* a rewind ended the newest bin: the next one is small */
+    FDR_PART_GROWING = 16, /* twice as large as the one before, until the size is right again */
+    FDR_PART_ASIDE = 32    /* set aside: of the first moments (FDR_PIN), and nothing is given back of it */
 };
 
 /* ---- bins ---- */

@@ -57,6 +57,19 @@ static uint32_t epochs_held(const struct fdr_file *f, const struct fdri_reader_l
     return l->raw.epoch >= l->raw.epoch_floor ? l->raw.epoch - l->raw.epoch_floor + 1 : 1;
 }
 
+static void describe_pinned(const struct fdr_file *f, struct fdri_reader_location *l, const struct fdri_reader_part *p)
+{
+    const struct fdr_part *raw = (const void *)fdri_reader_meta_at(f, p->off, FDR_META_PART, l->id, sizeof *raw);
+    struct fdr_location_info *i = &l->info;
+    if (!p->aside || !raw) return;
+    i->pinned_to_ns = clipped_ns(l, raw->aside_tick);
+    i->pinned_cut |= raw->aside_cut != 0;
+    for (uint32_t b = 0; b < p->bin_count; b++) {
+        i->pinned_events += (p->class_ == FDR_CLASS_REGION ? 2ull : 1ull) * p->bin[b].records;
+        i->pinned_bytes += 1u << p->bin[b].size_log2;
+    }
+}
+
 static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
 {
     struct fdr_location_info *i = &l->info;
@@ -78,6 +91,7 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
     i->hists_dropped = l->raw.hists_dropped;
     i->rows_folded = l->raw.rows_folded;
     for (size_t p = 0; p < l->part_count; p++) {
+        describe_pinned(f, l, &l->part[p]);
         i->bins += l->part[p].bin_count;
         for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
     }

@@ -4,7 +4,8 @@
  * Closure: holding a call of (depth, band) implies holding every shallower depth in every longer band at its time.
  *   T(d, b)  newest leave given back from the partition (d, b)
  *   a call of (d, b) is kept  <=>  leave > max of T(d', b') over d' <= d, b' >= b other than itself
- * So every kept call's ancestors are kept. What is held beyond that counts as reduced. */
+ * So every kept call's ancestors are kept. What is held beyond that counts as reduced. What was set aside counts whole; of its
+ * calls those may lack ancestors that were still open then. */
 #include "base/bits.h"
 #include "reader/reader.h"
 
@@ -23,16 +24,16 @@ void fdri_reader_keep_rule(struct fdri_reader_location *l)
         size_t first = i;
         for (; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION && l->part[i].depth == l->part[first].depth;
              i++)
-            here[l->part[i].band] = l->part[i].floor;
+            if (!l->part[i].aside) here[l->part[i].band] = l->part[i].floor;
         for (size_t j = first; j < i; j++) {
             uint64_t floor = at_least(above[l->part[j].band], all);
             for (uint32_t b = l->part[j].band + 1u; b < FDR_BANDS; b++) floor = at_least(floor, here[b]);
-            l->part[j].min_leave = floor ? floor + 1 : 0;
+            l->part[j].min_leave = floor && !l->part[j].aside ? floor + 1 : 0;
         }
         for (uint32_t b = 0; b < FDR_BANDS; b++)
             for (uint32_t longer = b; longer < FDR_BANDS; longer++) above[b] = at_least(above[b], here[longer]);
     }
-    for (; i < l->part_count; i++) l->part[i].min_leave = all ? all + 1 : 0;
+    for (; i < l->part_count; i++) l->part[i].min_leave = all && !l->part[i].aside ? all + 1 : 0;
     fdri_reader_keep_samples(l);
 }
 
@@ -78,6 +79,7 @@ static bool needs_care(const struct fdr_file *f, const struct fdri_reader_locati
     uint32_t deepest = 0;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
         const struct fdri_reader_part *p = &l->part[i];
+        if (p->aside) return true;
         for (uint32_t b = 0; b < p->bin_count; b++)
             if (p->bin[b].gap || p->bin[b].state == FDRI_READER_BIN_BAD) return true;
         if (p->tail_gap) return true;

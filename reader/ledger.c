@@ -64,8 +64,8 @@ static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l,
 {
     struct fdr_ledger_row r = {.location = l->id, .class_ = class_, .depth = depth};
     accounts(f, l, &r);
-    for (uint32_t band = 0; band < FDR_BANDS; band++) {
-        const struct fdri_reader_part *p = fdri_reader_part(l, class_, depth, band);
+    for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
+        const struct fdri_reader_part *p = fdri_reader_part(l, class_, depth, i / 2, i & 1);
         if (p) count_part(f, l, p, &r);
     }
     if (class_ == FDR_CLASS_REGION && depth > 0 && depth <= l->frame_count)

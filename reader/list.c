@@ -63,7 +63,8 @@ static size_t first_of(struct fdri_reader_found **all, size_t count, const struc
 }
 
 /* Adds what the scan found with a seq from `*expect` on; true when there was any. */
-static bool gather(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t *expect)
+static bool gather(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t *expect,
+                   uint32_t last)
 {
     struct fdri_reader_found **all = fdri_reader_by_identity(f);
     struct fdr_bin h;
@@ -71,7 +72,8 @@ static bool gather(struct fdr_file *f, struct fdri_reader_location *l, struct fd
     if (!all) return false;
     for (size_t i = first_of(all, f->found_count, l, p, *expect); i < f->found_count; i++) {
         if (!fdri_reader_bin_header(f, all[i]->off, &h) || !matches(&h, l->id, p)) break;
-        if (h.seq < *expect) continue; /* a second one of the same seq */
+        if (h.seq < *expect) continue;       /* a second one of the same seq */
+        if (p->aside && h.seq > last) break; /* of the partition that followed */
         if (!accept(f, p, all[i]->off, &h, h.seq != *expect)) break;
         *expect = h.seq + 1;
         any = true;
@@ -94,10 +96,11 @@ static bool after_cut(const struct fdri_reader_location *l, const struct fdri_re
 }
 
 /* The list broke where seq `expect` should be. */
-static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t expect)
+static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t expect,
+                 uint32_t last)
 {
     uint32_t from = p->bin_count, holes = 0;
-    if (!gather(f, l, p, &expect)) {
+    if (!gather(f, l, p, &expect, last)) {
         if (l->moving) return; /* the rest was opened after its place was copied */
         p->tail_gap = true;
         complain(f, l, p, "the newest bins are missing");
@@ -123,7 +126,7 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
         if (h.seq >= raw->open_seq) return;
     }
     if (l->moving) return;
-    if (gather(f, l, p, &expect)) complain(f, l, p, "the list of bins is cut, rebuilt from the bins");
+    if (gather(f, l, p, &expect, raw->open_seq)) complain(f, l, p, "the list of bins is cut, rebuilt from the bins");
     else if (p->bin_count && raw->open_seq > expect) p->tail_gap = true;
     if (p->tail_gap) complain(f, l, p, "the newest bins are missing");
 }
@@ -197,11 +200,11 @@ void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct
 {
     uint32_t expect = 0;
     if (!raw) {
-        if (gather(f, l, p, &expect)) p->bin[0].gap = false;
+        if (gather(f, l, p, &expect, UINT32_MAX)) p->bin[0].gap = false;
     } else {
         expect = (uint32_t)(raw->list_head >> 32);
         if (follow(f, l, p, (uint32_t)raw->list_head, &expect)) finish(f, l, p, raw, expect);
-        else mend(f, l, p, expect);
+        else mend(f, l, p, expect, raw->open_seq);
     }
     check_indices(f, l, p);
     set_floor(f, l, p, raw);

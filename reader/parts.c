@@ -6,20 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IDENTITIES (FDR_CLASS_COUNT * (FDRI_READER_DEPTH_MAX + 1u) * FDR_BANDS)
+/* Of each kind there is one, and perhaps an older one that was set aside, which comes before it. */
+#define IDENTITIES (FDR_CLASS_COUNT * (FDRI_READER_DEPTH_MAX + 1u) * FDR_BANDS * 2)
 struct seen {
     uint8_t bit[(IDENTITIES + 7) / 8];
 };
 
-static uint32_t identity(uint32_t class_, uint32_t depth, uint32_t band)
+static uint32_t identity(uint32_t class_, uint32_t depth, uint32_t band, bool aside)
 {
-    return (class_ * (FDRI_READER_DEPTH_MAX + 1u) + depth) * FDR_BANDS + band;
+    return ((class_ * (FDRI_READER_DEPTH_MAX + 1u) + depth) * FDR_BANDS + band) * 2 + !aside;
 }
 
 /* true the first time. */
-static bool first_time(struct seen *s, uint32_t class_, uint32_t depth, uint32_t band)
+static bool first_time(struct seen *s, uint32_t class_, uint32_t depth, uint32_t band, bool aside)
 {
-    uint32_t i = identity(class_, depth, band);
+    uint32_t i = identity(class_, depth, band, aside);
     uint8_t mask = (uint8_t)(1u << (i & 7));
     bool fresh = !(s->bit[i / 8] & mask);
     s->bit[i / 8] |= mask;
@@ -28,8 +29,8 @@ static bool first_time(struct seen *s, uint32_t class_, uint32_t depth, uint32_t
 
 static bool is_seen(const struct seen *s, const struct fdri_reader_found *b)
 {
-    uint32_t i = identity(b->class_, b->depth, b->band);
-    return s->bit[i / 8] >> (i & 7) & 1;
+    uint32_t i = identity(b->class_, b->depth, b->band, true);
+    return s->bit[i / 8] >> (i & 7) & 3; /* either of the two: 2 divides 8 */
 }
 
 static struct fdri_reader_part *new_part(struct fdri_reader_location *l, uint32_t class_, uint32_t depth, uint32_t band)
@@ -47,11 +48,13 @@ static bool take_block(struct fdr_file *f, struct fdri_reader_location *l, struc
     if (!fdri_reader_meta_at(f, off, FDR_META_PART, l->id, sizeof *raw)) return false;
     memcpy(raw, f->bytes + off, sizeof *raw);
     if (raw->class_ >= FDR_CLASS_COUNT || raw->band >= FDR_BANDS || raw->depth > FDRI_READER_DEPTH_MAX ||
-        (raw->class_ == FDR_CLASS_REGION && raw->depth == 0) || !first_time(s, raw->class_, raw->depth, raw->band))
+        (raw->class_ == FDR_CLASS_REGION && raw->depth == 0) ||
+        !first_time(s, raw->class_, raw->depth, raw->band, raw->flags & FDR_PART_ASIDE))
         return false;
     struct fdri_reader_part *p = new_part(l, raw->class_, raw->depth, raw->band);
     if (!p) return false;
     p->off = off;
+    p->aside = raw->flags & FDR_PART_ASIDE;
     fdri_reader_list(f, l, p, raw);
     return true;
 }
@@ -104,7 +107,7 @@ static void from_bins(struct fdr_file *f, struct fdri_reader_location *l, struct
     size_t count;
     struct fdri_reader_found **b = its_bins(f, l, &count);
     for (size_t i = 0; i < count; i++) {
-        if (!first_time(s, b[i]->class_, b[i]->depth, b[i]->band)) continue;
+        if (is_seen(s, b[i]) || !first_time(s, b[i]->class_, b[i]->depth, b[i]->band, false)) continue;
         struct fdri_reader_part *p = new_part(l, b[i]->class_, b[i]->depth, b[i]->band);
         if (p) fdri_reader_list(f, l, p, NULL);
     }
@@ -113,7 +116,7 @@ static void from_bins(struct fdr_file *f, struct fdri_reader_location *l, struct
 static int by_place(const void *x, const void *y)
 {
     const struct fdri_reader_part *a = x, *b = y;
-    uint32_t i = identity(a->class_, a->depth, a->band), j = identity(b->class_, b->depth, b->band);
+    uint32_t i = identity(a->class_, a->depth, a->band, a->aside), j = identity(b->class_, b->depth, b->band, b->aside);
     return i < j ? -1 : i > j;
 }
 
@@ -135,14 +138,14 @@ void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
 }
 
 const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
-                                                uint32_t band)
+                                                uint32_t band, bool aside)
 {
     size_t low = 0, high = l->part_count;
-    uint32_t want = identity(class_, depth, band);
+    uint32_t want = identity(class_, depth, band, aside);
     while (low < high) {
         size_t i = low + (high - low) / 2;
         const struct fdri_reader_part *p = &l->part[i];
-        uint32_t is = identity(p->class_, p->depth, p->band);
+        uint32_t is = identity(p->class_, p->depth, p->band, p->aside);
         if (is == want) return p;
         if (is < want) low = i + 1;
         else high = i;

@@ -90,6 +90,7 @@ struct fdri_reader_part {
     uint16_t depth;
     uint8_t class_, band;
     bool tail_gap; /* something is missing after the newest bin */
+    bool aside;    /* set aside: all of it counts as kept */
     uint32_t bin_count, bin_room;
     struct fdri_reader_bin *bin;
     uint64_t given_back;            /* records stored once and no longer held */
@@ -292,7 +293,7 @@ void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct
                       const struct fdr_part *raw);
 /* Finds a class x depth x band of a location. */
 const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
-                                                uint32_t band);
+                                                uint32_t band, bool aside);
 
 /* ---- locations.c ---- */
 void fdri_reader_locations(struct fdr_file *f);
@@ -401,9 +402,9 @@ void fdri_reader_points_close(struct fdri_reader_points *q);
 #define FDRI_READER_OPEN (UINT64_MAX - 1) /* leave of an open call */
 struct fdri_reader_depth {                /* the calls of one depth */
     const struct fdr_record *head;
-    struct fdri_reader_cursor *cursor[FDR_BANDS];
-    uint32_t cursors, from; /* how many; which one head is of */
-    uint64_t zero_tick;     /* the newest zero-length calls seen */
+    struct fdri_reader_cursor *cursor[FDR_BANDS * 2]; /* of each band also what was set aside */
+    uint32_t cursors, from;                           /* how many; which one head is of */
+    uint64_t zero_tick;                               /* the newest zero-length calls seen */
     uint32_t zero_next;
     bool has_frame;
     struct fdr_record frame; /* the open call of this depth comes last */

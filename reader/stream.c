@@ -173,12 +173,12 @@ static bool only_filtered(const struct fdri_reader_stream *s, uint32_t d, uint64
     const struct fdr_level *v = fdri_reader_level(s->file, l, d);
     if (!v || !v->filtered || v->reduced_gate || v->lost || l->suspect || l->levels_lost || l->parts_lost) return false;
     if (leave <= l->raw.floor_tick || (l->moving && leave > l->cut)) return false;
-    for (uint32_t band = 0; band < FDR_BANDS; band++) {
-        const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, d, band);
+    for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
+        const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, d, i / 2, i & 1);
         if (!p) continue;
         if (leave <= p->floor || p->tail_gap) return false;
-        for (uint32_t i = 0; i < p->bin_count; i++)
-            if (p->bin[i].gap || __atomic_load_n(&p->bin[i].state, __ATOMIC_RELAXED) == FDRI_READER_BIN_BAD)
+        for (uint32_t b = 0; b < p->bin_count; b++)
+            if (p->bin[b].gap || __atomic_load_n(&p->bin[b].state, __ATOMIC_RELAXED) == FDRI_READER_BIN_BAD)
                 return false;
     }
     return true;
@@ -458,6 +458,9 @@ static void find_depths(struct fdri_reader_stream *s)
     s->depth = s->base;
 }
 
+/* The cursors of band 0 have places of their own. */
+static bool is_other(const struct fdri_reader_part *p) { return p->band > 0 || p->aside; }
+
 /* level[] and stack[] are used from index base on. Cursor i of `memory` is band 0 of depth base + 1 + i; the other
  * bands follow behind. */
 static bool make_room(struct fdri_reader_stream *s, size_t others)
@@ -500,13 +503,13 @@ static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)
 {
     struct fdri_reader_location *l = s->location;
     size_t others = 0;
-    for (size_t i = 0; i < l->part_count; i++) others += wanted(s, &l->part[i]) && l->part[i].band > 0;
+    for (size_t i = 0; i < l->part_count; i++) others += wanted(s, &l->part[i]) && is_other(&l->part[i]);
     if (!make_room(s, others)) return false;
     for (uint32_t i = 0; i < s->depth_max - s->base; i++) s->memory[i].gapped = false;
     struct fdri_reader_cursor *next = s->memory + (s->depth_max - s->base);
     for (size_t i = 0; i < l->part_count; i++) {
         struct fdri_reader_part *p = &l->part[i];
-        if (wanted(s, p)) add_cursor(s, p, p->band ? next++ : &s->memory[p->depth - s->base - 1], min_leave);
+        if (wanted(s, p)) add_cursor(s, p, is_other(p) ? next++ : &s->memory[p->depth - s->base - 1], min_leave);
     }
     add_frames(s);
     for (uint32_t d = s->base; d < s->depth_max + 3; d++) {

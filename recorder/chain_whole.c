@@ -12,7 +12,8 @@ static struct fdr_part *least_valuable(struct fdri_thread *t, const struct fdr_p
     for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next))
         class_bytes[p->class_] += fdr_load_relaxed(&p->bytes); /* claimers change it */
     for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next)) {
-        if (p->flags & 1 || (!(uint32_t)fdr_load_relaxed(&p->list_head) && p != asking))
+        if (p->flags & (FDR_PART_CLOSED | FDR_PART_ASIDE) ||
+            (!(uint32_t)fdr_load_relaxed(&p->list_head) && p != asking))
             continue; /* claimers change it */
         struct fdri_part_view v = fdri_view_of(p, class_bytes);
         enum fdri_reason why;

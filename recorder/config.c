@@ -360,6 +360,7 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     copy_path(s->filter, sizeof s->filter, "FDR_FILTER", get(&in, "FDR_FILTER", c.filter), "");
     copy_path(s->triggers, sizeof s->triggers, "FDR_TRIGGERS", get(&in, "FDR_TRIGGERS", c.triggers), "");
     parse_watchdog(&in, c.watchdog);
+    s->pin_ns = duration_setting(&in, "FDR_PIN", c.pin, 0, "0");
     default_name(s);
     if (c.name && *c.name) snprintf(s->name, sizeof s->name, "%.63s", c.name);
     return strict && refused ? -EINVAL : 0;

@@ -42,7 +42,7 @@ static uint32_t next_dead(struct fdri_thread *t, uint32_t *size_log2, struct fdr
     while (t->drain) {
         struct fdr_part *p = fdri_off(t, t->drain);
         if (p->open_off && p->last_tick <= t->loc->floor_tick) fdri_part_seal(a, p);
-        uint32_t off = (uint32_t)fdr_load_relaxed(&p->list_head)
+        uint32_t off = (uint32_t)fdr_load_relaxed(&p->list_head) && !(p->flags & FDR_PART_ASIDE)
                            ? fdri_part_pop_older(a, p, t->loc->floor_tick, size_log2, given)
                            : 0;
         if (off) return off;
@@ -78,7 +78,7 @@ static struct fdr_part *oldest_part(struct fdri_thread *t, const struct fdr_part
     struct fdri_part_view best_view = {0};
     for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next)) {
         enum fdri_reason why;
-        if (!(uint32_t)fdr_load_relaxed(&p->list_head)) continue;
+        if (!(uint32_t)fdr_load_relaxed(&p->list_head) || p->flags & FDR_PART_ASIDE) continue;
         if (p != asking && p != t->opened && (!idle || p->last_tick < idle->last_tick)) idle = p;
         struct fdri_part_view v = fdri_view_of(p, none);
         if (!fdri_part_has_sealed(p) || (best && !fdri_policy_before(&by_age, &v, &best_view, &why))) continue;

@@ -125,6 +125,8 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->opened = NULL;
     t->drain = 0;
     t->order_off = t->order_count = t->order_room = 0;
+    t->aside_units = 0;
+    t->aside_done = false;
     t->mark = NULL;
     t->hand = (struct fdri_hand){0};
     t->no_more_levels = false;

@@ -12,6 +12,7 @@
  *   rows_full.c  which totals go when there is no room
  *   usage.c    sums for the caller         meta.c     memory for a location's accounts
  *   share.c    bins from other locations   location.c what a thread records into
+ *   aside.c    the first moments, pinned
  *   ended.c    threads that ended: their   fold.c     accounts of one location added to another's
  *              memory, oldest first
  *   note.c     facts about the run            clock.c    a clock that steps back
@@ -64,6 +65,7 @@ struct fdri_settings {
     char sample[64], name[64], live_dir[256], dir[512], filter[512];
     char triggers[1024];
     uint64_t watchdog_ns; /* 0: off */
+    uint64_t pin_ns;      /* FDR_PIN */
     struct fdri_counter_plan counters;
     char edge_regions[512]; /* FDR_EDGE_REGIONS: patterns of names */
     char text[1024];        /* NAME=VALUE lines, for the superblock */
@@ -166,6 +168,8 @@ struct fdri_thread {
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
     uint32_t known_misses; /* since the table was made */
+    uint32_t aside_units;  /* 512 bytes each: bins set aside by FDR_PIN */
+    bool aside_done;       /* they were, or nothing will be */
     struct fdri_hand hand;
     uint64_t tied_to; /* stored tick + 1 of the newest record that names a parent in its own tick */
 };
@@ -259,6 +263,13 @@ void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p);
 struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p);
 
+/* ---- aside.c ---- */
+/* FDR_PIN: when the first moments are over, or have used up their share, their partitions are set aside. Where records go is
+ * new then: slots are 0. */
+void fdri_aside_look(struct fdri_thread *t);
+/* The partition of this kind that was set aside, or NULL. */
+const struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
+
 /* ---- meta.c ---- */
 /* A zeroed meta block of this location: from the meta end, else in a piece of a bin for which something may be given back;
  * 0: no room. Blocks larger than a bin come from the meta end only. */
@@ -321,6 +332,7 @@ void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);   /* a part
 void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p); /* its newest bin takes no more records */
 void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p); /* a bin was put behind it: time for a cut? */
 void fdri_telescope_recount(struct fdri_thread *t);                    /* bins went by another way than a reduction */
+void fdri_telescope_aside(struct fdri_thread *t);                      /* partitions were set aside */
 void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);          /* a row of totals was made */
 void fdri_epochs_abandoned(struct fdri_thread *t);                     /* an operation ended in the middle */
 

@@ -86,7 +86,7 @@ FDR_RACY static struct fdr_part *choose(const struct fdr_location *v)
         p = fdri_at(a, off);
         uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
         enum fdri_reason why;
-        if (!head || !fdri_bin(a, head)->next) continue;
+        if (!head || p->flags & FDR_PART_ASIDE || !fdri_bin(a, head)->next) continue;
         struct fdri_part_view view = {.depth = p->depth,
                                       .class_ = p->class_,
                                       .band = p->band,

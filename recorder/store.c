@@ -88,8 +88,11 @@ struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t 
     p->depth = (uint16_t)depth;
     p->class_ = (uint8_t)class_;
     p->band = (uint8_t)band;
-    p->list_head = 1ull << 32; /* the first bin has seq 1 */
-    fdr_encode_close(p);       /* asks for a bin */
+    const struct fdr_part *before = fdri_aside_of(t, depth, class_, band);
+    p->open_seq = before ? before->open_seq : 0;
+    p->last_tick = before ? before->last_tick : 0;
+    p->list_head = (p->open_seq + 1ull) << 32; /* the first bin has seq 1 */
+    fdr_encode_close(p);                       /* asks for a bin */
     p->next = t->loc->parts_first;
     fdr_signal_fence();
     fdr_store_release(&t->loc->parts_first, off);        /* R:part - pairs with A:part in export/ */
@@ -169,6 +172,7 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
 {
     struct fdr_part *p = NULL;
     uint32_t want = 0, got = 0, off = 0;
+    if (fdri_rec.set.pin_ns) fdri_aside_look(t);
     if (*slot == 0) {
         if (gate_closed(t, depth, class_, band)) *slot = FDRI_GATE_CLOSED;
         else if ((p = fdri_make_part(t, depth, class_, band))) *slot = fdri_off_of(t, p);

@@ -132,6 +132,7 @@ static void take_as_victim(struct fdri_thread *t, const struct place *o, uint64_
 static void forget_claimed(const struct fdri_thread *t, uint64_t *held, uint32_t tiers)
 {
     uint64_t most = fdr_load_relaxed(&t->loc->bins_held) * (uint64_t)(fdri_rec.arena.super->bin_bytes >> 9), sum = 0;
+    most -= fdr_min(most, t->aside_units);
     for (uint32_t i = 0; i < tiers; i++) sum += held[i];
     for (uint32_t i = tiers; i-- > 0 && sum > most;) {
         uint64_t less = fdr_min(sum - most, held[i]);
@@ -242,6 +243,17 @@ void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p)
     t->opened = NULL;
 }
 
+void fdri_telescope_aside(struct fdri_thread *t)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < t->order_count; i++) {
+        const struct fdr_part *p = fdri_off(t, order_of(t)[i].part);
+        if (!(p->flags & FDR_PART_ASIDE)) order_of(t)[count++] = order_of(t)[i];
+    }
+    t->order_count = count;
+    fdri_telescope_recount(t);
+}
+
 static void count_part(struct fdr_epochs *e, struct fdr_part *p)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
@@ -261,6 +273,6 @@ void fdri_telescope_recount(struct fdri_thread *t)
     /* beside a claimer lists cannot be walked; they count from now on then */
     if (fdri_claim_pin(t->loc))
         for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next))
-            count_part(e, p);
+            if (!(p->flags & FDR_PART_ASIDE)) count_part(e, p);
     fdri_claim_unpin(t->loc);
 }

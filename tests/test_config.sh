@@ -134,6 +134,7 @@ wrong FDR_FINALIZE yes none
 for v in 2 yes ALL; do wrong FDR_CRASH "$v" 1; done
 for v in 5 soon -1ms nan; do wrong FDR_CRASH_DEADLINE "$v" 800ms; done
 for v in 0 4,x '4,' 1001 -1 equals '1 2' "$(seq -s, 17)"; do wrong FDR_TELESCOPE "$v" equal; done
+for v in 5 soon -1ms nan; do wrong FDR_PIN "$v" 0; done
 for v in 5 1ms maybe -30s 1h; do wrong FDR_WATCHDOG "$v" off; done
 # these say what is left out instead
 refused() # NAME VALUE WORD...: one line with all of them

@@ -220,6 +220,7 @@ class Partition:
         self.total, self.floor_tick = image.u64(at + 24), image.u64(at + 32)
         self.next = image.u32(at + 40)
         self.depth, self.class_, self.band = image.u16(at + 48), image.u8(at + 50), image.u8(at + 51)
+        self.aside = bool(image.u8(at + 53) & 32)
         self.bins = []
         seq, off = head >> 32, head & 0xFFFFFFFF
         while off:
@@ -269,11 +270,12 @@ class Location:
         while off:
             self.parts.append(Partition(image, off, self.id))
             off = self.parts[-1].next
+        self.parts.sort(key=lambda p: not p.aside)
         for p in self.parts:  # what a call's ancestors no longer hold does not count as kept
-            others = [q.floor for q in self.parts if p.class_ == q.class_ == 0 and q is not p
+            others = [q.floor for q in self.parts if p.class_ == q.class_ == 0 and q is not p and not q.aside
                       and q.depth <= p.depth and q.band >= p.band]
             floor_of = max([floor] + others)
-            p.least = floor_of + 1 if floor_of else 0
+            p.least = floor_of + 1 if floor_of and not p.aside else 0
             p.decode()
 
     def level(self, depth):
@@ -641,6 +643,8 @@ def main():
             ("lossless", ["30000"], {}),
             ("bins of 512 bytes", ["30000"], {"FDR_BIN": "512"}),
             ("128 ns", ["30000"], {"FDR_RESOLUTION": "128ns"}),
+            ("the beginning pinned", ["30000"], {"FDR_PIN": "10ms"}),
+            ("the beginning pinned, 128 ns", ["30000"], {"FDR_PIN": "10ms", "FDR_RESOLUTION": "128ns"}),
             ("reduced", ["150000"], {"FDR_BUFFER": "512K", "FDR_BIN": "1K"}),
             ("reduced, 128 ns", ["150000"], {"FDR_BUFFER": "512K", "FDR_BIN": "1K", "FDR_RESOLUTION": "128ns"}),
             ("the newest", ["150000"], {"FDR_BUFFER": "512K", "FDR_STRATEGY": "last"}),

@@ -235,6 +235,9 @@ static void print_location(const struct fdr_file *file, const struct fdr_locatio
     printf("\n    reach   %s to %s (%s), %u epoch%s, %s\n", human_since(a, l->from_ns, info->first_ns),
            human_since(b, l->to_ns, info->first_ns), human_time(c, l->to_ns > l->from_ns ? l->to_ns - l->from_ns : 0),
            l->epochs, l->epochs == 1 ? "" : "s", human_bytes(d, l->bytes_stored));
+    if (l->pinned_to_ns)
+        printf("    pinned  all that was over by %s: %s events, %s\n", human_since(a, l->pinned_to_ns, info->first_ns),
+               human_count(b, l->pinned_events), human_bytes(d, l->pinned_bytes));
     print_open(file, l);
     print_location_notes(l);
 }

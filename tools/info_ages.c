@@ -50,6 +50,26 @@ static void print_line(const struct fdr_file *file, const struct fdr_epoch_info 
     printf(" %10s\n", human_bytes(text, e->bytes));
 }
 
+static const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_t id)
+{
+    for (size_t i = 0, n = fdr_location_count(file); i < n; i++)
+        if (fdr_location_info(file, i)->id == id) return fdr_location_info(file, i);
+    return NULL;
+}
+
+/* What FDR_PIN set aside. */
+static void print_pinned(const struct fdr_file *file, uint32_t location)
+{
+    char from[HUMAN_BYTES], length[HUMAN_BYTES], events[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    const struct fdr_location_info *l = location_of(file, location);
+    if (!l || !l->pinned_to_ns) return;
+    printf("  %-4s %19s %12s %11s %11s %11s %11s %15s %15s %10s\n", "pin",
+           human_since(from, l->start_ns, fdr_file_info(file)->first_ns),
+           human_time(length, l->pinned_to_ns - l->start_ns), "all", "all", "all", "all", "",
+           human_count(events, l->pinned_events), human_bytes(bytes, l->pinned_bytes));
+    if (l->pinned_cut) printf("       pinned no longer than that: it held a quarter of the location's share by then\n");
+}
+
 void print_ages(struct fdr_file *file)
 {
     const struct fdr_epoch_info *rows;
@@ -64,6 +84,7 @@ void print_ages(struct fdr_file *file)
                 add(&line, &rows[end]);
             print_line(file, &line);
         }
+        print_pinned(file, rows[i].location);
     }
     if (rows[count - 1].location != rows[0].location)
         printf("  (more than %d locations: --json has all)\n", LOCATIONS_SHOWN);

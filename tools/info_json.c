@@ -84,6 +84,10 @@ static json_t *location_json(const struct fdr_file *file, const struct fdr_locat
     set(o, "open", open_json(file, l));
     set(o, "open_enter_ns", open_enter_json(l));
     set_u64(o, "epochs", l->epochs);
+    set(o, "pinned_to_ns", l->pinned_to_ns ? json_u64(l->pinned_to_ns) : json_null());
+    set_u64(o, "pinned_events", l->pinned_events);
+    set_u64(o, "pinned_bytes", l->pinned_bytes);
+    set(o, "pinned_cut", json_boolean(l->pinned_cut));
     set(o, "parent", l->parent == UINT32_MAX ? json_null() : json_u64(l->parent));
     set(o, "samples", json_boolean(l->samples));
     set_u64(o, "start_ns", l->start_ns);

@@ -28,6 +28,7 @@ static const struct {
     {"strategy", "NAME", "telescope, whole, last or first", offsetof(struct fdr_config, strategy)},
     {"telescope", "LIST", "Shares of the age tiers, newest first: 8,4,1; fdr info shows what that keeps",
      offsetof(struct fdr_config, telescope)},
+    {"pin", "TIME", "The first moments, which stay: 5s", offsetof(struct fdr_config, pin)},
     {"reduce", "LIST", "Order of the reduction steps: duration,depth,class,epoch", offsetof(struct fdr_config, reduce)},
     {"classes", "LIST", "Event classes, least important first", offsetof(struct fdr_config, classes)},
     {"min-duration", "TIME", "Drop shorter calls: 1us", offsetof(struct fdr_config, min_duration)},

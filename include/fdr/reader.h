@@ -124,6 +124,10 @@ struct fdr_location_info {
     uint32_t epochs; /* held now */
     uint64_t bytes_stored, bins;
     uint64_t moved_ns; /* newest event of any kind, also one that is not kept */
+    /* FDR_PIN: all that was over by then stays; 0: nothing was set aside. How many events (a call is two) in how many
+     * bytes; and whether it ended early, having used up its share. */
+    uint64_t pinned_to_ns, pinned_events, pinned_bytes;
+    bool pinned_cut;
     uint64_t clamped, unbalanced, stray_leaves, truncated, abandoned, hists_dropped, rows_folded;
 };
 FDR_API size_t fdr_location_count(const struct fdr_file *file);

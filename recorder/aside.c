@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* FDR_PIN: the first moments stay. When their time is over, or when they hold a quarter of the location's fair share, the
+ * partitions there are are set aside as they stand: sealed, out of the levels, and nobody gives back or claims of them.
+ * What comes next begins new partitions, whose seqs go on where those ended.
+ *
+ * So a list is still given back at its old end only, and the ledger is what it was: a sum over partitions. Where
+ * something was given back already nothing is set aside: it would be no beginning. */
+#include "recorder/recorder.h"
+
+static struct fdr_part *first_of(const struct fdri_thread *t)
+{
+    return t->loc->parts_first ? fdri_off(t, t->loc->parts_first) : NULL;
+}
+static struct fdr_part *next_of(const struct fdri_thread *t, const struct fdr_part *p)
+{
+    return p->next ? fdri_off(t, p->next) : NULL;
+}
+
+/* Since the recording began; times of the caller's: since the location's first one. */
+static bool time_is_over(const struct fdri_thread *t)
+{
+    const struct fdri_recorder *r = &fdri_rec;
+    uint64_t now = t->loc->last_tick >> t->shift, start = t->loc->start_tick;
+    uint64_t pin = (t->ticks ? fdri_ns_to_ticks(r->set.pin_ns) : r->set.pin_ns) >> t->shift;
+    uint64_t began = (r->ticks ? r->start.tick : r->start.monotonic_ns) >> t->shift;
+    if (t->ticks == r->ticks && began <= start) start = began;
+    return now >= start && now - start >= pin;
+}
+
+static bool share_is_used(const struct fdri_thread *t)
+{
+    uint64_t live = fdr_max(fdr_load_relaxed(&fdri_rec.shares.live), 1);
+    return fdr_load_relaxed(&t->loc->bins_held) * live * 4 >= fdri_rec.arena.super->bins_total;
+}
+
+static bool is_whole(const struct fdri_thread *t)
+{
+    if (t->loc->floor_tick) return false;
+    for (const struct fdr_part *p = first_of(t); p; p = next_of(t, p)) {
+        uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
+        if (head ? fdri_bin(&fdri_rec.arena, head)->first_index : p->total) return false;
+    }
+    return true;
+}
+
+/* What is being stored at this very tick goes to the new partitions. */
+static uint64_t before_now(const struct fdri_thread *t)
+{
+    uint64_t now = t->loc->last_tick >> t->shift;
+    return now ? now - 1 : 0;
+}
+
+static void set_aside(struct fdri_thread *t, struct fdr_part *p, bool cut)
+{
+    fdri_part_seal(&fdri_rec.arena, p);
+    p->aside_cut = cut;
+    p->aside_tick = before_now(t);
+    fdr_signal_fence();
+    p->flags |= FDR_PART_ASIDE;
+    *fdri_slot_of(t, p) = 0;
+    if (p->table_off) fdri_meta_give(t, p->table_off - (uint32_t)sizeof(struct fdr_meta_head));
+    p->table_off = 0;
+    t->aside_units += fdr_load_relaxed(&p->bytes);
+}
+
+void fdri_aside_look(struct fdri_thread *t)
+{
+    if (t->aside_done || t->loc->samples_off || fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return;
+    bool over = time_is_over(t);
+    if (!over && !share_is_used(t)) return;
+    bool alone = fdri_claim_pin(t->loc);
+    t->aside_done = alone;
+    if (alone && is_whole(t))
+        for (struct fdr_part *p = first_of(t); p; p = next_of(t, p))
+            if ((uint32_t)p->list_head) set_aside(t, p, !over);
+    fdri_claim_unpin(t->loc);
+    t->victim = NULL;
+    if (t->aside_units) fdri_telescope_aside(t);
+}
+
+const struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
+{
+    for (const struct fdr_part *p = t->aside_units ? first_of(t) : NULL; p; p = next_of(t, p))
+        if (p->flags & FDR_PART_ASIDE && p->depth == depth && p->class_ == class_ && p->band == band) return p;
+    return NULL;
+}

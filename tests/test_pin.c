@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=300
+ * FDR_PIN: the first moments stay exactly, however long the run; the accounts balance, and what is shown was presented. */
+#include <unistd.h>
+
+#include "tests/api_fixture.h"
+
+enum { REGIONS = 12, MOST_FIRST = 200000 };
+
+static fdr_region region[REGIONS];
+static fdr_marker_id mark;
+static uint64_t seed = 88172645463325252u;
+static uint32_t rnd(uint32_t below)
+{
+    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+    return (uint32_t)(seed >> 33) % below;
+}
+
+static void start(const char *strategy, const char *buffer, const char *pin, const char *resolution)
+{
+    begin(&(struct fdr_config){.strategy = strategy, .buffer = buffer, .pin = pin, .resolution = resolution});
+    for (int i = 0; i < REGIONS; i++) region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "pin.c", 1);
+    mark = fdr_marker_define("mark");
+}
+
+/* Calls of several depths and lengths, markers between them. */
+static void present(uint32_t events, uint64_t *now)
+{
+    for (uint32_t i = 0; i < events; i++) {
+        uint32_t what = rnd(20);
+        *now += rnd(30) == 0 ? rnd(20000) : rnd(60);
+        if (what == 0) both_marker(&o, mark, i, *now);
+        else if (o.depth < 2 || (o.depth < 9 && what < 10)) both_enter(&o, region[rnd(REGIONS)], *now);
+        else both_leave(&o, *now);
+    }
+}
+
+static void P3_P4_P9_whatever_the_strategy(void **state)
+{
+    static const char *const strategies[] = {"telescope", "whole", "last", "first"};
+    static const char *const resolutions[] = {"0", "128ns"};
+    (void)state;
+    for (int i = 0; i < 7; i++) { /* `first` never sets aside: once is enough */
+        uint64_t now = 1000000;
+        start(strategies[i / 2], "256K", "1ms", resolutions[i % 2]);
+        present(600000, &now);
+        struct fdr_file *f = take();
+        const struct fdr_location_info *l = fdr_location_info(f, 0);
+        assert_true(fdr_usage().reduced > 0);
+        if (i < 6) assert_in_range(l->pinned_to_ns, 2000000 - 256, 3000000); /* the next bin comes later */
+        else assert_int_equal(l->pinned_to_ns, 0);                           /* it keeps the beginning as it is */
+        fdr_file_close(f);
+        check((struct oracle_rules){.shift = i % 2 ? 7 : 0, .prefix = i >= 6});
+    }
+}
+
+/* Calls and markers that were over by then. */
+struct seen {
+    uint64_t enter, leave;
+    uint32_t id, depth;
+};
+static struct seen first[MOST_FIRST];
+
+static size_t first_ones(uint64_t to)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < o.count; i++) {
+        const struct oracle_event *p = &o.event[i];
+        if (p->kind == FDR_LEAVE || (p->kind == FDR_ENTER && p->mate == ORACLE_NONE)) continue;
+        uint64_t leave = p->kind == FDR_ENTER ? o.event[p->mate].time : p->time;
+        if (leave > to) continue;
+        assert_true(n < MOST_FIRST);
+        first[n++] = (struct seen){p->time, leave, p->id, p->depth};
+    }
+    return n;
+}
+
+static void are_all_there(struct fdr_file *f, uint64_t to)
+{
+    size_t wanted = first_ones(to), n = 0;
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    struct fdr_read_event e;
+    while (n < wanted && fdr_iter_next(it, &e)) {
+        bool call = e.kind == FDR_ENTER;
+        uint64_t leave = call ? e.time_ns + e.duration_ns : e.time_ns;
+        if (e.kind == FDR_LEAVE || leave > to) continue;
+        if (first[n].enter == e.time_ns && first[n].leave == leave && first[n].id == e.id && first[n].depth == e.depth)
+            n++;
+        else if (!call || e.duration_ns) /* else it is open, or made up */
+            fail_msg("event %zu of %zu: %llu, id %u, depth %u", n, wanted, (unsigned long long)e.time_ns, e.id,
+                     e.depth);
+    }
+    fdr_iter_close(it);
+    assert_int_equal(n, wanted);
+}
+
+/* The oracle knows the beginning; of what follows, a hundred times the buffer, it is not told. */
+static void P4_a_hundred_buffers_later(void **state)
+{
+    (void)state;
+    uint64_t now = 1000000;
+    start("telescope", "256K", "1ms", "0");
+    present(150000, &now);
+    while (o.depth) both_leave(&o, now += 10);
+    while (fdr_usage().reduced < 100 * (256u << 10) / 2) { /* a call takes some two bytes */
+        uint32_t depth = 0, open[9];
+        for (uint32_t i = 0; i < 100000; i++) {
+            now += rnd(30) == 0 ? rnd(20000) : rnd(60);
+            if (depth < 2 || (depth < 9 && rnd(2))) fdr_enter_at(region[open[depth++] = rnd(REGIONS)], now);
+            else fdr_leave_at(region[open[--depth]], now);
+        }
+        while (depth) fdr_leave_at(region[open[--depth]], now += 10);
+    }
+    struct fdr_file *f = take();
+    const struct fdr_location_info *l = fdr_location_info(f, 0);
+    assert_true(l->pinned_to_ns > 1900000 && l->pinned_bytes > 4096 && !l->pinned_cut);
+    assert_true(l->pinned_bytes < 256u << 8);
+    are_all_there(f, l->pinned_to_ns);
+    assert_true(balance(f) > 10000000);
+    end(f);
+}
+
+/* More than a quarter is not pinned, and a recording says so. */
+static void it_has_a_cap(void **state)
+{
+    (void)state;
+    uint64_t now = 1000000;
+    start("telescope", "256K", "1000s", "0");
+    present(600000, &now);
+    struct fdr_file *f = take();
+    const struct fdr_location_info *l = fdr_location_info(f, 0);
+    assert_true(l->pinned_cut);
+    assert_in_range(l->pinned_bytes, 16384, 65536);
+    are_all_there(f, l->pinned_to_ns);
+    fdr_file_close(f);
+    check((struct oracle_rules){0});
+}
+
+/* A rewind to a mark of the first moments forgets what came after it there, too. */
+static void a_rewind_reaches_back(void **state)
+{
+    (void)state;
+    start("telescope", "256K", "1ms", "0");
+    for (uint64_t i = 0; i < 2000; i++)
+        fdr_enter_at(region[0], 1000000 + i * 100), fdr_leave_at(region[0], 1000050 + i * 100);
+    fdr_rewind_mark();
+    for (uint64_t i = 2000; i < 40000; i++)
+        fdr_enter_at(region[1], 1000000 + i * 100), fdr_leave_at(region[1], 1000050 + i * 100);
+    assert_int_equal(fdr_usage().reduced, 0);
+    fdr_rewind();
+    struct fdr_file *f = take();
+    assert_int_equal(row(f, fdr_location_info(f, 0)->id, FDR_IN_REGION, 1)->kept, 2000);
+    assert_int_equal(row(f, fdr_location_info(f, 0)->id, FDR_IN_REGION, 1)->filtered, 38000);
+    assert_true(fdr_location_info(f, 0)->pinned_to_ns > 0);
+    balance(f);
+    end(f);
+}
+
+static pthread_barrier_t turn;
+static void *sleeper(void *unused)
+{
+    for (uint64_t i = 0; i < 4000; i++)
+        fdr_enter_at(region[2], 1000000 + i * 100), fdr_leave_at(region[2], 1000050 + i * 100);
+    pthread_barrier_wait(&turn);
+    pthread_barrier_wait(&turn); /* asleep while another one fills everything */
+    return unused;
+}
+
+static const struct fdr_location_info *the_other(struct fdr_file *f)
+{
+    for (size_t i = 0; i < fdr_location_count(f); i++)
+        if (fdr_location_info(f, i)->tid != (uint32_t)gettid()) return fdr_location_info(f, i);
+    return NULL;
+}
+
+/* Nobody claims what another thread has pinned. */
+static void others_leave_it(void **state)
+{
+    (void)state;
+    uint64_t now = 1000000;
+    pthread_t t;
+    start("telescope", "256K", "100us", "0");
+    assert_int_equal(pthread_barrier_init(&turn, NULL, 2), 0);
+    assert_int_equal(pthread_create(&t, NULL, sleeper, NULL), 0);
+    pthread_barrier_wait(&turn);
+    struct fdr_file *f = take();
+    uint64_t events = the_other(f)->pinned_events;
+    assert_true(the_other(f)->pinned_to_ns > 1100000 - 256 && events > 500);
+    fdr_file_close(f);
+    for (int i = 0; i < 400000; i++)
+        fdr_enter_at(region[i % 5], now += 70), fdr_leave_at(region[i % 5], now += rnd(500));
+    f = take();
+    assert_int_equal(the_other(f)->pinned_events, events);
+    balance(f);
+    pthread_barrier_wait(&turn);
+    pthread_join(t, NULL);
+    end(f);
+    pthread_barrier_destroy(&turn);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P4_P9_whatever_the_strategy),
+                                       cmocka_unit_test(P4_a_hundred_buffers_later), cmocka_unit_test(it_has_a_cap),
+                                       cmocka_unit_test(a_rewind_reaches_back), cmocka_unit_test(others_leave_it)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
