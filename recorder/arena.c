@@ -275,11 +275,11 @@ int fdri_arena_make(struct fdri_recorder *r)
     r->slabs = (struct fdri_slabs){.reserve = r->arena.meta_reserve / 16 * 13};
     r->arena.pinned = 0;
     r->arena.slot_bytes = r->slabs.reserve;
-    /* a sleeping location holds its block, two bins for its accounts and one for its calls; three sixteenths and 64 KiB are left
+    /* a sleeping location holds its block, two bins for its accounts and one for its calls; three sixteenths and 96 KiB are left
      * to the others. With bins of less than 4 KiB the first of its accounts lie beside its block. */
     uint64_t each = sizeof(struct fdr_location) + 3 * fdr_max(r->arena.super->bin_bytes, 4096);
     uint64_t block = r->arena.super->bin_bytes < 4096 ? 4096 : sizeof(struct fdr_location);
-    uint64_t room = bytes / 16 * 13 - fdr_min(bytes / 16 * 13, 65536);
+    uint64_t room = bytes / 16 * 13 - fdr_min(bytes / 16 * 13, 98304);
     r->arena.super->locations_sure = (uint32_t)fdr_min(r->slabs.reserve / block, fdr_max(room / each, 1));
     if (fdri_fold_start())
         for (int i = 0; i < 2; i++) r->shares.spare[i] = fdri_location_new();

@@ -34,6 +34,7 @@ static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
 static void refill(struct fdri_thread *t, struct fdr_part *p)
 {
     uint32_t got = 0;
+    fdri_piece_collect(&fdri_rec.arena, t->loc);
     if (fdri_bins_free(&fdri_rec.arena) >= fdri_rec.bin_reserve || fdri_rec.set.strategy == FDR_STRATEGY_FIRST ||
         !fdri_share_rich(t->loc))
         return;
