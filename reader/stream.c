@@ -350,12 +350,19 @@ static bool stop_entering(struct fdri_reader_stream *s)
     return !s->careful || fdri_reader_careful_start(s);
 }
 
+/* Is the call on top made up, and over by the time of the first point, which is less deep? */
+static bool stands_outside(const struct fdri_reader_stream *s)
+{
+    return s->stack[s->depth].made_up && s->points.pending[s->points.first].depth < s->depth;
+}
+
 static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s, struct fdr_read_event *e)
 {
     for (;;) {
-        if (s->point_next) { /* what was made up around it has just been closed */
-            s->point_next = false;
-            if (show_point(s, e)) return true;
+        if (s->point_next) {
+            bool outside = stands_outside(s);
+            s->point_next = outside;
+            if (outside ? leave_top(s, e) : show_point(s, e)) return true;
             continue;
         }
         uint32_t d = 0;
@@ -368,9 +375,7 @@ static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s,
             return false;
         }
         if (tick >= s->points.tick && point_is_due(s, tick, r, d)) {
-            bool outside = s->location->moving && top->made_up && s->points.pending[s->points.first].depth < s->depth;
-            s->point_next = outside; /* so that each round either shows a point or ends with this one shown next */
-            if (outside ? leave_top(s, e) : show_point(s, e)) return true;
+            s->point_next = true;
         } else if (step == FDRI_READER_END) {
             return false;
         } else if (step == FDRI_READER_CALL      ? enter_call(s, e)
