@@ -173,7 +173,7 @@ static uint32_t write_def(const struct wanted *w, uint64_t value2, const void *p
     memcpy(p + w->name_bytes + 1, w->file, w->file_bytes);
     if (payload_bytes) memcpy(p + text, payload, payload_bytes);
     d->check = fdr_check32(d, bytes);
-    s->def_count[w->kind]++;
+    fdr_bump_relaxed(&s->def_count[w->kind], 1u);
     fdr_store_release(&block->used, block->used + bytes); /* R:defs - a copier reads `used` first */
     return (uint32_t)((uint8_t *)d - fdri_rec.arena.base);
 }

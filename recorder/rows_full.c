@@ -46,7 +46,8 @@ static void more_bits(struct fdri_thread *t, uint32_t want)
 static void add_gone(struct fdri_thread *t, uint32_t key)
 {
     struct fdri_hand *h = &t->hand;
-    uint32_t number = key & 0xffffffu, regions = fdri_rec.arena.super->def_count[FDR_DEF_REGION], want = BITS_LEAST;
+    uint32_t number = key & 0xffffffu, want = BITS_LEAST;
+    uint32_t regions = fdr_load_relaxed(&fdri_rec.arena.super->def_count[FDR_DEF_REGION]); /* how large ids get */
     if (!is_region(key)) {
         h->points_gone |= point_bit(key);
         return;
