@@ -30,6 +30,17 @@ static inline void begin(const struct fdr_config *more)
     assert_int_equal(fdr_init(&c), 0);
 }
 
+/* Where they stand now, for FDR_FILTER. */
+static inline char *write_rules(const char *text)
+{
+    static char path[300];
+    snprintf(path, sizeof path, "%s/rules", oracle_directory());
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+    return path;
+}
+
 static inline struct fdr_file *take(void)
 {
     const char *wrong;

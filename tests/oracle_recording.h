@@ -5,6 +5,7 @@
 
 #include "tests/oracle_presented.h"
 
+#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,15 +23,31 @@ static inline struct fdr_config oracle_config(const char *dir)
                                .disk = "1000G"};
 }
 
+/* The test's own directory goes when the process that made it ends, with what lies in it. */
+static char oracle_directory_path[200];
+static pid_t oracle_directory_owner;
+
+static inline void oracle_directory_remove(void)
+{
+    char file[600];
+    DIR *d = getpid() == oracle_directory_owner ? opendir(oracle_directory_path) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        snprintf(file, sizeof file, "%s/%s", oracle_directory_path, e->d_name);
+        unlink(file);
+    }
+    if (d) closedir(d), rmdir(oracle_directory_path);
+}
+
 static inline const char *oracle_directory(void)
 {
-    static char path[200];
-    if (!*path) {
+    if (!*oracle_directory_path) {
         const char *t = getenv("TMPDIR");
-        snprintf(path, sizeof path, "%s/fdr-test-XXXXXX", t && *t ? t : "/tmp");
-        if (!mkdtemp(path)) abort();
+        snprintf(oracle_directory_path, sizeof oracle_directory_path, "%s/fdr-test-XXXXXX", t && *t ? t : "/tmp");
+        if (!mkdtemp(oracle_directory_path)) abort();
+        oracle_directory_owner = getpid();
+        atexit(oracle_directory_remove);
     }
-    return path;
+    return oracle_directory_path;
 }
 
 /* Takes a snapshot, opens it, removes it. NULL and *wrong if that is not possible or it is not whole. */

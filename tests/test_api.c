@@ -353,6 +353,5 @@ int main(void)
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);
-    rmdir(oracle_directory());
     return bad;
 }

@@ -409,6 +409,5 @@ int main(void)
         cmocka_unit_test(P7_finalize_takes_the_last_snapshot),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

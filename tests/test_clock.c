@@ -308,6 +308,5 @@ int main(void)
         cmocka_unit_test(P9_one_step_for_all),         cmocka_unit_test(P4_the_callers_times_are_clamped),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

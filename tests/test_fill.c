@@ -74,6 +74,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P1_a_step_takes_no_more_than_is_needed)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

@@ -109,6 +109,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P10_finalize_beside_recording_threads)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

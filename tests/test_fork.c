@@ -360,6 +360,5 @@ int main(void)
     char live[100];
     snprintf(live, sizeof live, "/dev/shm/fdr-test-fork-%d", (int)getpid());
     rmdir(live);
-    rmdir(oracle_directory());
     return bad;
 }

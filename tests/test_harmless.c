@@ -247,6 +247,5 @@ int main(void)
         cmocka_unit_test(P10_null_pointers),
         cmocka_unit_test(P10_a_configuration_without_its_size)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

@@ -290,6 +290,5 @@ int main(void)
         cmocka_unit_test(P2_one_node_pays_nothing),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

@@ -255,6 +255,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(P3_P9_depth_filter_chains_and_classes),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

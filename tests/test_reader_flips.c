@@ -356,6 +356,5 @@ int main(void)
         cmocka_unit_test(P8_a_flip_in_a_live_file_invents_no_record),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

@@ -119,6 +119,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(P3_oldest_bin_destroyed_telescope),
                                        cmocka_unit_test(P3_oldest_bin_destroyed_whole)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

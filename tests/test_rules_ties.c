@@ -4,16 +4,6 @@
  * shown, where it was. */
 #include "tests/api_fixture.h"
 
-static char *write_rules(const char *text)
-{
-    static char path[300];
-    snprintf(path, sizeof path, "%s/rules", oracle_directory());
-    FILE *f = fopen(path, "w");
-    fputs(text, f);
-    fclose(f);
-    return path;
-}
-
 /* Regions a to h; only a is short where it matters. */
 static fdr_region region[8];
 

@@ -78,6 +78,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_sleeper_does_not_starve_newcomers),
                                        cmocka_unit_test(P2_newcomers_in_a_tiny_buffer)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

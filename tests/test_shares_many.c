@@ -116,6 +116,5 @@ int main(void)
                                        cmocka_unit_test(P1_P3_P5_a_hundred_thousand_short_threads),
                                        cmocka_unit_test(P2_four_thousand_sleepers)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

@@ -208,6 +208,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_step_touches_few_bins)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

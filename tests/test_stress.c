@@ -298,6 +298,5 @@ int main(void)
         cmocka_unit_test(P10_snapshots_asked_at_once_are_one),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

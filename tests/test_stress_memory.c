@@ -86,6 +86,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P1_memory_does_not_grow)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }

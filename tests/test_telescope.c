@@ -290,6 +290,5 @@ int main(void)
         cmocka_unit_test(P3_idle_phases_and_bursts),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(oracle_directory());
     return bad;
 }
