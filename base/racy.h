@@ -27,9 +27,15 @@ FDR_RACY static inline uint32_t fdr_peek_acquire(const uint32_t *p) { return fdr
 
 #if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)
 void __tsan_acquire(void *p); /* of its runtime */
+void __tsan_release(void *p);
 static inline void fdr_peeked(uint32_t *p) { __tsan_acquire(p); }
+static inline void fdr_hand_over(uint32_t *p) { __tsan_release(p); }
+static inline void fdr_take_over(uint32_t *p) { __tsan_acquire(p); }
 #else
 static inline void fdr_peeked(uint32_t *p) { (void)p; }
+/* What was before the one comes before what follows the other, by means that it does not see. */
+static inline void fdr_hand_over(uint32_t *p) { (void)p; }
+static inline void fdr_take_over(uint32_t *p) { (void)p; }
 #endif
 
 /* Zeroes memory that was a free bin: who lost the race for it may still read its link, and finds out by the tag. */

@@ -50,7 +50,8 @@ void fdri_trigger_arm(uint32_t i, const struct fdri_trigger *t)
     s->trigger = *t;
     s->taken = 0;
     s->armed++;
-    s->quiet_until_ns = s->seen_count = 0;
+    fdr_store_relaxed(&s->quiet_until_ns, (uint64_t)0);
+    fdr_store_relaxed(&s->seen_count, (uint64_t)0);
     /* R:trigger - pairs with A:trigger: what it is before it can be seen */
     fdr_store_release(&s->state, (uint32_t)ARMED);
     pthread_mutex_unlock(&lock);

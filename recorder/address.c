@@ -9,10 +9,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#define URCU_INLINE_SMALL_FUNCTIONS
-#define _LGPL_SOURCE /* liburcu's small read-side functions inline; its licence allows that to MIT code */
-#include <urcu/urcu-memb.h>
 
+#include "recorder/grace.h"
 #include "recorder/recorder.h"
 
 struct entry {
@@ -127,10 +125,10 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
 fdr_region fdri_address_region(uint64_t address)
 {
     if (!address) return 0;
-    urcu_memb_read_lock();
+    fdri_read_begin();
     struct table *t = rcu_dereference(current);
     fdr_region region = t ? probe(t, address) : 0;
-    urcu_memb_read_unlock();
+    fdri_read_end();
     return FDR_LIKELY(region) ? region : insert(address);
 }
 

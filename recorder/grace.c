@@ -4,12 +4,12 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
-#define URCU_INLINE_SMALL_FUNCTIONS
-#define _LGPL_SOURCE /* liburcu's small read-side functions inline; its licence allows that to MIT code */
-#include <urcu/urcu-memb.h>
 
 #include "base/signals.h"
+#include "recorder/grace.h"
 #include "recorder/recorder.h"
+
+uint32_t fdri_grace_word;
 
 struct later {
     void (*what)(void *);
@@ -23,6 +23,7 @@ static void *wait_and_do(void *argument)
     pthread_setname_np(pthread_self(), "fdr-reclaim"); /* here: who made it must not touch a thread that may be over */
     urcu_memb_register_thread();
     urcu_memb_synchronize_rcu();
+    fdr_take_over(&fdri_grace_word);
     urcu_memb_unregister_thread();
     later.what(later.with);
     return NULL;

@@ -6,11 +6,8 @@
 #include <fnmatch.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#define URCU_INLINE_SMALL_FUNCTIONS
-#define _LGPL_SOURCE /* liburcu's small read-side functions inline; its licence allows that to MIT code */
-#include <urcu/urcu-memb.h>
+#include <sys/mman.h>
 
 #include "base/lines.h"
 #include "recorder/watch.h"
@@ -20,7 +17,8 @@ enum { FIRST_LOG2 = 6 };
 struct fdri_watch_table *fdri_watch_table;
 struct fdri_watching fdri_watching[FDRI_TRIGGERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool full; /* said that there was no memory for an entry */
+static bool full;        /* said that there was no memory for an entry */
+static uint32_t regions; /* atomic: there is a trigger on regions */
 
 void fdri_watch_lock(sigset_t *old)
 {
@@ -41,25 +39,36 @@ static void put(struct fdri_watch_table *t, const struct fdri_watch_entry *e)
 {
     uint32_t mask = (1u << t->log2) - 1, i = e->key * 0x9E3779B1u >> (32 - t->log2);
     while (t->entry[i].key) i = (i + 1) & mask;
-    t->entry[i] = *e;
-    t->entry[i].key = 0;
+    struct fdri_watch_entry *to = &t->entry[i]; /* field by field: recording threads look at the key meanwhile */
+    to->slot = e->slot;
+    to->field = e->field;
+    to->type = e->type;
+    to->stuck_ns = e->stuck_ns;
+    fdr_store_relaxed(&to->threshold_ns, e->threshold_ns);
     t->used++;
-    fdr_store_release(&t->entry[i].key, e->key); /* R:watch - pairs with A:watch: the entry is whole before its key */
+    fdr_store_release(&to->key, e->key); /* R:watch - pairs with A:watch: the entry is whole before its key */
 }
 
-/* One with room; entries of triggers that went are left behind. */
+static size_t table_bytes(uint32_t log2)
+{
+    return sizeof(struct fdri_watch_table) + (sizeof(struct fdri_watch_entry) << log2);
+}
+
+/* One with room; entries of triggers that went are left behind. Its memory is the kernel's: who defines something may be a
+ * handler that interrupted the allocator. */
 static struct fdri_watch_table *writable(void)
 {
     struct fdri_watch_table *old = fdri_watch_table;
     if (old && old->used < (1u << old->log2) * 3 / 4) return old;
     uint32_t log2 = old ? old->log2 + 1 : FIRST_LOG2;
-    struct fdri_watch_table *t = calloc(1, sizeof *t + (sizeof t->entry[0] << log2));
-    if (!t) return NULL;
+    struct fdri_watch_table *t = mmap(NULL, table_bytes(log2), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                                      0);
+    if (t == MAP_FAILED) return NULL;
     t->log2 = log2;
     for (uint32_t i = 0; old && i < 1u << old->log2; i++)
         if (old->entry[i].key && !old->entry[i].gone) put(t, &old->entry[i]);
     t->older = old;
-    fdr_store_release(&fdri_watch_table, t); /* R:watch - the table is whole; also by rcu_dereference */
+    fdr_store_release(&fdri_watch_table, t); /* R:watch - the table is whole */
     return t;
 }
 
@@ -67,7 +76,7 @@ static void free_tables(void *newest)
 {
     for (struct fdri_watch_table *t = newest, *older; t; t = older) {
         older = t->older;
-        free(t);
+        munmap(t, table_bytes(t->log2));
     }
 }
 
@@ -110,7 +119,8 @@ static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type
                                  .slot = (uint8_t)slot,
                                  .field = (uint8_t)field,
                                  .type = (uint8_t)type,
-                                 .threshold_ns = w->source == FDRI_BY_REGION ? w->ns : UINT64_MAX};
+                                 .threshold_ns = w->source == FDRI_BY_REGION ? w->ns : UINT64_MAX,
+                                 .stuck_ns = w->source == FDRI_BY_STUCK ? w->ns : UINT64_MAX};
     if (there(slot, key, field)) return;
     struct fdri_watch_table *t = writable();
     if (t) put(t, &e);
@@ -133,37 +143,42 @@ static void match_fields(uint32_t slot, uint32_t key, const char *event, const s
     }
 }
 
+static bool of_regions(const struct fdri_watch *w)
+{
+    return w->source == FDRI_BY_REGION || w->source == FDRI_BY_P99 || w->source == FDRI_BY_STUCK;
+}
+
 static void match(uint32_t slot, enum fdr_def_kind kind, uint32_t id, const char *name, const void *payload,
                   uint32_t bytes)
 {
     const struct fdri_watch *w = &fdri_watching[slot].watch;
-    bool of_region = w->source == FDRI_BY_REGION || w->source == FDRI_BY_P99 || w->source == FDRI_BY_STUCK;
     bool of_metric = w->source == FDRI_BY_METRIC || w->source == FDRI_BY_METRIC_RATE;
     bool of_event = w->source == FDRI_BY_COUNT || w->source == FDRI_BY_EVENT_RATE;
-    bool right = (of_region && kind == FDR_DEF_REGION) || (of_metric && kind == FDR_DEF_METRIC) ||
+    bool right = (of_regions(w) && kind == FDR_DEF_REGION) || (of_metric && kind == FDR_DEF_METRIC) ||
                  (of_event && (kind == FDR_DEF_MARKER || kind == FDR_DEF_EVENT));
     if (right && matches(w->glob, name)) add_entry(slot, FDRI_KEY(kind, id), 255, 0);
     if (of_metric && kind == FDR_DEF_EVENT)
         match_fields(slot, FDRI_KEY(kind, id), name, payload, bytes / sizeof(struct fdr_def_field));
 }
 
-bool fdri_watch_regions(void)
+/* A trigger came or went; under the lock. */
+static void changed(void)
 {
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
-        enum fdri_source s = fdri_watching[i].watch.source;
-        if (fdri_watching[i].used && !fdri_watching[i].leaving &&
-            (s == FDRI_BY_REGION || s == FDRI_BY_P99 || s == FDRI_BY_STUCK))
-            return true;
-    }
-    return false;
+    uint32_t any = 0;
+    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
+        any |= fdri_watching[i].state == FDRI_WATCH_USED && of_regions(&fdri_watching[i].watch);
+    fdr_store_relaxed(&regions, any);
+    fdri_watch_thresholds();
 }
+
+bool fdri_watch_regions(void) { return fdr_load_relaxed(&regions); }
 
 void fdri_watch_define(enum fdr_def_kind kind, uint32_t id, const char *name, const void *payload, uint32_t bytes)
 {
     sigset_t old;
     fdri_watch_lock(&old);
     for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
-        if (fdri_watching[i].used && !fdri_watching[i].leaving) match(i, kind, id, name, payload, bytes);
+        if (fdri_watching[i].state == FDRI_WATCH_USED) match(i, kind, id, name, payload, bytes);
     fdri_watch_thresholds();
     fdri_watch_unlock(&old);
 }
@@ -213,13 +228,17 @@ static int add(const struct fdri_watch *w)
     sigset_t old;
     uint32_t slot = 0;
     fdri_watch_lock(&old);
-    while (slot < FDRI_TRIGGERS && fdri_watching[slot].used) slot++;
+    while (slot < FDRI_TRIGGERS && fdri_watching[slot].state != FDRI_WATCH_FREE) slot++;
     if (slot < FDRI_TRIGGERS) {
-        memset(&fdri_watching[slot], 0, sizeof fdri_watching[slot]);
-        fdri_watching[slot].watch = *w;
-        fdri_watching[slot].used = true;
+        struct fdri_watching *p = &fdri_watching[slot];
+        uint32_t tenancy = p->tenancy + 1;
+        memset(p, 0, sizeof *p);
+        p->tenancy = tenancy;
+        p->watch = *w;
+        fdr_store_relaxed(&p->state, (uint32_t)FDRI_WATCH_USED);
         fdri_trigger_arm(slot, &w->trigger);
         match_messages(slot);
+        changed();
     }
     fdri_watch_unlock(&old);
     return slot < FDRI_TRIGGERS ? (int)slot + 1 : -ENOSPC;
@@ -249,49 +268,58 @@ int fdr_trigger_add(const char *line)
     return id;
 }
 
-static struct fdri_watching *of(int trigger)
+static bool there_is(int trigger)
 {
-    return trigger > 0 && trigger <= FDRI_TRIGGERS && fdri_watching[trigger - 1].used &&
-                   !fdri_watching[trigger - 1].leaving
-               ? &fdri_watching[trigger - 1]
-               : NULL;
+    return trigger > 0 && trigger <= FDRI_TRIGGERS &&
+           fdr_load_relaxed(&fdri_watching[trigger - 1].state) == FDRI_WATCH_USED;
 }
 
-/* After a grace period: nobody is looking at it any more. */
-static void free_slot(void *watching)
+/* After a grace period: nobody is looking at it any more. The recording may be over, and the place another trigger's. */
+static void free_slot(void *which)
 {
     sigset_t old;
+    struct fdri_watching *w = &fdri_watching[(uintptr_t)which % FDRI_TRIGGERS];
     fdri_watch_lock(&old);
-    ((struct fdri_watching *)watching)->used = false;
+    if (w->state == FDRI_WATCH_LEAVING && w->tenancy == (uint32_t)((uintptr_t)which / FDRI_TRIGGERS))
+        fdr_store_relaxed(&w->state, (uint32_t)FDRI_WATCH_FREE);
     fdri_watch_unlock(&old);
+}
+
+/* Under the lock. */
+static void take_away(uint32_t slot)
+{
+    struct fdri_watch_table *t = fdri_watch_table;
+    fdri_trigger_disarm(slot);
+    for (uint32_t i = 0; t && i < 1u << t->log2; i++)
+        if (t->entry[i].slot == slot && t->entry[i].key) fdr_store_relaxed(&t->entry[i].gone, (uint8_t)1);
+    fdr_store_relaxed(&fdri_watching[slot].state, (uint32_t)FDRI_WATCH_LEAVING);
+    changed();
 }
 
 int fdr_trigger_remove(int trigger)
 {
     sigset_t old;
-    if (!of(trigger)) return -ENOENT;
-    fdri_trigger_disarm((uint32_t)trigger - 1);
+    if (!there_is(trigger)) return -ENOENT;
+    uint32_t slot = (uint32_t)trigger - 1;
     fdri_watch_lock(&old);
-    struct fdri_watch_table *t = fdri_watch_table;
-    for (uint32_t i = 0; t && i < 1u << t->log2; i++)
-        if (t->entry[i].slot == trigger - 1 && t->entry[i].key) fdr_store_relaxed(&t->entry[i].gone, (uint8_t)1);
-    fdri_watching[trigger - 1].leaving = true;
-    fdri_watch_thresholds();
+    bool there = there_is(trigger); /* and nobody else takes it away */
+    uintptr_t which = (uintptr_t)fdri_watching[slot].tenancy * FDRI_TRIGGERS + slot;
+    if (there) take_away(slot);
     fdri_watch_unlock(&old);
-    fdri_after_grace(free_slot, &fdri_watching[trigger - 1]);
-    return 0;
+    if (there) fdri_after_grace(free_slot, (void *)which);
+    return there ? 0 : -ENOENT;
 }
 
 void fdr_trigger_fire(int trigger, double value)
 {
     struct fdri_seen seen = {
         .tick = fdri_tick_now(), .type = FDR_VALUE_F64, .location = UINT32_MAX, .key = FDRI_NO_KEY};
-    if (!fdr_load_relaxed(&fdr_switch_.on) || !of(trigger)) return;
+    if (!fdr_load_relaxed(&fdr_switch_.on) || !there_is(trigger)) return;
     memcpy(&seen.value, &value, sizeof value);
     fdri_trigger_seen((uint32_t)trigger - 1, &seen);
 }
 
-uint64_t fdr_trigger_count(int trigger) { return of(trigger) ? fdri_trigger_count((uint32_t)trigger - 1) : 0; }
+uint64_t fdr_trigger_count(int trigger) { return there_is(trigger) ? fdri_trigger_count((uint32_t)trigger - 1) : 0; }
 
 /* ---- start and end of a recording ---- */
 
@@ -336,12 +364,12 @@ void fdri_watch_stop(void)
     sigset_t old;
     fdri_watch_lock(&old);
     struct fdri_watch_table *t = fdri_watch_table;
-    rcu_set_pointer(&fdri_watch_table, (struct fdri_watch_table *)NULL);
+    fdr_store_release(&fdri_watch_table, (struct fdri_watch_table *)NULL); /* R:watch */
     for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
         fdri_trigger_disarm(i);
-        fdri_watching[i].used = false;
+        fdr_store_relaxed(&fdri_watching[i].state, (uint32_t)FDRI_WATCH_FREE);
     }
-    fdri_watch_thresholds();
+    changed();
     fdri_watch_unlock(&old);
     if (t) fdri_after_grace(free_tables, t);
 }

@@ -37,9 +37,11 @@ struct fdri_watch {
 /* NULL: it is one, and *w says which; else what is wrong with it. An empty line is one with an empty trigger name. */
 const char *fdri_watch_parse(const char *line, const struct fdri_settings *set, struct fdri_watch *w);
 
-/* A trigger in use. */
+/* A trigger in use. `state` and `watch` change under the lock; recording threads come here by an entry of the table. */
+enum fdri_watch_state { FDRI_WATCH_FREE, FDRI_WATCH_USED, FDRI_WATCH_LEAVING };
 struct fdri_watching {
-    bool used, leaving; /* leaving: removed, but somebody may still be looking at it */
+    uint32_t state;   /* atomic; leaving: removed, but somebody may still be looking at it */
+    uint32_t tenancy; /* how often this place was given to a trigger */
     struct fdri_watch watch;
     uint32_t above;          /* atomic: the condition held when it was looked at last */
     uint64_t count;          /* atomic: events, in the period or ever */
@@ -58,7 +60,8 @@ struct fdri_watch_entry {
     uint8_t gone;          /* atomic: the trigger was removed */
     uint8_t field;         /* user events: which field is the metric */
     uint8_t type;          /* enum fdr_value_type of that */
-    uint64_t threshold_ns; /* atomic: regions */
+    uint64_t threshold_ns; /* atomic: regions, of a call that ended */
+    uint64_t stuck_ns;     /* regions, of a call that is open; UINT64_MAX: not looked for */
 };
 struct fdri_watch_table {
     struct fdri_watch_table *older;

@@ -3,12 +3,8 @@
  * watched regions. */
 #define _GNU_SOURCE
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#define URCU_INLINE_SMALL_FUNCTIONS
-#define _LGPL_SOURCE /* liburcu's small read-side functions inline; its licence allows that to MIT code */
-#include <urcu/urcu-memb.h>
 
 #include "base/racy.h"
 #include "recorder/watch.h"
@@ -32,7 +28,16 @@ static bool is_new(uint32_t location, uint64_t enter_tick)
     return true;
 }
 
-FDR_RACY static void see_frame(const struct fdr_location *l, uint32_t region, uint64_t enter_tick, uint64_t now_tick)
+/* Under the lock it cannot be taken away, and its place given to another one, in between. */
+static void report(const struct fdri_watch_entry *e, const struct fdri_seen *seen)
+{
+    sigset_t old;
+    fdri_watch_lock(&old);
+    if (!e->gone) fdri_trigger_seen(e->slot, seen);
+    fdri_watch_unlock(&old);
+}
+
+static void see_frame(uint32_t location, uint32_t region, uint64_t enter_tick, uint64_t now_tick)
 {
     const struct fdri_watch_entry *e;
     uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
@@ -41,13 +46,9 @@ FDR_RACY static void see_frame(const struct fdr_location *l, uint32_t region, ui
     const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch - replaced as a whole */
     if (!table) return;
     FDRI_EACH_ENTRY(table, key, e)
-    {
-        const struct fdri_watch *w = &fdri_watching[e->slot].watch;
-        if (w->source == FDRI_BY_STUCK && ns >= w->ns && is_new(l->id, enter_tick))
-            fdri_trigger_seen(e->slot,
-                              &(struct fdri_seen){
-                                  .tick = now_tick, .value = ns, .unit = FDRI_UNIT_NS, .location = l->id, .key = key});
-    }
+    if (e->stuck_ns != UINT64_MAX && ns >= e->stuck_ns && is_new(location, enter_tick))
+        report(e, &(struct fdri_seen){
+                      .tick = now_tick, .value = ns, .unit = FDRI_UNIT_NS, .location = location, .key = key});
 }
 
 /* A frame counts if it is the same before and after the depth was read again. */
@@ -60,7 +61,7 @@ FDR_RACY static void see_stack(const struct fdr_location *l, uint64_t now_tick)
         fdr_copy_racy(&v, &b->level[(d - 1) % FDR_LEVELS_PER_BLOCK], sizeof v);
         fdr_fence_acquire();                         /* A:frame */
         if (fdr_load_acquire(&l->depth) < d) return; /* A:frame */
-        if (!(v.flags & FDR_LEVEL_UNTIMED)) see_frame(l, v.region, v.enter_tick, now_tick);
+        if (!(v.flags & FDR_LEVEL_UNTIMED)) see_frame(l->id, v.region, v.enter_tick, now_tick);
     }
 }
 
@@ -91,13 +92,13 @@ static uint64_t resident(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void see_memory(uint32_t slot)
+/* Under the lock. */
+static void see_resident(uint32_t slot, uint64_t bytes)
 {
     struct fdri_watching *w = &fdri_watching[slot];
     static uint64_t whole;
     if (w->watch.percent && !whole) whole = fdri_memory_limit();
     double limit = w->watch.percent ? w->watch.limit / 100 * (double)whole : w->watch.limit;
-    uint64_t bytes = resident();
     uint32_t above = (double)bytes > limit;
     if (above && !fdr_load_relaxed(&w->above))
         fdri_trigger_seen(slot, &(struct fdri_seen){.tick = fdri_tick_now(),
@@ -106,6 +107,17 @@ static void see_memory(uint32_t slot)
                                                     .location = UINT32_MAX,
                                                     .key = FDRI_NO_KEY});
     fdr_store_relaxed(&w->above, above);
+}
+
+static void see_memory(void)
+{
+    sigset_t old;
+    uint64_t bytes = resident();
+    fdri_watch_lock(&old);
+    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
+        if (fdri_watching[i].state == FDRI_WATCH_USED && fdri_watching[i].watch.source == FDRI_BY_MEMORY)
+            see_resident(i, bytes);
+    fdri_watch_unlock(&old);
 }
 
 /* ---- p99 ---- */
@@ -170,28 +182,41 @@ static void see_p99(void)
     fdri_watch_unlock(&old);
 }
 
+/* What there is to look at. */
+struct plan {
+    uint64_t stuck; /* how often open calls are looked at; UINT64_MAX: never */
+    bool memory, p99;
+};
+static struct plan plan(void)
+{
+    struct plan p = {.stuck = UINT64_MAX};
+    sigset_t old;
+    fdri_watch_lock(&old);
+    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
+        const struct fdri_watch *w = &fdri_watching[i].watch;
+        if (fdri_watching[i].state != FDRI_WATCH_USED) continue;
+        if (w->source == FDRI_BY_STUCK) p.stuck = fdr_min(p.stuck, fdr_min(OFTEN_NS, fdr_max(w->ns / 4, LEAST_NS)));
+        p.p99 |= w->source == FDRI_BY_P99;
+        p.memory |= w->source == FDRI_BY_MEMORY;
+    }
+    fdri_watch_unlock(&old);
+    return p;
+}
+
+static bool is_due(uint64_t *last_ns, uint64_t now)
+{
+    if (now - *last_ns < OFTEN_NS / 2) return false;
+    *last_ns = now;
+    return true;
+}
+
 uint64_t fdri_watch_poll(uint64_t now)
 {
     static uint64_t memory_ns, p99_ns;
-    uint64_t every = UINT64_MAX, stuck = UINT64_MAX;
-    bool p99 = false;
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
-        const struct fdri_watching *w = &fdri_watching[i];
-        if (!w->used || w->leaving) continue;
-        if (w->watch.source == FDRI_BY_STUCK)
-            stuck = fdr_min(stuck, fdr_min(OFTEN_NS, fdr_max(w->watch.ns / 4, LEAST_NS)));
-        p99 = p99 || w->watch.source == FDRI_BY_P99;
-        if (w->watch.source != FDRI_BY_MEMORY) continue;
-        every = OFTEN_NS;
-        if (now - memory_ns >= OFTEN_NS / 2) see_memory(i);
-    }
-    if (every != UINT64_MAX && now - memory_ns >= OFTEN_NS / 2) memory_ns = now;
-    if (p99) every = OFTEN_NS;
-    if (p99 && now - p99_ns >= OFTEN_NS / 2) {
-        see_p99();
-        p99_ns = now;
-    }
-    if (stuck != UINT64_MAX) see_stacks();
-    every = fdr_min(every, stuck);
+    struct plan p = plan();
+    if (p.memory && is_due(&memory_ns, now)) see_memory();
+    if (p.p99 && is_due(&p99_ns, now)) see_p99();
+    if (p.stuck != UINT64_MAX) see_stacks();
+    uint64_t every = p.memory || p.p99 ? fdr_min(OFTEN_NS, p.stuck) : p.stuck;
     return every == UINT64_MAX ? every : now + every;
 }

@@ -2,10 +2,8 @@
 /* The checks that recording threads make: behind the slow branch of a leave, and behind one test of a word for points. No
  * lock, no system call but the one that wakes the dumper when a trigger has something new. */
 #include <string.h>
-#define URCU_INLINE_SMALL_FUNCTIONS
-#define _LGPL_SOURCE /* liburcu's small read-side functions inline; its licence allows that to MIT code */
-#include <urcu/urcu-memb.h>
 
+#include "recorder/grace.h"
 #include "recorder/watch.h"
 
 uint64_t fdri_watch_ticks = UINT64_MAX, fdri_watch_ns = UINT64_MAX;
@@ -26,15 +24,15 @@ FDR_COLD void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t d
     uint64_t ns = ns_of(t, duration);
     uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
     const struct fdri_watch_entry *e;
-    urcu_memb_read_lock();
-    const struct fdri_watch_table *table = rcu_dereference(fdri_watch_table);
+    fdri_read_begin();
+    const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch */
     if (table) FDRI_EACH_ENTRY(table, key, e)
     if (ns >= fdr_load_relaxed(&e->threshold_ns))
         fdri_trigger_seen(
             e->slot,
             &(struct fdri_seen){
                 .tick = tick_of(t, tick), .value = ns, .unit = FDRI_UNIT_NS, .location = t->loc->id, .key = key});
-    urcu_memb_read_unlock();
+    fdri_read_end();
 }
 
 /* ---- points ---- */
@@ -123,12 +121,12 @@ FDR_NOINLINE void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t
                                    const uint64_t *field, uint32_t fields, uint64_t tick)
 {
     const struct fdri_watch_entry *e;
-    urcu_memb_read_lock();
-    const struct fdri_watch_table *table = rcu_dereference(fdri_watch_table);
+    fdri_read_begin();
+    const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch */
     if (table) FDRI_EACH_ENTRY(table, key, e)
         {
             bool of_field = key >> 24 == FDR_DEF_EVENT && e->field < fields;
             look(t, e, key, of_field ? e->type : type, of_field ? field[e->field] : value, tick);
         }
-    urcu_memb_read_unlock();
+    fdri_read_end();
 }
