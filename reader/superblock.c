@@ -50,7 +50,7 @@ static void find_end(struct fdr_file *f)
     uint64_t said = sb->arena_bytes;
     if (sb->cut == FDR_CUT_DEADLINE)
         fdri_reader_damage(f, "cut off: FDR_CRASH_DEADLINE was over before all was written");
-    if (sb->cut == FDR_CUT_DISK) fdri_reader_damage(f, "cut off: the disk was full before all was written");
+    if (sb->cut == FDR_CUT_DISK) fdri_reader_damage(f, "cut off: the disk or a quota was full before all was written");
     if (said >= FDR_SUPERBLOCK_BYTES && said <= f->size && f->size - said >= sizeof tail)
         memcpy(&tail, f->bytes + said, sizeof tail);
     f->has_tail = tail.magic == FDR_TAIL_MAGIC;
