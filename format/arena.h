@@ -301,6 +301,7 @@ enum fdr_class {
 #define FDR_LEVEL_BLOCKS_MAX 64 /* the stack kept: at most 16 * 64 = 1024 levels */
 #define FDR_REDUCTION_LINES  48
 #define FDR_EPOCH_CUTS       16
+#define FDR_READING_DEPTHS   32 /* depth of readings of level 0; those of level 31 and above: 1 */
 
 enum fdr_location_flags {
     FDR_LOCATION_LIVE = 1,
@@ -310,7 +311,9 @@ enum fdr_location_flags {
     FDR_LOCATION_FREE = 16, /* nobody's: to be skipped */
     FDR_LOCATION_SAMPLES = 32,
     FDR_LOCATION_FOLDING = 64, /* is being given back */
-    FDR_LOCATION_ENDED = 128   /* stands for `tid` threads that ended */
+    FDR_LOCATION_ENDED = 128,  /* stands for `tid` threads that ended */
+    FDR_LOCATION_READINGS =
+        256 /* user events at depth d > 0 are readings of level FDR_READING_DEPTHS - d, in no call */
 };
 
 /* One line of the reduction ledger. Consecutive steps of the same kind on the same partition share a line. */
@@ -472,11 +475,12 @@ struct fdr_level {
     uint64_t filtered;
     uint64_t reduced_gate; /* not stored because a reduction closed the gate */
     uint64_t lost;
-    uint64_t zero_tick;  /* stored tick of the newest zero-length call that has an ordinal at this depth */
-    uint32_t zero_count; /* how many have one in that tick: those stored, and those left out that others point to */
-    uint32_t points_off; /* off of struct fdr_level_points (accounts and partitions of point classes) */
-    uint32_t zero_gap;   /* 1: the newest with an ordinal was left out */
-    uint32_t reserved[5];
+    uint64_t zero_tick;    /* stored tick of the newest zero-length call that has an ordinal at this depth */
+    uint32_t zero_count;   /* how many have one in that tick: those stored, and those left out that others point to */
+    uint32_t points_off;   /* off of struct fdr_level_points (accounts and partitions of point classes) */
+    uint32_t zero_gap;     /* 1: the newest with an ordinal was left out */
+    uint32_t reading_gate; /* of level 0: readings this deep or deeper are no longer stored; 0 all are */
+    uint32_t reserved[4];
 };
 static_assert(sizeof(struct fdr_level) == 128, "level");
 enum fdr_level_flags {

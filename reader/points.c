@@ -35,7 +35,7 @@ static void pull(struct fdri_reader_points *q)
     struct fdri_reader_point *p = &q->pending[(q->first + q->count) % FDRI_READER_PENDING];
     p->record = *c->at;
     p->place = c->decoder.place;
-    p->depth = c->part->depth;
+    p->depth = q->readings && c->part->class_ == FDR_CLASS_USER ? 0 : c->part->depth;
     p->class_ = c->part->class_;
     p->field_count = (uint8_t)c->decoder.field_count;
     memcpy(p->field, c->decoder.fields, p->field_count * sizeof *p->field);
@@ -60,20 +60,22 @@ void fdri_reader_points_next(struct fdri_reader_points *q)
     refill(q);
 }
 
-static bool wanted(const struct fdri_reader_part *p, const struct fdr_select *s)
+static bool wanted(const struct fdri_reader_location *l, const struct fdri_reader_part *p, const struct fdr_select *s)
 {
+    uint32_t depth = fdri_reader_is_reading(l, p->class_, p->depth) ? 0 : p->depth;
     if (p->class_ == FDR_CLASS_SAMPLE) return p->any && fdri_reader_class_selected(s, p->class_);
     return p->class_ != FDR_CLASS_REGION && p->any && fdri_reader_class_selected(s, p->class_) &&
-           p->depth >= s->depth_min && (!s->depth_max || p->depth <= s->depth_max);
+           depth >= s->depth_min && (!s->depth_max || depth <= s->depth_max);
 }
 
 bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, struct fdri_reader_location *l,
                              const struct fdr_select *s, uint64_t min_tick)
 {
     size_t count = 0;
-    for (size_t i = 0; i < l->part_count; i++) count += wanted(&l->part[i], s);
+    for (size_t i = 0; i < l->part_count; i++) count += wanted(l, &l->part[i], s);
     memset(q, 0, sizeof *q);
     q->tick = UINT64_MAX;
+    q->readings = l->raw.flags & FDR_LOCATION_READINGS;
     if (!count) return true;
     q->memory = malloc(count * sizeof *q->memory);
     q->heap = malloc(count * sizeof *q->heap);
@@ -85,7 +87,7 @@ bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, s
     }
     for (size_t i = 0; i < l->part_count; i++) {
         struct fdri_reader_part *p = &l->part[i];
-        if (!wanted(p, s)) continue;
+        if (!wanted(l, p, s)) continue;
         struct fdri_reader_cursor *c = &q->memory[q->memory_count++];
         fdri_reader_cursor_init(c, f, l, p, p->min_leave > min_tick ? p->min_leave : min_tick, 1);
         if (fdri_reader_cursor_fill(c)) q->heap[q->heap_count++] = c;

@@ -391,6 +391,7 @@ struct fdri_reader_points {
     uint32_t first, count;
     uint64_t tick;                   /* of the pending ones; UINT64_MAX: none */
     struct fdri_reader_paths *paths; /* a location of samples: one is pending at a time, and one was shown */
+    bool readings;                   /* user events of any depth are in no call */
 };
 const struct fdr_sample_path *fdri_reader_path(struct fdri_reader_paths *p, const struct fdr_sample_decoder *d);
 bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, struct fdri_reader_location *l,
@@ -458,6 +459,11 @@ static inline bool fdri_reader_frame_kept(const struct fdri_reader_frame *frame)
 }
 /* Is this location (class) selected? */
 bool fdri_reader_selected(const struct fdr_select *s, uint32_t location);
+/* Readings: what is said to be their depth tells their level (FORMAT.md, 5.5). */
+static inline bool fdri_reader_is_reading(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth)
+{
+    return class_ == FDR_CLASS_USER && depth && l->raw.flags & FDR_LOCATION_READINGS;
+}
 static inline bool fdri_reader_class_selected(const struct fdr_select *s, uint32_t class_)
 {
     return !s->classes || s->classes >> class_ & 1;

@@ -20,6 +20,7 @@ static const char *step_name(uint32_t step)
     case FDR_STEP_EPOCH: return "epoch";
     case FDR_STEP_STOP: return "stop";
     case FDR_STEP_CLAIM: return "claim";
+    case FDR_STEP_THIN: return "thin";
     default: return NULL;
     }
 }
@@ -46,7 +47,8 @@ static void duration_text(const struct fdr_file *f, const struct fdri_reader_clo
     else text[0] = 0;
 }
 
-static void say_what(const struct fdr_file *f, const struct fdr_reduction *r, struct fdr_reduction_info *out)
+static void say_what(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_reduction *r,
+                     struct fdr_reduction_info *out)
 {
     char duration[60] = "";
     if (r->step == FDR_STEP_STOP) {
@@ -58,6 +60,10 @@ static void say_what(const struct fdr_file *f, const struct fdr_reduction *r, st
     } else if (r->class_ == FDR_CLASS_REGION) {
         duration_text(f, &f->clock, r->band, duration, sizeof duration);
         snprintf(out->what, sizeof out->what, "region calls%s at depth %u", duration, r->depth);
+    } else if (r->class_ == FDR_CLASS_SAMPLE) {
+        snprintf(out->what, sizeof out->what, "samples of level %u", r->depth);
+    } else if (fdri_reader_is_reading(l, r->class_, r->depth)) {
+        snprintf(out->what, sizeof out->what, "readings of level %u", FDR_READING_DEPTHS - r->depth);
     } else {
         snprintf(out->what, sizeof out->what, "%s events at depth %u", fdr_class_name(r->class_), r->depth);
     }
@@ -78,7 +84,7 @@ static void add_line(struct fdr_file *f, const struct fdri_reader_location *l, c
     out->to_ns = fdri_reader_ns(&l->clock, r->to_tick < most ? r->to_tick : most);
     out->steps = r->steps;
     out->gone = r->closed != 0;
-    say_what(f, r, out);
+    say_what(f, l, r, out);
 }
 
 /* One line for what the block had no room for. */

@@ -30,12 +30,36 @@ static struct fdr_part *least_valuable(struct fdri_thread *t, const struct fdr_p
     return best;
 }
 
+/* A level of readings goes as a whole: what is left is spread evenly. Its bins are free then; 0: others had them. */
+static uint32_t thin(struct fdri_thread *t, struct fdr_part *v, uint32_t size_log2, uint32_t *got)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_given given = FDRI_NOTHING_GIVEN;
+    uint32_t have, off;
+    fdri_part_seal(a, v);
+    fdri_close_gate(t, v);
+    while ((off = fdri_part_pop(a, t->loc, v, &have, &given))) fdri_piece_give(a, t->loc, off, have);
+    fdri_reduction_note(t, FDR_STEP_THIN, FDRI_REASON_OLDEST, v, &given, true);
+    *got = size_log2;
+    off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, size_log2) : fdri_piece_own(a, t->loc, size_log2);
+    return off ? off : fdri_piece_any(a, t->loc, size_log2, 9, got);
+}
+
 uint32_t fdri_reduce_whole(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     for (;;) { /* ends: each round gives a bin or closes a partition for good */
         struct fdr_part *v = t->victim ? t->victim : least_valuable(t, asking);
         if (!v) return 0;
+        if (fdri_is_reading(t->loc, v->class_, v->depth)) {
+            uint32_t off = thin(t, v, size_log2, got);
+            t->victim = NULL;
+            if (off && v == asking)
+                fdri_piece_give(a, t->loc, off, *got); /* nobody may ask for a place there any more */
+            if (v == asking) return 0;
+            if (off) return off;
+            continue;
+        }
         bool closes = fdri_policy_closes((enum fdri_step)t->victim_step), closed = false;
         if (!fdri_part_has_sealed(v)) {
             if (v == asking || !closes) fdri_part_seal(a, v);

@@ -8,13 +8,22 @@
 struct point {
     uint32_t class_, id;
     uint32_t count;
-    bool store_count;
+    bool store_count, reading;
+    uint64_t before, number; /* of a reading */
     uint64_t field[FDR_FIELDS_MAX];
 };
 
-static struct fdr_level_points *points_of(struct fdri_thread *t)
+/* The depth at which it is stored: where it happens, but for readings. */
+static uint32_t depth_of(struct fdri_thread *t, const struct point *e)
 {
-    struct fdr_level *v = t->top;
+    uint32_t depth = e->reading ? fdri_reading_depth(t, e->before, e->number) : t->loc->depth;
+    if (!e->reading && fdri_is_reading(t->loc, e->class_, depth)) return 0; /* what is deeper there are readings */
+    return depth;
+}
+
+struct fdr_level_points *fdri_points_of(struct fdri_thread *t, uint32_t depth)
+{
+    struct fdr_level *v = depth == t->loc->depth ? t->top : fdri_level(t, depth);
     if (!v->points_off) v->points_off = fdri_meta(t, FDR_META_POINTS, sizeof(struct fdr_level_points));
     return v->points_off ? fdri_off(t, v->points_off) : NULL;
 }
@@ -57,7 +66,8 @@ static void find_place(struct fdri_thread *t, uint64_t tick, struct fdr_standing
     place->point = l->point_tick == tick ? l->point_count : 0;
 }
 
-static void store(struct fdri_thread *t, const struct point *e, uint64_t full_tick, struct fdr_level_points *points)
+static void store(struct fdri_thread *t, const struct point *e, uint64_t full_tick, struct fdr_level_points *points,
+                  uint32_t depth)
 {
     struct fdr_location *l = t->loc;
     uint64_t tick = full_tick >> t->shift;
@@ -68,7 +78,7 @@ static void store(struct fdri_thread *t, const struct point *e, uint64_t full_ti
     l->point_count++;
     struct fdr_part *p = *slot > FDRI_GATE_CLOSED ? fdri_off(t, *slot) : NULL;
     if (!p || FDR_COMMIT_BITS(p->progress) + fdr_point_bits(&place, e->count) > p->limit)
-        p = fdri_room(t, slot, l->depth, e->class_, 0, &points->by_class[e->class_].reduced_gate,
+        p = fdri_room(t, slot, depth, e->class_, 0, &points->by_class[e->class_].reduced_gate,
                       &points->by_class[e->class_].lost);
     if (!p) return;
     struct fdr_bin *bin = fdri_off(t, p->open_off);
@@ -87,7 +97,8 @@ static void present(const struct point *e, uint32_t key, enum fdr_value_type typ
     struct fdri_thread *t = fdri_begin(live ? FDRI_LIVE : FDRI_NS);
     if (!t) return;
     struct fdr_location *l = t->loc;
-    struct fdr_level_points *points = points_of(t);
+    uint32_t depth = depth_of(t, e);
+    struct fdr_level_points *points = fdri_points_of(t, depth);
     if (!points) {
         fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
     } else {
@@ -96,7 +107,7 @@ static void present(const struct point *e, uint32_t key, enum fdr_value_type typ
             fdr_bump_relaxed(&points->by_class[e->class_].filtered, 1);
         } else {
             uint64_t tick = live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
-            store(t, e, tick, points);
+            store(t, e, tick, points, depth);
             fdri_total_point(t, key, type, value);
             if (FDR_UNLIKELY(fdr_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))
                 fdri_watch_point(t, key, type, value, e->field, e->count, tick);
@@ -226,18 +237,27 @@ static uint64_t read_field(const void *payload, uint8_t type, uint16_t offset)
     }
 }
 
-static void user_event(fdr_event_type type, const void *payload, bool live, uint64_t time_ns)
+static void user_event(struct point e, fdr_event_type type, const void *payload, bool live, uint64_t time_ns)
 {
     const struct fdri_event_shape *shape = fdri_event_shape(type);
-    struct point e = {.class_ = FDR_CLASS_USER, .id = type > FDR_ID_MAX ? 0 : type, .store_count = true};
+    e.class_ = FDR_CLASS_USER;
+    e.id = type > FDR_ID_MAX ? 0 : type;
+    e.store_count = true;
     if (shape && payload) {
         e.count = shape->count;
         for (uint32_t i = 0; i < shape->count; i++) e.field[i] = read_field(payload, shape->type[i], shape->offset[i]);
     }
     present(&e, FDRI_KEY(FDR_DEF_EVENT, e.id), FDR_VALUE_U64, 0, live, time_ns);
 }
-void fdr_event(fdr_event_type type, const void *payload) { user_event(type, payload, true, 0); }
+void fdr_event(fdr_event_type type, const void *payload)
+{
+    user_event((struct point){.reading = false}, type, payload, true, 0);
+}
 void fdr_event_at(fdr_event_type type, const void *payload, uint64_t time_ns)
 {
-    user_event(type, payload, false, time_ns);
+    user_event((struct point){.reading = false}, type, payload, false, time_ns);
+}
+void fdr_reading(fdr_event_type type, const void *payload, uint64_t before, uint64_t number)
+{
+    user_event((struct point){.reading = true, .before = before, .number = number}, type, payload, true, 0);
 }

@@ -18,6 +18,7 @@
  *   note.c     facts about the run            clock.c    a clock that steps back
  *   life.c     restored from a checkpoint?
  *   sample.c   samples of threads, thinned as memory runs out
+ *   reading.c  readings of counters, thinned likewise
  *
  * A thread records into its location through struct fdri_thread (thread-local, owner only). The owner brackets each
  * operation with location.busy; a signal handler that finds it set records into the thread's lane, a location of its
@@ -256,6 +257,8 @@ void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
  * `reduced` and `lost`. *slot is the level's word for it. */
 struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
                            uint64_t *reduced, uint64_t *lost);
+/* Has the slot of a point class a partition that can be written into, or a closed gate? Made where there is none; false: no room. */
+bool fdri_part_ready(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_);
 /* May this location take a free bin? The last ones serve locations that have next to nothing. */
 bool fdri_may_take(const struct fdri_thread *t);
 bool fdri_pieces_wait(const struct fdri_thread *t); /* may free pieces wait until they are larger ones? */
@@ -310,6 +313,19 @@ uint32_t fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_lo
 void fdri_reserve_ledger(struct fdri_thread *t);      /* lines for reductions, while there is room */
 void fdri_stop(struct fdri_thread *t, uint64_t tick); /* strategy `first`: store nothing from now on */
 void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick);
+
+/* ---- point.c ---- */
+/* Accounts and partitions of points at that depth, made where there are none; NULL: no room. */
+struct fdr_level_points *fdri_points_of(struct fdri_thread *t, uint32_t depth);
+
+/* ---- reading.c ---- */
+/* The depth of a reading, made where it is not there yet; 0: it is an event like others. */
+uint32_t fdri_reading_depth(struct fdri_thread *t, uint64_t before, uint64_t number);
+/* Is a partition one of readings? They are thinned from the lowest level up. */
+static inline bool fdri_is_reading(const struct fdr_location *l, uint32_t class_, uint32_t depth)
+{
+    return class_ == FDR_CLASS_USER && depth && l->flags & FDR_LOCATION_READINGS;
+}
 
 /* ---- sample.c ---- */
 uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not theirs yet: not for others */

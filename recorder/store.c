@@ -65,6 +65,21 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
 
 /* ---- partitions ---- */
 
+/* For each level of readings that is begun another one is closed: its table serves again. */
+static uint32_t table_of_closed(struct fdri_thread *t, uint32_t bytes)
+{
+    for (uint32_t off = t->loc->parts_first; off;) {
+        struct fdr_part *p = fdri_off(t, off);
+        uint32_t table = p->table_off, head = sizeof(struct fdr_meta_head);
+        off = p->next;
+        if (!table || !(p->flags & FDR_PART_CLOSED) || !fdri_is_reading(t->loc, p->class_, p->depth)) continue;
+        if (((const struct fdr_meta_head *)fdri_off(t, table - head))->bytes < head + bytes) continue;
+        p->table_off = 0;
+        return table - head;
+    }
+    return 0;
+}
+
 /* The encoder's table of partition p, large enough for bins of 1 << size_log2 bytes. */
 static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2)
 {
@@ -74,7 +89,9 @@ static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_
         const struct fdr_meta_head *h = fdri_off(t, p->table_off - head);
         if (h->bytes - head >= need) return true;
     }
-    uint32_t off = fdri_meta(t, FDR_META_TABLE, head + need);
+    bool reading = fdri_is_reading(t->loc, p->class_, p->depth);
+    uint32_t off = reading ? table_of_closed(t, need) : 0;
+    if (!off) off = fdri_meta(t, FDR_META_TABLE, head + need);
     if (!off) return false;
     if (p->table_off) fdri_meta_give(t, p->table_off - head);
     p->table_off = off + head;
@@ -105,8 +122,22 @@ struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t 
 static bool gate_closed(const struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
 {
     const struct fdr_location *l = t->loc;
-    if (l->flags & FDR_LOCATION_STOPPED || l->class_closed >> class_ & 1) return true;
+    if (l->flags & FDR_LOCATION_STOPPED) return true;
+    if (fdri_is_reading(l, class_, depth)) {
+        uint32_t gate = fdri_level(t, 0)->reading_gate;
+        return gate && depth >= gate;
+    }
+    if (l->class_closed >> class_ & 1) return true;
     return class_ == FDR_CLASS_REGION && l->gate_depth[band] && depth >= l->gate_depth[band];
+}
+
+bool fdri_part_ready(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_)
+{
+    if (*slot == FDRI_GATE_CLOSED || (!*slot && gate_closed(t, depth, class_, 0))) return true;
+    struct fdr_part *p = *slot ? fdri_off(t, *slot) : fdri_make_part(t, depth, class_, 0);
+    if (!p) return false;
+    if (!*slot) *slot = fdri_off_of(t, p);
+    return p->table_off || have_table(t, p, 9);
 }
 
 uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p)
@@ -125,6 +156,8 @@ void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p)
     if (p->class_ == FDR_CLASS_REGION) {
         uint32_t *gate = &l->gate_depth[p->band];
         if (!*gate || p->depth < *gate) *gate = p->depth;
+    } else if (fdri_is_reading(l, p->class_, p->depth)) {
+        fdri_level(t, 0)->reading_gate = p->depth;
     } else {
         l->class_closed |= 1u << p->class_;
     }

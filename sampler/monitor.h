@@ -6,7 +6,7 @@
 #include "sampler/counter.h"
 
 enum {
-    MONITOR_FIELDS = 3,                      /* thread, series, idle; then the counters */
+    MONITOR_FIELDS = 4,                      /* thread, series, reading, idle; then the counters */
     MONITOR_PER_EVENT = 16 - MONITOR_FIELDS, /* a user event has at most 16 fields */
     MONITOR_COUNTERS = 2 * MONITOR_PER_EVENT,
     MONITOR_EVENTS = 2,
@@ -38,6 +38,8 @@ struct fdri_observed {
     uint32_t series; /* number of this thread among all that were ever observed, from 1: ids are used again */
     bool seen;       /* by the scan under way */
     bool fresh;      /* nothing recorded yet */
+    uint64_t number; /* readings so far */
+    uint64_t before[MONITOR_EVENTS];  /* number of the newest record */
     uint32_t idle[MONITOR_EVENTS];    /* readings since the newest record that had nothing new */
     uint64_t value[MONITOR_COUNTERS]; /* newest */
     uint64_t recorded[MONITOR_COUNTERS];
@@ -51,7 +53,7 @@ struct fdri_observed {
 void fdri_panel_make(struct fdri_panel *p, const struct fdri_choice *choice, size_t count);
 /* Opens what it can for a thread; 0 or -errno of the first source that failed. */
 int fdri_observe_begin(struct fdri_observed *o, struct fdri_panel *p, int tid, uint32_t series);
-/* Reads and records what changed; `last`: also what did not. False: the thread is gone. */
+/* Reads and records what changed; `last`: whatever it is. False: the thread is gone. */
 bool fdri_observe(struct fdri_observed *o, const struct fdri_panel *p, bool last);
 void fdri_observe_end(struct fdri_observed *o, const struct fdri_panel *p);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* One observed thread: read its sources, and record where something changed.
  *
- * A reading is a user event "fdr.counters.N" on the monitor's own location: which thread, the thread's series, how many
- * readings before this one had nothing new, then the counters as they stand. Counters are recorded as running
+ * A reading is a user event "fdr.counters.N" on the monitor's own location: which thread, the thread's series, number of
+ * the reading, how many before this one had nothing new, then the counters as they stand. Counters are recorded as running
  * counts, never as differences: whatever is given back in between, two readings that are kept say exactly
  * what happened between them. */
 #define _GNU_SOURCE
@@ -28,7 +28,8 @@ static struct fdri_reading *reading_of(struct fdri_panel *p, const struct fdri_s
 /* The kinds of events of one lane, defined when the first thread comes to it. */
 static void define_events(struct fdri_panel *p, uint32_t lane)
 {
-    struct fdr_field field[16] = {{"thread", FDR_U64, 0}, {"series", FDR_U64, 8}, {"idle", FDR_U64, 16}};
+    struct fdr_field field[16] = {
+        {"thread", FDR_U64, 0}, {"series", FDR_U64, 8}, {"reading", FDR_U64, 16}, {"idle", FDR_U64, 24}};
     char text[16][64], event[32];
     snprintf(event, sizeof event, "fdr.counters.%u", lane);
     for (uint32_t e = 0; e < p->events; e++) {
@@ -158,16 +159,18 @@ static void record(struct fdri_observed *o, const struct fdri_panel *p, uint32_t
     uint32_t first = e * MONITOR_PER_EVENT, left = p->count - first;
     uint32_t n = left < MONITOR_PER_EVENT ? left : MONITOR_PER_EVENT;
     bool news = memcmp(o->value + first, o->recorded + first, n * sizeof *o->value) != 0;
-    if (!news && !o->fresh && !(last && o->idle[e])) {
+    if (!news && !o->fresh && !last) {
         o->idle[e]++;
         return;
     }
-    uint64_t payload[16] = {(uint64_t)o->tid, o->series, o->idle[e]};
+    uint64_t payload[16] = {(uint64_t)o->tid, o->series, o->number, o->idle[e]};
+    uint64_t before = last || o->fresh ? o->number : o->before[e]; /* the first and the last stay longest */
     memcpy(payload + MONITOR_FIELDS, o->value + first, n * sizeof *payload);
     memcpy(o->recorded + first, o->value + first, n * sizeof *o->value);
     o->idle[e] = 0;
+    o->before[e] = o->number;
     fdr_event_type type = p->type[o->series % MONITOR_LANES][e];
-    if (type) fdr_event(type, payload); /* 0: no room for its definition, which was said */
+    if (type) fdr_reading(type, payload, before, o->number); /* 0: no room for its definition, which was said */
 }
 
 bool fdri_observe(struct fdri_observed *o, const struct fdri_panel *p, bool last)
@@ -175,6 +178,7 @@ bool fdri_observe(struct fdri_observed *o, const struct fdri_panel *p, bool last
     bool there = read_sources(o, p);
     if (!there && o->fresh) return false;
     derive(o, p);
+    o->number++;
     for (uint32_t e = 0; e < p->events; e++) record(o, p, e, last);
     o->fresh = false;
     return there;

@@ -103,14 +103,15 @@ static const struct fdr_counter_provider ticks = {sizeof ticks, "ticks",   tick_
 
 /* ---- help ---- */
 
-static const char *triggers; /* of the next recording */
+static const char *triggers, *buffer = "16M", *strategy; /* of the next recording */
 
 static void start(const char *counters, const char *edges, const char *papi)
 {
     struct fdr_config c = oracle_config(oracle_directory());
     c.arena = "anonymous";
     c.signal = "none";
-    c.buffer = "16M";
+    c.buffer = buffer;
+    c.strategy = strategy;
     c.counters = counters;
     c.counter_interval = "100us";
     c.edge_counters = edges;
@@ -157,10 +158,10 @@ static void add_reading(struct fdr_file *f, const struct fdr_read_event *e, cons
     struct readings *r = p;
     (void)f;
     if (strncmp(d->name, "fdr.counters.", 13) || e->field[0] != r->thread) return;
-    assert_string_equal(d->field_name[3], "chip:cycles");
-    for (uint32_t i = 3; i < 5; i++) r->falls |= e->field[i] < r->last[i];
+    assert_string_equal(d->field_name[4], "chip:cycles");
+    for (uint32_t i = 4; i < 6; i++) r->falls |= e->field[i] < r->last[i];
     memcpy(r->last, e->field, sizeof r->last);
-    r->idle += e->field[2];
+    r->idle += e->field[3];
     r->count++;
 }
 
@@ -183,7 +184,7 @@ static void readings_are_running_counts_of_each_thread(void **state)
     struct readings r = {.thread = (uint64_t)getpid()};
     each_event(f, add_reading, &r);
     assert_true(r.count > 1 && !r.falls);
-    assert_true(r.last[3] == fdr_load_relaxed(&cycles) && r.last[4] == fdr_load_relaxed(&instructions));
+    assert_true(r.last[4] == fdr_load_relaxed(&cycles) && r.last[5] == fdr_load_relaxed(&instructions));
     assert_true(r.idle > 0); /* readings without news are counted, not stored */
     const struct fdr_definition *d = fdr_definition(f, FDR_METRIC_DEFINITION, 3);
     assert_string_equal(d->name, "chip:temperature");
@@ -193,6 +194,70 @@ static void readings_are_running_counts_of_each_thread(void **state)
     fdr_finalize();
     assert_int_equal(fdri_descriptors_held(), 0);
     assert_int_equal(opened, closed);
+}
+
+/* In a small buffer readings thin, evenly over the whole run: what happened is there to the last count. */
+struct thinned {
+    uint64_t first, last, number, readings, widest;
+};
+static void add_thinned(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
+{
+    struct thinned *r = p;
+    (void)f;
+    if (strncmp(d->name, "fdr.counters.", 13) || e->field[0] != (uint64_t)getpid()) return;
+    uint64_t gap = e->field[2] - r->number;
+    assert_true(!r->readings || (gap && e->field[4] >= r->last));
+    if (!r->readings) r->first = e->field[4];
+    else if (gap > r->widest) r->widest = gap;
+    r->last = e->field[4];
+    r->number = e->field[2];
+    r->readings++;
+}
+
+static void *wait_for_the_end(void *p)
+{
+    while (!fdr_load_relaxed((uint32_t *)p)) usleep(1000);
+    return NULL;
+}
+
+static void readings_thin_in_little_memory(void **state)
+{
+    enum { THREADS = 12 };
+    pthread_t t[THREADS];
+    uint32_t over = 0;
+    struct thinned r = {0};
+    (void)state;
+    opened = closed = 0;
+    fdr_store_relaxed(&cycles, 5u);
+    buffer = "256K";
+    strategy = "whole";
+    for (int i = 0; i < THREADS; i++) pthread_create(&t[i], NULL, wait_for_the_end, &over);
+    start("chip:cycles", "", "");
+    buffer = "16M";
+    strategy = NULL;
+    wait_for_readings(THREADS + 1);
+    for (int i = 0; i < 1000000 && fdr_usage().reduced == 0; i++) {
+        fdr_add_relaxed(&cycles, 1001u);
+        usleep(50);
+    }
+    for (int i = 0; i < 5000; i++) {
+        fdr_add_relaxed(&cycles, 1001u);
+        usleep(50);
+    }
+    fdr_store_relaxed(&over, 1u);
+    for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
+    struct fdr_file *f = take();
+    each_event(f, add_thinned, &r);
+    const struct fdr_reduction_info *step;
+    size_t steps = fdr_reductions(f, &step), thinned = 0;
+    for (size_t i = 0; i < steps; i++) thinned += !strcmp(step[i].step, "thin");
+    assert_true(thinned > 0);
+    assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
+    assert_int_equal(r.first, 5); /* the first reading is there */
+    assert_true(r.readings > 50 && r.widest < r.number / 4);
+    assert_true(fdr_load_relaxed(&cycles) - r.last < fdr_load_relaxed(&cycles) / 4);
+    fdr_file_close(f);
+    fdr_finalize();
 }
 
 /* Instructions per cycle, as far as it is known. */
@@ -206,9 +271,9 @@ static void add_quotient(struct fdr_file *f, const struct fdr_read_event *e, con
     double v;
     (void)f;
     if (strncmp(d->name, "fdr.counters.", 13) || e->field[0] != (uint64_t)getpid()) return;
-    assert_string_equal(d->field_name[3], "derived:ipc");
-    assert_int_equal(d->field_type[3], FDR_F64);
-    memcpy(&v, &e->field[3], sizeof v);
+    assert_string_equal(d->field_name[4], "derived:ipc");
+    assert_int_equal(d->field_type[4], FDR_F64);
+    memcpy(&v, &e->field[4], sizeof v);
     if (v != v) {
         q->unknown++;
     } else {
@@ -421,6 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readings_are_running_counts_of_each_thread),
+        cmocka_unit_test(readings_thin_in_little_memory),
         cmocka_unit_test(instructions_per_cycle),
         cmocka_unit_test(threads_come_and_go),
         cmocka_unit_test(a_source_that_does_not_open_is_no_zeros),

@@ -99,6 +99,10 @@ static void check_ledger(struct fdr_file *f, uint64_t presented)
         if (row[i].class_ == FDR_IN_SAMPLE) sum += row[i].presented;
     }
     assert_int_equal(sum, presented);
+    const struct fdr_reduction_info *step;
+    n = fdr_reductions(f, &step);
+    for (size_t i = 0; i < n; i++) assert_non_null(strstr("thin epoch earlier claim", step[i].step));
+    assert_int_equal(fdr_file_verify(f), FDR_WHOLE); /* it knows the lines of all steps */
 }
 
 /* Every kept sample says what was presented under its number. */

@@ -341,6 +341,7 @@ static const char *meaning(const char *step)
     if (strcmp(step, "epoch") == 0) return "the oldest stretch of time was given back";
     if (strcmp(step, "stop") == 0) return "storing stopped: the buffer was full";
     if (strcmp(step, "claim") == 0) return "shared out to a location that held less";
+    if (strcmp(step, "thin") == 0) return "every second one of what is evenly spread was given back";
     return "given back";
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters of a recording, integrated.
  *
- * The monitor records running counts with the thread they belong to ("fdr.counters.N": thread, series, idle, counters).
+ * The monitor records running counts with the thread they belong to ("fdr.counters.N": thread, series, reading, idle, counters).
  * What happened between two readings of a thread is spread over the regions that thread was in meanwhile, by the time it
  * spent in each. `idle` says how many readings in between found nothing new and were not recorded: then all of it
  * happened in the last part. */
@@ -10,7 +10,7 @@
 
 #include "tools/rates.h"
 
-enum { FIELDS_BEFORE = 3, TRACK_COUNTERS = 16 };
+enum { FIELDS_BEFORE = 4, TRACK_COUNTERS = 16 };
 
 struct frame {
     uint32_t region;
@@ -28,6 +28,7 @@ struct track {
     uint32_t place;  /* index of the location observed, or UINT32_MAX */
     uint32_t thread; /* 0: the process */
     uint64_t last_ns, interval_ns;
+    uint64_t number; /* of its newest reading held */
     uint64_t value[TRACK_COUNTERS];
     struct spent_map old, previous,
         current; /* since the newest reading; previous and current: the last interval or two */
@@ -419,11 +420,14 @@ static void monitor_reading(struct gather *g, const struct fdr_read_event *e, co
         advance(g, t, &g->place[t->place], e->time_ns);
         add_open(g, t, &g->place[t->place], e->time_ns);
     }
-    uint64_t idle = e->field[2], gap = e->time_ns - t->last_ns, last_part = idle < gap ? gap / (idle + 1) : gap;
+    uint64_t passed = first ? 1 : e->field[2] - t->number, gap = e->time_ns - t->last_ns;
+    uint64_t interval = passed && passed < gap ? gap / passed : gap;
+    bool idle = !first && e->field[3] && passed == e->field[3] + 1; /* else something in between was thinned out */
     for (uint32_t k = 0; k < n; k++)
-        read_counter(g, t, k, counter[k], e->field[FIELDS_BEFORE + k], e->time_ns - last_part, e->time_ns, first,
-                     idle > 0);
-    if (!first && last_part) t->interval_ns = last_part;
+        read_counter(g, t, k, counter[k], e->field[FIELDS_BEFORE + k], idle ? e->time_ns - interval : t->last_ns,
+                     e->time_ns, first, idle);
+    if (!first && interval) t->interval_ns = interval;
+    t->number = e->field[2];
     begin_interval(t, e->time_ns);
 }
 

@@ -242,6 +242,13 @@ FDR_API void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t
 FDR_API void fdr_event(fdr_event_type type, const void *payload);
 FDR_API void fdr_event_at(fdr_event_type type, const void *payload, uint64_t time_ns);
 
+/* An event that is one reading of a series, such as running counts that are read every millisecond. Where memory runs out
+ * readings are thinned by powers of two (with `whole` and `telescope`): those kept stay evenly spread over the run, and between
+ * any two of them running counts say exactly what happened. `number`: of this reading in its series; `before`: of the
+ * one recorded before it, 0 where there is none. Equal numbers: this one stays longest, as the first and the last of a series
+ * should. For threads that make no calls: inside of calls it is fdr_event. */
+FDR_API void fdr_reading(fdr_event_type type, const void *payload, uint64_t before, uint64_t number);
+
 /* ---- samples ------------------------------------------------------------------------------------------- */
 
 /* A stream of samples of one thread, written from outside its stream of events: by a signal handler on that thread,
