@@ -8,12 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include "recorder/recorder.h"
 #include "tests/oracle.h"
@@ -207,10 +211,37 @@ static void P9_the_counter_steps_back(void **state) { (void)state, with_counter(
 static void P9_the_counter_stands_still(void **state) { (void)state, with_counter(little); }
 static void P9_the_counter_jumps_forward(void **state) { (void)state, with_counter(forward); }
 
+/* `fdr dump` has a line for each step, in order of time with those of events; tables have events only. */
+static void dumped(const char *path, const struct fdr_file_info *info)
+{
+    char command[1200], line[400];
+    const char *build = getenv("FDR_BUILD");
+    double last = 0;
+    uint32_t steps = 0;
+    snprintf(command, sizeof command, "%s/bin/fdr dump %s", build ? build : ".", path);
+    FILE *p = popen(command, "r");
+    assert_non_null(p);
+    while (fgets(line, sizeof line, p)) {
+        if (line[0] == '#') continue;
+        double seconds = strtod(line, NULL);
+        assert_true(seconds >= last);
+        last = seconds;
+        if (!strstr(line, "the clock stepped back by ")) continue;
+        assert_true(fabs(seconds - (double)(info->clock_step[steps].time_ns - info->first_ns) / 1e9) < 1e-6);
+        steps++;
+    }
+    assert_int_equal(pclose(p), 0);
+    assert_int_equal(steps, info->clock_step_count);
+    snprintf(command, sizeof command, "%s/bin/fdr dump --tsv %s | grep -c stepped | grep -qx 0", build ? build : ".",
+             path);
+    assert_int_equal(system(command), 0);
+}
+
 /* Back twice, and forward where it was: nothing is out of order, each step back is marked. */
 static void P9_back_and_forth(void **state)
 {
     (void)state;
+    char path[1024];
     static const int64_t apart[] = {-2ll * SECOND, -9ll * SECOND, 0, -3ll * SECOND};
     begin("monotonic");
     record(0, 10);
@@ -218,12 +249,16 @@ static void P9_back_and_forth(void **state)
         monotonic_apart = apart[i];
         record(10 * i + 10, 10 * i + 20);
     }
+    assert_int_equal(fdr_snapshot("to be dumped"), 0);
+    snprintf(path, sizeof path, "%s", fdr_last_snapshot());
     struct fdr_file *f = end();
     const struct fdr_file_info *info = fdr_file_info(f);
     assert_int_equal(info->clock_steps, 3);
     assert_in_range(info->clock_step[1].back_ns, 6ull * SECOND, 7ull * SECOND);
     assert_true(info->clock_step[0].time_ns < info->clock_step[1].time_ns);
     longest_gap(f, 50);
+    dumped(path, info);
+    unlink(path);
     fdr_file_close(f);
 }
 

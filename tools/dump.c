@@ -348,18 +348,52 @@ static void human_head(const struct fdr_file *file)
     out_text(" ns; calls without children on one line\n#    seconds          loc    duration   \n");
 }
 
+/* ---- steps of the clock -------------------------------------------------------------------------------------------- */
+
+/* They are nobody's events: lines between them, for people. */
+struct steps {
+    const struct fdr_file_info *info;
+    uint32_t next;
+};
+
+/* Those up to a time; what lies before what was asked for has none. */
+static void steps_until(struct steps *s, uint64_t time_ns)
+{
+    char text[32];
+    for (; s->next < s->info->clock_step_count && s->info->clock_step[s->next].time_ns <= time_ns; s->next++) {
+        uint64_t d = s->info->clock_step[s->next].time_ns - s->info->first_ns;
+        out_u64_wide(d / 1000000000u, 6);
+        out_char('.');
+        out_zeros(d % 1000000000u, 9);
+        out_text("        # here the clock stepped back by ");
+        out_text(human_time(text, s->info->clock_step[s->next].back_ns));
+        out_text("; time went on from where it stood\n");
+    }
+}
+
+static struct steps steps_from(const struct fdr_file *file, const struct fdr_select *select)
+{
+    struct steps s = {.info = fdr_file_info(file)};
+    uint64_t from = select->from_ns > s.info->first_ns ? select->from_ns : s.info->first_ns;
+    while (s.next < s.info->clock_step_count && s.info->clock_step[s.next].time_ns < from) s.next++;
+    return s;
+}
+
 /* ---- the loop -------------------------------------------------------------------------------------------------------- */
 
 /* Holds one event back, so that an enter can be seen together with the leave behind it. */
-static void dump_human(const struct fdr_file *file, struct fdr_iter *iter, struct progress *progress)
+static void dump_human(const struct fdr_file *file, const struct fdr_select *select, struct fdr_iter *iter,
+                       struct progress *progress)
 {
     uint64_t first_ns = fdr_file_info(file)->first_ns, done = 0;
     struct fdr_read_event slot[2], *held = NULL;
+    struct steps steps = steps_from(file, select);
     human_head(file);
     while (!out.failed) {
         struct fdr_read_event *e = held == &slot[0] ? &slot[1] : &slot[0];
         if (!fdr_iter_next(iter, e)) break;
         progress_at(progress, ++done);
+        if (held) steps_until(&steps, held->time_ns);
         if (held && leaf(held, e)) {
             enter_line(file, first_ns, held, e);
             held = NULL;
@@ -368,7 +402,9 @@ static void dump_human(const struct fdr_file *file, struct fdr_iter *iter, struc
         if (held) human_line(file, first_ns, held);
         held = e;
     }
+    if (held) steps_until(&steps, held->time_ns);
     if (held) human_line(file, first_ns, held);
+    steps_until(&steps, select->to_ns ? select->to_ns : UINT64_MAX);
 }
 
 static void dump_tsv(const struct fdr_file *file, struct fdr_iter *iter, struct progress *progress)
@@ -404,7 +440,7 @@ static int dump(const struct arguments *a, struct fdr_file *file)
         progress_now(&progress, 0);
         if (a->tsv) dump_tsv(file, iter, &progress);
         else if (a->json) dump_json(file, iter, &progress);
-        else dump_human(file, iter, &progress);
+        else dump_human(file, &chosen.select, iter, &progress);
         progress_end(&progress);
         fdr_iter_close(iter);
     } else {
@@ -417,17 +453,19 @@ static int dump(const struct arguments *a, struct fdr_file *file)
 int verb_dump(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options,
-                                     parse,
-                                     "FILE",
-                                     "The events of a recording in time order.\v"
-                                     "A call is shown as its enter and its leave; repaired=1 marks an edge "
-                                     "that was added because the call was still "
-                                     "open, reduced=1 an ancestor that is not held, filtered=1 one that a "
-                                     "filter kept out.",
-                                     children,
-                                     NULL,
-                                     NULL};
+    static const struct argp argp = {
+        options,
+        parse,
+        "FILE",
+        "The events of a recording in time order.\v"
+        "A call is shown as its enter and its leave; repaired=1 marks an edge "
+        "that was added because the call was still "
+        "open, reduced=1 an ancestor that is not held, filtered=1 one that a "
+        "filter kept out. A line marks where the clock stepped back, except in tables and JSON, which hold events only "
+        "(fdr info --json has the steps).",
+        children,
+        NULL,
+        NULL};
     struct arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
