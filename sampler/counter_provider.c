@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sampler/counter.h"
 
@@ -37,7 +38,7 @@ static void *load(void)
         int folder = slash ? (int)(slash - self.dli_fname) + 1 : 0;
         snprintf(path, sizeof path, "%.*s%s", folder, self.dli_fname, name);
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (library) return library;
+        if (library || !access(path, R_OK)) return library; /* what it lacks itself is the reason then */
     }
     return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }

@@ -47,7 +47,7 @@ static bool event(struct fdri_sampling *s, const char *w)
                   {"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
                   {"minor-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN},
                   {"major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ}};
-    const char *slash = strchr(w, '/');
+    const char *slash = strrchr(w, '/');
     char *end;
     if (!slash || !isdigit((unsigned char)slash[1])) return false;
     unsigned long long each = strtoull(slash + 1, &end, 10);
@@ -79,6 +79,22 @@ static bool word(struct fdri_sampling *s, const char *w)
     return true;
 }
 
+static void say_unknown(const char *text, const char *w)
+{
+    bool papi = !strncmp(w, "PAPI", 4) || strstr(w, "::");
+    if (papi && strchr(w, '/'))
+        fdri_say("FDR_SAMPLE=%s: '%s': the overflow of PAPI's events is no source of samples, PAPI counts the thread "
+                 "that asks and "
+                 "no other; cycles, instructions, cache-misses, branches, page-faults and more are counted without it; "
+                 "using off: no samples are taken",
+                 text, w);
+    else
+        fdri_say("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, "
+                 "nostack, EVENT/COUNT; "
+                 "using off: no samples are taken",
+                 text, w);
+}
+
 struct fdri_sampling fdri_sampling_parse(const char *text)
 {
     struct fdri_sampling s = {.period_ns = *text ? USUAL_NS : 0};
@@ -87,10 +103,7 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
     copy[sizeof copy - 1] = 0;
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         if (word(&s, w)) continue;
-        fdri_say("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, "
-                 "nostack, EVENT/COUNT; "
-                 "using off: no samples are taken",
-                 text, w);
+        say_unknown(text, w);
         return (struct fdri_sampling){0};
     }
     if (s.events) s.wall = false;

@@ -2,6 +2,7 @@
 /* As much of PAPI as libfdr-papi calls, for machines whose own has no events: built as libpapi by test_papi.py.
  *   FAKE::FAULTS, FAKE::PAGE-FAULTS  the thread's minor faults       FAKE::CONTEXT-SWITCHES  starts, stays 0
  *   FAKE::CPU-CLOCK                  the thread's CPU time, ns       FAKE::BROKEN            cannot be added
+ * FAKE_EMPTY: a PAPI that starts and has none of them.
  * FAKE_COUNTERS: how many go into one set (8). FAKE_MULTIPLEX: sets can be multiplexed. */
 #define _GNU_SOURCE
 #include <papi.h>
@@ -59,7 +60,7 @@ const PAPI_component_info_t *PAPI_get_component_info(int c)
 }
 int PAPI_event_name_to_code(const char *name, int *code)
 {
-    for (int i = 0; i < EVENTS; i++)
+    for (int i = 0; i < EVENTS && !getenv("FAKE_EMPTY"); i++)
         if (!strcmp(name, names[i])) return *code = code_of(i), PAPI_OK;
     return PAPI_ENOEVNT;
 }
@@ -83,7 +84,7 @@ int PAPI_enum_event(int *code, int modifier)
 }
 int PAPI_enum_cmp_event(int *code, int modifier, int component)
 {
-    if (component) return PAPI_ENOEVNT;
+    if (component || getenv("FAKE_EMPTY")) return PAPI_ENOEVNT;
     if (modifier == PAPI_ENUM_FIRST) return *code = code_of(0), PAPI_OK;
     if (event_of(*code) + 1 >= EVENTS) return PAPI_ENOEVNT;
     ++*code;

@@ -197,6 +197,12 @@ def papi():
     needed = re.findall(r"NEEDED.*\[(libpapi[^]]*)\]", subprocess.run(["readelf", "-d", library], capture_output=True, text=True).stdout)
     done, file = run("papi", FDR_PAPI="no::such-event")
     check(done.stderr.count("\n") == 1 and "no::such-event" in done.stderr, "an event that is none costs one line", done.stderr)
+    done, file = run("real", FDR_PAPI="PAPI_TOT_INS", FDR_EDGE_COUNTERS="task:page-faults")
+    said, counted = done.stderr.splitlines(), {r["counter"] for r in counters(file)}
+    check((said == [] and "PAPI_TOT_INS" in counted) or
+          (len(said) == 1 and "PAPI_TOT_INS" in said[0] and counted == {"task:page-faults"}),
+          "instructions are counted, or what stands in the way is said once and nothing is recorded as zeros", said, counted)
+    exactly(file, "task:page-faults")
     # a libfdr without its component beside it
     os.makedirs(f"{work}/alone.lib")
     shutil.copy(f"{build}/lib/libfdr.so.0", f"{work}/alone.lib/")
@@ -205,6 +211,16 @@ def papi():
     if not needed:
         print("skipped: this build has no PAPI")
         return
+    # the component without PAPI's library
+    os.makedirs(f"{work}/orphan.lib")
+    shutil.copy(f"{build}/lib/libfdr.so.0", f"{work}/orphan.lib/")
+    with open(library, "rb") as f:
+        text = f.read()
+    with open(f"{work}/orphan.lib/libfdr-papi.so.0", "wb") as f:
+        f.write(text.replace(needed[0].encode(), b"x" * len(needed[0])))
+    done, file = run("orphan", FDR_PAPI="PAPI_TOT_INS", FDR_EDGE_COUNTERS="task:page-faults", LD_LIBRARY_PATH=f"{work}/orphan.lib")
+    check(done.stderr.count("\n") == 1 and "xxxx" in done.stderr and "PAPI_TOT_INS" in done.stderr, "no PAPI library: said once", done.stderr)
+    exactly(file, "task:page-faults")
     os.makedirs(f"{work}/fake.lib")
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", f"{source}/tests/papi_fake.c", "-o", f"{work}/fake.lib/{needed[0]}",
                     f"-Wl,-soname,{needed[0]}"], check=True)
@@ -228,6 +244,13 @@ def papi():
     check(done.stderr == "" and len(counters(file)) == 2, "multiplexed where that works", done.stderr)
     done, file = run("dead", FDR_PAPI="FAKE::FAULTS", FAKE_DEAD="1", **fake)
     check("PAPI_library_init: not supported" in done.stderr, "a PAPI that does not start", done.stderr)
+    done, file = run("empty", FDR_PAPI="PAPI_TOT_INS,FAKE::FAULTS", FDR_EDGE_COUNTERS="task:page-faults", FAKE_EMPTY="1", **fake)
+    check(done.stderr.count("\n") == 1 and all(f"{name}: PAPI knows no such event" in done.stderr for name in ("PAPI_TOT_INS", "FAKE::FAULTS")),
+          "a PAPI without any event: what is missing is said once", done.stderr)
+    check({r["counter"] for r in counters(file)} == {"task:page-faults"}, "and what there is works")
+    exactly(file, "task:page-faults")
+    empty = subprocess.run([fdr, "counters", "--json"], capture_output=True, env=os.environ | fake | {"FAKE_EMPTY": "1"}, check=True)
+    check(not any(r["name"].startswith("FAKE") for r in json.loads(empty.stdout)), "fdr counters lists none")
     done, file = run("both", FDR_PAPI="FAKE::FAULTS", FDR_EDGE_COUNTERS="task:page-faults", **fake)
     exactly(file, "FAKE::FAULTS")
     exactly(file, "task:page-faults")

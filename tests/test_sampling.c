@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=180 serial */
+/* ctest: label=signals,stress timeout=180 serial */
 /* A program that does everything at once while it is sampled: it forks, execs, loads and unloads libraries, leaps and unwinds out of
  * calls, makes, cancels and ends threads, takes snapshots, has handlers and an alternate stack of its own, and crashes at the end. With
  * every source of samples there is: perf events, CPU timers only (seccomp), wall time, the unwinder, as nobody.
@@ -235,8 +235,8 @@ static uint64_t complaints(const char *directory)
 
 static struct seen run(const char *setting, void (*prepare)(void))
 {
-    const char *soak = getenv("FDR_SOAK_SECONDS");
-    double seconds = soak ? atof(soak) : 3;
+    const char *soak = getenv("FDR_SOAK_SECONDS"), *sanitizers = getenv("FDR_SANITIZE");
+    double seconds = soak ? atof(soak) : sanitizers && *sanitizers ? 1 : 3;
     char pattern[128], message[300];
     struct seen s = {0};
     glob_t found;
