@@ -147,7 +147,7 @@ static void ask_all(int number)
 
 static bool all_answered(void)
 {
-    for (uint32_t i = 0; i < THREADS && slots[i].tid; i++)
+    for (uint32_t i = 0; i < THREADS && fdr_load_relaxed(&slots[i].tid); i++)
         if (!slots[i].deaf && !fdr_load_acquire(&slots[i].answered)) return false; /* A:answered */
     return true;
 }
@@ -167,7 +167,7 @@ static uint32_t read_task(uint32_t tid, const char *file, char *to, uint32_t byt
 static void find_deaf(int number)
 {
     static const char line[] = "SigBlk:\t";
-    for (uint32_t i = 0; i < THREADS && slots[i].tid; i++) {
+    for (uint32_t i = 0; i < THREADS && fdr_load_relaxed(&slots[i].tid); i++) {
         char text[4096];
         if (fdr_load_acquire(&slots[i].answered)) continue; /* A:answered */
         uint32_t n = read_task(slots[i].tid, "/status", text, sizeof text);
@@ -221,11 +221,12 @@ static void add(struct slot *s, const uint64_t *word, const uint32_t *place)
 static void add_silent(struct slot *s)
 {
     static const char *const files[] = {"/syscall", "/stat"};
-    struct slot silent = {.head = {.tid = s->head.tid}}; /* it may answer this very moment */
+    uint32_t tid = fdr_load_relaxed(&s->tid);
+    struct slot silent = {.head = {.tid = tid}}; /* it may answer this very moment */
     add(&silent, silent.word, silent.place);
     for (int i = 0; i < 2; i++) {
         char path[48], *p = fdri_append(path, path + sizeof path, "task/");
-        fdri_append(fdri_decimal(p, s->head.tid), path + sizeof path, files[i]);
+        fdri_append(fdri_decimal(p, tid), path + sizeof path, files[i]);
         fdri_section_proc(path);
     }
 }
@@ -235,7 +236,7 @@ void fdri_threads_add(void)
     self.head.tid = fdri_death.tid;
     self.head.flags |= FDR_THREAD_FAULTING;
     add(&self, self_word, self_place);
-    for (uint32_t i = 0; i < THREADS && slots[i].tid; i++)
+    for (uint32_t i = 0; i < THREADS && fdr_load_relaxed(&slots[i].tid); i++)
         if (fdr_load_acquire(&slots[i].answered)) add(&slots[i], slots[i].word, slots[i].place); /* A:answered */
         else add_silent(&slots[i]);
 }
