@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Installs and removes the handlers of signals that end a process. docs/CRASH.md tells the rules. */
 #define _GNU_SOURCE
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <ucontext.h>
@@ -8,6 +10,8 @@
 
 #include "export/crash.h"
 #include "export/export.h"
+
+static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* who looks at the handlers finds all of them in place */
 
 static bool is_ours(const struct sigaction *now)
 {
@@ -42,23 +46,32 @@ static void install(struct fdri_crash_signal *s)
 static void uninstall(void)
 {
     struct sigaction now;
+    pthread_mutex_lock(&looking);
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++) {
         if (s->installed && sigaction(s->number, NULL, &now) == 0 && is_ours(&now))
             sigaction(s->number, &s->previous, NULL);
         fdr_store_relaxed(&s->installed, false);
     }
+    pthread_mutex_unlock(&looking);
 }
 
-/* A thread that has just attached may look while another one starts or ends the recording. */
+/* A thread that has just attached may look while another one starts or ends the recording; a vfork child has handlers of its own.
+ * Whoever finds somebody else looking leaves it to them: nobody waits here, in whatever handler. */
 void fdri_crash_look(void)
 {
     struct sigaction now;
     uint32_t lost = 0;
-    if (!fdr_load_acquire(&fdri_crash.pid)) return; /* A:crash */
+    if (fdr_load_acquire(&fdri_crash.pid) != getpid() || pthread_mutex_trylock(&looking)) return; /* A:crash */
     struct fdr_superblock *super = (void *)fdri_view.base;
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (fdr_load_relaxed(&s->installed) && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) lost |= bit(s);
     fdr_store_relaxed(&super->handlers_lost, lost);
+    pthread_mutex_unlock(&looking);
+}
+
+void fdr_handlers_changed(void)
+{
+    if (fdr_load_relaxed(&fdr_switch_.on)) fdri_crash_look();
 }
 
 void fdri_crash_start(void)
@@ -99,7 +112,9 @@ void fdri_crash_stop(void)
 /* The child has its parent's handlers and files and may use neither. */
 void fdri_crash_fork(int phase)
 {
-    if (phase != 2 || !fdri_crash.pid) return;
+    if (phase != 2) return;
+    pthread_mutex_init(&looking, NULL);
+    if (!fdri_crash.pid) return;
     uninstall();
     fdri_crash_stacks(false);
     fdr_store_relaxed(&fdri_crash.pid, 0);

@@ -75,6 +75,7 @@ uint64_t fdri_life_poll(uint64_t now_ns)
     pthread_t helper;
     if (fdr_load_relaxed(&suspected)) fdr_store_relaxed(&suspected, 0u);
     else if (now_ns < next_ns && next_ns - now_ns <= often_ns) return next_ns;
+    fdri_crash_look(); /* has somebody taken the handlers of fatal signals? */
     struct fdri_life now = fdri_life_now();
     if (fdri_life_differs(&now) && !pthread_create(&helper, NULL, begin_anew, NULL)) pthread_detach(helper);
     next_ns = now_ns + often_ns;

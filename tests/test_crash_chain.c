@@ -231,6 +231,39 @@ static void replaced_and_dies(void)
     *nowhere = 1;
 }
 
+/* Nothing else happens: by the word of who knows, and by fdr's own thread. */
+static uint64_t lost_of_live(void)
+{
+    char message[200];
+    struct fdr_file *f = NULL;
+    fdr_file_open(death_file(death_place_as_it_is()->live), &f, message, sizeof message);
+    uint64_t lost = f ? fdr_file_info(f)->handlers_lost : 0;
+    if (f) fdr_file_close(f);
+    return lost;
+}
+static void replaced_and_told(void)
+{
+    record();
+    signal(SIGBUS, leave_well);
+    fdr_handlers_changed();
+    if (lost_of_live() != 1ull << (SIGBUS - 1)) _exit(1);
+    signal(SIGFPE, leave_well);
+    for (int i = 0; i < 600 && !(lost_of_live() >> (SIGFPE - 1) & 1); i++) usleep(100000);
+    raise(SIGKILL);
+}
+
+static void who_replaces_us_is_seen(void **state)
+{
+    (void)state;
+    pid_t pid;
+    const struct death_place *p = death_place();
+    struct fdr_config c = death_config(p);
+    c.signal = "USR1"; /* for the thread */
+    int status = death_of(&c, replaced_and_told, &pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(lost_of_live(), 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1));
+}
+
 static void who_replaces_us_wins(void **state)
 {
     (void)state;
@@ -354,7 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_handler_that_jumps_is_over),  cmocka_unit_test(P10_survivors_leave_no_bundle),
         cmocka_unit_test(handlers_that_end_the_process), cmocka_unit_test(who_replaces_us_wins),
-        cmocka_unit_test(P10_descriptors_are_proved),    cmocka_unit_test(children_leave_nothing),
-        cmocka_unit_test(P10_a_file_cut_under_the_map)};
+        cmocka_unit_test(who_replaces_us_is_seen),       cmocka_unit_test(P10_descriptors_are_proved),
+        cmocka_unit_test(children_leave_nothing),        cmocka_unit_test(P10_a_file_cut_under_the_map)};
     return cmocka_run_group_tests(tests, NULL, clean);
 }

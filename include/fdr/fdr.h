@@ -292,6 +292,11 @@ FDR_API void fdr_thread_name(const char *name);
  * May lock; not for signal handlers. */
 FDR_API void fdr_note(const char *key, const char *value);
 
+/* A library may have installed handlers of signals (MPI_Init; libfdr-mpi calls this): where they took the place of fdr's, which
+ * then leave no bundle, `fdr info` says so from now on. Without it that is seen with the next thread, the next snapshot, or
+ * within 5 s by fdr's own thread. Makes ten system calls; any thread. */
+FDR_API void fdr_handlers_changed(void);
+
 /* The process is about to be ended by what is neither a signal nor exit() (MPI_Abort; libfdr-mpi calls this): where
  * FDR_CRASH=exit asks for it a bundle with this cause is left, and recording is off from then on. `by`: who ends it, 60
  * characters are kept; `status`: what it gives as a status. 1: a bundle was left; 0: none was asked for, there is no recording,
