@@ -112,9 +112,10 @@ static void edge(const struct process *p, const struct fdr_read_event *e)
     begin(p, e->kind == FDR_ENTER ? 'B' : 'E', e->location);
     at(p, e->time_ns);
     if (e->kind == FDR_ENTER)
-        named(p, e->filtered  ? "[filtered]"
-                 : e->reduced ? "[reduced]"
-                              : fdr_definition(p->file, FDR_REGION_DEFINITION, e->id)->name);
+        named(p, e->filtered   ? "[filtered]"
+                 : e->not_over ? "[open]"
+                 : e->reduced  ? "[reduced]"
+                               : fdr_definition(p->file, FDR_REGION_DEFINITION, e->id)->name);
     if (e->repaired) fdr_text_string(p->out, ",\"args\":{\"repaired\":1}");
     fdr_text_string(p->out, "}");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Folded stacks: "main;solve;kernel 12345", one line a call path, the number being the path's exclusive time in ns,
  * summed over locations and files. Input of flame graph tools. Open calls count up to the newest event of their
- * location; an ancestor that is no longer held is the frame "[reduced]", one that a filter kept out "[filtered]".
+ * location; an ancestor that is no longer held is the frame "[reduced]", one that a filter kept out "[filtered]", one that
+ * was not over when the snapshot was taken and whose name is not known "[open]".
  *
  * Where no call is selected (the recordings have none, or only samples are asked for) the paths are those of samples: thread,
  * open regions, native stack with what is inlined; the number is the time they stand for, or events where they count such. */
@@ -86,9 +87,10 @@ static uint32_t child_of(struct fold *f, uint32_t parent, const char *name)
 
 static bool push(struct fold *f, const struct fdr_read_event *e)
 {
-    const char *name = e->filtered  ? "[filtered]"
-                       : e->reduced ? "[reduced]"
-                                    : fdr_definition(f->file, FDR_REGION_DEFINITION, e->id)->name;
+    const char *name = e->filtered   ? "[filtered]"
+                       : e->not_over ? "[open]"
+                       : e->reduced  ? "[reduced]"
+                                     : fdr_definition(f->file, FDR_REGION_DEFINITION, e->id)->name;
     uint32_t node = child_of(f, f->stack[f->depth].node, name);
     if (node == NO_NODE || !room_for_frame(f, f->depth + 1)) return false;
     f->stack[++f->depth] = (struct frame){node, e->time_ns, 0};

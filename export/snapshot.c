@@ -4,7 +4,7 @@
  *   0 bounds      how many events each location had completed
  *   1 meta        accounts "before", definitions, totals, stacks
  *   2 stacks      each open stack once more, twice; the longest prefix equal in both is what stands in the file
- *   3 bins        payload up to the commit word read first; a bin whose generation moved meanwhile is dropped
+ *   3 bins        all that are handed out by then; payload up to the commit word read first; a bin whose generation moved meanwhile is dropped
  *   4 partitions  again: their list heads are now newer than the bins, so no list names a bin that was taken away
  *   5 tail        accounts "after", and the tick at which each stack was copied
  *   6 checks      of what was written, read back (checks.c)
@@ -418,6 +418,12 @@ static int put_superblock(int fd, struct fdr_superblock *s, struct fdr_spare *sp
     return fdri_put(fd, batch, FDR_SUPERBLOCK_BYTES, 0);
 }
 
+/* Once more, behind the stacks: what is older than the cut lies in bins that were handed out by now. Meta stays as it was copied. */
+static uint64_t bins_by_now(uint64_t virgin)
+{
+    return (virgin & ~(uint64_t)UINT32_MAX) | (uint32_t)fdr_load_acquire(&super()->virgin); /* A:virgin */
+}
+
 FDR_RACY int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number)
 {
     static struct fdr_superblock before; /* one snapshot at a time */
@@ -432,6 +438,7 @@ FDR_RACY int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number
     note_bounds(first);
     int e = copy_meta(fd, &virgin);
     if (!e) e = copy_stacks(fd, first);
+    virgin = bins_by_now(virgin);
     if (!e) e = copy_bins(fd, virgin, &dropped);
     if (!e) e = finish_locations(fd, first);
     struct fdr_spare spare = {0};

@@ -91,6 +91,8 @@ static enum place place(const struct fdri_reader_stream *s, uint32_t k, uint32_t
     if (k == s->base) return INSIDE;
     if (r->enter == r->leave) return d == k + 1 ? place_child(c, r) : place_orphan(c, r);
     if (r->leave <= c->leave) return INSIDE;
+    if (s->location->moving && r->leave == FDRI_READER_OPEN && r->enter < c->leave && c->leave >= s->location->cut)
+        return INSIDE; /* open at the cut, as c was, whose record came since */
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 

@@ -59,7 +59,7 @@ static bool newest(struct fdr_file *f, struct fdri_reader_location *l, struct fd
 }
 
 /* A completed record beats its frame: a frame is believed only if everything completed at its depth, kept or given
- * back since, ended before it began, and those around it are believed. */
+ * back since, ended before it began, and those around it are believed. (Where the location went on: cut.c.) */
 static void believe_frames(struct fdri_reader_location *l)
 {
     for (size_t i = 0; i < l->part_count; i++) {
@@ -117,7 +117,10 @@ void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
         if (p->last_tick > to) to = p->last_tick;
     }
     free(c);
-    if (!f->headers_only) believe_frames(l); /* what was open when it was looked at */
+    if (!f->headers_only) { /* what was open when it was looked at */
+        if (l->moving && !l->stopped) fdri_reader_cut(f, l);
+        else believe_frames(l);
+    }
     for (uint32_t i = 0; i < l->frame_count; i++) {
         if (!fdri_reader_frame_kept(&l->frame[i])) continue;
         if (l->frame[i].enter < from) from = l->frame[i].enter;

@@ -151,6 +151,7 @@ static void free_locations(struct fdr_file *f)
         free(l->live);
         free(l->frozen);
         free(l->open);
+        free(l->over);
     }
     free(f->location);
 }

@@ -127,8 +127,12 @@ static void copy_headers(struct copy *c, uint64_t off, uint32_t bytes)
     }
 }
 
+/* All that are handed out by now, behind the stacks: they hold what is older than the cut. Meta stays as it was copied. */
 static void copy_bins(struct copy *c)
 {
+    uint64_t now;
+    if (!GET_FIELD(c, 0, struct fdr_superblock, virgin, &now)) return;
+    c->virgin = (c->virgin & ~(uint64_t)UINT32_MAX) | (now & UINT32_MAX);
     uint64_t off = c->super.bins_off, end = off + (c->virgin & UINT32_MAX) * c->super.bin_bytes;
     if (end > c->bytes) end = c->bytes - (c->bytes - off) % c->super.bin_bytes;
     for (; off < end && !c->error; off += BATCH) {

@@ -8,7 +8,7 @@
  *   meta.c       where the meta blocks are       locations.c  locations, stacks, tail
  *   scan.c       all bin headers                 parts.c      partitions: lists of bins, or what a scan gives
  *   bins.c       one bin: header, decoding       list.c       the bins of one partition, in order
- *   keep.c       which records count as kept, reach
+ *   keep.c       which records count as kept, reach   cut.c   the end of a snapshot of a location that went on
  *   decode.c     the fast way through a bin
  *   cursor.c     records of one partition        points.c     events without duration, in order
  *   stream.c     events of one location          careful.c    the same where something may be missing
@@ -124,7 +124,8 @@ struct fdri_reader_location {
     /* A snapshot taken while this location went on: what is newer than the cut may lack ancestors, and bins opened
      * since may be missing. */
     bool moving, in_tail;
-    uint64_t cut; /* stored tick */
+    uint64_t cut;   /* stored tick */
+    uint64_t *over; /* by depth, where it moved: a missing call that was open behind this tick was open at the cut */
     struct fdr_tail_entry tail;
     uint64_t presented_before;
     bool careful;      /* a call's ancestor may be missing */
@@ -309,6 +310,15 @@ void fdri_reader_tail(struct fdr_file *f);
 void fdri_reader_keep_rule(struct fdri_reader_location *l);
 void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l);
 
+/* ---- cut.c ---- */
+/* Of a location that went on: which frames are believed, and `over`. */
+void fdri_reader_cut(struct fdr_file *f, struct fdri_reader_location *l);
+/* Are records of this depth missing, by damage? */
+bool fdri_reader_gaps(const struct fdri_reader_location *l, uint32_t depth);
+/* The call of this depth around r, which is in p (NULL: an open call), is not there. Was it not over at the cut, beyond doubt? */
+bool fdri_reader_not_over(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth,
+                          const struct fdri_reader_part *p, const struct fdr_record *r);
+
 /* ---- samples.c ---- */
 /* Levels: what is held of one counts as kept as far back as all sparser ones reach. */
 void fdri_reader_keep_samples(struct fdri_reader_location *l);
@@ -414,7 +424,8 @@ struct fdri_reader_call { /* on the reader's own stack */
     uint64_t enter, leave, leave_ns, duration_ns;
     uint32_t id, ordinal;
     uint64_t place; /* for points: its ordinal + 1, or, of a longer call that none of them names, more than any */
-    bool shown, open, made_up, filtered, ordinal_known; /* filtered: made up for one that a filter kept out */
+    /* filtered, not_over: made up for one that a filter kept out, that was open when a snapshot's stack was copied */
+    bool shown, open, made_up, filtered, not_over, ordinal_known;
 };
 struct fdri_reader_stream {
     struct fdr_file *file;

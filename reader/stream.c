@@ -133,6 +133,7 @@ static inline void fill(const struct fdri_reader_stream *s, struct fdr_read_even
     e->repaired = c->made_up;
     e->reduced = c->made_up;
     e->filtered = c->filtered;
+    e->not_over = c->not_over;
     e->depth = s->depth;
     e->id = c->id;
     e->duration_ns = c->duration_ns;
@@ -151,7 +152,7 @@ static inline bool enter_call(struct fdri_reader_stream *s, struct fdr_read_even
     c->enter = r->enter;
     c->leave = r->leave;
     c->id = r->id;
-    c->made_up = c->filtered = false;
+    c->made_up = c->filtered = c->not_over = false;
     c->open = r->leave == FDRI_READER_OPEN;
     c->leave_ns = c->open ? s->location->info.to_ns : fdri_reader_ns(&s->clock, r->leave);
     c->duration_ns = c->open ? 0 : c->leave_ns - enter_ns;
@@ -165,21 +166,18 @@ static inline bool enter_call(struct fdri_reader_stream *s, struct fdr_read_even
     return c->shown;
 }
 
-/* Of the calls of depth d, all that may have been around one that left at `leave`: was none lost or given back, so that the missing one can
- * only have been kept out by a filter? */
-static bool only_filtered(const struct fdri_reader_stream *s, uint32_t d, uint64_t leave)
+/* Of the calls of depth d, all that may have been around one that entered and left then: was none lost or given back, nor open at the cut,
+ * so that the missing one can only have been kept out by a filter? */
+static bool only_filtered(const struct fdri_reader_stream *s, uint32_t d, uint64_t enter, uint64_t leave)
 {
     const struct fdri_reader_location *l = s->location;
     const struct fdr_level *v = fdri_reader_level(s->file, l, d);
     if (!v || !v->filtered || v->reduced_gate || v->lost || l->suspect || l->levels_lost || l->parts_lost) return false;
-    if (leave <= l->raw.floor_tick || (l->moving && leave > l->cut)) return false;
+    if (leave <= l->raw.floor_tick || fdri_reader_gaps(l, d)) return false;
+    if (l->moving && (leave > l->cut || !l->over || l->over[d] <= enter)) return false;
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, d, i / 2, i & 1);
-        if (!p) continue;
-        if (leave <= p->floor || p->tail_gap) return false;
-        for (uint32_t b = 0; b < p->bin_count; b++)
-            if (p->bin[b].gap || __atomic_load_n(&p->bin[b].state, __ATOMIC_RELAXED) == FDRI_READER_BIN_BAD)
-                return false;
+        if (p && leave <= p->floor) return false;
     }
     return true;
 }
@@ -196,9 +194,12 @@ static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, stru
     bool began_before = !longer(r) && !r->tie.in_tick; /* its parent, and so all of them */
     *c = (struct fdri_reader_call){
         .enter = r->enter, .leave = UINT64_MAX - 1, .id = 0, .made_up = true, .place = began_before ? 0 : ANYWHERE};
-    c->filtered = only_filtered(s, s->depth + 1, r->leave < FDRI_READER_OPEN ? r->leave : r->enter);
-    struct fdri_reader_call like = {
-        .leave_ns = fdri_reader_ns(&s->clock, r->leave < FDRI_READER_OPEN ? r->leave : r->enter), .id = r->id};
+    const struct fdri_reader_depth *v = &s->level[for_depth];
+    const struct fdri_reader_part *p = v->cursors && r->leave < FDRI_READER_OPEN ? v->cursor[v->from]->part : NULL;
+    uint64_t leave = r->leave < FDRI_READER_OPEN ? r->leave : r->enter;
+    c->not_over = fdri_reader_not_over(s->file, s->location, s->depth + 1, p, r);
+    c->filtered = !c->not_over && only_filtered(s, s->depth + 1, r->enter, leave);
+    struct fdri_reader_call like = {.leave_ns = fdri_reader_ns(&s->clock, leave), .id = r->id};
     c->shown = s->plain || passes(s, &like, s->now_ns);
     s->depth++;
     if (c->shown) fill(s, e, FDR_ENTER, s->now_ns, c);
@@ -209,7 +210,8 @@ static inline bool leave_top(struct fdri_reader_stream *s, struct fdr_read_event
 {
     const struct fdri_reader_call *c = &s->stack[s->depth];
     if (__builtin_expect(c->made_up || c->open, 0)) {
-        uint64_t ns = c->open && c->leave_ns > s->now_ns ? c->leave_ns : s->now_ns;
+        uint64_t end = c->not_over ? s->location->info.to_ns : c->open ? c->leave_ns : 0;
+        uint64_t ns = end > s->now_ns ? end : s->now_ns;
         if (c->shown) fill(s, e, FDR_LEAVE, ns, c);
         e->repaired = true;
         s->now_ns = ns;
@@ -369,7 +371,8 @@ static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s,
         enum fdri_reader_step step = fdri_reader_careful_step(s, &d);
         const struct fdri_reader_call *top = &s->stack[s->depth];
         const struct fdr_record *r = step == FDRI_READER_CALL || step == FDRI_READER_MAKE_UP ? s->level[d].head : NULL;
-        uint64_t tick = r ? r->enter : step == FDRI_READER_END ? UINT64_MAX - 1 : top->made_up ? s->now : top->leave;
+        uint64_t end = top->not_over && s->location->cut > s->now ? s->location->cut : s->now;
+        uint64_t tick = r ? r->enter : step == FDRI_READER_END ? UINT64_MAX - 1 : top->made_up ? end : top->leave;
         if (r && r->enter > s->stop && s->points.tick > s->stop) {
             if (stop_entering(s)) continue;
             return false;

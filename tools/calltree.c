@@ -20,6 +20,7 @@ static uint32_t new_node(struct calltree *t, uint32_t parent, const struct fdr_r
     t->node[id].region = e->id;
     t->node[id].reduced = e->reduced;
     t->node[id].filtered = e->filtered;
+    t->node[id].not_over = e->not_over;
     t->node[id].sibling = t->node[parent].child;
     t->node[parent].child = id;
     return id;
@@ -27,7 +28,8 @@ static uint32_t new_node(struct calltree *t, uint32_t parent, const struct fdr_r
 
 static bool same(const struct tree_node *n, const struct fdr_read_event *e)
 {
-    return n->reduced == e->reduced && n->filtered == e->filtered && (n->reduced || n->region == e->id);
+    if (n->filtered != e->filtered || n->not_over != e->not_over) return false;
+    return n->reduced == e->reduced && (n->reduced || n->region == e->id);
 }
 
 /* The child, moved to the front of its siblings: loops ask for the same few again and again. */
@@ -104,5 +106,6 @@ uint64_t calltree_total(const struct calltree *tree)
 
 const char *calltree_name(const struct fdr_file *file, const struct tree_node *node)
 {
-    return node->filtered ? "[filtered]" : node->reduced ? "[reduced]" : region_name(file, node->region);
+    if (node->reduced) return node->filtered ? "[filtered]" : node->not_over ? "[open]" : "[reduced]";
+    return region_name(file, node->region);
 }

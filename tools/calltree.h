@@ -9,7 +9,7 @@
 
 struct tree_node {
     uint32_t region; /* meaningless for reduced ones */
-    bool reduced, filtered;
+    bool reduced, filtered, not_over;
     uint32_t parent, child, sibling;                     /* NO_NODE: none */
     uint64_t calls, open;                                /* closed ones; still open ones */
     uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* min and max of closed calls */

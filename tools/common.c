@@ -318,7 +318,9 @@ const char *event_name(const struct fdr_file *file, const struct fdr_read_event 
 {
     switch (event->kind) {
     case FDR_ENTER:
-    case FDR_LEAVE: return event->filtered ? "[filtered]" : event->reduced ? "[reduced]" : region_name(file, event->id);
+    case FDR_LEAVE:
+        if (event->reduced) return event->filtered ? "[filtered]" : event->not_over ? "[open]" : "[reduced]";
+        return region_name(file, event->id);
     case FDR_SEND: return "send";
     case FDR_RECV: return "recv";
     case FDR_COLL_BEGIN:

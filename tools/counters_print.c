@@ -83,6 +83,7 @@ static const char *region_text(const struct fdr_file *file, uint32_t key)
     if (key == NO_REGION) return "(outside any region)";
     if (key == REDUCED) return "[reduced]";
     if (key == FILTERED) return "[filtered]";
+    if (key == NOT_OVER) return "[open]";
     return key == NO_LOCATION ? "(threads that never called fdr)" : region_name(file, key);
 }
 
@@ -224,7 +225,7 @@ static json_t *row_json(const struct counters_arguments *a, const struct fdr_fil
         json_object_set_new(o, "thread", json_u64(row->key));
         json_object_set_new(o, "name", json_text(thread_name(file, row->key)));
     } else {
-        json_object_set_new(o, "id", row->key >= FILTERED ? json_null() : json_u64(row->key));
+        json_object_set_new(o, "id", row->key >= NOT_OVER ? json_null() : json_u64(row->key));
         json_object_set_new(o, "region", json_text(region_text(file, row->key)));
         if (a->by == BY_CALL) {
             const struct rate *x = &row->rate;

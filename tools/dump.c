@@ -156,6 +156,7 @@ static void write_attributes(const struct fdr_file *file, const struct fdr_read_
     if (e->repaired) out_text(some ? " repaired=1" : "repaired=1");
     if (e->reduced) out_text(" reduced=1");
     if (e->filtered) out_text(" filtered=1");
+    if (e->not_over) out_text(" not_over=1");
 }
 
 static uint32_t id_of(const struct fdr_read_event *e)
@@ -235,6 +236,7 @@ static void json_attributes(const struct fdr_file *file, const struct fdr_read_e
     if (e->repaired) out_text(before), out_text("\"repaired\": 1");
     if (e->reduced) out_text(", \"reduced\": 1");
     if (e->filtered) out_text(", \"filtered\": 1");
+    if (e->not_over) out_text(", \"not_over\": 1");
 }
 
 static void json_line(const struct fdr_file *file, const struct fdr_read_event *e, bool first)
@@ -278,6 +280,7 @@ static void indented(uint32_t depth)
 
 static const char *note_of(const struct fdr_read_event *enter, const struct fdr_read_event *leave)
 {
+    if (enter->not_over) return "   (not over at the cut, name not known)";
     if (enter->filtered) return "   (not stored: a filter)";
     if (enter->reduced) return "   (no longer held)";
     if (leave && leave->repaired) return "   (still open)";
@@ -461,7 +464,8 @@ int verb_dump(int argc, char **argv)
         "A call is shown as its enter and its leave; repaired=1 marks an edge "
         "that was added because the call was still "
         "open, reduced=1 an ancestor that is not held, filtered=1 one that a "
-        "filter kept out. A line marks where the clock stepped back, except in tables and JSON, which hold events only "
+        "filter kept out, not_over=1 one that was not over when the snapshot was taken and whose name is not known. "
+        "A line marks where the clock stepped back, except in tables and JSON, which hold events only "
         "(fdr info --json has the steps).",
         children,
         NULL,

@@ -167,7 +167,7 @@ static void enter(struct gather *g, struct place *p, const struct fdr_read_event
     bool outermost = !e->reduced;
     for (size_t i = p->depth; i && outermost; i--) outermost = p->frame[i - 1].region != e->id;
     struct frame *f = &p->frame[p->depth++];
-    f->region = e->filtered ? FILTERED : e->reduced ? REDUCED : e->id;
+    f->region = e->filtered ? FILTERED : e->not_over ? NOT_OVER : e->reduced ? REDUCED : e->id;
     f->outermost = outermost;
     f->read = f->below = false;
     f->enter_ns = e->time_ns;

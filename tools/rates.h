@@ -10,6 +10,7 @@ enum { RATE_COUNTERS = 256 };
 #define NO_LOCATION (UINT32_MAX - 1) /* a thread that never called fdr */
 #define REDUCED     (UINT32_MAX - 2) /* a call whose record is no longer held */
 #define FILTERED    (UINT32_MAX - 3) /* a call that a filter kept out */
+#define NOT_OVER    (UINT32_MAX - 4) /* a call that was open when the snapshot was taken, and is not named in it */
 
 /* What one row of a table knows of one counter. Counters: amounts. Gauges: readings of the value. */
 struct rate {

@@ -299,6 +299,7 @@ struct fdr_read_event {
     uint32_t field_count; /* messages: peer, tag, comm, bytes; coll_end: comm, root, sent, received; metric, marker:
                              value */
     bool filtered;        /* of a reduced one: it was never stored, because a filter kept it out */
+    bool not_over;        /* of a reduced one: it was not over when the snapshot was taken, and its name is not known */
     const struct fdr_sample_path *sample; /* kind FDR_SAMPLE only; until the next call of fdr_iter_next */
     uint64_t field[16];                   /* signed ones as two's complement, f64 as bits */
 };

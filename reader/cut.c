@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a snapshot of a location that went on ends: the cut, the newest event when its stack of open calls was copied. The
+ * bins were copied later, so calls that were open at the cut may have records by now; others were opened, or are
+ * nowhere: the stack moved under the copy, and their records came too late for it. */
+#include "base/bits.h"
+#include "reader/reader.h"
+
+#include <stdlib.h>
+
+/* The newest kept record that began at the cut or before. */
+static bool newest(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
+                   struct fdri_reader_cursor *c, struct fdr_record *r)
+{
+    bool any = false;
+    for (uint32_t i = p->bin_count; i-- > 0 && !any;) {
+        if (p->bin[i].base_tick > l->cut) continue;
+        fdri_reader_cursor_init(c, f, l, p, p->min_leave, p->class_ == FDR_CLASS_REGION ? FDRI_READER_CHUNK : 1);
+        c->next_bin = i;
+        while (fdri_reader_cursor_fill(c)) {
+            *r = c->end[-1];
+            c->at = c->end;
+            any = true;
+        }
+        fdri_reader_cursor_done(c);
+    }
+    return any;
+}
+
+/* A frame whose record is there is that record. The frames inside it were open at the cut all the same. */
+static void believe_frame(struct fdri_reader_location *l, const struct fdri_reader_part *p, const struct fdr_record *r)
+{
+    if (p->class_ != FDR_CLASS_REGION || p->depth > l->frame_count) return;
+    struct fdri_reader_frame *frame = &l->frame[p->depth - 1];
+    if (frame->flags & FDR_LEVEL_UNTIMED) return;
+    if (p->floor > frame->enter) l->frame_count = p->depth - 1u; /* it may have been given back since */
+    else if (r && r->leave > frame->enter) frame->flags |= FDR_LEVEL_SETTLED;
+}
+
+static void note(struct fdri_reader_location *l, uint32_t depth, uint64_t tick)
+{
+    if (tick > l->over[depth]) l->over[depth] = tick;
+}
+
+/* A call is there, so others of its depth were over when it began, and deeper ones when it ended. */
+static void note_record(struct fdri_reader_location *l, const struct fdri_reader_part *p, const struct fdr_record *r)
+{
+    if (p->class_ == FDR_CLASS_REGION) note(l, p->depth, r->leave <= l->cut ? r->leave : r->enter);
+    else if (p->class_ != FDR_CLASS_SAMPLE) note(l, p->depth + 1u, r->enter);
+}
+
+void fdri_reader_cut(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    struct fdri_reader_cursor *c = malloc(sizeof *c);
+    struct fdr_record r;
+    l->over = calloc(FDRI_READER_DEPTH_MAX + 2, sizeof *l->over);
+    for (size_t i = 0; c && l->over && i < l->part_count; i++) {
+        struct fdri_reader_part *p = &l->part[i];
+        bool any = p->any && newest(f, l, p, c, &r);
+        believe_frame(l, p, any ? &r : NULL);
+        if (any) note_record(l, p, &r);
+    }
+    free(c);
+    for (uint32_t d = 1; l->over && d <= l->frame_count; d++)
+        if (fdri_reader_frame_kept(&l->frame[d - 1])) note(l, d, fdr_min(l->frame[d - 1].enter, l->cut));
+    for (uint32_t d = 1; l->over && d <= FDRI_READER_DEPTH_MAX + 1; d++) note(l, d, l->over[d - 1]);
+}
+
+/* Calls of band `band` and longer, of this depth: are they all stored? */
+static bool gates_open(const struct fdri_reader_location *l, uint32_t depth, uint32_t band)
+{
+    for (uint32_t b = band; b < FDR_BANDS; b++)
+        if (l->raw.gate_depth[b] && depth >= l->raw.gate_depth[b]) return false;
+    return !(l->raw.class_closed & 1u << FDR_CLASS_REGION);
+}
+
+bool fdri_reader_gaps(const struct fdri_reader_location *l, uint32_t depth)
+{
+    for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
+        const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
+        if (!p) continue;
+        if (p->tail_gap) return true;
+        for (uint32_t b = 0; b < p->bin_count; b++)
+            if (p->bin[b].gap || __atomic_load_n(&p->bin[b].state, __ATOMIC_RELAXED) == FDRI_READER_BIN_BAD)
+                return true;
+    }
+    return false;
+}
+
+bool fdri_reader_not_over(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth,
+                          const struct fdri_reader_part *p, const struct fdr_record *r)
+{
+    if (!l->moving || !l->over || l->stopped || l->suspect || l->levels_lost || l->parts_lost) return false;
+    if (l->over[depth] > r->enter || (l->over[depth] == r->enter && r->leave == r->enter)) return false;
+    if (p && p->aside) return false; /* those around it may have been given back */
+    const struct fdr_level *v = fdri_reader_level(f, l, depth);
+    if (!v || v->filtered || v->lost || fdri_reader_gaps(l, depth)) return false;
+    return gates_open(l, depth,
+                      p ? p->band : FDR_BANDS - 1); /* an open call ends in any band; those around it are longer */
+}
