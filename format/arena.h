@@ -455,8 +455,11 @@ struct fdr_frozen {
     struct {
         uint64_t enter_tick;
         uint32_t region, flags;
-    } frame[]; /* outermost first; flags: FDR_LEVEL_UNTIMED */
+    } frame[]; /* outermost first; flags: FDR_LEVEL_UNTIMED, FDR_LEVEL_ORDINAL */
 };
+/* The ordinal stands in the flags from this bit on. */
+#define FDR_FROZEN_ORDINAL     8
+#define FDR_FROZEN_ORDINAL_MAX (UINT32_MAX >> FDR_FROZEN_ORDINAL) /* this one or a greater one */
 
 /* One calling depth of one location. Level d holds what is open at depth d, the accounts of depth d,
  * and the partitions of calls made at depth d. */

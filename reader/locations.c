@@ -121,10 +121,13 @@ static void find_frozen(struct fdr_file *f, struct fdri_reader_location *l)
     }
     l->stopped = true;
     if (!count || !(l->frozen = calloc(count, sizeof *l->frozen))) return;
-    for (uint32_t i = 0; i < count; i++)
-        if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region,
-                       z->frame[i].flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_ORDINAL), FDRI_READER_NO_ORDINAL))
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t flags = z->frame[i].flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_ORDINAL);
+        uint32_t ordinal = z->frame[i].flags >> FDR_FROZEN_ORDINAL;
+        if (ordinal == FDR_FROZEN_ORDINAL_MAX) ordinal = FDRI_READER_NO_ORDINAL;
+        if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region, flags, ordinal))
             return;
+    }
 }
 
 static void find_frames(struct fdr_file *f, struct fdri_reader_location *l)

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Strategy `first`: when memory is full nothing more is stored; what was open then is remembered. */
+#include "base/bits.h"
 #include "recorder/reduce.h"
+
+/* Events that are stored may say of it as which of its tick it began. */
+static uint32_t frozen_flags(const struct fdri_thread *t, const struct fdr_level *v)
+{
+    uint64_t ordinal = v->zero_tick == v->enter_tick >> t->shift ? v->zero_count : 0;
+    if (v->flags & FDR_LEVEL_UNTIMED) return FDR_LEVEL_UNTIMED;
+    if (!(v->flags & FDR_LEVEL_ORDINAL)) return 0;
+    return FDR_LEVEL_ORDINAL | (uint32_t)fdr_min(ordinal, FDR_FROZEN_ORDINAL_MAX) << FDR_FROZEN_ORDINAL;
+}
 
 static void freeze(struct fdri_thread *t, uint64_t tick)
 {
@@ -18,7 +28,7 @@ static void freeze(struct fdri_thread *t, uint64_t tick)
             continue;
         }
         f->frame[count].enter_tick = v->enter_tick;
-        f->frame[count].flags = counted ? FDR_LEVEL_UNTIMED : 0;
+        f->frame[count].flags = frozen_flags(t, v);
         f->frame[count++].region = v->region;
     }
     if (!f) return;

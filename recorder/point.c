@@ -99,20 +99,17 @@ static void present(const struct point *e, uint32_t key, enum fdr_value_type typ
     struct fdr_location *l = t->loc;
     uint32_t depth = depth_of(t, e);
     struct fdr_level_points *points = fdri_points_of(t, depth);
-    if (!points) {
-        fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
+    if (points) fdr_bump_relaxed(&points->by_class[e->class_].presented, 1);
+    else fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u); /* totals and triggers see it all the same */
+    if (l->pause) {
+        if (points) fdr_bump_relaxed(&points->by_class[e->class_].filtered, 1);
     } else {
-        fdr_bump_relaxed(&points->by_class[e->class_].presented, 1);
-        if (l->pause) {
-            fdr_bump_relaxed(&points->by_class[e->class_].filtered, 1);
-        } else {
-            uint64_t tick = live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
-            store(t, e, tick, points, depth);
-            fdri_total_point(t, key, type, value);
-            if (FDR_UNLIKELY(fdr_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))
-                fdri_watch_point(t, key, type, value, e->field, e->count, tick);
-            l->last_tick = tick;
-        }
+        uint64_t tick = live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
+        if (points) store(t, e, tick, points, depth);
+        fdri_total_point(t, key, type, value);
+        if (FDR_UNLIKELY(fdr_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))
+            fdri_watch_point(t, key, type, value, e->field, e->count, tick);
+        l->last_tick = tick;
     }
     fdri_end(t);
 }

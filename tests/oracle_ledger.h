@@ -65,9 +65,10 @@ static inline const char *oracle_ledger(const struct oracle *o, const struct ora
         else if (r->complete && (w->reduced || w->lost)) wrong = oracle_wrong("complete: %s", what);
         checked += w->presented;
     }
-    if (!wrong && checked != all)
-        wrong = oracle_wrong("P3: the ledger knows of %llu, %llu were presented", (unsigned long long)checked,
-                             (unsigned long long)all);
+    uint64_t elsewhere = fdr_file_info(f)->lost_unattached; /* points whose accounts found no room */
+    if (!wrong && checked + elsewhere != all)
+        wrong = oracle_wrong("P3: the ledger knows of %llu, %llu have no account, %llu were presented",
+                             (unsigned long long)checked, (unsigned long long)elsewhere, (unsigned long long)all);
     free(cell);
     return wrong;
 }

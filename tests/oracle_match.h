@@ -17,7 +17,7 @@ static inline bool oracle_same(const struct oracle *o, const struct oracle_rules
 {
     if (p->kind != y->kind || p->id != y->id || oracle_q(r, p->time) != y->time) return false;
     if (p->kind == FDR_ENTER) {
-        if (oracle_is_open(v, y)) return r->prefix || p->mate == ORACLE_NONE;
+        if (oracle_is_open(v, y)) return p->mate == ORACLE_NONE || (r->prefix && p->mate > r->newest);
         if (p->mate == ORACLE_NONE) return false;
         uint64_t leave = o->event[p->mate].time;
         return oracle_q(r, leave) - oracle_q(r, p->time) == y->duration && leave - p->time >= r->min_duration;
@@ -28,13 +28,93 @@ static inline bool oracle_same(const struct oracle *o, const struct oracle_rules
     return true;
 }
 
-/* Which presented event is each shown one? Events of one class and depth are looked for in their order, from the
- * end that is kept: among twins that time cannot tell apart the ones nearer to it are the ones kept. */
-static inline const char *oracle_match(struct oracle *o, const struct oracle_rules *r, struct oracle_view *v)
+typedef uint32_t oracle_heads[ORACLE_DEPTHS]; /* of each depth: where its list of events goes on */
+
+/* Finds event n of the view among those of its class and depth that no other was found to be. */
+static inline const char *oracle_match_one(struct oracle *o, const struct oracle_rules *r, struct oracle_view *v,
+                                           size_t n, oracle_heads *at)
 {
-    uint32_t(*at)[ORACLE_DEPTHS] = malloc(9 * sizeof *at);
-    memset(at, 0xff, 9 * sizeof *at);
+    struct oracle_shown *y = &v->shown[n];
+    if (y->repaired) return oracle_wrong("P4: event %zu (kind %u) is said to be repaired", n, y->kind);
+    uint32_t *next = &at[oracle_class(y->kind)][y->depth];
+    while (*next != ORACLE_NONE && !oracle_same(o, r, &o->event[*next], v, y)) *next = o->event[*next].other;
+    if (*next == ORACLE_NONE)
+        return oracle_wrong(
+            "P4: event %zu (kind %u id %u depth %u time %llu duration %llu open %d) was never presented", n, y->kind,
+            y->id, y->depth, (unsigned long long)y->time, (unsigned long long)y->duration, (int)oracle_is_open(v, y));
+    y->is = *next;
+    if (y->kind == FDR_ENTER && !oracle_is_open(v, y)) v->shown[y->mate].is = o->event[*next].mate;
+    *next = o->event[*next].other;
+    return NULL;
+}
+
+static inline const char *oracle_match_closed(struct oracle *o, struct oracle_rules *r, struct oracle_view *v,
+                                              oracle_heads *at)
+{
     const char *wrong = NULL;
+    for (size_t n = 0; n < v->count && !wrong; n++) {
+        size_t i = r->prefix ? n : v->count - 1 - n;
+        const struct oracle_shown *y = &v->shown[i];
+        if (y->kind == FDR_LEAVE || (y->kind == FDR_ENTER && (y->reduced || (r->prefix && oracle_is_open(v, y)))))
+            continue;
+        wrong = oracle_match_one(o, r, v, i, at);
+        if (!wrong && y->is > r->newest) r->newest = y->is;
+    }
+    return wrong;
+}
+
+/* Is event i between what is shown before and behind the call that is shown as number n? */
+static inline bool oracle_between(const struct oracle_view *v, uint32_t n, uint32_t i)
+{
+    size_t before = n, behind = n;
+    while (before > 0 && v->shown[before].is == ORACLE_NONE) before--;
+    while (behind + 1 < v->count && v->shown[behind].is == ORACLE_NONE) behind++;
+    bool late = v->shown[before].is != ORACLE_NONE && i <= v->shown[before].is;
+    return !late && i < v->shown[behind].is; /* nothing: ORACLE_NONE is greater than all */
+}
+
+/* Can the open calls that are shown, `of[d]` of depth d, be event i and those around it? */
+static inline bool oracle_are(const struct oracle *o, const struct oracle_rules *r, struct oracle_view *v,
+                              const uint32_t *of, uint32_t i, bool set)
+{
+    for (; i != ORACLE_NONE; i = o->event[i].parent) {
+        uint32_t y = of[o->event[i].depth];
+        if (y == ORACLE_NONE) continue;
+        if (set) v->shown[y].is = i;
+        else if (!oracle_same(o, r, &o->event[i], v, &v->shown[y]) || !oracle_between(v, y, i)) return false;
+    }
+    return true;
+}
+
+static inline const char *oracle_match_open(const struct oracle *o, const struct oracle_rules *r, struct oracle_view *v)
+{
+    uint32_t *of = malloc(ORACLE_DEPTHS * sizeof *of), deepest = 0;
+    memset(of, 0xff, ORACLE_DEPTHS * sizeof *of);
+    for (size_t i = 0; i < v->count; i++) {
+        const struct oracle_shown *y = &v->shown[i];
+        if (y->kind != FDR_ENTER || y->reduced || !oracle_is_open(v, y)) continue;
+        of[y->depth] = (uint32_t)i;
+        if (y->depth > deepest) deepest = y->depth;
+    }
+    size_t i = o->count;
+    bool found = !deepest;
+    while (!found && i-- > 0)
+        found = o->event[i].kind == FDR_ENTER && o->event[i].depth == deepest &&
+                oracle_are(o, r, v, of, (uint32_t)i, false);
+    if (found && deepest) oracle_are(o, r, v, of, (uint32_t)i, true);
+    free(of);
+    return found ? NULL : oracle_wrong("P4: %u open calls were never presented inside one another", deepest);
+}
+
+/* Which presented event is each shown one? Events of one class and depth are looked for in their order, from the
+ * end that is kept: among twins that time cannot tell apart the ones nearer to it are the ones kept. Calls that are open come
+ * last: where the beginning is kept (`first`) they were open when the newest event that is shown happened. */
+static inline const char *oracle_match(struct oracle *o, struct oracle_rules *r, struct oracle_view *v)
+{
+    oracle_heads *at = malloc(9 * sizeof *at);
+    memset(at, 0xff, 9 * sizeof *at);
+    const char *wrong;
+    r->newest = 0;
     for (size_t n = 0; n < o->count; n++) {
         size_t i = r->prefix ? o->count - 1 - n : n;
         struct oracle_event *p = &o->event[i];
@@ -43,24 +123,8 @@ static inline const char *oracle_match(struct oracle *o, const struct oracle_rul
         p->other = *last;
         *last = (uint32_t)i;
     }
-    for (size_t n = 0; n < v->count && !wrong; n++) {
-        size_t i = r->prefix ? n : v->count - 1 - n;
-        struct oracle_shown *y = &v->shown[i];
-        if (y->kind == FDR_LEAVE || (y->kind == FDR_ENTER && y->reduced)) continue;
-        if (y->repaired) wrong = oracle_wrong("P4: event %zu (kind %u) is said to be repaired", i, y->kind);
-        uint32_t *next = &at[oracle_class(y->kind)][y->depth];
-        while (*next != ORACLE_NONE && !oracle_same(o, r, &o->event[*next], v, y)) *next = o->event[*next].other;
-        if (*next == ORACLE_NONE) {
-            wrong = oracle_wrong(
-                "P4: event %zu (kind %u id %u depth %u time %llu duration %llu open %d) was never presented", i,
-                y->kind, y->id, y->depth, (unsigned long long)y->time, (unsigned long long)y->duration,
-                (int)oracle_is_open(v, y));
-            break;
-        }
-        y->is = *next;
-        if (y->kind == FDR_ENTER && !oracle_is_open(v, y)) v->shown[y->mate].is = o->event[*next].mate;
-        *next = o->event[*next].other;
-    }
+    wrong = oracle_match_closed(o, r, v, at);
+    if (!wrong && r->prefix) wrong = oracle_match_open(o, r, v);
     free(at);
     return wrong;
 }

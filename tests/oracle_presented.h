@@ -162,6 +162,7 @@ struct oracle_rules {
     bool prefix;           /* the beginning is kept (`first`), not the newest */
     bool complete;         /* nothing may be missing */
     uint32_t held_depth;   /* found out: deeper calls found no stack: one row of the ledger, all lost, in no total */
+    uint32_t newest;       /* found out: with `prefix`, the newest event that is shown */
     uint64_t buffer;       /* bytes */
 };
 

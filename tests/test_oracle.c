@@ -32,6 +32,12 @@ static uint64_t bytes_of(const char *text)
     return *end == 'K' ? n << 10 : *end == 'M' ? n << 20 : n;
 }
 
+static uint32_t shift_of(const char *resolution)
+{
+    if (!resolution) return 0;
+    return !strcmp(resolution, "10us") ? 13 : !strcmp(resolution, "1us") ? 9 : 7;
+}
+
 /* Regions are defined by name, as an application would; several may share one name, file and line. */
 static uint32_t *define_all(const struct stream *s)
 {
@@ -82,7 +88,7 @@ static int run(const char *name, const struct setting *s, const char *dir)
     struct oracle_rules r = {.buffer = bytes_of(s->buffer), .complete = s->complete};
     r.prefix = s->strategy && !strcmp(s->strategy, "first");
     r.depth = s->depth ? (uint32_t)atoi(s->depth) : 0;
-    r.shift = s->resolution ? 7 : 0;
+    r.shift = shift_of(s->resolution);
     r.min_duration = s->min_duration ? 1000 : 0;
     if (fdr_init(&c)) return 1;
     uint32_t *id = define_all(&in);
