@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 static bool digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -49,4 +50,17 @@ double fdri_number(const char *text, const char **end)
     for (; point > 0 && digits; point--) value *= 10;
     for (; point < 0 && value > 0; point++) value /= 10;
     return (double)(*text == '-' ? -value : value);
+}
+
+void fdri_number_text(char *text, size_t bytes, int decimals, double value)
+{
+    char *to = text;
+    if (decimals < 0) snprintf(text, bytes, "%.9g", value);
+    else snprintf(text, bytes, "%.*f", decimals, value);
+    for (const char *p = text; *p; p++) { /* a locale's own point may be several bytes */
+        bool plain = (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || *p == '-' || *p == '+';
+        if (plain) *to++ = *p;
+        else if (to == text || to[-1] != '.') *to++ = '.';
+    }
+    *to = 0;
 }

@@ -15,6 +15,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/say.h"
 #include "export/export.h"
 
@@ -83,15 +84,17 @@ void fdri_trigger_seen(uint32_t i, const struct fdri_seen *seen)
 static const char *value_text(char *text, size_t bytes, const struct fdri_seen *v)
 {
     double f;
+    char number[40];
     memcpy(&f, &v->value, sizeof f);
     if (v->unit == FDRI_UNIT_NS) {
         uint64_t ns = v->value;
+        double unit = ns < 10000000 ? 1e3 : ns < 10000000000u ? 1e6 : 1e9;
+        fdri_number_text(number, sizeof number, 3, (double)ns / unit);
         if (ns < 10000) snprintf(text, bytes, "%" PRIu64 " ns", ns);
-        else if (ns < 10000000) snprintf(text, bytes, "%.3f us", (double)ns / 1e3);
-        else if (ns < 10000000000u) snprintf(text, bytes, "%.3f ms", (double)ns / 1e6);
-        else snprintf(text, bytes, "%.3f s", (double)ns / 1e9);
+        else snprintf(text, bytes, "%s %s", number, ns < 10000000 ? "us" : ns < 10000000000u ? "ms" : "s");
     } else if (v->type == FDR_VALUE_F64) {
-        snprintf(text, bytes, "%.9g%s", f, v->unit == FDRI_UNIT_PER_SECOND ? "/s" : "");
+        fdri_number_text(number, sizeof number, -1, f);
+        snprintf(text, bytes, "%s%s", number, v->unit == FDRI_UNIT_PER_SECOND ? "/s" : "");
     } else if (v->type == FDR_VALUE_I64) {
         snprintf(text, bytes, "%" PRId64, (int64_t)v->value);
     } else {

@@ -15,6 +15,7 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/racy.h"
+#include "base/number.h"
 #include "base/say.h"
 #include "export/export.h"
 
@@ -161,9 +162,12 @@ FDR_RACY static void describe(struct fdri_why *why, const struct fdr_location *l
     fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | innermost(l), region, sizeof region);
     why->value = stood;
     why->location = l->id;
+    char seconds[40], of_processor[40];
+    fdri_number_text(seconds, sizeof seconds, 3, (double)stood / 1e9);
+    fdri_number_text(of_processor, sizeof of_processor, 3, (double)u->cpu_ns / 1e9);
     snprintf(why->reason, sizeof why->reason,
-             "watchdog: thread %u (%.31s) has stood in %.120s for %.3f s, state %c, %.3f s of processor time", l->tid,
-             name, region[0] ? region : "a region", (double)stood / 1e9, u->state, (double)u->cpu_ns / 1e9);
+             "watchdog: thread %u (%.31s) has stood in %.110s for %.16s s, state %c, %.16s s of processor time", l->tid,
+             name, region[0] ? region : "a region", seconds, u->state, of_processor);
 }
 
 /* All that hang by now are in this one. The one that stood first is named. */

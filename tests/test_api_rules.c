@@ -255,6 +255,29 @@ static void P4_rewind_within_one_tick(void **state)
     end(f);
 }
 
+/* Where a mark finds no room a rewind does nothing. */
+static void P3_a_mark_without_room(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "128K", .strategy = "first"});
+    uint64_t t = 1000;
+    for (uint32_t i = 0; i < 400; i++) { /* partitions of all depths and bands use up what accounts may take */
+        uint32_t deep = i % 200;
+        for (uint32_t d = 0; d < deep; d++) fdr_enter_at(1 + d % 9, t += 2);
+        for (uint32_t d = 0; d < deep; d++)
+            fdr_leave_at(1 + (deep - 1 - d) % 9, t += 1 + (i * d) % 300 * (i % 7) * 100);
+    }
+    fdr_rewind_mark();
+    bool marked = fdri_self.mark != NULL;
+    for (int i = 0; i < 10; i++) fdr_enter_at(3, t += 5), fdr_leave_at(3, t += 5);
+    fdr_rewind();
+    struct fdr_file *f = take();
+    assert_false(marked);
+    balance(f);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->filtered, 0);
+    end(f);
+}
+
 /* Calls that are only counted stand on the stack, too; when storing stops the others keep their depth. */
 static void P9_counted_calls_on_the_stack(void **state)
 {
@@ -322,6 +345,7 @@ int main(void)
         cmocka_unit_test(P3_rewind_forgets_exactly),
         cmocka_unit_test(P3_rewind_in_a_small_buffer),
         cmocka_unit_test(P4_rewind_within_one_tick),
+        cmocka_unit_test(P3_a_mark_without_room),
         cmocka_unit_test(P9_counted_calls_on_the_stack),
         cmocka_unit_test(P5_time_within_untimed_calls),
     };

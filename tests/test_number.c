@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <locale.h>
 
 #include "base/number.h"
 
@@ -68,12 +69,34 @@ static void hexadecimal_is_a_zero_and_a_unit(void **state)
     assert_string_equal(end, "x10");
 }
 
+/* Where the machine has a locale with a comma, that must not be seen. */
+static void text_has_a_point(void **state)
+{
+    static const char *const locales[] = {"C", "de_DE.UTF-8", "fr_FR.UTF-8", "C"};
+    static const struct {
+        int decimals;
+        double value;
+        const char *text;
+    } cases[] = {{3, 1234.5678, "1234.568"}, {3, 0, "0.000"},     {0, 7.6, "8"},
+                 {-1, 2.5, "2.5"},           {-1, 1e30, "1e+30"}, {-1, -0.25, "-0.25"}};
+    (void)state;
+    for (size_t k = 0; k < sizeof locales / sizeof *locales; k++) {
+        setlocale(LC_ALL, locales[k]);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            char text[40];
+            fdri_number_text(text, sizeof text, cases[i].decimals, cases[i].value);
+            assert_string_equal(text, cases[i].text);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_as_strtod),
         cmocka_unit_test(no_numbers),
         cmocka_unit_test(hexadecimal_is_a_zero_and_a_unit),
+        cmocka_unit_test(text_has_a_point),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
