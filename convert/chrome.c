@@ -326,6 +326,5 @@ int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct 
     if (frames.count) write_frames(out, &frames);
     fdr_text_string(out, "}\n");
     free(frames.frame);
-    int closed = fdr_text_close(out);
-    return status ? status : closed;
+    return fdr_text_close(out, status);
 }

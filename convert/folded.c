@@ -213,8 +213,7 @@ static int write_lines(struct fold *f, const char *out_path)
         if (f->nodes[id].exclusive_ns > 0) write_line(f, out, id, path);
     status = path ? 0 : -ENOMEM;
     free(path);
-    int closed = fdr_text_close(out);
-    return status ? status : closed;
+    return fdr_text_close(out, status);
 }
 
 int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select,

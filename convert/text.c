@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void flush(struct fdr_text *text)
@@ -20,29 +22,51 @@ static void flush(struct fdr_text *text)
     text->used = 0;
 }
 
+/* Files appear when they are whole; what is no file (standard output, a pipe, a link) is written as it is. */
+static char *part_of(const char *path)
+{
+    struct stat s;
+    size_t bytes = strlen(path) + sizeof ".part";
+    bool file = lstat(path, &s) ? errno == ENOENT : S_ISREG(s.st_mode);
+    char *part = file ? malloc(bytes) : NULL;
+    if (part) snprintf(part, bytes, "%s.part", path);
+    return part;
+}
+
+static void give(struct fdr_text *t)
+{
+    free(t->part);
+    free(t->path);
+    free(t);
+}
+
 int fdr_text_open(struct fdr_text **text, const char *path)
 {
     struct fdr_text *t = malloc(sizeof *t);
     if (!t) return -ENOMEM;
     t->error = 0;
     t->used = 0;
-    t->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    t->path = strdup(path);
+    t->part = t->path ? part_of(path) : NULL;
+    t->fd = t->path ? open(t->part ? t->part : path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
     if (t->fd < 0) {
-        int error = errno;
-        free(t);
+        int error = t->path ? errno : ENOMEM;
+        give(t);
         return -error;
     }
     *text = t;
     return 0;
 }
 
-int fdr_text_close(struct fdr_text *text)
+int fdr_text_close(struct fdr_text *text, int status)
 {
     flush(text);
     if (close(text->fd) != 0 && !text->error) text->error = errno;
-    int error = text->error;
-    free(text);
-    return -error;
+    if (!status) status = -text->error;
+    if (text->part && !status && rename(text->part, text->path)) status = -errno;
+    if (text->part && status) unlink(text->part);
+    give(text);
+    return status;
 }
 
 void fdr_text_bytes(struct fdr_text *text, const char *bytes, size_t count)

@@ -292,6 +292,10 @@ END
 expect 0 "export chrome" "$fdr" export --to chrome lu.fdr -o lu.json
 expect 0 "export chrome, two files" "$fdr" export --to chrome lu.fdr two.fdr -o both.json --depth ..4
 expect 0 "export folded" "$fdr" export --to folded cg.fdr -o cg.folded
+# shellcheck disable=SC2016
+expect 2 "export that finds no room" bash -c 'trap "" XFSZ; ulimit -f 4; exec "$0" export --to chrome lu.fdr -o none.json' "$fdr"
+expect 0 "an export that failed leaves nothing" test -z "$(compgen -G 'none.json*' || true)"
+expect 0 "an export that ended leaves its file only" test -z "$(compgen -G '*.part' || true)"
 expect 0 "export folded to standard output" "$fdr" export --to folded lu.fdr -o -
 expect 2 "export into nowhere" "$fdr" export --to folded cg.fdr -o "$PWD/nowhere/x"
 one_line "export into nowhere"
