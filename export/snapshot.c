@@ -210,15 +210,19 @@ FDR_RACY static int copy_bins(int fd, uint64_t virgin, uint64_t *dropped)
 
 /* ---- 4: partitions and floors ---- */
 
-/* The whole list as it stands now, also partitions made since meta was copied. */
-FDR_RACY static int copy_parts(int fd, const struct fdr_location *l)
+/* The whole list as it stands now, also partitions made since meta was copied. *forgets: what a rewind has not counted yet. */
+FDR_RACY static int copy_parts(int fd, const struct fdr_location *l, uint64_t *forgets)
 {
+    const struct fdr_part *p;
+    *forgets = 0;
     uint32_t first = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
     int e = fdri_put(fd, &first, sizeof first, (uint64_t)((const uint8_t *)&l->parts_first - fdri_view.base));
     for (uint32_t off = first; off && off <= fdri_view.bytes - sizeof(struct fdr_part) && !e;) {
         struct fdr_part copy;
-        fdr_copy_racy(&copy, at(off), sizeof copy);
-        copy.list_head = fdr_load_acquire(&((struct fdr_part *)at(off))->list_head); /* A:list - pairs with R:link */
+        p = at(off);
+        fdr_copy_racy(&copy, p, sizeof copy);
+        copy.list_head = fdr_load_acquire(&p->list_head);         /* A:list - pairs with R:link */
+        *forgets += copy.forgets = fdr_load_acquire(&p->forgets); /* A:forget - before `filtered` is read again */
         e = fdri_put(fd, &copy, sizeof copy, off);
         off = copy.next;
     }
@@ -271,6 +275,22 @@ FDR_RACY static uint64_t presented_of_level(const struct fdr_level *v)
     return n;
 }
 
+FDR_RACY static uint64_t filtered_of_level(const struct fdr_level *v)
+{
+    uint64_t n = fdr_load_relaxed(&v->filtered);
+    if (!v->points_off) return n;
+    const struct fdr_level_points *points = at(v->points_off);
+    for (int c = 0; c < FDR_CLASS_COUNT; c++) n += fdr_load_relaxed(&points->by_class[c].filtered);
+    return n;
+}
+
+FDR_RACY static uint64_t filtered_of(const struct fdr_location *l)
+{
+    uint64_t n = filtered_of_level(at(l->level0_off));
+    for (uint32_t d = 1; d <= l->level_blocks * FDR_LEVELS_PER_BLOCK; d++) n += filtered_of_level(level_of(l, d));
+    return n;
+}
+
 FDR_RACY static uint64_t presented_of(const struct fdr_location *l)
 {
     uint64_t n = l->presented_overflow + presented_of_level(at(l->level0_off));
@@ -296,6 +316,7 @@ static struct {
     struct fdr_tail_entry entry[TAIL_ENTRIES];
 } tail;
 static uint8_t level_blocks[TAIL_ENTRIES]; /* of each when the copy began */
+static uint64_t filtered[TAIL_ENTRIES];    /* likewise, of threads that had rewound by then */
 static_assert(FDR_LEVEL_BLOCKS_MAX <= UINT8_MAX, "they fit");
 
 FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l)
@@ -319,6 +340,7 @@ FDR_RACY static void note_bounds(const struct fdr_location *first)
         uint32_t i = tail.head.count++;
         tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .completed = completed_of(l)};
         level_blocks[i] = (uint8_t)l->level_blocks;
+        filtered[i] = fdr_load_relaxed(&l->flags) & FDR_LOCATION_REWINDS ? filtered_of(l) : 0;
     }
 }
 
@@ -359,6 +381,14 @@ FDR_RACY static int copy_new_levels(int fd, const struct fdr_location *l, uint32
     return e ? e : fdri_put(fd, &blocks, sizeof blocks, here + offsetof(struct fdr_location, level_blocks));
 }
 
+/* What rewinds took away since, is perhaps neither in the bins nor in the accounts that were copied before them. A location that
+ * does nothing but rewind moves, too. */
+static void take_rewound(struct fdr_tail_entry *entry, uint64_t records)
+{
+    entry->completed -= fdr_min(entry->completed, records);
+    entry->end_tick += records != 0;
+}
+
 FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
 {
     static const uint32_t nobodys = FDR_LOCATION_FREE;
@@ -369,7 +399,8 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
             e = fdri_put(fd, &nobodys, sizeof nobodys, (uint64_t)((const uint8_t *)&l->flags - fdri_view.base));
             continue;
         }
-        e = copy_parts(fd, l);
+        uint64_t forgets;
+        e = copy_parts(fd, l, &forgets);
         if (!e) e = copy_epochs(fd, l);
         struct fdr_tail_entry *entry = entry_of(l, &i);
         if (!entry) continue;
@@ -377,6 +408,8 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
         entry->presented = presented_of(l);
         entry->under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
         entry->end_tick = fdr_load_relaxed(&l->last_tick);  /* a hint: it moved, or not */
+        if (fdr_load_relaxed(&l->flags) & FDR_LOCATION_REWINDS)
+            take_rewound(entry, forgets + filtered_of(l) - filtered[entry - tail.entry]);
     }
     return e ? e : fdri_put(fd, &tail, tail_bytes(), fdri_view.bytes);
 }

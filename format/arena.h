@@ -313,7 +313,8 @@ enum fdr_location_flags {
     FDR_LOCATION_FOLDING = 64, /* is being given back */
     FDR_LOCATION_ENDED = 128,  /* stands for `tid` threads that ended */
     FDR_LOCATION_READINGS =
-        256 /* user events at depth d > 0 are readings of level FDR_READING_DEPTHS - d, in no call */
+        256,                   /* user events at depth d > 0 are readings of level FDR_READING_DEPTHS - d, in no call */
+    FDR_LOCATION_REWINDS = 512 /* its thread has set a mark to rewind to */
 };
 
 /* One line of the reduction ledger. Consecutive steps of the same kind on the same partition share a line. */
@@ -546,7 +547,7 @@ struct fdr_part {
     uint32_t newest;       /* table entry of the newest record */
     uint32_t context_mask; /* contexts - 1 of the open bin */
     uint64_t aside_tick;   /* set aside: when; its records and all others of the location so far are not newer */
-    uint32_t reserved1[2];
+    uint64_t forgets;      /* records that a rewind under way takes away, at most; 0 = none is */
 };
 static_assert(sizeof(struct fdr_part) == 128 && offsetof(struct fdr_part, progress) == 64, "partition");
 

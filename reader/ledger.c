@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "base/bits.h"
+
 static struct fdr_ledger_row *new_row(struct fdr_file *f, uint32_t location, uint32_t class_, uint32_t depth)
 {
     if (!fdri_reader_room(&f->ledger, f->ledger_count, &f->ledger_room, sizeof *f->ledger)) return NULL;
@@ -60,16 +62,27 @@ static void count_part(const struct fdr_file *f, const struct fdri_reader_locati
     }
 }
 
+/* A rewind that was under way: what it took away and had not counted yet. */
+static void count_forgotten(struct fdr_ledger_row *r, uint64_t most)
+{
+    uint64_t sum = r->kept + r->filtered + r->reduced + r->lost;
+    if (sum < r->presented) r->filtered += fdr_min(r->presented - sum, most);
+}
+
 static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t class_, uint32_t depth)
 {
     struct fdr_ledger_row r = {.location = l->id, .class_ = class_, .depth = depth};
+    uint64_t forgets = 0;
     accounts(f, l, &r);
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, class_, depth, i / 2, i & 1);
-        if (p) count_part(f, l, p, &r);
+        if (!p) continue;
+        count_part(f, l, p, &r);
+        forgets += p->forgets;
     }
     if (class_ == FDR_CLASS_REGION && depth > 0 && depth <= l->frame_count)
         r.kept += fdri_reader_frame_kept(&l->frame[depth - 1]);
+    if (forgets) count_forgotten(&r, forgets);
     if (!(r.presented | r.kept | r.filtered | r.reduced | r.lost)) return;
     struct fdr_ledger_row *row = new_row(f, l->id, class_, depth);
     if (row) *row = r;

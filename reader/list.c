@@ -89,10 +89,11 @@ static void complain(struct fdr_file *f, const struct fdri_reader_location *l, c
 }
 
 /* Did all records of this bin come after the cut? Then the bins before it may have been opened after their place was
- * copied. */
+ * copied. A bin that does not follow the one before it was opened after a rewind if the location rewinds, and that
+ * after the other one was copied. */
 static bool after_cut(const struct fdri_reader_location *l, const struct fdri_reader_bin *b)
 {
-    return l->moving && b->base_tick >= l->cut;
+    return l->moving && (b->base_tick >= l->cut || l->raw.flags & FDR_LOCATION_REWINDS);
 }
 
 /* The list broke where seq `expect` should be. */

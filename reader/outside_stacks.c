@@ -33,6 +33,15 @@ static uint64_t presented_of_level(struct copy *c, const struct fdr_level *v)
     return n;
 }
 
+static uint64_t filtered_of_level(struct copy *c, const struct fdr_level *v)
+{
+    struct fdr_level_points points;
+    uint64_t n = v->filtered;
+    if (!v->points_off || !fdri_outside_get(c, v->points_off, &points, sizeof points)) return n;
+    for (int i = 0; i < FDR_CLASS_COUNT; i++) n += points.by_class[i].filtered;
+    return n;
+}
+
 static uint64_t presented_of_samples(struct copy *c, const struct fdr_location *l)
 {
     struct fdr_samples samples;
@@ -51,6 +60,19 @@ static uint64_t presented_of(struct copy *c, const struct fdr_location *l)
     for (uint32_t b = 0; b < l->level_blocks && !c->error; b++) {
         if (!fdri_outside_get(c, l->levels_off[b], &block, sizeof block)) continue;
         for (int i = 0; i < FDR_LEVELS_PER_BLOCK; i++) n += presented_of_level(c, &block.level[i]);
+    }
+    return n;
+}
+
+static uint64_t filtered_of(struct copy *c, const struct fdr_location *l)
+{
+    struct fdr_levels_block block;
+    struct fdr_level outside;
+    uint64_t n = 0;
+    if (fdri_outside_get(c, l->level0_off, &outside, sizeof outside)) n += filtered_of_level(c, &outside);
+    for (uint32_t b = 0; b < l->level_blocks && !c->error; b++) {
+        if (!fdri_outside_get(c, l->levels_off[b], &block, sizeof block)) continue;
+        for (int i = 0; i < FDR_LEVELS_PER_BLOCK; i++) n += filtered_of_level(c, &block.level[i]);
     }
     return n;
 }
@@ -84,6 +106,7 @@ void fdri_outside_note_bounds(struct copy *c)
         uint32_t i = c->tail.head.count++;
         c->location_off[i] = off;
         c->stacks[i].level_blocks = l.level_blocks;
+        c->stacks[i].filtered = l.flags & FDR_LOCATION_REWINDS ? filtered_of(c, &l) : 0;
         c->tail.entry[i] = (struct fdr_tail_entry){.location = l.id, .completed = completed_of(c, off, &l)};
     }
 }
@@ -166,19 +189,30 @@ void fdri_outside_write_stacks(struct copy *c)
 
 /* ---- partitions, tail ---- */
 
-static void copy_parts(struct copy *c, uint64_t location_off)
+/* Returns what a rewind has taken away and not counted yet. */
+static uint64_t copy_parts(struct copy *c, uint64_t location_off)
 {
     struct fdr_part part;
     uint32_t first = 0;
-    uint64_t floor = 0, most = c->bytes / sizeof part;
-    if (!GET_FIELD(c, location_off, struct fdr_location, parts_first, &first)) return;
+    uint64_t floor = 0, most = c->bytes / sizeof part, forgets = 0;
+    if (!GET_FIELD(c, location_off, struct fdr_location, parts_first, &first)) return 0;
     fdri_outside_put(c, location_off + offsetof(struct fdr_location, parts_first), &first, sizeof first);
     for (uint64_t off = first; off && most-- && fdri_outside_get(c, off, &part, sizeof part); off = part.next) {
         GET_FIELD(c, off, struct fdr_part, list_head, &part.list_head); /* with the fields before it, not older */
+        GET_FIELD(c, off, struct fdr_part, forgets, &part.forgets);     /* likewise */
         fdri_outside_put(c, off, &part, sizeof part);
+        forgets += part.forgets;
     }
     if (GET_FIELD(c, location_off, struct fdr_location, floor_tick, &floor))
         fdri_outside_put(c, location_off + offsetof(struct fdr_location, floor_tick), &floor, sizeof floor);
+    return forgets;
+}
+
+/* A location that does nothing but rewind moves, too. */
+static void take_rewound(struct fdr_tail_entry *e, uint64_t records)
+{
+    e->completed -= fdr_min(e->completed, records);
+    e->end_tick += records != 0;
 }
 
 static void leave_out_newcomers(struct copy *c)
@@ -221,7 +255,7 @@ void fdri_outside_finish_locations(struct copy *c)
     leave_out_newcomers(c);
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
         uint64_t off = c->location_off[i], busy = 0;
-        copy_parts(c, off);
+        uint64_t forgets = copy_parts(c, off);
         if (!get_location(c, off, &l) || is_gone(c, i, &l)) {
             leave_out(c, i);
             continue;
@@ -232,6 +266,7 @@ void fdri_outside_finish_locations(struct copy *c)
         GET_FIELD(c, off, struct fdr_location, busy, &busy);
         e->under_way = busy != 0;
         GET_FIELD(c, off, struct fdr_location, last_tick, &e->end_tick);
+        if (l.flags & FDR_LOCATION_REWINDS) take_rewound(e, forgets + filtered_of(c, &l) - c->stacks[i].filtered);
     }
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) /* what one had may be in the copy as another's */
         if (c->tail.entry[i].location != UINT32_MAX && get_location(c, c->location_off[i], &l) && is_gone(c, i, &l))

@@ -42,6 +42,7 @@ void fdr_rewind_mark(void)
         m->room = room;
         t->mark = m;
     }
+    fdr_store_relaxed(&t->loc->flags, t->loc->flags | FDR_LOCATION_REWINDS);
     m->count = 0;
     m->set = true;
     m->point_tick = t->loc->point_tick;
@@ -58,21 +59,32 @@ void fdr_rewind_mark(void)
     fdri_end(t);
 }
 
-/* Gives back the bins from `off` on; returns how many records they held. */
-static uint64_t give_from(struct fdri_thread *t, struct fdr_part *p, uint32_t off)
+/* Gives back the bins from `off` on. */
+static void give_from(struct fdri_thread *t, struct fdr_part *p, uint32_t off)
 {
-    uint64_t records = 0;
     while (off) {
         struct fdr_bin *b = fdri_bin(&fdri_rec.arena, off);
         uint32_t next = b->next;
-        records += FDR_COMMIT_RECORDS(b->commit);
         fdr_sub_relaxed(&p->bins, 1u);
         fdr_sub_relaxed(&p->bytes, 1u << (b->size_log2 - 9));
         fdr_store_release(&b->generation, (b->generation | 1u) + 1); /* G:give */
         fdri_piece_give(&fdri_rec.arena, t->loc, off, b->size_log2);
         off = next;
     }
-    return records;
+}
+
+/* How many records the partition has stored, also in its open bin. */
+static uint64_t stored(const struct fdr_part *p)
+{
+    const struct fdr_bin *b = p->open_off ? fdri_bin(&fdri_rec.arena, p->open_off) : NULL;
+    return b ? b->first_index + FDR_COMMIT_RECORDS(b->commit) : p->total;
+}
+
+/* Records are about to go that no account has yet. Killed before they are counted, a reader counts what is missing. */
+static void forget(struct fdr_part *p, uint64_t left, uint64_t most)
+{
+    fdr_store_release(&p->forgets, left + most); /* R:forget */
+    fdr_signal_fence();
 }
 
 /* Back to nothing: the partition was made, or all its marked bins were given back, since the mark. */
@@ -81,7 +93,8 @@ static uint64_t cut_all(struct fdri_thread *t, struct fdr_part *p)
     uint32_t head = (uint32_t)p->list_head, seq = (uint32_t)(p->list_head >> 32);
     if (!head) return 0;
     const struct fdr_bin *oldest = fdri_bin(&fdri_rec.arena, head);
-    uint64_t first = oldest->first_index;
+    uint64_t first = oldest->first_index, forgotten = stored(p) - first;
+    forget(p, p->forgets, forgotten);
     if (first) p->floor_tick = oldest->base_tick; /* the list said so while it had a bin */
     p->open_off = 0;
     p->open_seq = seq - 1; /* before the list ends: else a bin that ought to follow would be looked for */
@@ -89,14 +102,16 @@ static uint64_t cut_all(struct fdri_thread *t, struct fdr_part *p)
     fdr_store_release(&p->list_head, (uint64_t)seq << 32); /* R:link */
     p->total = first;
     fdr_encode_close(p);
-    return give_from(t, p, head);
+    give_from(t, p, head);
+    return forgotten;
 }
 
 static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint64_t commit)
 {
     struct fdr_bin *b = fdri_bin(&fdri_rec.arena, bin);
     uint32_t behind = b->next;
-    uint64_t forgotten = FDR_COMMIT_RECORDS(b->commit) - FDR_COMMIT_RECORDS(commit);
+    uint64_t forgotten = stored(p) - b->first_index - FDR_COMMIT_RECORDS(commit);
+    forget(p, p->forgets, forgotten);
     p->open_off = bin;
     p->open_seq = b->seq; /* before the list ends: else a bin that ought to follow would be looked for */
     fdr_signal_fence();
@@ -104,7 +119,8 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
     fdr_store_release(&b->commit, commit); /* R:commit */
     p->flags |= FDR_PART_REWOUND;
     fdri_part_seal(&fdri_rec.arena, p); /* the encoder's tables have moved on: the next record needs a new bin */
-    return forgotten + give_from(t, p, behind);
+    give_from(t, p, behind);
+    return forgotten;
 }
 
 /* A claimer is inside and does not leave: it may have read any link of the list. So all of the list goes at once, in a
@@ -112,6 +128,9 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
 static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint64_t commit)
 {
     uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint64_t end = stored(p);
+    fdri_part_seal(&fdri_rec.arena, p); /* killed below: all of it is in `total` */
+    forget(p, p->forgets, end);
     /* L:claim - fails once for each claimer that is inside */
     while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue;
     uint64_t first = (uint32_t)head ? fdri_bin(&fdri_rec.arena, (uint32_t)head)->first_index : p->total, mark = first;
@@ -121,7 +140,8 @@ static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, ui
     p->open_off = 0;
     p->total = mark;
     fdr_encode_close(p);
-    return first + give_from(t, p, (uint32_t)head) - mark;
+    give_from(t, p, (uint32_t)head);
+    return end - mark;
 }
 
 static void account(struct fdri_thread *t, const struct fdr_part *p, uint64_t forgotten)
@@ -142,8 +162,11 @@ static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin,
     uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
     bool held = bin && seq >= (uint32_t)(head >> 32) && (uint32_t)head;
     if (held && p->open_off == bin && fdri_bin(&fdri_rec.arena, bin)->commit == commit) return; /* untouched */
+    uint64_t left = p->forgets; /* not 0: one was left in the middle by longjmp */
     if (alone) account(t, p, held ? cut_to(t, p, bin, commit) : cut_all(t, p));
     else account(t, p, cut_beside_claimer(t, p, held ? bin : 0, commit));
+    fdr_signal_fence();
+    forget(p, left, 0);
 }
 
 /* Who comes next in this tick is numbered after those that stay. Calls of length 0 are all in the shortest band. */

@@ -19,7 +19,7 @@ enum { THREADS = 32, STEPPED = 0 };
 
 /* What each thread presented; markers carry the thread in their high half. */
 static struct shared {
-    volatile uint32_t tid, calls[THREADS], markers[THREADS], ends[THREADS], claimed, folded;
+    volatile uint32_t tid, calls[THREADS], markers[THREADS], ends[THREADS], claimed, folded, rewound;
 } * shared;
 
 static struct plan {
@@ -48,7 +48,9 @@ static void present(uint32_t thread, uint32_t events)
             fdr_leave(open[--depth]);
             count(&shared->ends[thread]);
         }
-        if (plan.rewinds && thread == STEPPED && !depth && i % 16 < 8) i % 16 < 4 ? fdr_rewind_mark() : fdr_rewind();
+        if (!plan.rewinds || thread != STEPPED || depth) continue;
+        if (i % 64 < 8) fdr_rewind_mark();
+        else if (i % 64 >= 40) fdr_rewind();
     }
 }
 
@@ -89,6 +91,7 @@ static void *stepped(void *unused)
     present(STEPPED, plan.steps);
     others(&after, &folded);
     shared->claimed = before - after;
+    shared->rewound = (uint32_t)fdr_usage().filtered;
     shared->folded = folded;
     return unused; /* its end, too */
 }
@@ -187,11 +190,12 @@ static void step_through(struct plan p)
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     if (!run.traced) skip(); /* no ptrace here */
-    print_message("%s: %llu instructions, %llu of them changed the arena; %u bins claimed, %u threads folded\n",
+    print_message("%s: %llu instructions, %llu of them changed the arena; %u bins claimed, %u threads folded, %u "
+                  "records rewound\n",
                   p.strategy, (unsigned long long)run.instructions, (unsigned long long)run.changes, shared->claimed,
-                  shared->folded);
+                  shared->folded, shared->rewound);
     assert_int_equal(shared->calls[STEPPED], shared->ends[STEPPED]); /* it was not cut short */
-    assert_true(p.sleepers ? shared->claimed > 0 : shared->folded > 0);
+    assert_true((p.rewinds ? shared->rewound : p.sleepers ? shared->claimed : shared->folded) > 0);
 }
 
 static void P7_killed_at_every_store_of_claims(void **state)
@@ -199,6 +203,12 @@ static void P7_killed_at_every_store_of_claims(void **state)
     (void)state;
     step_through((struct plan){"telescope", "128K", "1K", .sleepers = 1, .events = 20000, .steps = 60});
     step_through((struct plan){"last", "128K", "1K", .sleepers = 1, .events = 20000, .steps = 60});
+}
+static void P7_killed_at_every_store_of_rewinds(void **state)
+{
+    (void)state;
+    step_through((struct plan){"telescope", "128K", "1K", .ended = 1, .events = 20, .steps = 180, .rewinds = true});
+    step_through((struct plan){"whole", "128K", "1K", .ended = 1, .events = 3000, .steps = 180, .rewinds = true});
 }
 static void P7_killed_at_every_store_of_folds(void **state)
 {
@@ -224,6 +234,7 @@ static int clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P7_killed_at_every_store_of_claims),
+                                       cmocka_unit_test(P7_killed_at_every_store_of_rewinds),
                                        cmocka_unit_test(P7_killed_at_every_store_of_folds)};
     return cmocka_run_group_tests(tests, begin, clean);
 }
