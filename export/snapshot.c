@@ -381,6 +381,13 @@ FDR_RACY static int copy_new_levels(int fd, const struct fdr_location *l, uint32
     return e ? e : fdri_put(fd, &blocks, sizeof blocks, here + offsetof(struct fdr_location, level_blocks));
 }
 
+/* What was open when it stopped storing: the header may have it, and its place was copied before. It never changes. */
+FDR_RACY static int copy_frozen(int fd, const struct fdr_location *l)
+{
+    uint32_t off = l->frozen_off;
+    return off ? put_live(fd, at(off), ((const struct fdr_meta_head *)at(off))->bytes, off) : 0;
+}
+
 /* What rewinds took away since, is perhaps neither in the bins nor in the accounts that were copied before them. A location that
  * does nothing but rewind moves, too. */
 static void take_rewound(struct fdr_tail_entry *entry, uint64_t records)
@@ -405,6 +412,7 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
         struct fdr_tail_entry *entry = entry_of(l, &i);
         if (!entry) continue;
         if (!e) e = copy_new_levels(fd, l, level_blocks[entry - tail.entry]);
+        if (!e) e = copy_frozen(fd, l);
         entry->presented = presented_of(l);
         entry->under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
         entry->end_tick = fdr_load_relaxed(&l->last_tick);  /* a hint: it moved, or not */

@@ -208,6 +208,17 @@ static uint64_t copy_parts(struct copy *c, uint64_t location_off)
     return forgets;
 }
 
+/* What was open when it stopped storing: the header may have it, and its place was copied before. It never changes. */
+static void copy_frozen(struct copy *c, uint32_t off)
+{
+    struct fdr_meta_head h = {0};
+    uint8_t part[FDR_META_ALIGN];
+    if (!off || !fdri_outside_get(c, off, &h, sizeof h) || h.kind != FDR_META_FROZEN) return;
+    for (uint64_t end = (uint64_t)off + h.bytes, at = off; at < end && fdri_outside_get(c, at, part, sizeof part);
+         at += sizeof part)
+        fdri_outside_put(c, at, part, sizeof part);
+}
+
 /* A location that does nothing but rewind moves, too. */
 static void take_rewound(struct fdr_tail_entry *e, uint64_t records)
 {
@@ -261,6 +272,7 @@ void fdri_outside_finish_locations(struct copy *c)
             continue;
         }
         copy_new_levels(c, off, &l, c->stacks[i].level_blocks);
+        copy_frozen(c, l.frozen_off);
         struct fdr_tail_entry *e = &c->tail.entry[i];
         e->presented = presented_of(c, &l);
         GET_FIELD(c, off, struct fdr_location, busy, &busy);
