@@ -272,12 +272,12 @@ static void second_fault(int number, siginfo_t *info)
     send_again(number, info);
 }
 
-/* ---- the arena's file was cut under us ---- */
+/* ---- the arena is not there: its file was cut under us, or this is a child that goes on with its parent's record ---- */
 
-static bool in_arena(const siginfo_t *info)
+static bool in_arena(const siginfo_t *info, int code)
 {
     uint64_t at = (uint64_t)(uintptr_t)info->si_addr, base = (uint64_t)(uintptr_t)fdri_view.base;
-    return info->si_code == BUS_ADRERR && at >= base && at - base < fdri_view.bytes;
+    return info->si_code == code && at >= base && at - base < fdri_view.bytes;
 }
 
 /* Memory takes its place; recording stops. */
@@ -295,11 +295,16 @@ void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
     if (!inside_given((uint64_t)(uintptr_t)__builtin_frame_address(0))) given.signal = 0; /* it was left by longjmp */
     while (s < fdri_crash_signals + FDRI_CRASH_SIGNALS - 1 && s->number != number) s++;
     if (fdr_raw_getpid() != fdri_crash.pid) { /* a child: not its recording */
-        if (has_handler(s)) call_previous(s, info, context);
-        else default_action(number, info);
+        bool gone = number == SIGSEGV && fdr_load_relaxed(&fdri_crash.hidden) && in_arena(info, SEGV_MAPERR);
+        if (gone && fdri_crash_see_again()) { /* it ends its parent's record there */
+        } else if (has_handler(s)) {
+            call_previous(s, info, context);
+        } else {
+            default_action(number, info);
+        }
     } else if (fdr_load_relaxed(&winner) == (uint32_t)fdr_raw_gettid()) {
         second_fault(number, info);
-    } else if (number != SIGBUS || !in_arena(info) || !arena_replaced()) {
+    } else if (number != SIGBUS || !in_arena(info, BUS_ADRERR) || !arena_replaced()) {
         if (!survived(s, info, context)) die(s, info, context);
     }
     errno = saved;

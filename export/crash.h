@@ -42,6 +42,7 @@ struct fdri_held {
 
 struct fdri_crash {
     int pid;                          /* whose recording; 0: none */
+    bool hidden;                      /* children made without atfork handlers do not have the arena (crash_start.c) */
     bool ended;                       /* its bundle was left by exit or the like: no other one is */
     struct fdri_held live, dir, file; /* the mapped arena, FDR_DIR, an unnamed file in it; fd -1: none */
     char live_dir[512];
@@ -66,6 +67,8 @@ extern struct fdri_death fdri_death;
 /* ---- crash.c ---- */
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
 bool fdri_crash_under_way(void);
+/* crash_start.c; also in the handler */
+bool fdri_crash_see_again(void);
 /* The same for a process that calls exit, or is ended `by` something else that is no signal; it goes on. `context`: where, as a signal would give it. */
 bool fdri_crash_exit(const char *by, int status, const void *context);
 

@@ -5,9 +5,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/raw.h"
 #include "export/crash.h"
 #include "export/export.h"
 
@@ -55,6 +59,28 @@ static void uninstall(void)
     pthread_mutex_unlock(&looking);
 }
 
+/* A handler may have interrupted a record and made a child without atfork handlers (_Fork, clone): that would go on with the record
+ * in memory that it shares with its parent. So such children do not get the arena; where they touch it, the handler of SIGSEGV
+ * gives them a view of their own. While fork() runs it is there, for the handlers of fork replace it by themselves. */
+static void hide(bool hidden)
+{
+    if (hidden == fdr_load_relaxed(&fdri_crash.hidden)) return;
+    if (madvise(fdri_view.base, fdri_view.bytes, hidden ? MADV_DONTFORK : MADV_DOFORK) == 0)
+        fdr_store_relaxed(&fdri_crash.hidden, hidden);
+}
+
+/* In such a child: a view of its own of the file, in which a record can end and definitions can be read. */
+bool fdri_crash_see_again(void)
+{
+    struct stat st;
+    const struct fdri_held *live = &fdri_crash.live;
+    bool is = fdr_raw_fstat(live->fd, &st) == 0 && st.st_dev == live->dev && st.st_ino == live->ino;
+    long m = syscall(SYS_mmap, fdri_view.base, fdri_view.bytes, PROT_READ | PROT_WRITE,
+                     MAP_FIXED | MAP_PRIVATE | (is ? 0 : MAP_ANONYMOUS | MAP_NORESERVE), is ? live->fd : -1, 0);
+    if (m != -1) fdr_store_relaxed(&fdri_crash.hidden, false);
+    return m != -1;
+}
+
 /* A thread that has just attached may look while another one starts or ends the recording; a vfork child has handlers of its own.
  * Whoever finds somebody else looking leaves it to them: nobody waits here, in whatever handler. */
 void fdri_crash_look(void)
@@ -66,6 +92,7 @@ void fdri_crash_look(void)
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (fdr_load_relaxed(&s->installed) && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) lost |= bit(s);
     fdr_store_relaxed(&super->handlers_lost, lost);
+    if (lost >> (SIGSEGV - 1) & 1) hide(false);
     pthread_mutex_unlock(&looking);
 }
 
@@ -88,6 +115,7 @@ void fdri_crash_start(void)
         install(&fdri_crash_signals[i]);
         if (fdri_crash_signals[i].installed) super->handlers |= bit(&fdri_crash_signals[i]);
     }
+    hide(fdri_crash.live.fd >= 0 && super->handlers >> (SIGSEGV - 1) & 1);
 }
 
 bool fdri_crash_end(const char *by, int status)
@@ -103,6 +131,7 @@ void fdri_crash_stop(void)
 {
     if (!fdri_crash.pid) return;
     for (int i = 0; i < 2000 && fdri_crash_under_way(); i++) usleep(1000); /* its file is being written */
+    hide(false);
     uninstall();
     fdri_crash_stacks(false);
     fdr_store_relaxed(&fdri_crash.pid, 0);
@@ -112,7 +141,13 @@ void fdri_crash_stop(void)
 /* The child has its parent's handlers and files and may use neither. */
 void fdri_crash_fork(int phase)
 {
-    if (phase != 2) return;
+    if (phase == 0 || phase == 1) { /* only while it is hidden: in between it is not */
+        static bool was;
+        if (phase == 0) was = fdr_load_relaxed(&fdri_crash.hidden) && fdri_crash.pid == getpid();
+        if (was) hide(phase == 1);
+        return;
+    }
+    if (phase == 3 && fdr_load_relaxed(&fdri_crash.hidden)) fdri_crash_see_again();
     pthread_mutex_init(&looking, NULL);
     if (!fdri_crash.pid) return;
     uninstall();

@@ -41,6 +41,7 @@ static void fork_prepare(void)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&lock);
     fork_mask = old;
+    fdri_crash_fork(0);
     fdri_counters_fork(0);
     fdri_sampler_fork(0);
     fdri_export_fork(0);
@@ -77,6 +78,7 @@ static void fork_child(void)
 static void bare_child(void)
 {
     pthread_mutex_init(&lock, NULL);
+    fdri_crash_fork(3);
     fdri_counters_fork(3);
     fdri_sampler_fork(3);
     fdri_export_fork(3);

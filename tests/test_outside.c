@@ -279,12 +279,16 @@ static void clear_refusals(void **state)
     expect_refusal(v.pid, "no such process");
 }
 
-/* A child of fork maps nothing of its parent's any more; one of a bare clone does, and it is not its own. */
-static void child_of_clone(void *unused)
+/* A child of fork maps nothing of its parent's any more; one of a bare clone does without handlers of faults, and it is not
+ * its own. */
+static void child_of_clone(void *crash)
 {
-    (void)unused;
-    struct fdr_config config = {
-        .size = sizeof config, .ignore_environment = 1, .buffer = "4M", .live_dir = directory, .dir = directory};
+    struct fdr_config config = {.size = sizeof config,
+                                .ignore_environment = 1,
+                                .buffer = "4M",
+                                .live_dir = directory,
+                                .dir = directory,
+                                .crash = crash};
     if (fdr_init(&config)) _exit(90);
     fdr_enter(fdr_region_define("parent", NULL, 0));
     pid_t child = _Fork();
@@ -296,19 +300,24 @@ static void child_of_clone(void *unused)
     for (;;) pause();
 }
 
-static void another_ones_recording(void **state)
+static void look_at_a_child_of(void *crash, const char *refusal)
 {
     pid_t child;
     char live[600];
-    (void)state;
-    struct victim v = victim_start(child_of_clone, NULL);
+    struct victim v = victim_start(child_of_clone, crash);
     assert_int_equal(read(v.ready, &child, sizeof child), sizeof child);
-    expect_refusal(child, "of another process");
+    expect_refusal(child, refusal);
     struct fdr_file *file = open_process(v.pid, true);
     fdr_file_close(file);
     kill(child, SIGKILL);
     victim_end(&v, SIGKILL);
     if (find_live(live, sizeof live)) unlink(live);
+}
+static void another_ones_recording(void **state)
+{
+    (void)state;
+    look_at_a_child_of("0", "of another process");
+    look_at_a_child_of("1", "records nothing");
 }
 
 /* Another user may not look; root may look at another user's. */

@@ -12,6 +12,7 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "recorder/recorder.h"
 #include "tests/deaths.h"
@@ -58,6 +59,67 @@ static struct found snapshot(void)
     fdr_file_close(f);
     unlink(fdr_last_snapshot());
     return found;
+}
+
+/* ---- children of a handler that interrupted a record ---- */
+
+enum { HANDLED = 300 };
+static volatile unsigned made, is_child, went_wrong;
+
+/* The child goes back into the record, too; the parent's waits until it is gone. */
+static void make_one(int unused)
+{
+    (void)unused;
+    int status = 0;
+    pid_t pid = _Fork();
+    if (pid == 0) is_child = 1;
+    if (pid <= 0) return;
+    made++;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    went_wrong += status != 0;
+}
+
+/* It begins a recording of its own now and then, in which ids mean what they did. */
+static void be_child(void)
+{
+    if (made % 20 == 0) {
+        struct fdr_config c = death_config(death_place_as_it_is());
+        c.buffer = "256K";
+        if (fdr_init(&c)) _exit(1);
+        record(10);
+        if (fdr_region_define("inner", NULL, 0) != inner || fdr_usage().buffer_bytes == 0) _exit(2);
+        fdr_finalize();
+    }
+    _exit(0);
+}
+
+static void made_in_handlers(const char *arena)
+{
+    struct itimerval often = {{0, 900}, {0, 900}}, never = {{0, 0}, {0, 0}};
+    struct sigaction a = {.sa_handler = make_one, .sa_flags = SA_RESTART}, old;
+    uint64_t calls = 0;
+    begin(arena);
+    made = is_child = went_wrong = 0;
+    sigaction(SIGALRM, &a, &old);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (; made < HANDLED; calls += 2) {
+        record(1);
+        if (is_child) be_child();
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &old, NULL);
+    assert_int_equal(went_wrong, 0);
+    struct found f = snapshot();
+    assert_true(f.presented >= calls && f.presented <= calls + 2); /* the last one may have come behind the count */
+    fdr_finalize();
+    assert_string_equal(death_file(death_place_as_it_is()->live), "");
+}
+
+static void P10_made_in_handlers(void **state)
+{
+    (void)state;
+    made_in_handlers("mapped");
+    made_in_handlers("anonymous");
 }
 
 /* ---- vfork ---- */
@@ -224,6 +286,7 @@ static int clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P10_made_in_handlers),
         cmocka_unit_test(P10_a_vfork_child_records_as_its_parent),
         cmocka_unit_test(P10_a_vfork_child_comes_first),
         cmocka_unit_test(P10_storms),
