@@ -39,9 +39,34 @@ static void touch(long n) {
     munmap(p, n * 4096);
 }
 static void *silent(void *p) { rest(30); touch(3000); rest(60); return p; } /* never calls fdr */
+/* Readings of a counter of the main thread that are more than the buffer holds, and what they come to. */
+static void *readings(void *p)
+{
+    static const struct fdr_field fields[] = {{"thread", FDR_U64, 0}, {"series", FDR_U64, 8}, {"reading", FDR_U64, 16},
+                                              {"idle", FDR_U64, 24}, {"chip:cycles", FDR_U64, 32}};
+    fdr_event_type type = fdr_event_define("fdr.counters.0", fields, 5);
+    uint64_t r[5] = {(uint64_t)getpid(), 1, 0, 0, 7}, before = 0;
+    fdr_metric_define("chip:cycles", "", FDR_U64, FDR_METRIC_COUNTER);
+    for (int i = 0; i < 150000; i++) {
+        r[3] = i % 3; /* that many had nothing new */
+        r[2] += r[3] + 1;
+        fdr_reading(type, r, i == 0 || i == 149999 ? r[2] : before, r[2]);
+        before = r[2];
+        r[4] += i % 1000;
+    }
+    return p;
+}
 int main(int argc, char **argv)
 {
     fdr_init(NULL);
+    if (argc > 1 && !strcmp(argv[1], "readings")) {
+        pthread_t t;
+        FDR_REGION("meanwhile") {
+            pthread_create(&t, NULL, readings, NULL);
+            pthread_join(t, NULL);
+        }
+        return fdr_snapshot("done") != 0;
+    }
     rest(100); /* the monitor comes up */
     if (argc > 1 && !strcmp(argv[1], "fork")) {
         fflush(stdout);
@@ -173,6 +198,21 @@ def phases():
     check(good.returncode == 0 and len(counters(file)) > 5, "a buffer much too small", good.stdout, good.stderr)
 
 
+def thinned():
+    total = 150 * 499500 - 999 # without what the last one added, which nothing was read after
+    for strategy in "whole", "telescope":
+        done, file = run(f"thin-{strategy}", "readings", FDR_BUFFER="256K", FDR_STRATEGY=strategy)
+        all_of = one(counters(file), counter="chip:cycles")
+        check(0 < all_of.get("readings", 0) < 30000 and all_of["amount"] == total, f"{strategy}: thinned, and not one count is lost", all_of)
+        region = one(counters(file, "--by", "region"), counter="chip:cycles", region="meanwhile")
+        check(abs(region.get("amount", 0) - total) < 1, f"{strategy}: by region", region)
+        slices = [r["amount"] for r in counters(file, "--by", "time", "--slices", "7")]
+        check(abs(sum(slices) - total) < 1 and all(s > 0 for s in slices), f"{strategy}: by time", slices)
+    lines = json.loads(subprocess.run([fdr, "info", "--json", f"{work}/thin-whole/{os.listdir(f'{work}/thin-whole')[0]}"], capture_output=True).stdout)
+    steps = [r for r in lines["reductions"] if r["step"] == "thin"]
+    check(len(steps) > 2 and any("readings of level 1" in r["what"] for r in steps), "fdr info says what was thinned", lines["reductions"])
+
+
 def processes_and_threads():
     done, file = run("fork", "fork", FDR_COUNTERS="all")
     check("child 0\n" in done.stdout, "a forked child has none of the descriptors", done.stdout)
@@ -214,6 +254,7 @@ try:
     basics()
     missing()
     phases()
+    thinned()
     processes_and_threads()
     triggers()
     listing()

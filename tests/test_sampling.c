@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,stress timeout=180 serial */
 /* A program that does everything at once while it is sampled: it forks, execs, loads and unloads libraries, leaps and unwinds out of
- * calls, makes, cancels and ends threads, takes snapshots, has handlers and an alternate stack of its own, and crashes at the end. With
+ * calls, makes, cancels and ends threads, takes snapshots, has handlers, a profiler and an alternate stack of its own, and crashes at the end. With
  * every source of samples there is: perf events, CPU timers only (seccomp), wall time, the unwinder, as nobody.
  * FDR_SOAK_SECONDS=3600 makes each of them that long. No time is asserted, only that nobody is missing or hurt. */
 #define _GNU_SOURCE
@@ -25,6 +25,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@
 
 static char dir[64];
 static _Thread_local volatile double sink; /* its own in each thread: nothing here races */
-static volatile sig_atomic_t urgent;
+static volatile sig_atomic_t urgent, profiled;
 
 static double now(void)
 {
@@ -140,9 +141,18 @@ static void on_urgent(int number)
     urgent++;
 }
 
+static void on_profile(int number)
+{
+    (void)number;
+    profiled++;
+}
+
 static _Noreturn void program(double seconds)
 {
-    struct sigaction theirs = {.sa_handler = on_urgent};
+    struct sigaction theirs = {.sa_handler = on_urgent}, profiler = {.sa_handler = on_profile, .sa_flags = SA_RESTART};
+    struct itimerval every = {{0, 10000}, {0, 10000}};
+    sigaction(SIGPROF, &profiler, NULL); /* another sampler: SIGPROF stays its own */
+    setitimer(ITIMER_PROF, &every, NULL);
     sigaction(SIGURG, &theirs, NULL); /* before us: what is not ours goes on to it */
     if (fdr_init(NULL)) _exit(42);
     pthread_t thread[4], quiet;
@@ -161,31 +171,27 @@ static _Noreturn void program(double seconds)
         if (round % 16 == 1 && fdr_snapshot("round")) _exit(43);
     }
     if (!urgent) _exit(44);
+    if (!profiled) _exit(46);
     if (fdr_snapshot("end")) _exit(45);
     abort();
 }
 
 /* ---- what is taken away ---- */
 
-static void without_perf(void)
+static void refuse(long number, unsigned error)
 {
     struct sock_filter f[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),
+                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
                               BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog p = {sizeof f / sizeof *f, f};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p)) _exit(77);
 }
 
-static void without_reading_memory(void)
-{
-    struct sock_filter f[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    struct sock_fprog p = {sizeof f / sizeof *f, f};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p)) _exit(77);
-}
+/* As with perf_event_paranoid 3, or in a container that allows none; a kernel that was built without. */
+static void without_perf(void) { refuse(SYS_perf_event_open, EACCES); }
+static void no_perf_at_all(void) { refuse(SYS_perf_event_open, ENOSYS); }
+static void without_reading_memory(void) { refuse(SYS_process_vm_readv, EPERM); }
 
 static void nobody(void)
 {
@@ -304,6 +310,13 @@ static void P10_without_perf_events(void **state)
     assert_true(s.with_stack > 0);
     assert_int_equal(s.complaints, 1);
 }
+static void P10_no_perf_at_all(void **state)
+{
+    (void)state;
+    struct seen s = run("1kHz", no_perf_at_all);
+    assert_true(s.with_stack > 0);
+    assert_int_equal(s.complaints, 1);
+}
 static void P10_stacks_that_cannot_be_read(void **state)
 {
     (void)state;
@@ -325,7 +338,6 @@ static void P10_as_nobody(void **state)
     (void)state;
     if (getuid() == 0) assert_true(run("1kHz", nobody).with_stack > 0);
 }
-/* As with perf_event_paranoid 3, or in a container that allows none. */
 static void nobody_without_perf(void)
 {
     nobody();
@@ -345,6 +357,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(P10_cpu_time),
                                        cmocka_unit_test(P10_wall_time),
                                        cmocka_unit_test(P10_without_perf_events),
+                                       cmocka_unit_test(P10_no_perf_at_all),
                                        cmocka_unit_test(P10_stacks_that_cannot_be_read),
                                        cmocka_unit_test(P10_the_unwinder),
                                        cmocka_unit_test(P10_as_nobody),
