@@ -361,7 +361,7 @@ Figure 5.10: giving back costs 100 to 400 us per MiB for bins of 512 bytes and a
 of the time of the run. A smaller buffer gives back a larger share of the same events.
 """)
     print("### Memory balance in 1 MiB, average use of the bins / greatest use of one\n")
-    head("stream", "when memory is given back for the first time", "after reductions", "bins given back")
+    head("stream", "when memory is given back for the first time", "after reductions", "steps that gave bins back")
     for s, j in raw.replay.get("balance 1M", {}).items():
         first = j["memory_balance_first"]
         row(s, f"{first:.3f}" if first else "-", f"{j['memory_balance']:.3f}", f"{j['reductions']:,}")

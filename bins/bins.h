@@ -5,7 +5,7 @@
  *
  * Invariants (fdri_bins_check walks them):
  *   lo * bin_bytes + bins_off <= hi * 64,  both ends move only towards each other
- *   bins [0,lo) = bins on the free stack + bins held by locations
+ *   bins [0,lo) = bins on the free stack + bins held by locations (in lists, in pieces, or given back ahead)
  *   a partition's list is contiguous in seq from head to newest; first_index(next) = first_index + records
  *   generation of a bin is odd exactly while it is in a partition's list: it becomes even when the bin leaves the list,
  *   and odd, by a number never seen before, when its header stands
@@ -144,6 +144,11 @@ uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_location *l, struct fdr_
 /* The same, if that bin ends at or before `tick`. */
 uint32_t fdri_part_pop_older(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t *size_log2,
                              struct fdri_given *given);
+/* Takes the oldest bins off the list at once, at most `most`, while they are whole ones that end at or before `tick` and
+ * have a successor. Returns how many; the caller holds them, chained by `next` from *first. 0: there are not two of them, or
+ * a claimer was faster. */
+uint32_t fdri_part_pop_run(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t most, uint32_t *first,
+                           struct fdri_given *given);
 /* Does the oldest bin end at or before `tick`, and is it sealed? */
 bool fdri_part_older(const struct fdri_arena *a, const struct fdr_part *p, uint64_t tick);
 bool fdri_part_has_sealed(const struct fdr_part *p);

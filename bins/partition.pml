@@ -15,7 +15,8 @@
  *          2 no_seq          the head is compared without its seq: the bin may have gone and come back
  *          3 pop_by_store    the owner moves the head on without looking whether it moved
  *          4 late_record     the owner writes a record into a bin that has a successor
- *          5 next_first      the list leads to the new bin before its header stands */
+ *          5 next_first      the list leads to the new bin before its header stands
+ *          6 short_run       the head moves on by two bins and its seq by one */
 #define BINS 3
 #define RECORDS 1   /* a bin holds */
 #define GARBAGE 9
@@ -98,6 +99,37 @@ proctype owner()
             }
         fi;
         atomic { s = 0; o = 0; nx = 0 }
+    :: ops < OWNER_OPS && head_off != 0 -> /* fdri_part_pop_run, of two */
+        ops++;
+        atomic { s = head_seq; o = head_off };
+        if
+        :: o == 0 || o == open_off -> skip
+        :: else ->
+            nx = next[o];
+            if
+            :: nx == 0 || nx > BINS || nx == open_off -> skip
+            :: else ->
+                late = next[nx];
+                if
+                :: late == 0 || late > BINS -> skip
+                :: else ->
+                    atomic {
+                        if
+                        :: (head_off == o && (head_seq == s || mutant == 2)) || mutant == 3 ->
+                            assert(holder[o] == 1 && holder[nx] == 1);
+                            head_seq = (mutant == 6 -> s + 1 : s + 2);
+                            head_off = late;
+                            holder[o] = 0;
+                            recs[o] = 0;
+                            holder[nx] = 0;
+                            recs[nx] = 0
+                        :: else
+                        fi
+                    }
+                fi
+            fi
+        fi;
+        atomic { s = 0; o = 0; nx = 0; late = 0 }
     :: ops == OWNER_OPS -> break
     od;
     done++

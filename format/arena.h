@@ -390,7 +390,7 @@ struct fdr_location {
     uint64_t reductions_dropped_bytes;
     uint32_t gate_depth[FDR_BANDS]; /* calls of band b deeper than or at this are not stored; 0 = open */
     uint32_t class_closed;          /* bit per class: storage gate closed */
-    uint32_t reduction_steps;       /* bins given back, one by one; closed gates */
+    uint32_t reduction_steps;       /* steps that gave bins back; closed gates */
     uint32_t meta_free[10]; /* given-back meta blocks by bytes / 64, chained through the word behind their head */
     uint32_t meta_off;      /* rest of the newest slab */
     uint32_t meta_end;

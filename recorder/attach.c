@@ -125,6 +125,7 @@ static void end_location(struct fdri_thread *t)
     struct fdr_location *l = t->loc;
     if (l->busy) mend(t); /* the thread ended from a handler, in the middle of an operation */
     t->recording = 0;
+    fdri_ready_release(t);
     l->end_tick = fdr_max(l->last_tick >> t->shift, 1);
     fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
     fdr_sub_relaxed(&fdri_rec.shares.live, 1u);

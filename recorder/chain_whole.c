@@ -45,6 +45,18 @@ static uint32_t thin(struct fdri_thread *t, struct fdr_part *v, uint32_t size_lo
     return off ? off : fdri_piece_any(a, t->loc, size_log2, 9, got);
 }
 
+/* Many bins at once; which partition gives does not depend on how much it holds, but for the oldest step. */
+static uint32_t pop_run(struct fdri_thread *t, struct fdr_part *v, const struct fdr_part *asking,
+                        struct fdri_given *given)
+{
+    uint32_t most = fdri_ready_run(t, asking), first;
+    if (most < 2 || t->victim_step == FDRI_BY_EPOCH) return 0;
+    uint32_t count = fdri_part_pop_run(&fdri_rec.arena, v, UINT64_MAX - 1, most, &first, given);
+    if (!count) return 0;
+    fdri_ready_keep(t, first, count);
+    return first;
+}
+
 uint32_t fdri_reduce_whole(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
 {
     struct fdri_arena *a = &fdri_rec.arena;
@@ -70,7 +82,8 @@ uint32_t fdri_reduce_whole(struct fdri_thread *t, struct fdr_part *asking, uint3
             }
         }
         struct fdri_given given = FDRI_NOTHING_GIVEN;
-        uint32_t have, off = fdri_part_pop(a, t->loc, v, &have, &given);
+        uint32_t have = a->bin_log2, off = pop_run(t, v, asking, &given);
+        if (!off) off = fdri_part_pop(a, t->loc, v, &have, &given);
         t->victim = closes && !closed ? v : NULL;
         if (off || closed) fdri_reduction_note(t, t->victim_step, t->victim_reason, v, &given, closed);
         if (off) {

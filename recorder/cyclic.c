@@ -35,15 +35,26 @@ void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick)
     l->epoch_bins = 0;
 }
 
-/* The next bin below the floor, or 0: there are none. */
-static uint32_t next_dead(struct fdri_thread *t, uint32_t *size_log2, struct fdri_given *given)
+/* The oldest bin of p if it is below the floor, or many of them; else 0. */
+static uint32_t pop_dead(struct fdri_thread *t, struct fdr_part *p, uint32_t run, uint32_t *size_log2,
+                         struct fdri_given *given)
 {
     struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t first, count = run < 2 ? 0 : fdri_part_pop_run(a, p, t->loc->floor_tick, run, &first, given);
+    if (!count) return fdri_part_pop_older(a, p, t->loc->floor_tick, size_log2, given);
+    fdri_ready_keep(t, first, count);
+    *size_log2 = a->bin_log2;
+    return first;
+}
+
+/* The next bin below the floor, or 0: there are none. */
+static uint32_t next_dead(struct fdri_thread *t, uint32_t run, uint32_t *size_log2, struct fdri_given *given)
+{
     while (t->drain) {
         struct fdr_part *p = fdri_off(t, t->drain);
-        if (p->open_off && p->last_tick <= t->loc->floor_tick) fdri_part_seal(a, p);
+        if (p->open_off && p->last_tick <= t->loc->floor_tick) fdri_part_seal(&fdri_rec.arena, p);
         uint32_t off = (uint32_t)fdr_load_relaxed(&p->list_head) && !(p->flags & FDR_PART_ASIDE)
-                           ? fdri_part_pop_older(a, p, t->loc->floor_tick, size_log2, given)
+                           ? pop_dead(t, p, run, size_log2, given)
                            : 0;
         if (off) return off;
         t->drain = p->next;
@@ -51,14 +62,14 @@ static uint32_t next_dead(struct fdri_thread *t, uint32_t *size_log2, struct fdr
     return 0;
 }
 
-/* A bin of what is below the floor. Small ones are collected until they are enough, or `most`. */
-static uint32_t take_dead(struct fdri_thread *t, uint32_t most, uint32_t size_log2, uint32_t *got)
+/* A bin of what is below the floor. Small ones are collected until they are enough, or too many for one step. */
+static uint32_t take_dead(struct fdri_thread *t, const struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
 {
     struct fdr_location *l = t->loc;
     struct fdri_arena *a = &fdri_rec.arena;
     struct fdri_given given = FDRI_NOTHING_GIVEN;
-    uint32_t off = 0, have = 0;
-    for (uint32_t i = 0; i < most && (off = next_dead(t, &have, &given)) && have < size_log2; i++) {
+    uint32_t off = 0, have = 0, most = asking ? BINS_A_STEP : 1, run = fdri_ready_run(t, asking);
+    for (uint32_t i = 0; i < most && (off = next_dead(t, run, &have, &given)) && have < size_log2; i++) {
         fdri_piece_give(a, l, off, have);
         off = 0;
     }
@@ -107,7 +118,7 @@ uint32_t fdri_reduce_last(struct fdri_thread *t, struct fdr_part *asking, uint32
 {
     struct fdr_location *l = t->loc;
     for (;;) {
-        uint32_t off = take_dead(t, asking ? BINS_A_STEP : 1, size_log2, got);
+        uint32_t off = take_dead(t, asking, size_log2, got);
         if (off) return off;
         if (l->epoch_floor >= l->epoch) return fdri_pop_oldest(t, asking, size_log2, got);
         l->floor_tick = fdr_max(l->floor_tick, l->cut_tick[(l->epoch_floor + 1) % FDR_EPOCH_CUTS]);

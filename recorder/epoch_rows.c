@@ -7,7 +7,7 @@
 #include "recorder/reduce.h"
 
 enum { ROWS_SHARE = 16, BLOCK_LEAST = 512, BLOCK_MOST = 4096 }; /* all rows of a location: a sixteenth of its memory */
-enum { PARTLY = 1 };
+enum { PARTLY = 1, INDEX = 128, ROWS_MOST = 128 };
 
 static uint32_t room_of(const struct fdr_epoch_rows *b)
 {
@@ -35,7 +35,13 @@ static void give_block(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off
     e->spare = off;
 }
 
-/* ---- a block as a heap: the row that matters least is on top ---- */
+/* ---- which rows a block keeps ---- */
+
+/* While there is room rows stand as they come. Then they are made a heap, of which the row that matters least is on top. */
+struct keeper {
+    struct fdr_epoch_rows *b;
+    bool heap;
+};
 
 static void sift_down(struct fdr_epoch_rows *b, uint32_t i)
 {
@@ -48,13 +54,6 @@ static void sift_down(struct fdr_epoch_rows *b, uint32_t i)
     b->row[i] = it;
 }
 
-static void sift_up(struct fdr_epoch_rows *b, uint32_t i)
-{
-    struct fdr_epoch_row it = b->row[i];
-    for (uint32_t up; i && weight(&b->row[up = (i - 1) / 2]) > weight(&it); i = up) b->row[i] = b->row[up];
-    b->row[i] = it;
-}
-
 static void to_rest(struct fdr_epoch_rows *b, const struct fdr_epoch_row *r)
 {
     b->rest_calls += r->calls;
@@ -62,13 +61,21 @@ static void to_rest(struct fdr_epoch_rows *b, const struct fdr_epoch_row *r)
     b->rest_exclusive += r->exclusive;
 }
 
-static void offer(struct fdr_epoch_rows *b, const struct fdr_epoch_row *r)
+static void offer(struct keeper *k, const struct fdr_epoch_row *r)
 {
-    if (r->key == FDR_ROW_KEY_REST || (b->count == room_of(b) && weight(r) <= weight(&b->row[0]))) {
+    struct fdr_epoch_rows *b = k->b;
+    if (r->key == FDR_ROW_KEY_REST) {
         to_rest(b, r);
-    } else if (b->count < room_of(b)) {
-        b->row[b->count] = *r;
-        sift_up(b, b->count++);
+        return;
+    }
+    if (b->count < room_of(b)) {
+        b->row[b->count++] = *r;
+        return;
+    }
+    for (uint32_t i = k->heap ? 0 : b->count / 2; i-- > 0;) sift_down(b, i);
+    k->heap = true;
+    if (weight(r) <= weight(&b->row[0])) {
+        to_rest(b, r);
     } else {
         to_rest(b, &b->row[0]);
         b->row[0] = *r;
@@ -130,7 +137,7 @@ void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
 void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
 {
     struct fdr_epoch *epoch = &e->epoch[i];
-    struct fdr_epoch_rows *rows = rows_at(t, epoch->rows_off = take_block(t, e));
+    struct keeper rows = {rows_at(t, epoch->rows_off = take_block(t, e)), false};
     for (uint32_t off = e->base_first; off;) {
         struct fdr_epoch_base *b = fdri_off(t, off);
         for (uint32_t k = 0; k < b->count; k++) {
@@ -144,16 +151,35 @@ void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i
             epoch->calls += d.calls;
             epoch->inclusive += d.inclusive;
             epoch->exclusive += d.exclusive;
-            if (rows) offer(rows, &d);
+            if (rows.b) offer(&rows, &d);
         }
         off = b->next;
     }
 }
 
-static struct fdr_epoch_row *find(struct fdr_epoch_rows *b, uint32_t key)
+/* Where the rows of a block stand, by key; the newest first where two have the same place. */
+struct finder {
+    uint8_t head[INDEX], next[ROWS_MOST]; /* index + 1; 0: none */
+};
+static_assert((BLOCK_MOST - sizeof(struct fdr_epoch_rows)) / sizeof(struct fdr_epoch_row) <= ROWS_MOST,
+              "rows of a block");
+
+static uint32_t place_of(uint32_t key) { return key * 0x9E3779B1u >> 25; }
+
+static void index_rows(struct finder *f, const struct fdr_epoch_rows *b)
 {
-    for (uint32_t i = 0; i < b->count; i++)
-        if (b->row[i].key == key) return &b->row[i];
+    memset(f->head, 0, sizeof f->head);
+    for (uint32_t i = 0; i < b->count; i++) {
+        uint8_t *head = &f->head[place_of(b->row[i].key)];
+        f->next[i] = *head;
+        *head = (uint8_t)(i + 1);
+    }
+}
+
+static struct fdr_epoch_row *find(const struct finder *f, struct fdr_epoch_rows *b, uint32_t key)
+{
+    for (uint32_t i = f->head[place_of(key)]; i; i = f->next[i - 1])
+        if (b->row[i - 1].key == key) return &b->row[i - 1];
     return NULL;
 }
 
@@ -161,11 +187,13 @@ static struct fdr_epoch_row *find(struct fdr_epoch_rows *b, uint32_t key)
 static void merge_rows(struct fdr_epoch_rows *b, struct fdr_epoch_rows *other)
 {
     bool b_rest = b->rest_calls != 0, other_rest = other->rest_calls != 0;
+    struct finder f;
+    index_rows(&f, other);
     b->rest_calls += other->rest_calls;
     b->rest_inclusive += other->rest_inclusive;
     b->rest_exclusive += other->rest_exclusive;
     for (uint32_t i = 0; i < b->count; i++) {
-        struct fdr_epoch_row *r = &b->row[i], *o = find(other, r->key);
+        struct fdr_epoch_row *r = &b->row[i], *o = find(&f, other, r->key);
         if (!o) {
             if (other_rest) r->flags |= PARTLY;
             continue;
@@ -176,11 +204,11 @@ static void merge_rows(struct fdr_epoch_rows *b, struct fdr_epoch_rows *other)
         r->exclusive += o->exclusive;
         o->key = 0; /* done */
     }
-    for (uint32_t i = b->count / 2; i-- > 0;) sift_down(b, i);
+    struct keeper keeper = {b, false};
     for (uint32_t i = 0; i < other->count; i++) {
         if (!other->row[i].key) continue;
         if (b_rest) other->row[i].flags |= PARTLY;
-        offer(b, &other->row[i]);
+        offer(&keeper, &other->row[i]);
     }
 }
 

@@ -12,7 +12,7 @@
  *   rows_full.c  which totals go when there is no room
  *   usage.c    sums for the caller         meta.c     memory for a location's accounts
  *   share.c    bins from other locations   location.c what a thread records into
- *   aside.c    the first moments, pinned
+ *   aside.c    the first moments, pinned    ready.c  bins given back ahead
  *   ended.c    threads that ended: their   fold.c     accounts of one location added to another's
  *              memory, oldest first
  *   note.c     facts about the run            clock.c    a clock that steps back
@@ -166,6 +166,7 @@ struct fdri_thread {
     /* telescope: bins of the victim that ended by then may still go; partitions by worth */
     uint64_t victim_limit;
     uint32_t victim_left, order_off, order_count, order_room;
+    uint32_t ready;                /* the first of the whole bins that were given back ahead; 0: none are left */
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
     uint32_t known_misses; /* since the table was made */
@@ -326,6 +327,12 @@ static inline bool fdri_is_reading(const struct fdr_location *l, uint32_t class_
 {
     return class_ == FDR_CLASS_USER && depth && l->flags & FDR_LOCATION_READINGS;
 }
+
+/* ---- ready.c: bins given back ahead ---- */
+/* How many bins to take off a list at once for who asks; below 2: only one. */
+uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdr_part *asking);
+uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2); /* one of them, or a part of it; 0: none is left */
+void fdri_ready_release(struct fdri_thread *t);                      /* the thread ends: they go to all */
 
 /* ---- sample.c ---- */
 uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not theirs yet: not for others */

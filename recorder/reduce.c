@@ -126,8 +126,10 @@ static uint32_t reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_
 uint32_t fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got_log2)
 {
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return 0; /* the caller stops */
+    uint32_t off = fdri_ready_take(t, *got_log2 = size_log2);
+    if (off) return off;
     uint64_t since = fdri_tick_now();
-    uint32_t off = reduce(t, p, size_log2, got_log2);
+    off = reduce(t, p, size_log2, got_log2);
     fdr_bump_relaxed(&t->loc->reduction_ticks, fdri_reduction_took(t, since));
     return off;
 }

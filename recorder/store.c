@@ -33,27 +33,31 @@ static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
  * that is there again. It is what they can get of bins that nobody can claim, open ones and pieces. */
 static void refill(struct fdri_thread *t, struct fdr_part *p)
 {
-    uint32_t got = 0;
+    uint32_t got = 0, bins = (uint32_t)fdr_max(fdri_ready_run(t, p), 1);
     fdri_piece_collect(&fdri_rec.arena, t->loc);
-    if (fdri_bins_free(&fdri_rec.arena) >= fdri_rec.bin_reserve || fdri_rec.set.strategy == FDR_STRATEGY_FIRST ||
-        !fdri_share_rich(t->loc))
-        return;
-    uint32_t off = fdri_reduce(t, p, full_log2(), &got);
-    if (off) fdri_piece_give(&fdri_rec.arena, t->loc, off, got);
+    for (uint32_t i = 0; i < bins && fdri_bins_free(&fdri_rec.arena) < fdri_rec.bin_reserve &&
+                         fdri_rec.set.strategy != FDR_STRATEGY_FIRST && fdri_share_rich(t->loc);
+         i++) {
+        uint32_t off = fdri_reduce(t, p, full_log2(), &got);
+        if (off) fdri_piece_give(&fdri_rec.arena, t->loc, off, got);
+    }
 }
 
 /* `p` asks, or NULL: a meta block does. */
 static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t want, uint32_t *got)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, want) : 0;
     *got = want;
+    if (t->ready && want == full_log2() && (!t->loc->piece_units || fdri_pieces_wait(t)))
+        return fdri_ready_take(t, want);
+    uint32_t off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, want) : 0;
     if (!off && fdri_poor(t->loc)) off = fdri_piece_own(a, t->loc, want);
     if (!off) off = fdri_piece_any(a, t->loc, want, least_size(t, want), got);
     if (off) {
         fdri_share_note(t);
         return off;
     }
+    if ((off = fdri_ready_take(t, *got = want))) return off;
     fdr_add_relaxed(&fdri_rec.shares.turn, 1ull);
     refill(t, p);
     off = fdri_share_any(t, *got = want);

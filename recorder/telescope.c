@@ -174,8 +174,35 @@ static bool choose(struct fdri_thread *t, const struct fdr_part *asking)
 
 /* ---- giving ---- */
 
+static void gave(struct fdri_thread *t, uint32_t epoch, uint32_t units, const struct fdri_given *given)
+{
+    struct fdr_epochs *e = fdri_epochs(t);
+    if (e) e->epoch[epoch].units -= (uint32_t)fdr_min(e->epoch[epoch].units, units);
+    fdri_reduction_note(t, t->victim_step, t->victim_reason, t->victim, given, false);
+}
+
+/* Many bins at once, of one epoch. */
+static uint32_t pop_run(struct fdri_thread *t, const struct fdr_part *asking, uint32_t *have)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdr_epochs *e = fdri_epochs(t);
+    uint32_t most = (uint32_t)fdr_min(fdri_ready_run(t, asking), t->victim_left), epoch = 0, first;
+    uint64_t limit = t->victim_limit;
+    struct fdri_given given = FDRI_NOTHING_GIVEN;
+    if (most < 2) return 0;
+    if (e) epoch = fdri_epoch_of(e, fdri_part_oldest_end(a, t->victim));
+    if (e && epoch + 1 < e->count) limit = fdr_min(limit, e->epoch[epoch + 1].from_tick);
+    uint32_t count = fdri_part_pop_run(a, t->victim, limit, most, &first, &given);
+    if (!count) return 0;
+    t->victim_left -= count;
+    gave(t, epoch, count << (a->bin_log2 - 9), &given);
+    fdri_ready_keep(t, first, count);
+    *have = a->bin_log2;
+    return first;
+}
+
 /* One bin of the victim; 0: it has no more to give. */
-static uint32_t pop(struct fdri_thread *t, uint32_t *have)
+static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     struct fdr_epochs *e = fdri_epochs(t);
@@ -185,12 +212,9 @@ static uint32_t pop(struct fdri_thread *t, uint32_t *have)
     uint32_t off = t->victim_left ? fdri_part_pop_older(a, v, t->victim_limit, have, &given) : 0;
     if (!off) return 0;
     t->victim_left--;
-    if (e && (!newest || v->flags & FDR_PART_COUNTED)) {
-        struct fdr_epoch *from = &e->epoch[fdri_epoch_of(e, given.to_tick)];
-        from->units -= (uint32_t)fdr_min(from->units, 1u << (*have - 9));
-    }
+    bool counted = e && (!newest || v->flags & FDR_PART_COUNTED);
     if (newest) v->flags &= (uint8_t)~FDR_PART_COUNTED;
-    fdri_reduction_note(t, t->victim_step, t->victim_reason, v, &given, false);
+    gave(t, e ? fdri_epoch_of(e, given.to_tick) : 0, counted ? 1u << (*have - 9) : 0, &given);
     /* where the bin after the next one to go begins tells when that one ended: nobody has looked there for long */
     uint32_t next = (uint32_t)fdr_load_relaxed(&v->list_head),
              after = next ? fdr_load_relaxed(&fdri_bin(a, next)->next) : 0;
@@ -198,15 +222,21 @@ static uint32_t pop(struct fdri_thread *t, uint32_t *have)
     return off;
 }
 
+static uint32_t pop(struct fdri_thread *t, const struct fdr_part *asking, uint32_t *have)
+{
+    uint32_t off = pop_run(t, asking, have);
+    return off ? off : pop_one(t, have);
+}
+
 uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     for (int i = 0; i < POPS; i++) {
-        uint32_t have, off = t->victim ? pop(t, &have) : 0;
+        uint32_t have, off = t->victim ? pop(t, asking, &have) : 0;
         if (!off) {
             t->victim = NULL;
             if (!choose(t, asking)) break;
-            off = pop(t, &have);
+            off = pop(t, asking, &have);
             if (!off) continue;
         }
         *got = size_log2;

@@ -209,22 +209,31 @@ static void P3_pieces_split_and_merge(void **state)
 
 /* ---- partitions ---- */
 
+/* A location with one partition. */
+static struct fdr_part *part_of(struct fdri_arena *a, struct fdr_location **location)
+{
+    struct fdr_location *l = fdri_at(a, fdri_meta_take(a, FDR_META_LOCATION, sizeof *l, UINT32_MAX));
+    struct fdr_part *p = fdri_at(a, fdri_meta_take(a, FDR_META_PART, sizeof *p, 0));
+    const uint32_t head = sizeof(struct fdr_meta_head);
+    a->super->location_first = (uint32_t)((uint8_t *)l - a->base);
+    a->super->location_count = 1;
+    l->parts_first = (uint32_t)((uint8_t *)p - a->base);
+    p->table_off = fdri_meta_take(a, FDR_META_TABLE, head + fdr_contexts(4096) * 8, 0) + head;
+    p->list_head = 1ull << 32;
+    fdr_encode_close(p);
+    p->depth = 1;
+    *location = l;
+    return p;
+}
+
 static void P3_lists_of_bins_keep_their_sums(void **state)
 {
     (void)state;
     uint64_t seed = 521288629u;
     struct fdri_arena a;
     void *memory = format(&a, 512 * 1024, 4096);
-    struct fdr_location *l = fdri_at(&a, fdri_meta_take(&a, FDR_META_LOCATION, sizeof *l, UINT32_MAX));
-    struct fdr_part *p = fdri_at(&a, fdri_meta_take(&a, FDR_META_PART, sizeof *p, 0));
-    const uint32_t head = sizeof(struct fdr_meta_head);
-    a.super->location_first = (uint32_t)((uint8_t *)l - a.base);
-    a.super->location_count = 1;
-    l->parts_first = (uint32_t)((uint8_t *)p - a.base);
-    p->table_off = fdri_meta_take(&a, FDR_META_TABLE, head + fdr_contexts(4096) * 8, 0) + head;
-    p->list_head = 1ull << 32;
-    fdr_encode_close(p);
-    p->depth = 1;
+    struct fdr_location *l;
+    struct fdr_part *p = part_of(&a, &l);
     uint64_t presented = 0, given_back = 0, tick = 1000;
     const struct fdr_tie none = {0};
     for (int round = 0; round < 400000; round++) {
@@ -278,12 +287,64 @@ static void P3_lists_of_bins_keep_their_sums(void **state)
     free(memory);
 }
 
+/* Puts `bins` bins of 1 << size_log2 bytes with one record each behind partition p. */
+static void append(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t bins, uint32_t size_log2)
+{
+    const struct fdr_tie none = {0};
+    for (uint32_t i = 0; i < bins; i++) {
+        fdri_part_seal(a, p);
+        uint32_t off = fdri_piece_take(a, l, size_log2);
+        assert_int_not_equal(off, 0);
+        fdri_part_open(a, l, p, off, size_log2, 0, FDR_CALL_BITS_MAX);
+        struct fdr_bin *b = fdri_bin(a, off);
+        fdr_encode_call(p, fdri_at(a, p->table_off), (uint8_t *)(b + 1), 1, 50, 50, &none);
+        p->last_tick += 100;
+        b->commit = fdr_commit_word(p);
+    }
+}
+
+/* Whole bins at once: never the open one, none that ends later, none of another size, and never a single one. */
+static void P3_a_run_of_bins_is_taken_at_once(void **state)
+{
+    (void)state;
+    struct fdri_arena a;
+    void *memory = format(&a, 1 << 20, 4096);
+    struct fdr_location *l;
+    struct fdr_part *p = part_of(&a, &l);
+    struct fdri_given given = {0, 0, UINT64_MAX, 0};
+    uint32_t first, full = 12;
+    append(&a, l, p, 20, full);
+    assert_int_equal(fdri_part_pop_run(&a, p, UINT64_MAX, 1, &first, &given), 0);
+    assert_int_equal(fdri_part_pop_run(&a, p, 100, 8, &first, &given), 0); /* only one ends by then */
+    assert_int_equal(fdri_part_pop_run(&a, p, 500, 8, &first, &given), 5);
+    assert_true(given.events == 5 && given.bytes == 5 * 4096 && given.from_tick == 100 && given.to_tick == 500);
+    sound(&a);
+    for (uint32_t i = 0, off = first, next; i < 5; i++, off = next) {
+        next = fdri_bin(&a, off)->next;
+        assert_true((next != 0) == (i < 4) && !(fdri_bin(&a, off)->generation & 1));
+        fdri_piece_give(&a, l, off, full);
+    }
+    assert_int_equal(fdri_bin(&a, (uint32_t)p->list_head)->base_tick, 500);
+    append(&a, l, p, 1, 9);
+    append(&a, l, p, 3, full);
+    assert_int_equal(fdri_part_pop_run(&a, p, UINT64_MAX, 64, &first, &given), 15); /* up to the small one */
+    assert_int_equal(fdri_bin(&a, (uint32_t)p->list_head)->size_log2, 9);
+    assert_int_equal(fdri_part_pop_run(&a, p, UINT64_MAX, 64, &first, &given), 0);
+    uint32_t size, off = fdri_part_pop(&a, l, p, &size, &given);
+    assert_int_equal(size, 9);
+    fdri_piece_give(&a, l, off, size);
+    assert_int_equal(fdri_part_pop_run(&a, p, UINT64_MAX, 64, &first, &given), 2); /* not the open one */
+    assert_true(p->bins == 1 && p->bytes == 8 && (uint32_t)p->list_head == p->open_off);
+    sound(&a);
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P3_no_bin_is_handed_out_twice),     cmocka_unit_test(P1_bins_and_meta_never_meet),
         cmocka_unit_test(P10_too_small_an_arena_is_refused), cmocka_unit_test(P3_pieces_split_and_merge),
-        cmocka_unit_test(P3_lists_of_bins_keep_their_sums),
+        cmocka_unit_test(P3_lists_of_bins_keep_their_sums),  cmocka_unit_test(P3_a_run_of_bins_is_taken_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 wrap=fdri_room,fdri_part_pop,fdri_part_pop_older,fdri_part_claim,fdri_piece_give,fdri_bin_take,fdri_bin_give
+/* ctest: label=unit timeout=120 wrap=fdri_room,fdri_part_pop,fdri_part_pop_older,fdri_part_pop_run,fdri_part_claim,fdri_piece_give,fdri_bin_take,fdri_bin_give
  * What it costs to get room for the next record when a bin is full, reductions included: the linker puts us around it, so
  * the library pays nothing for being watched. Bins touched are counted, the thread's own CPU time is told.
  *
@@ -45,14 +45,17 @@ struct fdr_part *__wrap_fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_
     return p;
 }
 
+static uint32_t one(uint32_t off) { return off != 0; }
+static uint32_t many(uint32_t count) { return count; }
+
 /* Bins that change hands; looking at one that stays is not touching it. */
-#define GETS(name, parameters, arguments)                                                                              \
+#define GETS(name, bins_of, parameters, arguments)                                                                     \
     uint32_t __real_##name parameters;                                                                                 \
     uint32_t __wrap_##name parameters;                                                                                 \
     uint32_t __wrap_##name parameters                                                                                  \
     {                                                                                                                  \
         uint32_t off = __real_##name arguments;                                                                        \
-        touched += off != 0;                                                                                           \
+        touched += bins_of(off);                                                                                       \
         return off;                                                                                                    \
     }
 #define GIVES(name, parameters, arguments)                                                                             \
@@ -63,15 +66,18 @@ struct fdr_part *__wrap_fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_
         touched++;                                                                                                     \
         __real_##name arguments;                                                                                       \
     }
-GETS(fdri_part_pop,
+GETS(fdri_part_pop, one,
      (struct fdri_arena * a, struct fdr_location *l, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
      (a, l, p, size, g))
-GETS(fdri_part_pop_older,
+GETS(fdri_part_pop_older, one,
      (struct fdri_arena * a, struct fdr_part *p, uint64_t tick, uint32_t *size, struct fdri_given *g),
      (a, p, tick, size, g))
-GETS(fdri_part_claim, (struct fdri_arena * a, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
+GETS(fdri_part_claim, one, (struct fdri_arena * a, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
      (a, p, size, g))
-GETS(fdri_bin_take, (struct fdri_arena * a, uint32_t node), (a, node))
+GETS(fdri_bin_take, one, (struct fdri_arena * a, uint32_t node), (a, node))
+GETS(fdri_part_pop_run, many,
+     (struct fdri_arena * a, struct fdr_part *p, uint64_t tick, uint32_t most, uint32_t *first, struct fdri_given *g),
+     (a, p, tick, most, first, g))
 GIVES(fdri_piece_give, (struct fdri_arena * a, struct fdr_location *l, uint32_t off, uint32_t size), (a, l, off, size))
 GIVES(fdri_bin_give, (struct fdri_arena * a, uint32_t off), (a, off))
 
