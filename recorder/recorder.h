@@ -130,6 +130,7 @@ struct fdri_hand {
     uint64_t points_gone; /* the same for metrics, markers and the like: their values are in no total */
     bool closed;          /* nobody knows which they are: no row is made any more */
 };
+enum { FDRI_SPARE_CELLS = 3 };
 struct fdri_thread {
     uint32_t recording; /* number of the recording this belongs to */
     uint32_t soft;      /* an enter at this depth or deeper takes the slow path */
@@ -173,6 +174,7 @@ struct fdri_thread {
     uint32_t aside_units;  /* 512 bytes each: bins set aside by FDR_PIN */
     bool aside_done;       /* they were, or nothing will be */
     struct fdri_hand hand;
+    uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
     uint64_t tied_to; /* stored tick + 1 of the newest record that names a parent in its own tick */
 };
 extern __thread struct fdri_thread fdri_self __attribute__((visibility("hidden")));

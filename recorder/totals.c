@@ -16,10 +16,27 @@ enum {
 /* Totals share the buffer with events: rows may use half of it for all meta, histograms three eighths. */
 static bool within(uint64_t eighths) { return fdri_meta_bytes() < fdri_rec.arena.super->arena_bytes / 8 * eighths; }
 
+/* Where a histogram stood that needed more room: for the next row, or histogram of that size. Not while a snapshot copies the
+ * rows: it may have met the one that led here. */
+static void spare_cells(struct fdri_thread *t, uint32_t off, uint32_t bytes)
+{
+    uint32_t *spare = bytes / 64 <= FDRI_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
+    if (!spare || *spare || !fdri_ended_lock(t->loc->id + 1, 0)) return;
+    memset(fdri_off(t, off), 0, bytes);
+    *spare = off;
+    fdri_ended_unlock();
+}
+
 /* 64-byte multiples of zeroed memory, or 0. */
 static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
 {
     struct fdr_location *l = t->loc;
+    uint32_t *spare = bytes / 64 <= FDRI_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
+    if (spare && *spare) {
+        uint32_t off = *spare;
+        *spare = 0;
+        return off;
+    }
     if (l->slab_end - l->slab_off < bytes) {
         uint32_t want = l->slab_off ? NEXT_SLAB : FIRST_SLAB;
         if (want < bytes + 64) want = bytes + 64;
@@ -132,6 +149,7 @@ static struct fdr_row *new_row(struct fdri_thread *t, uint32_t key)
 bool fdri_rows_start(struct fdri_thread *t)
 {
     t->loc->slab_off = t->loc->slab_end = 0;
+    memset(t->spare_cells, 0, sizeof t->spare_cells);
     struct fdr_rowtable *table = new_table(t, FIRST_TABLE_LOG2);
     if (!table) return false;
     use_table(t, table, FIRST_TABLE_LOG2);
@@ -158,17 +176,27 @@ struct fdr_row *fdri_row_slow(struct fdri_thread *t, uint32_t key)
     return r ? r : fdri_row_rest(t, key);
 }
 
+static uint32_t cells_of(uint32_t buckets) { return (uint32_t)fdr_align_up(buckets * 8, 64); }
+
+/* Buckets [first, last) and [*from, *end), and those more that fit the same cells: on the side where it grew. */
+static void widen(uint32_t first, uint32_t last, uint32_t *from, uint32_t *end)
+{
+    uint32_t low = (uint32_t)fdr_min(first, *from), high = (uint32_t)fdr_max(last, *end);
+    uint32_t more = cells_of(high - low) / 8 - (high - low);
+    if (low < first) low -= (uint32_t)fdr_min(low, more);
+    else high = (uint32_t)fdr_min(high + more, 64);
+    *from = low;
+    *end = high;
+}
+
 bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end)
 {
     uint64_t word = r->histogram;
     uint32_t first = (uint32_t)(word >> 32 & 0xff), count = (uint32_t)(word >> 40);
     if (r->flags & FDR_ROW_NO_HISTOGRAM) return false;
     if (count && from >= first && end <= first + count) return true;
-    if (count) {
-        from = first < from ? first : from;
-        end = first + count > end ? first + count : end;
-    }
-    uint32_t bytes = (uint32_t)fdr_align_up((end - from) * 8, 64);
+    if (count) widen(first, first + count, &from, &end);
+    uint32_t bytes = cells_of(end - from);
     uint32_t off = within(3) ? cells(t, bytes) : 0;
     if (!off) return false;
     uint64_t *counts = fdri_off(t, off);
@@ -176,6 +204,7 @@ bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t fro
     fdr_signal_fence();
     /* R:rows - the counters are there before their place is named */
     fdr_store_release(&r->histogram, off | (uint64_t)from << 32 | (uint64_t)(end - from) << 40);
+    if (count) spare_cells(t, (uint32_t)word, cells_of(count));
     return true;
 }
 

@@ -147,10 +147,43 @@ static void P5_equals_do_not_chase_each_other(void **state)
     end(f);
 }
 
+/* Histograms that grow, up and down and by turns, move; where they stood others stand then, and rows of regions that come. */
+static void P5_histograms_that_grow(void **state)
+{
+    (void)state;
+    enum { GROWING = 40, BUCKETS = 36, MIDDLE = 18 };
+    static uint32_t expected[GROWING + BUCKETS * 2][64];
+    memset(expected, 0, sizeof expected);
+    begin(&(struct fdr_config){.buffer = "8M", .strategy = "telescope", .timer = "monotonic"});
+    define_all();
+    for (int wide = 1; wide <= BUCKETS; wide++) {
+        for (int i = 0; i < GROWING; i++) {
+            int bucket = i % 3 == 0 ? wide : i % 3 == 1 ? BUCKETS - wide : MIDDLE + (wide & 1 ? wide / 2 : -wide / 2);
+            call(i, (1ull << bucket) + 1);
+            expected[i][bucket == 0 ? 1 : bucket]++;
+        }
+        for (int k = 0; k < 2; k++) { /* one that comes now */
+            int i = GROWING + 2 * wide - 2 + k;
+            call(i, 100);
+            expected[i][6]++;
+        }
+    }
+    struct fdr_file *f = take();
+    check_rows(f);
+    for (int i = 0; i < GROWING + BUCKETS * 2; i++) {
+        const struct fdr_total *t = total(f, FDR_IN_REGION, region[i]);
+        assert_true(t->has_histogram);
+        for (int b = 0; b < 64; b++) assert_int_equal(t->histogram[b], expected[i][b]);
+    }
+    balance(f);
+    end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P5_telescope_keeps_what_is_used), cmocka_unit_test(P5_whole_keeps_what_is_used),
-        cmocka_unit_test(P5_epochs_stay_sums), cmocka_unit_test(P5_equals_do_not_chase_each_other)};
+        cmocka_unit_test(P5_epochs_stay_sums), cmocka_unit_test(P5_equals_do_not_chase_each_other),
+        cmocka_unit_test(P5_histograms_that_grow)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
