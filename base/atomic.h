@@ -48,6 +48,13 @@ static inline bool fdr_cas_acq_rel_u32(uint32_t *p, uint32_t *expected, uint32_t
 #define fdr_bump_relaxed(p, v) ((void)(*(p) += (v)))
 #endif
 
+/* The same as a release. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(FDR_TSAN_)
+#define fdr_bump_release(p, v) (__atomic_signal_fence(__ATOMIC_SEQ_CST), (void)(*(p) += (v)))
+#else
+#define fdr_bump_release(p, v) fdr_store_release(p, fdr_load_relaxed(p) + (v))
+#endif
+
 /* Orders this thread's stores as its own signal handlers, and a reader of its memory after its death, see them. */
 #define fdr_signal_fence()  __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define fdr_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)

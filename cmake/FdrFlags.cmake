@@ -14,7 +14,8 @@ target_include_directories(fdr_flags INTERFACE
     "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/generated")
 # The empty value makes a file's own "#define _GNU_SOURCE" the same definition.
 target_compile_definitions(fdr_flags INTERFACE _GNU_SOURCE=)
-target_compile_options(fdr_flags INTERFACE -Werror=implicit-function-declaration)
+# Two words next to each other by way of a vector register: more instructions than two stores.
+target_compile_options(fdr_flags INTERFACE -Werror=implicit-function-declaration -fno-tree-slp-vectorize)
 
 if(FDR_DEVELOPER)
     target_compile_options(fdr_flags INTERFACE

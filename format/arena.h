@@ -467,12 +467,12 @@ struct fdr_frozen {
 struct fdr_level {
     /* one cache line: all that enter and leave touch */
     uint64_t enter_tick;      /* full ticks; open call */
-    uint32_t region;          /* open call */
-    uint32_t row_off;         /* its totals row */
+    uint32_t region;          /* open call; of level 0 none: UINT32_MAX */
+    uint32_t flags;           /* FDR_LEVEL_* : of the open call */
     uint64_t child_ticks;     /* full ticks spent in its closed children */
     uint64_t presented;       /* region class: enters at this depth */
     uint32_t part[FDR_BANDS]; /* off of the partition; 0 none yet; 1 gate closed */
-    uint32_t flags;           /* FDR_LEVEL_* : of the open call */
+    uint32_t row_off;         /* its totals row */
     uint32_t skipped;         /* calls kept out by rules that are open directly inside this one */
     uint64_t address;         /* code address of the open call, 0 = recorded by region */
     /* the rest */
@@ -493,6 +493,7 @@ enum fdr_level_flags {
     FDR_LEVEL_RULED = 4,    /* the region has a minimum duration of its own */
     FDR_LEVEL_EDGES = 8,    /* counters are read at the edges of this call */
     FDR_LEVEL_ORDINAL = 16, /* its ordinal in its tick is zero_count (0 in another zero_tick), and its record says so */
+    FDR_LEVEL_SKIPS = 64,   /* skipped is not 0 */
     FDR_LEVEL_NAMED =
         32 /* with RULED: a call of length 0 stored inside names it as its parent: it stays, however short */
 };
@@ -602,10 +603,19 @@ struct fdr_row {
     uint64_t sum;       /* inclusive full ticks; messages, collectives: bytes; metrics: sum of the value type */
     uint64_t exclusive; /* full ticks */
     uint64_t min, max;  /* full ticks; bytes; values of the value type */
-    uint64_t histogram; /* {off:32, first bucket:8, buckets:8}; 0 = none */
+    uint64_t histogram; /* fdr_histogram_word; 0 = none */
     uint64_t untimed;   /* calls counted only */
 };
 static_assert(sizeof(struct fdr_row) == 64, "totals row");
+/* {off:32, first bucket:8, buckets:8}: off is where the counter of bucket 0 would be. Whatever lies between min and max of a row with
+ * a histogram has a bucket in it. */
+static inline uint32_t fdr_histogram_first(uint64_t word) { return (uint32_t)(word >> 32 & 0xff); }
+static inline uint32_t fdr_histogram_count(uint64_t word) { return (uint32_t)(word >> 40); }
+static inline uint32_t fdr_histogram_off(uint64_t word) { return (uint32_t)word + fdr_histogram_first(word) * 8; }
+static inline uint64_t fdr_histogram_word(uint32_t off, uint32_t first, uint32_t count)
+{
+    return (uint32_t)(off - first * 8) | (uint64_t)first << 32 | (uint64_t)count << 40;
+}
 enum fdr_row_flags {
     FDR_ROW_NO_HISTOGRAM = 1, /* memory did not hold it */
     FDR_ROW_GATED = 2,        /* a rule applies: look at the region's rule */

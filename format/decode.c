@@ -12,8 +12,8 @@ bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint
     d->depth = h->depth;
     d->class_ = h->class_;
     d->contexts = fdr_contexts(1u << h->size_log2);
-    d->bit = d->done = d->ctx1 = d->ctx2 = 0;
-    d->len_gap = d->len_duration = FDR_INITIAL_LENGTH;
+    d->bit = d->done = d->context = 0;
+    d->newest = fdr_entry(0, FDR_INITIAL_LENGTH, FDR_INITIAL_LENGTH);
     d->last = h->base_tick;
     d->hash = FDR_HASH_SEED;
     d->zero_tick = h->base_tick;
@@ -97,41 +97,58 @@ static uint32_t get_gamma(struct fdr_decoder *d)
     return (uint32_t)get_low(d, k + 1);
 }
 
-static uint32_t get_candidate(struct fdr_decoder *d)
+struct span {
+    uint32_t id;
+    uint64_t gap, duration;
+};
+
+/* Of a candidate's bits, behind a start of `bits` bits. */
+static void get_fitting(struct fdr_decoder *d, uint32_t entry, uint32_t bits, struct span *s)
 {
-    uint64_t slot = d->table.t.slot[d->ctx1], w = look(d, 3);
-    uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32), seen;
-    if (!(w & 2)) {
-        get(d, 2);
-        seen = first;
-        d->table.t.slot[d->ctx1] = (uint64_t)second << 32; /* the caller adds the new entry */
-    } else {
-        if (!(w & 4)) {
-            get(d, 3);
-            seen = second;
-        } else {
-            uint32_t len = (uint32_t)(get(d, 8) >> 3);
-            if (len > FDR_ID_BITS) {
-                d->bad = true;
-                len = 0;
-            }
-            seen = fdr_entry((uint32_t)get_low(d, len), d->len_gap, d->len_duration);
-        }
-        d->table.t.slot[d->ctx1] = (uint64_t)first << 32;
-    }
-    if ((seen & FDR_ENTRY_EMPTY) == FDR_ENTRY_EMPTY) d->bad = true;
-    d->len_gap = seen >> 20 & 63;
-    d->len_duration = seen >> 26;
-    return seen & FDR_ENTRY_EMPTY;
+    uint32_t for_gap = fdr_entry_gap(entry);
+    uint64_t chunk = get(d, bits + for_gap + fdr_entry_bits(entry));
+    s->gap = chunk >> bits & fdr_mask(for_gap);
+    s->duration = entry & FDR_ENTRY_ZERO ? 0 : (chunk >> (bits + for_gap)) + 1;
+    d->hash = fdr_hash_step(d->hash, chunk);
 }
 
-static void step(struct fdr_decoder *d, uint32_t id, uint32_t lg, uint32_t ld)
+static uint32_t get_id(struct fdr_decoder *d)
 {
-    d->len_gap = lg;
-    d->len_duration = ld;
-    d->ctx1 = fdr_context(id, d->ctx2, d->contexts);
-    d->ctx2 = id;
-    d->done++;
+    uint32_t len = (uint32_t)(get(d, 9) >> 4);
+    if (len <= FDR_ID_BITS) return (uint32_t)get_low(d, len);
+    d->bad = true;
+    return 0;
+}
+
+/* Returns the record's entry. */
+static uint32_t get_spelled(struct fdr_decoder *d, uint32_t seen, bool known, bool timed, struct span *s)
+{
+    uint32_t lg = get_length(d, fdr_entry_gap(seen)), ld = timed ? get_length(d, fdr_entry_duration(seen)) : 0;
+    s->gap = get_low(d, lg);
+    s->duration = ld ? get_low(d, ld - 1) + 1 : 0;
+    d->hash = fdr_hash_record(d->hash, s->id, s->gap, s->duration);
+    return fdr_entry_after(seen, known, s->id, lg, ld);
+}
+
+/* Id, gap and duration; the newest entry and the context follow them, and the slot what is spelled out. */
+static void get_record(struct fdr_decoder *d, bool timed, struct span *s)
+{
+    uint64_t *slot = &d->table.t.slot[d->context], w = look(d, 4);
+    uint32_t first = (uint32_t)*slot, second = (uint32_t)(*slot >> 32), entry;
+    bool one = !(w & 1) || (w & 7) == 3, two = (w & 3) == 1 || w == 7, fitting = !(w & 1) || (w & 3) == 1;
+    uint32_t seen = one ? first : two ? second : d->newest;
+    s->id = fdr_entry_id(seen);
+    if (fitting) {
+        get_fitting(d, entry = seen, one ? 1 : 2, s);
+    } else {
+        if (one || two) get(d, one ? 3 : 4);
+        else s->id = get_id(d);
+        entry = get_spelled(d, seen, one || two, timed, s);
+        *slot = (uint64_t)(one ? second : first) << 32 | entry;
+    }
+    if (s->id == FDR_ENTRY_EMPTY) d->bad = true;
+    d->newest = entry;
+    d->context = fdr_context(d->context, s->id, d->contexts - 1);
 }
 
 static void get_parent(struct fdr_decoder *d, struct fdr_tie *tie)
@@ -154,56 +171,27 @@ static void finish_zero(struct fdr_decoder *d, struct fdr_record *r)
     d->hash = fdr_hash_parent(d->hash, &r->tie);
 }
 
-static int finish_call(struct fdr_decoder *d, struct fdr_record *r, uint32_t id, uint64_t gap, uint64_t duration)
-{
-    r->id = id;
-    if (__builtin_add_overflow(d->last, gap, &r->enter) || __builtin_add_overflow(r->enter, duration, &r->leave))
-        d->bad = true;
-    d->last = r->leave;
-    d->hash = fdr_hash_record(d->hash, id, gap, duration);
-    if (duration == 0) finish_zero(d, r);
-    return d->bad ? -1 : 1;
-}
-
 static void get_ordinal(struct fdr_decoder *d, struct fdr_record *r)
 {
     r->ordinal = FDR_ORDINAL_COUNTED;
-    if (look(d, 8) != FDR_ORDINAL_MARK) return;
-    get(d, 8);
+    if (look(d, 9) != FDR_ORDINAL_MARK) return;
+    get(d, 9);
     r->ordinal = get_gamma(d) - 1;
     d->hash = fdr_hash_ordinal(d->hash, r->ordinal);
 }
 
 static int next_call(struct fdr_decoder *d, struct fdr_record *r)
 {
+    struct span s;
     get_ordinal(d, r);
-    uint32_t id, lg, ld;
-    if (!look(d, 1)) {
-        uint32_t e = (uint32_t)d->table.t.slot[d->ctx1];
-        id = e & FDR_ENTRY_EMPTY;
-        lg = e >> 20 & 63;
-        ld = e >> 26;
-        if (id == FDR_ENTRY_EMPTY) return -1;
-        uint32_t ng = lg ? lg - 1 : 0, nd = ld ? ld - 1 : 0;
-        if (ld != 0 && ng + nd < FDR_CHUNK_MAX) { /* one chunk, as the encoder's fast path wrote it */
-            uint64_t v = get(d, 1 + ng + nd) >> 1;
-            uint64_t gap = lg ? (v & ((1ull << ng) - 1)) | 1ull << ng : 0;
-            uint64_t duration = v >> ng | 1ull << nd;
-            step(d, id, lg, ld);
-            return finish_call(d, r, id, gap, duration);
-        }
-        get(d, 1);
-    } else {
-        id = get_candidate(d);
-        lg = get_length(d, d->len_gap);
-        ld = get_length(d, d->len_duration);
-        d->table.t.slot[d->ctx1] |= fdr_entry(id, lg, ld);
-    }
-    uint64_t gap = get_low(d, lg);
-    uint64_t duration = get_low(d, ld);
-    int result = finish_call(d, r, id, gap, duration);
-    step(d, id, lg, ld);
-    return result;
+    get_record(d, true, &s);
+    r->id = s.id;
+    if (__builtin_add_overflow(d->last, s.gap, &r->enter) || __builtin_add_overflow(r->enter, s.duration, &r->leave))
+        d->bad = true;
+    d->last = r->leave;
+    if (s.duration == 0) finish_zero(d, r);
+    d->done++;
+    return d->bad ? -1 : 1;
 }
 
 static void get_place(struct fdr_decoder *d, struct fdr_standing *place)
@@ -225,30 +213,19 @@ static void get_place(struct fdr_decoder *d, struct fdr_standing *place)
 
 static int next_point(struct fdr_decoder *d, struct fdr_record *r)
 {
-    uint32_t id, lg;
-    if (!look(d, 1)) {
-        uint32_t e = (uint32_t)d->table.t.slot[d->ctx1];
-        get(d, 1);
-        id = e & FDR_ENTRY_EMPTY;
-        lg = e >> 20 & 63;
-        if (id == FDR_ENTRY_EMPTY) return -1;
-    } else {
-        id = get_candidate(d);
-        lg = get_length(d, d->len_gap);
-        d->table.t.slot[d->ctx1] |= fdr_entry(id, lg, 0);
-    }
-    uint64_t gap = get_low(d, lg);
-    if (__builtin_add_overflow(d->last, gap, &r->enter)) d->bad = true;
+    struct span s;
+    get_record(d, false, &s);
+    if (__builtin_add_overflow(d->last, s.gap, &r->enter)) d->bad = true;
     r->leave = d->last = r->enter;
-    r->id = id;
+    r->id = s.id;
     r->ordinal = 0;
     r->tie = (struct fdr_tie){0};
     get_place(d, &d->place);
-    d->hash = fdr_hash_standing(fdr_hash_record(d->hash, id, gap, 0), &d->place);
-    uint32_t count = fdr_point_fields(d->class_, id);
+    d->hash = fdr_hash_standing(d->hash, &d->place);
+    uint32_t count = fdr_point_fields(d->class_, s.id);
     if (count == UINT32_MAX) count = (uint32_t)get(d, 5);
     if (count > FDR_FIELDS_MAX) return -1;
-    uint64_t *newest = d->table.value[id % FDR_VALUE_SLOTS];
+    uint64_t *newest = d->table.value[s.id % FDR_VALUE_SLOTS];
     for (uint32_t i = 0; i < count; i++) {
         uint64_t w = look(d, 1);
         if (!w) {
@@ -261,7 +238,7 @@ static int next_point(struct fdr_decoder *d, struct fdr_record *r)
         d->hash = fdr_hash_step(d->hash, newest[i]);
     }
     d->field_count = count;
-    step(d, id, lg, 0);
+    d->done++;
     return d->bad ? -1 : 1;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Call records a chunk at a time, with the decoder's state in registers and few branches: calls predicted in
- * everything, and calls whose region is a candidate. One load holds such a record nearly always. Everything else, and
+/* Call records a chunk at a time, with the decoder's state in registers and few branches: those that fit a candidate, and
+ * those spelled out whose region is one. One load holds such a record nearly always. Everything else, and
  * everything doubtful, goes to fdr_decode_next. What comes out bad here is decoded slowly before it counts as damage
  * (reader/bins.c). */
 #include "format/record.h"
@@ -13,7 +13,7 @@
 
 struct running {
     uint64_t hash, last, zero_tick;
-    uint32_t bit, ctx1, ctx2, entry, zero_count;
+    uint32_t bit, context, newest, zero_count;
     bool nested; /* depth > 1: zero-length calls say who their parent is */
 };
 
@@ -33,23 +33,45 @@ static inline uint32_t read_length(uint64_t x, uint32_t predicted, uint32_t *bit
     return t > 2 ? said : near;
 }
 
-/* What the head of a record says. */
-struct head {
-    uint32_t id, bits, gap_length, duration_length;
-    uint64_t other; /* the slot's other candidate; unused when predicted */
+/* A record up to its last bit, but for the parent of one of length 0. */
+struct span {
+    uint32_t bits, entry;
+    uint64_t gap, duration, hashed;
 };
 
-/* Bits w begin with a one: candidate and lengths. false: the region is no candidate. */
-static inline __attribute__((always_inline)) bool read_head(uint64_t slot, uint64_t w, struct head *h)
+static inline __attribute__((always_inline)) struct span read_fitting(uint64_t w, uint32_t entry, uint32_t start)
 {
-    uint32_t second = w >> 1 & 1, seen = (uint32_t)(slot >> 32 * second), gap_code, duration_code;
-    uint64_t x = w >> (2 + second);
-    h->other = slot >> 32 * (1 - second) & UINT32_MAX;
-    h->id = seen & FDR_ENTRY_EMPTY;
-    h->gap_length = read_length(x, seen >> 20 & 63, &gap_code);
-    h->duration_length = read_length(x >> gap_code, seen >> 26, &duration_code);
-    h->bits = 2 + second + gap_code + duration_code;
-    return !(second & (w >> 2 & 1));
+    uint32_t for_gap = fdr_entry_gap(entry), bits = start + for_gap + fdr_entry_bits(entry);
+    uint64_t chunk = w & ((1ull << bits) - 1), zero = entry >> 20 & 1;
+    return (struct span){.bits = bits,
+                         .entry = entry,
+                         .gap = chunk >> start & ((1ull << for_gap) - 1),
+                         .duration = (chunk >> (start + for_gap)) + 1 - zero,
+                         .hashed = chunk};
+}
+
+/* n <= LOW_MOST bits and the one above them, where `there` is one. */
+static inline uint64_t low_bits(uint64_t x, uint32_t n, uint32_t there)
+{
+    return (x & ((1ull << n) - 1)) | (uint64_t)there << n;
+}
+
+/* Of a candidate's region, behind a start of 3 or 4 bits. false: longer than what is read here. */
+static inline bool read_spelled(uint64_t w, uint32_t seen, uint32_t start, struct span *s)
+{
+    uint32_t gap_code, duration_code, id = fdr_entry_id(seen);
+    uint32_t lg = read_length(w >> start, fdr_entry_gap(seen), &gap_code);
+    uint32_t ld = read_length(w >> (start + gap_code), fdr_entry_duration(seen), &duration_code);
+    uint32_t head = start + gap_code + duration_code, gap_bits = lg - (lg != 0), duration_bits = ld - (ld != 0);
+    duration_bits -= duration_bits != 0;
+    if ((gap_bits > LOW_MOST) | (duration_bits > LOW_MOST) | (head + gap_bits + duration_bits > FDR_CHUNK_MAX))
+        return false;
+    s->bits = head + gap_bits + duration_bits;
+    s->gap = low_bits(w >> head, gap_bits, lg != 0);
+    s->duration = ld ? low_bits(w >> (head + gap_bits), duration_bits, ld > 1) + 1 : 0;
+    s->hashed = fdr_hashed(id, s->gap, s->duration);
+    s->entry = fdr_entry_after(seen, true, id, lg, ld);
+    return true;
 }
 
 /* The parent of a zero-length call; returns the bits it takes. */
@@ -75,39 +97,33 @@ static inline void read_zero(struct running *s, struct fdr_record *r)
 /* One record; false: it is of another kind, and nothing but *r was changed. */
 static inline __attribute__((always_inline)) bool one(struct fdr_decoder *d, struct running *s, struct fdr_record *r)
 {
-    uint64_t w = load(d, s->bit), slot = d->table.t.slot[s->ctx1];
-    uint32_t first = (uint32_t)slot;
-    struct head h = {first & FDR_ENTRY_EMPTY, 1, first >> 20 & 63, first >> 26, 0};
-    bool predicted = !(w & 1);
-    if (!predicted && !read_head(slot, w, &h)) return false;
-    uint32_t gap_bits = h.gap_length - (h.gap_length != 0),
-             duration_bits = h.duration_length - (h.duration_length != 0);
-    uint32_t bits = h.bits + gap_bits + duration_bits;
-    if ((gap_bits > LOW_MOST) | (duration_bits > LOW_MOST) | (bits > FDR_CHUNK_MAX) | (h.id == FDR_ENTRY_EMPTY))
-        return false;
-    bool zero = h.duration_length == 0;
+    uint64_t w = load(d, s->bit), *slot = &d->table.t.slot[s->context];
+    uint32_t first = (uint32_t)*slot, second = (uint32_t)(*slot >> 32);
+    struct span x;
+    bool one = (w & 7) == 3, spelled = (w & 3) == 3;
+    if (!spelled) x = read_fitting(w, w & 1 ? second : first, 1 + (w & 1));
+    else if ((w & 15) == 15 || !read_spelled(w, one ? first : second, one ? 3 : 4, &x)) return false;
+    uint32_t id = fdr_entry_id(x.entry), bits = x.bits;
+    if (id == FDR_ENTRY_EMPTY) return false;
+    bool zero = x.duration == 0;
     if (zero) {
         r->tie = (struct fdr_tie){0};
         if (s->nested) bits += read_parent(w >> bits, &r->tie);
         if (bits > FDR_CHUNK_MAX) return false;
     }
-    uint64_t low = w >> h.bits;
-    uint64_t gap = (low & ((1ull << gap_bits) - 1)) | (uint64_t)(h.gap_length != 0) << gap_bits;
-    uint64_t duration = (low >> gap_bits & ((1ull << duration_bits) - 1)) | (uint64_t)!zero << duration_bits;
+    if (spelled) *slot = (uint64_t)(one ? second : first) << 32 | x.entry;
     s->bit += bits;
-    s->hash = fdr_hash_record(s->hash, h.id, gap, duration);
-    r->enter = s->last + gap;
-    r->leave = s->last = r->enter + duration;
-    r->id = h.id;
+    s->hash = fdr_hash_step(s->hash, x.hashed);
+    r->enter = s->last + x.gap;
+    r->leave = s->last = r->enter + x.duration;
+    r->id = id;
     r->ordinal = FDR_ORDINAL_COUNTED;
     if (zero) {
         read_zero(s, r);
         if (s->nested) s->hash = fdr_hash_parent(s->hash, &r->tie);
     }
-    s->entry = fdr_entry(h.id, h.gap_length, h.duration_length);
-    if (!predicted) d->table.t.slot[s->ctx1] = h.other << 32 | s->entry;
-    s->ctx1 = fdr_context(h.id, s->ctx2, d->contexts);
-    s->ctx2 = h.id;
+    s->newest = x.entry;
+    s->context = fdr_context(s->context, id, d->contexts - 1);
     return true;
 }
 
@@ -117,8 +133,8 @@ static uint32_t run(struct fdr_decoder *d, struct fdr_record *out, uint32_t most
     struct running s = {.hash = d->hash,
                         .last = d->last,
                         .bit = d->bit,
-                        .ctx1 = d->ctx1,
-                        .ctx2 = d->ctx2,
+                        .context = d->context,
+                        .newest = d->newest,
                         .zero_tick = d->zero_tick,
                         .zero_count = d->zero_count,
                         .nested = d->depth > 1};
@@ -129,12 +145,10 @@ static uint32_t run(struct fdr_decoder *d, struct fdr_record *out, uint32_t most
     d->hash = s.hash;
     d->last = s.last;
     d->bit = s.bit;
-    d->ctx1 = s.ctx1;
-    d->ctx2 = s.ctx2;
+    d->context = s.context;
+    d->newest = s.newest;
     d->zero_tick = s.zero_tick;
     d->zero_count = s.zero_count;
-    d->len_gap = s.entry >> 20 & 63;
-    d->len_duration = s.entry >> 26;
     d->done += n;
     return n;
 }

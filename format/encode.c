@@ -2,13 +2,6 @@
 /* The record codec, one direction: an event becomes bits. The codes are in record.h. */
 #include "format/record.h"
 
-const uint32_t fdr_head_code[32] = {
-    0x06000015, 0x05000009, 0x0700002d, 0x0d00081d, 0x05000005, 0x01000000, 0x0600000d, 0x0c00001d,
-    0x07000035, 0x06000019, 0x0800006d, 0x0e00181d, 0x0d000075, 0x0c000039, 0x0e0000ed, 0x1400381d,
-    0x0700002b, 0x06000013, 0x0800005b, 0x0e00103b, 0x0600000b, 0x05000003, 0x0700001b, 0x0d00003b,
-    0x0800006b, 0x07000033, 0x090000db, 0x0f00303b, 0x0e0000eb, 0x0d000073, 0x0f0001db, 0x1500703b,
-};
-
 void fdr_encode_begin(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t bin_bytes,
                       uint32_t record_bits_max)
 {
@@ -31,24 +24,18 @@ struct writer {
     uint32_t bits;
 };
 
-static void flush(struct writer *w)
+static inline void flush(struct writer *w)
 {
     if (w->bits) fdr_put(w->p, w->payload, w->value, w->bits, 0);
     w->value = 0;
     w->bits = 0;
 }
 
-static void add(struct writer *w, uint64_t value, uint32_t bits)
+static inline __attribute__((always_inline)) void add(struct writer *w, uint64_t value, uint32_t bits)
 {
     if (w->bits + bits > FDR_CHUNK_MAX) flush(w);
     w->value |= value << w->bits;
     w->bits += bits;
-}
-
-static void add_length(struct writer *w, uint32_t length, uint32_t predicted)
-{
-    uint32_t code = fdr_length_code(length, predicted);
-    add(w, code & 0xffffffu, code >> 24);
 }
 
 /* The bits of v below its leading one. */
@@ -71,31 +58,90 @@ static void add_gamma(struct writer *w, uint32_t n)
     add_low(w, n, k + 1);
 }
 
-/* The candidate code; brings the slot up to date for `entry` and returns the entry whose lengths are the prediction. */
-static uint32_t add_candidate(struct writer *w, struct fdr_table *table, uint32_t entry)
+static bool fits(uint32_t entry, uint64_t gap, uint64_t duration)
 {
-    uint64_t slot = table->slot[w->p->context];
-    uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32), id = entry & FDR_ENTRY_EMPTY;
-    if ((first & FDR_ENTRY_EMPTY) == id) {
-        add(w, 1, 2); /* not all right, first candidate */
-        table->slot[w->p->context] = (uint64_t)second << 32 | entry;
-        return first;
-    }
-    table->slot[w->p->context] = (uint64_t)first << 32 | entry;
-    if ((second & FDR_ENTRY_EMPTY) == id) {
-        add(w, 3, 3);
-        return second;
-    }
-    uint32_t len = fdr_bitlen(id);
-    add(w, 7u | (uint64_t)len << 3, 8);
-    add_low(w, id, len);
-    return w->p->newest;
+    if (gap >> fdr_entry_gap(entry)) return false;
+    return entry & FDR_ENTRY_ZERO ? duration == 0 : duration && (duration - 1) >> fdr_entry_bits(entry) == 0;
 }
 
-static void advance(struct fdr_part *p, uint32_t entry)
+/* In the candidate's bits, behind a start of `bits` bits. */
+static void add_fitting(struct writer *w, uint32_t entry, uint64_t start, uint32_t bits, uint64_t gap,
+                        uint64_t duration)
 {
-    p->context = fdr_context(entry & FDR_ENTRY_EMPTY, p->newest & FDR_ENTRY_EMPTY, p->context_mask + 1);
+    uint32_t for_gap = fdr_entry_gap(entry);
+    uint64_t chunk = start | (gap | (duration - (duration != 0)) << for_gap) << bits;
+    add(w, chunk, bits + for_gap + fdr_entry_bits(entry));
+    w->p->hash = fdr_hash_step(w->p->hash, chunk);
+}
+
+/* Bits that are put together, never more than one chunk; a head has 46 at most. */
+struct head {
+    uint64_t value;
+    uint32_t bits;
+};
+
+static inline void head_add(struct head *h, uint64_t value, uint32_t bits)
+{
+    h->value |= value << h->bits;
+    h->bits += bits;
+}
+
+static inline void head_length(struct head *h, uint32_t length, uint32_t predicted)
+{
+    static const uint8_t value[4] = {1, 0, 3, 7}, bits[4] = {2, 1, 3, 9};
+    uint32_t i = length - predicted + 1;
+    i = i < 3 ? i : 3;
+    head_add(h, value[i] | (uint64_t)(i == 3 ? length : 0) << 3, bits[i]);
+}
+
+static inline void head_id(struct head *h, uint32_t id)
+{
+    uint32_t len = fdr_bitlen(id);
+    head_add(h, 15u | (uint64_t)len << 4, 9);
+    head_add(h, id & ~(1ull << len >> 1), len - (len != 0));
+}
+
+/* Returns the record's entry. `which`: 0 the first candidate, 1 the second, 2 neither. */
+static inline __attribute__((always_inline)) uint32_t
+add_spelled(struct writer *w, uint32_t which, uint32_t seen, uint32_t id, uint64_t gap, uint64_t duration, bool timed)
+{
+    struct head h = {0, 0};
+    uint32_t lg = fdr_bitlen(gap), ld = fdr_duration_length(duration);
+    if (which < 2) head_add(&h, which ? 7 : 3, 3 + which);
+    else head_id(&h, id);
+    head_length(&h, lg, fdr_entry_gap(seen));
+    if (timed) head_length(&h, ld, fdr_entry_duration(seen));
+    uint32_t gap_bits = lg - (lg != 0), rest = ld - (ld != 0), duration_bits = rest - (rest != 0);
+    if (h.bits + gap_bits + duration_bits <= FDR_CHUNK_MAX) { /* nearly always: all in one */
+        head_add(&h, gap & ~(1ull << lg >> 1), gap_bits);
+        if (ld) head_add(&h, (duration - 1) & ~(1ull << rest >> 1), duration_bits);
+        add(w, h.value, h.bits);
+    } else {
+        add(w, h.value, h.bits);
+        add_low(w, gap, lg);
+        if (ld) add_low(w, duration - 1, rest);
+    }
+    w->p->hash = fdr_hash_record(w->p->hash, id, gap, duration);
+    return fdr_entry_after(seen, which < 2, id, lg, ld);
+}
+
+/* Id, gap and duration (0 for points, which have none). */
+static inline __attribute__((always_inline)) void add_record(struct writer *w, struct fdr_table *table, uint32_t id,
+                                                             uint64_t gap, uint64_t duration, bool timed)
+{
+    struct fdr_part *p = w->p;
+    uint64_t *slot = &table->slot[p->context];
+    uint32_t first = (uint32_t)*slot, second = (uint32_t)(*slot >> 32), entry;
+    uint32_t which = fdr_entry_id(first) == id ? 0 : fdr_entry_id(second) == id ? 1 : 2;
+    uint32_t seen = which == 0 ? first : which == 1 ? second : p->newest;
+    if (which < 2 && FDR_COMMIT_RECORDS(p->progress) % FDR_SPELL_EVERY && fits(seen, gap, duration)) {
+        add_fitting(w, entry = seen, which, 1 + which, gap, duration);
+    } else {
+        entry = add_spelled(w, which, seen, id, gap, duration, timed);
+        *slot = (uint64_t)(which == 0 ? second : first) << 32 | entry;
+    }
     p->newest = entry;
+    p->context = fdr_context(p->context, id, p->context_mask);
 }
 
 static void add_parent(struct writer *w, const struct fdr_tie *tie)
@@ -104,45 +150,36 @@ static void add_parent(struct writer *w, const struct fdr_tie *tie)
     if (tie->in_tick) add_gamma(w, tie->parent + 1);
 }
 
-static void finish(struct writer *w, uint32_t entry)
+static void finish(struct writer *w)
 {
     flush(w);
     w->p->progress += FDR_ONE_RECORD;
-    advance(w->p, entry);
 }
 
-void fdr_spell_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                    uint64_t duration, const struct fdr_tie *tie)
+void fdr_encode_longer(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
+                       uint64_t duration)
 {
     struct writer w = {p, payload, 0, 0};
-    uint32_t lg = fdr_bitlen(gap), ld = fdr_bitlen(duration), entry = fdr_entry(id, lg, ld);
-    if (tie->said) {
-        add(&w, FDR_ORDINAL_MARK, 8);
-        add_gamma(&w, tie->ordinal + 1);
-        p->hash = fdr_hash_ordinal(p->hash, tie->ordinal);
-    }
-    if ((uint32_t)table->slot[p->context] == entry) {
-        add(&w, 0, 1);
-    } else {
-        uint32_t seen = add_candidate(&w, table, entry);
-        add_length(&w, lg, seen >> 20 & 63);
-        add_length(&w, ld, seen >> 26);
-    }
-    add_low(&w, gap, lg);
-    add_low(&w, duration, ld);
-    p->hash = fdr_hash_record(p->hash, id, gap, duration);
-    if (duration == 0 && p->depth > 1) {
-        add_parent(&w, tie);
-        p->hash = fdr_hash_parent(p->hash, tie);
-    }
-    finish(&w, entry);
+    if (duration == 0) __builtin_unreachable();
+    add_record(&w, table, id, gap, duration, true);
+    finish(&w);
 }
 
 void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                      uint64_t duration, const struct fdr_tie *tie)
 {
-    if (fdr_is_short_call(gap, duration) && !tie->said) fdr_put_call(p, table, payload, id, gap, duration);
-    else fdr_spell_call(p, table, payload, id, gap, duration, tie);
+    struct writer w = {p, payload, 0, 0};
+    if (tie->said) {
+        add(&w, FDR_ORDINAL_MARK, 9);
+        add_gamma(&w, tie->ordinal + 1);
+        p->hash = fdr_hash_ordinal(p->hash, tie->ordinal);
+    }
+    add_record(&w, table, id, gap, duration, true);
+    if (duration == 0 && p->depth > 1) {
+        add_parent(&w, tie);
+        p->hash = fdr_hash_parent(p->hash, tie);
+    }
+    finish(&w);
 }
 
 static void add_value(struct writer *w, uint64_t value, uint64_t newest)
@@ -175,17 +212,10 @@ void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t
                       const struct fdr_standing *place, const uint64_t *fields, uint32_t count, bool store_count)
 {
     struct writer w = {p, payload, 0, 0};
-    uint32_t lg = fdr_bitlen(gap), entry = fdr_entry(id, lg, 0);
     if (FDR_COMMIT_RECORDS(p->progress) == 0) memset(table->value, 0, sizeof table->value);
-    if ((uint32_t)table->t.slot[p->context] == entry) {
-        add(&w, 0, 1);
-    } else {
-        uint32_t seen = add_candidate(&w, &table->t, entry);
-        add_length(&w, lg, seen >> 20 & 63);
-    }
-    add_low(&w, gap, lg);
+    add_record(&w, &table->t, id, gap, 0, false);
     add_place(&w, place);
-    p->hash = fdr_hash_standing(fdr_hash_record(p->hash, id, gap, 0), place);
+    p->hash = fdr_hash_standing(p->hash, place);
     if (store_count) add(&w, count, 5);
     uint64_t *newest = table->value[id % FDR_VALUE_SLOTS];
     for (uint32_t i = 0; i < count; i++) {
@@ -193,5 +223,5 @@ void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t
         newest[i] = fields[i];
         p->hash = fdr_hash_step(p->hash, fields[i]);
     }
-    finish(&w, entry);
+    finish(&w);
 }

@@ -4,23 +4,24 @@
  * A bin's payload is a string of bits, filled from the low bit of each byte upwards. Each bin decodes from its
  * own bytes alone: prediction tables start empty with the bin.
  *
- * A call record says (region, gap since the newest leave of this partition, duration). The two records before it
- * select one of `contexts` table slots; a slot holds two candidates (region, bit length of gap, bit length of
- * duration). If the first candidate is right in all three, one bit says so and only the bits below each leading
- * one follow; npb-is needs 8 bits a call that way. Everything else is spelled out step by step.
+ * A call record says (region, gap since the newest leave of this partition, duration). The records before it select one of
+ * `contexts` table slots; a slot holds two candidates (region, bits for the gap, bits for the duration). If the region is
+ * that of the first and both numbers fit, a zero says so and the numbers follow in so many bits: that is nearly all there
+ * is to encoding a call. Everything else is spelled out, and moves the candidate's numbers of bits by one towards what was
+ * needed; so is every 64th record, or they would never shrink.
  *
  * Ideas: delta time, leading zeros dropped, ids and lengths in the token: Wagner 2015, 3.3; predicting the next
  * region from those before it: the FCM predictor of ParLoT (Taheri et al. 2018, 3.2), here reset per bin.
  *
  * Codes, low bit first (docs/FORMAT.md, 9):
+ *   record's start                      0: fits the first candidate   10: fits the second   110: spelled out, id of the
+ *                                       first   1110: of the second   1111 + 5 bits length + low bits: the id itself
  *   length against a predicted one, L:  0: L   10: L - 1   110: L + 1   111 + 6 bits: the length itself
  *   gamma of n >= 1:                    k zeros, a one, k bits; k = bitlen(n) - 1
- *   candidate:                          0: first   10: second   11 + 5 bits length + low bits: the id itself
- *   before a call, rarely:              8 ones and its ordinal + 1 as a gamma: the longest id has length 20
+ *   before a call, rarely:              9 ones and its ordinal + 1 as a gamma: the longest id has length 20
  *   value against the newest one:       0: equal   1 + 6 bits (length of the zigzag difference - 1) + low bits
  *
- * Running check: over what the records mean (ids, gaps, durations, ties, values), not over their bits. So it is worked
- * out beside the encoding instead of after it, and bits that decode to the same events are the same evidence.
+ * Running check: over the bits of a record that fits, over what any other means.
  *
  * Invariant after every commit: bits, records and the 24-bit running check in fdr_bin.commit describe a prefix of
  * complete records.  */
@@ -40,11 +41,11 @@
 #define FDR_INITIAL_LENGTH  4u                         /* of gap and duration, foretold for the first record of a bin */
 #define FDR_CONTEXTS_MAX    64u
 #define FDR_FIELDS_MAX      16u
-#define FDR_VALUE_SLOTS     8u    /* newest field values are kept per id % 8 */
-#define FDR_CHUNK_MAX       56u   /* bits of one put */
-#define FDR_CALL_BITS_MAX   320u  /* no call record is longer */
-#define FDR_POINT_BITS_MAX  2960u /* no point record is longer */
-#define FDR_ORDINAL_MARK    0xffu /* 8 bits before a call record: no id is that long; its ordinal follows as a gamma */
+#define FDR_VALUE_SLOTS     8u     /* newest field values are kept per id % 8 */
+#define FDR_CHUNK_MAX       56u    /* bits of one put */
+#define FDR_CALL_BITS_MAX   320u   /* no call record is longer */
+#define FDR_POINT_BITS_MAX  2960u  /* no point record is longer */
+#define FDR_ORDINAL_MARK    0x1ffu /* 9 bits before a call record: no id is that long; its ordinal follows as a gamma */
 #define FDR_ORDINAL_COUNTED UINT32_MAX /* the record does not say its ordinal */
 #define FDR_HASH_SEED       0x243F6A8885A308D3u
 #define FDR_HASH_MUL        0x9E3779B97F4A7C15u
@@ -63,16 +64,41 @@ static inline uint32_t fdr_contexts(uint32_t bin_bytes)
     uint32_t n = bin_bytes >> 6;
     return n > FDR_CONTEXTS_MAX ? FDR_CONTEXTS_MAX : n; /* 512 B bins: 8 */
 }
-static inline uint32_t fdr_entry(uint32_t id, uint32_t len_gap, uint32_t len_duration)
+/* An entry: region, and in how many bits gap and duration - 1 go; or: the duration is 0. `duration_length` as
+ * fdr_duration_length says. */
+#define FDR_ENTRY_ZERO  (1u << 20) /* the duration is 0 and has no bits */
+#define FDR_WIDTH_MAX   27u        /* bits for one of them: both fit into one chunk */
+#define FDR_SPELL_EVERY 64u        /* records */
+static inline uint32_t fdr_entry(uint32_t id, uint32_t gap_length, uint32_t duration_length)
 {
-    return id | len_gap << 20 | len_duration << 26;
+    return id | (uint32_t)(duration_length == 0) << 20 | gap_length << 21 |
+           (duration_length - (duration_length != 0)) << 26;
 }
-static inline uint32_t fdr_context(uint32_t id1, uint32_t id2, uint32_t contexts)
+static inline uint32_t fdr_entry_id(uint32_t entry) { return entry & FDR_ENTRY_EMPTY; }
+static inline uint32_t fdr_entry_gap(uint32_t entry) { return entry >> 21 & 31; }
+static inline uint32_t fdr_entry_bits(uint32_t entry) { return entry >> 26; } /* of the duration */
+static inline uint32_t fdr_entry_duration(uint32_t entry) { return (entry >> 26) + 1 - (entry >> 20 & 1); }
+/* One bit nearer to what was needed: an outlier does not spoil what follows it. */
+static inline uint32_t fdr_nearer(uint32_t width, uint32_t length)
 {
-    return ((id1 * 0x9E3779B1u) ^ (id2 * 0x85EBCA6Bu)) >> 13 & (contexts - 1);
+    uint32_t next = width + (length > width) - (length < width);
+    return next < FDR_WIDTH_MAX ? next : FDR_WIDTH_MAX;
 }
+/* The entry of a record that was spelled out. `seen`: that of the candidate; `known`: it was one. */
+static inline uint32_t fdr_entry_after(uint32_t seen, bool known, uint32_t id, uint32_t gap_length,
+                                       uint32_t duration_length)
+{
+    uint32_t before = fdr_entry_duration(seen), most = FDR_WIDTH_MAX + 1;
+    uint32_t gap = known ? fdr_nearer(fdr_entry_gap(seen), gap_length) : gap_length;
+    uint32_t duration = duration_length;
+    if (known && before && duration) duration = 1 + fdr_nearer(before - 1, duration - 1);
+    return fdr_entry(id, gap < FDR_WIDTH_MAX ? gap : FDR_WIDTH_MAX, duration < most ? duration : most);
+}
+static inline uint32_t fdr_context(uint32_t context, uint32_t id, uint32_t mask) { return (context << 3 ^ id) & mask; }
 /* v < 2^63; no branch for 0 */
 static inline uint32_t fdr_bitlen(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v << 1 | 1); }
+/* 0 for a duration of 0, else one more than what duration - 1 takes. duration <= 2^63 */
+static inline uint32_t fdr_duration_length(uint64_t duration) { return duration ? fdr_bitlen(duration - 1) + 1 : 0; }
 static inline uint64_t fdr_zigzag(uint64_t v) { return v << 1 ^ (0 - (v >> 63)); }
 static inline uint64_t fdr_unzigzag(uint64_t v) { return v >> 1 ^ (0 - (v & 1)); }
 static inline uint64_t fdr_mask(uint32_t bits) { return bits >= 64 ? ~0ull : (1ull << bits) - 1; }
@@ -115,9 +141,13 @@ static inline void fdr_encode_close(struct fdr_part *p)
 
 /* One step of the running check. */
 static inline uint64_t fdr_hash_step(uint64_t hash, uint64_t v) { return (hash ^ v) * FDR_HASH_MUL; }
+static inline uint64_t fdr_hashed(uint32_t id, uint64_t gap, uint64_t duration)
+{
+    return (gap << 32 | gap >> 32) ^ duration ^ (uint64_t)id << 44;
+}
 static inline uint64_t fdr_hash_record(uint64_t hash, uint32_t id, uint64_t gap, uint64_t duration)
 {
-    return fdr_hash_step(hash, (gap << 32 | gap >> 32) ^ duration ^ (uint64_t)id << 44);
+    return fdr_hash_step(hash, fdr_hashed(id, gap, duration));
 }
 static inline uint64_t fdr_hash_parent(uint64_t hash, const struct fdr_tie *tie)
 {
@@ -151,73 +181,40 @@ static inline uint64_t fdr_put(struct fdr_part *p, uint8_t *payload, uint64_t va
 /* What was encoded becomes part of the bin: the caller stores the result in fdr_bin.commit (release). */
 static inline uint64_t fdr_commit_word(const struct fdr_part *p) { return p->progress | (p->hash & ~fdr_mask(40)); }
 
-/* The code of a length against the predicted one: bits << 24 | value. Where it is far from it the length itself stands
- * in the six highest bits. */
-static inline uint32_t fdr_length_code(uint32_t length, uint32_t predicted)
+/* The record of a call that fits a candidate. */
+struct fdr_foreseen {
+    uint64_t chunk;
+    uint32_t bits, entry;
+};
+
+/* Does it? Most do; one of duration 0 never does here. `slot` is what the partition's context selects, `progress` the
+ * partition's. */
+static inline __attribute__((always_inline)) bool fdr_foresee(uint64_t slot, uint64_t progress, uint32_t id,
+                                                              uint64_t gap, uint64_t duration, struct fdr_foreseen *f)
 {
-    uint32_t i = length - predicted + 1;
-    static const uint32_t near[3] = {2u << 24 | 1, 1u << 24, 3u << 24 | 3};
-    return i > 2 ? 9u << 24 | 7u | length << 3 : near[i];
+    const uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32), key = FDR_ENTRY_EMPTY | FDR_ENTRY_ZERO;
+    uint32_t other = ((first ^ id) & key) != 0, entry = other ? second : first;
+    if (__builtin_expect(((entry ^ id) & key) != 0, 0)) return false;
+    uint32_t for_gap = fdr_entry_gap(entry), for_duration = fdr_entry_bits(entry);
+    if (__builtin_expect((gap >> for_gap | (duration - 1) >> for_duration) != 0, 0)) return false;
+    f->chunk = (gap | (duration - 1) << for_gap) << 1 << other | other;
+    f->bits = 1 + other + for_gap + for_duration;
+    f->entry = entry;
+    return __builtin_expect(FDR_COMMIT_RECORDS(progress) % FDR_SPELL_EVERY != 0, 1);
 }
 
-/* The head of a record whose region was foreseen: bits << 24 | value. Index: second candidate << 4 | duration << 2 | gap,
- * both as length - predicted + 1, or 3 for any other difference; then the length itself is still to be filled in, the gap's
- * behind the candidate's code and three bits, the duration's in the highest six bits. Made of the codes in
- * docs/FORMAT.md; test_record rebuilds it. */
-extern const uint32_t fdr_head_code[32];
-
-/* Calls that fdr_put_call takes: what it puts at once fits into one chunk. */
-#define FDR_SHORT_BITS 18
-static inline bool fdr_is_short_call(uint64_t gap, uint64_t duration)
+/* Appends it. Returns the commit word. */
+static inline __attribute__((always_inline)) uint64_t fdr_put_foreseen(struct fdr_part *p, uint8_t *payload,
+                                                                       uint32_t id, const struct fdr_foreseen *f)
 {
-    return ((duration - 1) | gap) >> FDR_SHORT_BITS == 0;
-}
-
-/* The head of a record whose region was not foreseen. Returns the bits. */
-static inline uint32_t fdr_spell_head(uint32_t id, uint32_t lg, uint32_t ld, uint32_t newest, uint64_t *head)
-{
-    uint32_t n = fdr_bitlen(id), bits = 8 + n - (n != 0);
-    *head = 7u | n << 3 | (id & ~(1u << n >> 1)) << 8;
-    uint32_t g = fdr_length_code(lg, newest >> 20 & 63), d = fdr_length_code(ld, newest >> 26);
-    *head |= (uint64_t)(g & 0xffffffu) << bits;
-    bits += g >> 24;
-    *head |= (uint64_t)(d & 0xffffffu) << bits;
-    return bits + (d >> 24);
-}
-
-/* Appends one short call (fdr_is_short_call): the whole of the encoder for nearly all calls. Returns the commit word. */
-static inline __attribute__((always_inline)) uint64_t fdr_put_call(struct fdr_part *p, struct fdr_table *table,
-                                                                   uint8_t *payload, uint32_t id, uint64_t gap,
-                                                                   uint64_t duration)
-{
-    uint64_t *slot = &table->slot[p->context];
-    uint32_t first, second, newest = p->newest, bits;
-    memcpy(&first, slot, 4); /* by halves, as they are written: a load of both would wait for two stores */
-    memcpy(&second, (uint8_t *)slot + 4, 4);
-    uint32_t ng = 63u ^ (uint32_t)__builtin_clzll(gap | 1), nd = 63u ^ (uint32_t)__builtin_clzll(duration);
-    uint32_t lg = ng + (gap != 0), ld = nd + 1, entry = fdr_entry(id, lg, ld);
-    uint64_t low = (gap & ~(1ull << ng)) | (duration & ~(1ull << nd)) << ng, head = 0;
-    bool one = ((first ^ id) & FDR_ENTRY_EMPTY) == 0;
-    uint32_t seen = one ? first : second;
-    if (__builtin_expect(((seen ^ id) & FDR_ENTRY_EMPTY) != 0, 0)) {
-        bits = fdr_spell_head(id, lg, ld, newest, &head);
-        fdr_put(p, payload, head, bits, 0);
-        head = bits = 0;
-    } else {
-        uint32_t g = lg + 1 - (seen >> 20 & 63), d = ld + 1 - (seen >> 26);
-        uint32_t code = fdr_head_code[(one ^ 1) << 4 | (d < 3 ? d : 3) << 2 | (g < 3 ? g : 3)];
-        bits = code >> 24;
-        head = code & 0xffffffu;
-        if (g > 2) head |= lg << (6 - one);
-        if (d > 2) head |= (uint64_t)ld << (bits - 6);
-    }
-    uint32_t older = one ? second : first;
-    memcpy(slot, &entry, 4);
-    memcpy((uint8_t *)slot + 4, &older, 4);
-    uint64_t hash = p->hash = fdr_hash_record(p->hash, id, gap, duration);
-    p->context = fdr_context(id, newest & FDR_ENTRY_EMPTY, p->context_mask + 1);
-    p->newest = entry;
-    return fdr_put(p, payload, head | low << bits, bits + ng + nd, FDR_ONE_RECORD) | (hash & ~fdr_mask(40));
+    uint64_t progress = p->progress, hash = p->hash = fdr_hash_step(p->hash, f->chunk);
+    uint8_t *at = payload + (FDR_COMMIT_BITS(progress) >> 3);
+    uint64_t word = *at | f->chunk << (progress & 7);
+    memcpy(at, &word, 8);
+    p->newest = f->entry;
+    p->context = fdr_context(p->context, id, p->context_mask);
+    p->progress = progress += f->bits + FDR_ONE_RECORD;
+    return progress | (hash & ~fdr_mask(40));
 }
 
 /* Is there room for this call in a bin that is full, which only means that the longest one does not fit any more? Nearly all
@@ -225,24 +222,24 @@ static inline __attribute__((always_inline)) uint64_t fdr_put_call(struct fdr_pa
  * its tick. */
 static inline bool fdr_tail_holds(const struct fdr_part *p, uint32_t id, uint64_t gap, uint64_t duration, bool tied)
 {
-    /* the head with two lengths spelled out; an ordinal and a parent */
-    uint32_t bits = 26 + fdr_bitlen(id) + fdr_bitlen(gap) + fdr_bitlen(duration) + (tied ? 8 + 64 + 2 + 64 : 0);
+    /* spelled out, or in as many bits as the slot has for it; an ordinal and a parent */
+    uint32_t bits = 27 + fdr_bitlen(id) + fdr_bitlen(gap) + fdr_bitlen(duration);
+    bits = (bits < FDR_CHUNK_MAX ? FDR_CHUNK_MAX : bits) + (tied ? 9 + 64 + 2 + 64 : 0);
     return p->limit && FDR_COMMIT_BITS(p->progress) + bits <= p->limit + FDR_CALL_BITS_MAX;
 }
 
 /* Appends one call. Precondition: not full, or fdr_tail_holds; id <= FDR_ID_MAX, gap and duration < 2^63. */
 void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                      uint64_t duration, const struct fdr_tie *tie);
-
-/* The same for any call, field by field: what fdr_put_call appends must be these bits. */
-void fdr_spell_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                    uint64_t duration, const struct fdr_tie *tie);
+/* The same for one with a duration, that does not say its ordinal. */
+void fdr_encode_longer(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
+                       uint64_t duration);
 
 /* No record of such a point is longer. */
 static inline uint32_t fdr_point_bits(const struct fdr_standing *at, uint32_t fields)
 {
     uint32_t bits =
-        105 + 70 * fields; /* id 27, its length 9, gap 62; tied, end of links, number of fields; each field 7 + 63 */
+        107 + 70 * fields; /* id 28, gap's length 9, gap 62; tied, end of links, number of fields; each field 7 + 63 */
     for (uint32_t i = 0; i < at->links; i++) bits += 2 * fdr_bitlen(at->link[i] + 1ull);
     if (at->cut) bits += 64;
     return bits + 2 * fdr_bitlen(at->sibling + 1ull) + 2 * fdr_bitlen(at->point + 1ull);
@@ -281,7 +278,7 @@ struct fdr_decoder {
     uint32_t check;
     uint32_t depth, class_, contexts;
     /* running */
-    uint32_t bit, done, ctx1, ctx2, len_gap, len_duration;
+    uint32_t bit, done, context, newest;
     uint64_t last, hash;
     uint64_t zero_tick;
     uint32_t zero_count;

@@ -65,8 +65,8 @@ static bool row_inside(const struct fdri_reader_image *m, uint64_t off, uint64_t
 
 static void clean_row(struct fdri_reader_image *m, struct fdr_row *r)
 {
-    uint64_t off = r->histogram & UINT32_MAX;
-    uint32_t first = r->histogram >> 32 & 0xff, n = r->histogram >> 40 & 0xff;
+    uint64_t off = fdr_histogram_off(r->histogram);
+    uint32_t first = fdr_histogram_first(r->histogram), n = fdr_histogram_count(r->histogram) & 0xff;
     if (!r->histogram ||
         (off % 8 == 0 && off >= m->file->sb.bins_off && row_inside(m, off, n * 8ull) && first + n <= 64))
         return;

@@ -42,8 +42,8 @@ static bool plausible(const struct fdr_row *r)
 /* Counts of buckets first .. first + n - 1. false: they are not where the row says. */
 static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct fdr_total *t)
 {
-    uint64_t off = r->histogram & UINT32_MAX;
-    uint32_t first = r->histogram >> 32 & 0xff, n = r->histogram >> 40 & 0xff;
+    uint64_t off = fdr_histogram_off(r->histogram);
+    uint32_t first = fdr_histogram_first(r->histogram), n = fdr_histogram_count(r->histogram) & 0xff;
     const void *counts = off % 8 || off < f->sb.bins_off ? NULL : fdri_reader_at(f, off, n * sizeof(uint64_t));
     if (!counts || first + n > 64) return false;
     memcpy(&t->histogram[first], counts, n * sizeof(uint64_t));

@@ -82,7 +82,10 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         }
     }
     fdr_signal_fence();
-    if (ok) t->recording = number;
+    if (ok) {
+        t->recording = number;
+        fdri_set_soft(t);
+    }
     if (here) passed();
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     fdri_inside--;
@@ -124,7 +127,7 @@ static void end_location(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     if (l->busy) mend(t); /* the thread ended from a handler, in the middle of an operation */
-    t->recording = 0;
+    t->recording = t->plain = t->rounded = 0;
     fdri_ready_release(t);
     l->end_tick = fdr_max(l->last_tick >> t->shift, 1);
     fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
@@ -150,7 +153,8 @@ void fdri_detach(void *unused)
         end_location(t);
         passed();
     }
-    t->recording = fdri_lane.recording = 0;
+    t->recording = t->plain = t->rounded = 0;
+    fdri_lane.recording = fdri_lane.plain = fdri_lane.rounded = 0;
     fdri_rewind_release(t);
     fdri_address_thread(false);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -28,24 +28,22 @@ static inline __attribute__((always_inline)) void push(struct fdri_thread *t, st
                                                        struct fdr_level *v, uint32_t depth, uint32_t row_off,
                                                        fdr_region region, uint32_t flags, uint64_t tick)
 {
+    uint64_t both = region | (uint64_t)flags << 32, row = row_off; /* and none skipped */
     v->enter_tick = tick;
-    v->region = region;
-    v->row_off = row_off;
+    memcpy(&v->region, &both, sizeof both);
+    memcpy(&v->row_off, &row, sizeof row);
     v->child_ticks = 0;
-    v->flags = flags;
-    v->skipped = 0;
     fdr_signal_fence();
     fdr_bump_relaxed(&v->presented, 1);
     fdr_store_release(&l->depth, depth + 1); /* R:frame - pairs with A:frame in export/: the frame is whole */
     t->top = v;
 }
 
-static inline __attribute__((always_inline)) void pop(struct fdri_thread *t, struct fdr_location *l, uint32_t depth,
+static inline __attribute__((always_inline)) void pop(struct fdri_thread *t, struct fdr_location *l,
                                                       struct fdr_level *parent)
 {
     t->top = parent;
-    fdr_signal_fence();
-    fdr_store_release(&l->depth, depth - 1); /* R:frame */
+    fdr_bump_release(&l->depth, -1u); /* R:frame */
 }
 
 static inline __attribute__((always_inline)) struct fdr_level *parent_of(struct fdri_thread *t, struct fdr_level *v,
@@ -60,16 +58,13 @@ static void add_totals(struct fdri_thread *t, uint8_t *base, struct fdr_level *v
 {
     struct fdr_row *r = (void *)(base + v->row_off);
     uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
-    uint64_t word = r->histogram;
-    uint32_t i = fdri_bucket(ns) - (uint32_t)(word >> 32 & 0xff);
     fdr_bump_relaxed(&r->calls, 1);
     fdr_bump_relaxed(&r->sum, duration);
     fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
     fdr_bump_relaxed(&parent->child_ticks, duration);
     if (FDR_UNLIKELY(duration < r->min)) r->min = duration;
     if (FDR_UNLIKELY(duration > r->max)) r->max = duration;
-    if (FDR_LIKELY(i < (uint32_t)(word >> 40))) fdr_bump_relaxed(&((uint64_t *)(void *)(base + (uint32_t)word))[i], 1);
-    else fdri_histogram_slow(t, r, fdri_bucket(ns));
+    fdri_histogram_add(t, r, fdri_bucket(ns));
     if (FDR_UNLIKELY(duration >= fdr_load_relaxed(t->ticks ? &fdri_watch_ticks : &fdri_watch_ns)))
         fdri_watch_call(t, v->region, duration, v->enter_tick + duration);
 }
@@ -158,7 +153,7 @@ static void close_top(struct fdri_thread *t, struct fdr_location *l, struct fdr_
     bool kept = FDR_LIKELY(duration >= t->min_ticks);
     if (!kept) fdr_bump_relaxed(&v->filtered, 1);
     if (!kept || !store(t, base, v, depth, v->enter_tick >> t->shift, tick >> t->shift)) leave_out(t, v, tick);
-    pop(t, l, depth, parent);
+    pop(t, l, parent);
 }
 
 /* Counted only: presented and filtered, no clock, nothing stored. */
@@ -233,6 +228,14 @@ static inline __attribute__((always_inline)) struct fdr_level *child_of(struct f
     return FDR_LIKELY(depth % FDR_LEVELS_PER_BLOCK) ? v + 1 : fdri_level(t, depth + 1);
 }
 
+/* The key alone where there is nothing special about the row. */
+static inline uint64_t key_and_flags(const struct fdr_row *row)
+{
+    uint64_t both;
+    memcpy(&both, &row->key, sizeof both);
+    return both;
+}
+
 static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread *t, fdr_region region)
 {
     struct fdr_location *l = t->loc;
@@ -244,7 +247,7 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
     uint64_t tick = fdr_ticks();
     uint32_t depth = l->depth, row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
     const struct fdr_row *row = (void *)(t->base + row_off);
-    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED) || tick < l->last_tick)) return not_busy(l);
+    if (FDR_UNLIKELY(key_and_flags(row) != key || tick < l->last_tick)) return not_busy(l);
     struct fdr_level *v = child_of(t, t->top, depth);
     v->address = 0;
     push(t, l, v, depth, row_off, region, 0, tick);
@@ -287,76 +290,106 @@ static FDR_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
     fdri_end(t);
 }
 
-/* Both at once: they are neighbours. */
-static inline uint64_t flags_and_skipped(const struct fdr_level *v)
+/* Region and flags at once: they are neighbours. The region alone where there is nothing special about the open call. */
+static inline uint64_t region_and_flags(const struct fdr_level *v)
 {
     uint64_t both;
-    memcpy(&both, &v->flags, sizeof both);
+    memcpy(&both, &v->region, sizeof both);
     return both;
 }
-static_assert(offsetof(struct fdr_level, skipped) == offsetof(struct fdr_level, flags) + 4, "read as one word");
+static_assert(offsetof(struct fdr_level, flags) == offsetof(struct fdr_level, region) + 4, "read as one word");
+
+static inline __attribute__((always_inline)) bool is_top(const struct fdr_level *v, fdr_region region, uint64_t address)
+{
+    return address ? v->address == address && !v->flags : region_and_flags(v) == region;
+}
+
+/* A duration between least and most of its row: there is a counter for it. */
+static inline __attribute__((always_inline)) void add_ordinary(struct fdri_thread *t, uint8_t *base, struct fdr_row *r,
+                                                               struct fdr_level *v, uint64_t duration)
+{
+    uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
+    uint64_t *count = (void *)(base + (uint32_t)r->histogram);
+    fdr_bump_relaxed(&r->calls, 1);
+    fdr_bump_relaxed(&r->sum, duration);
+    fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
+    fdr_bump_relaxed(&count[fdri_bucket(ns)], 1);
+}
+
+/* The end of it: the time goes to the parent, the call from the stack. */
+static inline __attribute__((always_inline)) void end_ordinary(struct fdri_thread *t, struct fdr_location *l,
+                                                               struct fdr_level *v, uint64_t duration)
+{
+    struct fdr_level *parent = parent_of(t, v, l->depth);
+    fdr_bump_relaxed(&parent->child_ticks, duration);
+    pop(t, l, parent);
+    not_busy(l);
+}
+
+/* A call whose record is spelled out. */
+static FDR_NOINLINE void store_spelled(struct fdri_thread *t, struct fdr_part *p, uint64_t gap, uint64_t tick)
+{
+    struct fdr_level *v = t->top;
+    struct fdr_bin *bin = (void *)(t->base + p->open_off);
+    uint64_t leave = tick >> t->shift, stored = leave - (v->enter_tick >> t->shift);
+    fdr_encode_longer(p, (void *)(t->base + p->table_off), (uint8_t *)(bin + 1), v->region, gap, stored);
+    p->last_tick = leave;
+    fdr_signal_fence();
+    fdr_store_release(&bin->commit, fdr_commit_word(p)); /* R:commit */
+    end_ordinary(t, t->loc, v, tick - v->enter_tick);
+}
 
 enum leave_result { LEFT, NOT_MINE, REST };
 
-/* REST: still busy, for leave_rest. */
-static inline __attribute__((always_inline)) enum leave_result leave_fast(struct fdri_thread *t, fdr_region region,
-                                                                          uint64_t address, uint64_t *tick_out)
+/* REST: still busy, for leave_rest. The unit of time is 2^shift of the counter's. */
+static inline __attribute__((always_inline)) enum leave_result
+leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t shift, uint64_t *tick_out)
 {
     struct fdr_location *l = t->loc;
-    if (FDR_UNLIKELY(l->busy || !t->quick)) return NOT_MINE;
+    if (FDR_UNLIKELY(l->busy)) return NOT_MINE;
     mark_busy(l);
     uint64_t tick = *tick_out = fdr_ticks(); /* first: all the loads below run while the clock is read */
     struct fdr_level *v = t->top;
-    uint32_t depth = l->depth;
-    if (FDR_UNLIKELY((flags_and_skipped(v) | l->overflow) || (address ? v->address != address : v->region != region) ||
-                     !depth)) {
+    if (FDR_UNLIKELY(!is_top(v, region, address))) {
         not_busy(l);
         return NOT_MINE;
     }
     uint8_t *base = t->base;
     uint64_t entered = v->enter_tick, duration = tick - entered;
     struct fdr_row *r = (void *)(base + v->row_off);
-    uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32), histogram = r->histogram;
-    uint32_t bucket = fdri_bucket(ns) - (uint32_t)(histogram >> 32 & 0xff);
-    if (FDR_UNLIKELY(tick < l->last_tick || bucket >= (uint32_t)(histogram >> 40))) return REST;
-    struct fdr_part *p = NULL;
-    uint64_t leave = tick >> t->shift, gap = 0, stored = 0;
-    bool kept = FDR_LIKELY(duration >= t->min_ticks);
-    if (kept) {
-        uint64_t enter = entered >> t->shift;
-        stored = leave - enter;
-        uint32_t off = v->part[0]; /* by branches: the loads behind it need not wait for the duration */
-        if (stored >= t->edge[0]) {
-            if (FDR_UNLIKELY(duration >= fdr_load_relaxed(&fdri_watch_ticks))) return REST; /* a trigger may want it */
-            off = stored < t->edge[1] ? v->part[1] : stored < t->edge[2] ? v->part[2] : v->part[3];
-        }
-        p = (void *)(base + off);
-        if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || fdr_encode_full(p))) return REST;
-        gap = enter - p->last_tick;
-        if (FDR_UNLIKELY(!fdr_is_short_call(gap, stored))) return REST;
-    } else if (FDR_UNLIKELY(t->tied_to == leave + 1)) {
-        return REST;
-    }
-    struct fdr_level *parent = parent_of(t, v, depth);
-    l->last_tick = tick;
-    fdr_bump_relaxed(&r->calls, 1);
-    fdr_bump_relaxed(&r->sum, duration);
-    fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
-    fdr_bump_relaxed(&parent->child_ticks, duration);
-    if (FDR_UNLIKELY(duration < r->min)) r->min = duration;
-    if (FDR_UNLIKELY(duration > r->max)) r->max = duration;
-    fdr_bump_relaxed(&((uint64_t *)(void *)(base + (uint32_t)histogram))[bucket], 1);
-    if (kept) {
-        struct fdr_bin *bin = (void *)(base + p->open_off);
-        uint64_t commit = fdr_put_call(p, (void *)(base + p->table_off), (uint8_t *)(bin + 1), v->region, gap, stored);
-        p->last_tick = leave;
-        fdr_signal_fence();
-        fdr_store_release(&bin->commit, commit); /* R:commit */
-    } else {
+    if (FDR_UNLIKELY(tick < l->last_tick || duration < r->min || duration > r->max || !r->histogram)) return REST;
+    if (FDR_UNLIKELY(duration < t->min_ticks)) {
+        if (FDR_UNLIKELY(t->tied_to == (tick >> shift) + 1)) return REST;
+        l->last_tick = tick;
+        add_ordinary(t, base, r, v, duration);
         fdr_bump_relaxed(&v->filtered, 1);
+        end_ordinary(t, l, v, duration);
+        return LEFT;
     }
-    pop(t, l, depth, parent);
-    fdr_store_release(&l->busy, 0); /* R:busy */
+    uint64_t stored = (tick >> shift) - (entered >> shift);
+    uint32_t off = v->part[0]; /* by branches: the loads behind it need not wait for the duration */
+    if (stored >= t->edge[0]) {
+        if (FDR_UNLIKELY(duration >= fdr_load_relaxed(&fdri_watch_ticks))) return REST; /* a trigger may want it */
+        off = stored < t->edge[1] ? v->part[1] : stored < t->edge[2] ? v->part[2] : v->part[3];
+    }
+    struct fdr_part *p = (void *)(base + off);
+    if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || fdr_encode_full(p) || !stored)) return REST;
+    l->last_tick = tick;
+    add_ordinary(t, base, r, v, duration);
+    fdr_signal_fence(); /* what follows loads what it needs: a register kept for it until here would be a store, too */
+    uint64_t gap = (v->enter_tick >> shift) - p->last_tick;
+    uint64_t slot = ((const struct fdr_table *)(const void *)(base + p->table_off))->slot[p->context];
+    struct fdr_foreseen record;
+    if (FDR_UNLIKELY(!fdr_foresee(slot, p->progress, v->region, gap, stored, &record))) {
+        store_spelled(t, p, gap, tick);
+        return LEFT;
+    }
+    struct fdr_bin *bin = (void *)(base + p->open_off);
+    uint64_t commit = fdr_put_foreseen(p, (uint8_t *)(bin + 1), v->region, &record);
+    p->last_tick = tick >> shift;
+    fdr_signal_fence();
+    fdr_store_release(&bin->commit, commit); /* R:commit */
+    end_ordinary(t, l, v, duration);
     return LEFT;
 }
 
@@ -400,11 +433,32 @@ static inline __attribute__((always_inline)) bool leave_counted(struct fdri_thre
     struct fdr_level *v = t->top;
     uint32_t depth = l->depth;
     bool mine = address ? v->address == address : v->region == region;
-    if (flags_and_skipped(v) != FDR_LEVEL_UNTIMED || l->overflow || !mine) return false;
+    if (v->flags != FDR_LEVEL_UNTIMED || l->overflow || !mine) return false;
     if (depth <= t->depth_limit || (depth - 1) % FDR_LEVELS_PER_BLOCK == 0) return false;
     t->untimed--;
-    pop(t, l, depth, v - 1);
+    pop(t, l, v - 1);
     return true;
+}
+
+static FDR_NOINLINE void leave_address_slow(struct fdri_thread *t, uint64_t address, uint32_t on)
+{
+    if (t->recording != on && !fdri_attached()) return;
+    leave_slow(fdri_address_region(address), address, true, 0);
+}
+
+/* Where t->plain does not say that the fastest path may be taken: another unit of time; calls that are only counted. */
+static FDR_NOINLINE void leave_other(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t on)
+{
+    uint64_t tick;
+    enum leave_result result = NOT_MINE;
+    if (t->recording == on) {
+        if (t->untimed && leave_counted(t, region, address)) return;
+        if (t->plain == on) result = leave_fast(t, region, address, 0, &tick);
+        else if (t->rounded == on) result = leave_fast(t, region, address, t->shift, &tick);
+    }
+    if (result == REST) leave_rest(t, tick);
+    else if (result == NOT_MINE && address) leave_address_slow(t, address, on);
+    else if (result == NOT_MINE) leave_slow(region, 0, true, 0);
 }
 
 void fdr_enter_(fdr_region region, uint32_t on)
@@ -419,17 +473,14 @@ void fdr_enter_(fdr_region region, uint32_t on)
 void fdr_leave_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_self;
-    if (FDR_LIKELY(t->recording == on)) {
-        uint64_t tick;
-        if (FDR_UNLIKELY(t->untimed) && leave_counted(t, region, 0)) return;
-        enum leave_result result = leave_fast(t, region, 0, &tick);
-        if (FDR_LIKELY(result == LEFT)) return;
-        if (result == REST) {
-            leave_rest(t, tick);
-            return;
-        }
+    uint64_t tick;
+    if (FDR_UNLIKELY(t->plain != on || t->untimed)) {
+        leave_other(t, region, 0, on);
+        return;
     }
-    leave_slow(region, 0, true, 0);
+    enum leave_result result = leave_fast(t, region, 0, 0, &tick);
+    if (result == REST) leave_rest(t, tick);
+    else if (result == NOT_MINE) leave_slow(region, 0, true, 0);
 }
 
 static FDR_NOINLINE void enter_unknown(struct fdri_thread *t, uint64_t address)
@@ -448,29 +499,20 @@ void fdr_enter_address(const void *function)
     if (FDR_UNLIKELY(!enter_known(t, address))) enter_unknown(t, address);
 }
 
-static FDR_NOINLINE void leave_address_slow(struct fdri_thread *t, uint64_t address, uint32_t on)
-{
-    if (t->recording != on && !fdri_attached()) return;
-    leave_slow(fdri_address_region(address), address, true, 0);
-}
-
 void fdr_leave_address(const void *function)
 {
     struct fdri_thread *t = &fdri_self;
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
     uint64_t address = (uint64_t)(uintptr_t)function;
+    uint64_t tick;
     if (!on) return;
-    if (FDR_LIKELY(t->recording == on)) {
-        uint64_t tick;
-        if (FDR_UNLIKELY(t->untimed) && leave_counted(t, 0, address)) return;
-        enum leave_result result = leave_fast(t, 0, address, &tick);
-        if (FDR_LIKELY(result == LEFT)) return;
-        if (result == REST) {
-            leave_rest(t, tick);
-            return;
-        }
+    if (FDR_UNLIKELY(t->plain != on || t->untimed)) {
+        leave_other(t, 0, address, on);
+        return;
     }
-    leave_address_slow(t, address, on);
+    enum leave_result result = leave_fast(t, 0, address, 0, &tick);
+    if (result == REST) leave_rest(t, tick);
+    else if (result == NOT_MINE) leave_address_slow(t, address, on);
 }
 
 void fdr_enter(fdr_region region)
@@ -513,13 +555,21 @@ static bool kept_out(struct fdr_row *row, const struct fdri_rule *rule, uint32_t
     }
 }
 
+static void set_overflow(struct fdri_thread *t, uint32_t deeper)
+{
+    t->loc->overflow = deeper;
+    fdri_set_soft(t);
+}
+
 /* Room for one level more? Counts the call where there is none. */
 static bool deep_enough(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     if (!l->overflow && (l->depth < l->level_blocks * FDR_LEVELS_PER_BLOCK || fdri_grow_levels(t))) return true;
-    if (!l->overflow) t->overflow_sp = HERE();
-    l->overflow++;
+    if (!l->overflow++) {
+        t->overflow_sp = HERE();
+        fdri_set_soft(t);
+    }
     l->presented_overflow++;
     l->lost_overflow++;
     return false;
@@ -530,7 +580,7 @@ void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
     struct fdr_location *l = t->loc;
     /* Calls deeper than the stack cannot be matched by name. If the caller's frame lies above where that began,
      * a longjmp left them all. */
-    if (l->overflow && HERE() > t->overflow_sp + 4096) l->overflow = 0;
+    if (l->overflow && HERE() > t->overflow_sp + 4096) set_overflow(t, 0);
     if (region > FDR_ID_MAX) region = 0;
     if (!deep_enough(t)) {
         fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region))->untimed++;
@@ -548,6 +598,7 @@ void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
             fdr_bump_relaxed(&v->presented, 1);
             fdr_bump_relaxed(&v->filtered, 1);
             t->top->skipped++;
+            t->top->flags |= FDR_LEVEL_SKIPS;
             return;
         }
     }
@@ -577,7 +628,7 @@ static void close_any(struct fdri_thread *t, uint64_t tick)
         if (depth <= t->depth_limit)
             fdr_bump_relaxed(&parent->child_ticks, v->child_ticks); /* a pause that ended inside */
         leave_out(t, v, l->last_tick);
-        pop(t, l, depth, parent);
+        pop(t, l, parent);
         return;
     }
     if (tick < v->enter_tick) tick = v->enter_tick;
@@ -592,7 +643,7 @@ static void close_any(struct fdri_thread *t, uint64_t tick)
     add_totals(t, t->base, v, parent, duration);
     if (too_short && !(v->flags & FDR_LEVEL_SETTLED)) fdr_bump_relaxed(&v->filtered, 1);
     leave_out(t, v, tick);
-    pop(t, l, depth, parent);
+    pop(t, l, parent);
 }
 
 /* Where on the stack is this region (or code address), counted from the top? 0 = not there. */
@@ -613,7 +664,7 @@ static bool leaves_skipped(struct fdri_thread *t, fdr_region region)
     if (!v->skipped || !(fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region))->flags & FDR_ROW_GATED)) return false;
     const struct fdri_rule *rule = fdri_rule_of(region);
     if (!rule || rule->mode == FDRI_RULE_MIN || rule->mode == FDRI_RULE_COUNTERS) return false;
-    v->skipped--;
+    if (--v->skipped == 0) v->flags &= ~(uint32_t)FDR_LEVEL_SKIPS;
     return true;
 }
 
@@ -622,10 +673,10 @@ void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
     struct fdr_location *l = t->loc;
     if (l->overflow) {
         if (HERE() <= t->overflow_sp + 4096) {
-            l->overflow--;
+            set_overflow(t, l->overflow - 1);
             return;
         }
-        l->overflow = 0;
+        set_overflow(t, 0);
     }
     if (region > FDR_ID_MAX) region = 0;
     if (leaves_skipped(t, region)) return;

@@ -157,14 +157,14 @@ static bool below(uint32_t type, uint64_t a, uint64_t b)
 
 static void fold_histogram(struct fdri_thread *into, struct fdri_thread *t, struct fdr_row *w, struct fdr_row *r)
 {
-    uint32_t first = (uint32_t)(r->histogram >> 32 & 0xff), count = (uint32_t)(r->histogram >> 40);
+    uint32_t first = fdr_histogram_first(r->histogram), count = fdr_histogram_count(r->histogram);
     if (!r->calls || (w->flags & FDR_ROW_NO_HISTOGRAM)) return;
     if (!count || !fdri_histogram_cover(into, w, first, first + count)) {
         fdri_histogram_drop(into, w); /* one that lacks calls would not be exact */
         return;
     }
-    uint64_t *to = fdri_off(into, (uint32_t)w->histogram), *from = fdri_off(t, (uint32_t)r->histogram);
-    to += first - (uint32_t)(w->histogram >> 32 & 0xff);
+    uint64_t *to = fdri_off(into, (uint32_t)w->histogram + first * 8),
+             *from = fdri_off(t, fdr_histogram_off(r->histogram));
     for (uint32_t i = 0; i < count; i++) set(&to[i], to[i] + from[i]);
     set(&r->histogram, 0);
 }

@@ -18,6 +18,9 @@ void fdri_set_soft(struct fdri_thread *t)
     bool slow = t->fresh || !t->quick || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
     t->soft = slow ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
     t->counted_from = slow ? UINT32_MAX : t->depth_limit;
+    uint32_t quick = t->quick && !l->overflow ? t->recording : 0;
+    t->plain = t->shift ? 0 : quick;
+    t->rounded = t->shift ? quick : 0;
 }
 
 bool fdri_grow_levels(struct fdri_thread *t)
@@ -139,6 +142,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
         ((struct fdr_levels_block *)fdri_off(t, zero))->index = UINT32_MAX;
         l->level0_off = zero + head;
         t->top = fdri_off(t, l->level0_off);
+        t->top->region = UINT32_MAX;
         fdri_set_clock(t, false);
         if (fdri_rows_start(t) && fdri_grow_levels(t)) return true;
     }

@@ -133,7 +133,10 @@ struct fdri_hand {
 enum { FDRI_SPARE_CELLS = 3 };
 struct fdri_thread {
     uint32_t recording; /* number of the recording this belongs to */
-    uint32_t soft;      /* an enter at this depth or deeper takes the slow path */
+    uint32_t
+        plain; /* the same where a leave may take the fastest path: the counter as it is, no unit of time above it */
+    uint32_t rounded; /* the same with such a unit */
+    uint32_t soft;    /* an enter at this depth or deeper takes the slow path */
     struct fdr_location *loc;
     struct fdr_level *top; /* level of the innermost open call; level 0 when there is none */
     uint8_t *base;
@@ -249,7 +252,7 @@ void fdri_location_drop(struct fdri_thread *t);      /* it holds nothing but its
 void fdri_set_clock(struct fdri_thread *t, bool ns); /* the location counts in ns, else in the recording's clock */
 void fdri_link_location(struct fdr_location *l, uint32_t off); /* from now on everybody sees it */
 bool fdri_grow_levels(struct fdri_thread *t);                  /* one more block of levels; false: no room */
-void fdri_set_soft(struct fdri_thread *t);                     /* recomputes when enter must go slow */
+void fdri_set_soft(struct fdri_thread *t);                     /* recomputes when enter and leave must go slow */
 
 /* ---- call.c ---- */
 void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns);
@@ -387,13 +390,12 @@ void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t buck
 static inline void fdri_histogram_add(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket)
 {
     uint64_t word = r->histogram;
-    uint32_t i = bucket - (uint32_t)(word >> 32 & 0xff);
-    if (FDR_UNLIKELY(i >= (uint32_t)(word >> 40))) {
+    if (FDR_UNLIKELY(bucket - fdr_histogram_first(word) >= fdr_histogram_count(word))) {
         fdri_histogram_slow(t, r, bucket);
         return;
     }
     uint64_t *count = fdri_off(t, (uint32_t)word);
-    fdr_bump_relaxed(&count[i], 1);
+    fdr_bump_relaxed(&count[bucket], 1);
 }
 static inline uint32_t fdri_bucket(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v | 1); }
 /* One event of a point class: value v counted in, as value type. */

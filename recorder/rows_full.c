@@ -149,7 +149,8 @@ static void look(struct fdri_thread *t, struct choice *histogram, struct choice 
 static void drop_histogram(struct fdri_thread *t, struct fdr_row *r)
 {
     struct fdr_location *l = t->loc;
-    uint32_t off = (uint32_t)r->histogram, bytes = (uint32_t)fdr_align_up((r->histogram >> 40) * 8, 64);
+    uint32_t off = fdr_histogram_off(r->histogram);
+    uint32_t bytes = (uint32_t)fdr_align_up(fdr_histogram_count(r->histogram) * 8, 64);
     if (!r->histogram) return;
     fdri_histogram_drop(t, r);
     fdr_signal_fence();

@@ -192,7 +192,7 @@ static void widen(uint32_t first, uint32_t last, uint32_t *from, uint32_t *end)
 bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end)
 {
     uint64_t word = r->histogram;
-    uint32_t first = (uint32_t)(word >> 32 & 0xff), count = (uint32_t)(word >> 40);
+    uint32_t first = fdr_histogram_first(word), count = fdr_histogram_count(word);
     if (r->flags & FDR_ROW_NO_HISTOGRAM) return false;
     if (count && from >= first && end <= first + count) return true;
     if (count) widen(first, first + count, &from, &end);
@@ -200,11 +200,11 @@ bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t fro
     uint32_t off = within(3) ? cells(t, bytes) : 0;
     if (!off) return false;
     uint64_t *counts = fdri_off(t, off);
-    if (count) memcpy(counts + (first - from), fdri_off(t, (uint32_t)word), count * 8);
+    if (count) memcpy(counts + (first - from), fdri_off(t, fdr_histogram_off(word)), count * 8);
     fdr_signal_fence();
     /* R:rows - the counters are there before their place is named */
-    fdr_store_release(&r->histogram, off | (uint64_t)from << 32 | (uint64_t)(end - from) << 40);
-    if (count) spare_cells(t, (uint32_t)word, cells_of(count));
+    fdr_store_release(&r->histogram, fdr_histogram_word(off, from, end - from));
+    if (count) spare_cells(t, fdr_histogram_off(word), cells_of(count));
     return true;
 }
 
@@ -226,7 +226,7 @@ void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t buck
         return;
     }
     uint64_t *counts = fdri_off(t, (uint32_t)r->histogram);
-    fdr_bump_relaxed(&counts[bucket - (uint32_t)(r->histogram >> 32 & 0xff)], 1);
+    fdr_bump_relaxed(&counts[bucket], 1);
 }
 
 void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type type, uint64_t value)

@@ -134,9 +134,9 @@ FDR_RACY static void add_histogram(const struct fdr_location *l, uint32_t key, u
         const struct fdr_row *r = fdri_at(&fdri_rec.arena, off);
         if (r->key != key) continue;
         uint64_t word = fdr_load_acquire(&r->histogram); /* A:rows */
-        uint32_t first = (uint32_t)(word >> 32 & 0xff), buckets = (uint32_t)(word >> 40 & 0xff);
+        uint32_t first = fdr_histogram_first(word), end = first + fdr_histogram_count(word);
         const uint64_t *h = fdri_at(&fdri_rec.arena, (uint32_t)word);
-        for (uint32_t b = 0; word && b < buckets && first + b < 64; b++) count[first + b] += h[b];
+        for (uint32_t b = first; word && b < end && b < 64; b++) count[b] += h[b];
         return;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 */
-/* The record codec alone: the short way of encoding a call writes the very bits of the spelled-out one, and both decode
- * to what was put in. */
+/* The record codec alone: a call that is foreseen is put in one go as the very bits that the long way writes, and both decode to
+ * what was put in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "format/record.h"
 
-enum { BIN_BYTES = 4096, PAYLOAD = BIN_BYTES - FDR_BIN_HEADER };
+enum { SHORT_BITS = 18, BIN_BYTES = 4096, PAYLOAD = BIN_BYTES - FDR_BIN_HEADER };
 
 static uint64_t state = 88172645463325252u;
 static uint64_t rnd(uint64_t below)
@@ -50,12 +50,22 @@ static struct call some_call(unsigned kind)
 {
     struct call c = {(uint32_t)rnd(kind ? 5 : 3), 10 + rnd(40), 1 + rnd(60)};
     if (rnd(10) == 0) c.id = (uint32_t)rnd(FDR_ID_MAX + 1u);
-    if (rnd(6) == 0) c.gap = rnd(2ull << rnd(FDR_SHORT_BITS));
-    if (rnd(6) == 0) c.duration = 1 + rnd((2ull << rnd(FDR_SHORT_BITS)) - 1);
+    if (rnd(6) == 0) c.gap = rnd(2ull << rnd(SHORT_BITS));
+    if (rnd(6) == 0) c.duration = 1 + rnd((2ull << rnd(SHORT_BITS)) - 1);
     if (rnd(30) == 0) c.gap = 0;
-    c.gap &= fdr_mask(FDR_SHORT_BITS);
-    c.duration = 1 + ((c.duration - 1) & fdr_mask(FDR_SHORT_BITS));
+    c.gap &= fdr_mask(SHORT_BITS);
+    c.duration = 1 + ((c.duration - 1) & fdr_mask(SHORT_BITS));
     return c;
+}
+
+/* Puts it if it is foreseen. */
+static bool put_foreseen(struct bin *b, struct call c, uint64_t *commit)
+{
+    uint64_t progress = b->part.progress;
+    struct fdr_foreseen f;
+    if (!fdr_foresee(b->table.slot[b->part.context], progress, c.id, c.gap, c.duration, &f)) return false;
+    *commit = fdr_put_foreseen(&b->part, b->payload, c.id, &f);
+    return true;
 }
 
 static void the_short_way_writes_the_same_bits(void **unused)
@@ -64,20 +74,26 @@ static void the_short_way_writes_the_same_bits(void **unused)
     static struct bin a, b;
     static struct call put[PAYLOAD * 8];
     const struct fdr_tie none = {0};
+    uint64_t foreseen = 0, all = 0;
     for (unsigned round = 0; round < 400; round++) {
         uint32_t count = 0;
         begin(&a);
         begin(&b);
         while (!fdr_encode_full(&a.part)) {
             struct call c = some_call(round & 1);
-            if (!fdr_is_short_call(c.gap, c.duration)) continue;
-            uint64_t commit = fdr_put_call(&a.part, &a.table, a.payload, c.id, c.gap, c.duration);
-            fdr_spell_call(&b.part, &b.table, b.payload, c.id, c.gap, c.duration, &none);
-            assert_int_equal(commit, fdr_commit_word(&b.part));
-            assert_int_equal(commit, fdr_commit_word(&a.part));
+            uint64_t commit;
+            if (rnd(20) == 0) c.duration = 0;
+            bool done = put_foreseen(&a, c, &commit);
+            if (!done && c.duration) fdr_encode_longer(&a.part, &a.table, a.payload, c.id, c.gap, c.duration);
+            else if (!done) fdr_encode_call(&a.part, &a.table, a.payload, c.id, c.gap, c.duration, &none);
+            fdr_encode_call(&b.part, &b.table, b.payload, c.id, c.gap, c.duration, &none);
+            if (done) assert_int_equal(commit, fdr_commit_word(&a.part));
+            assert_int_equal(fdr_commit_word(&a.part), fdr_commit_word(&b.part));
             assert_memory_equal(&a.part, &b.part, sizeof a.part);
             put[count++] = c;
+            foreseen += done;
         }
+        all += count;
         assert_memory_equal(&a.table, &b.table, sizeof a.table);
         assert_memory_equal(a.payload, b.payload, (FDR_COMMIT_BITS(a.part.progress) + 7) / 8);
         struct fdr_decoder d;
@@ -93,6 +109,30 @@ static void the_short_way_writes_the_same_bits(void **unused)
             last = r.leave;
         }
         assert_int_equal(fdr_decode_next(&d, &r), 0);
+    }
+    assert_in_range(foreseen, all / 20, all / 5 * 4);
+}
+
+/* An entry says what it was made of, and moves by one bit. */
+static void entries_follow_the_lengths(void **unused)
+{
+    (void)unused;
+    for (uint32_t gap = 0; gap <= FDR_WIDTH_MAX; gap++) {
+        for (uint32_t duration = 0; duration <= FDR_WIDTH_MAX + 1; duration++) {
+            uint32_t e = fdr_entry(77, gap, duration);
+            assert_int_equal(fdr_entry_id(e), 77);
+            assert_int_equal(fdr_entry_gap(e), gap);
+            assert_int_equal(fdr_entry_duration(e), duration);
+            assert_int_equal(fdr_entry_bits(e), duration ? duration - 1 : 0);
+            uint32_t wider = fdr_entry_after(e, true, 77, 63, 63), narrower = fdr_entry_after(e, true, 77, 0, 1);
+            assert_int_equal(fdr_entry_gap(wider), gap < FDR_WIDTH_MAX ? gap + 1 : gap);
+            assert_int_equal(fdr_entry_gap(narrower), gap ? gap - 1 : 0);
+            assert_int_equal(fdr_entry_duration(wider),
+                             duration == 0 || duration > FDR_WIDTH_MAX ? FDR_WIDTH_MAX + 1 : duration + 1);
+            assert_int_equal(fdr_entry_duration(narrower), duration < 2 ? 1 : duration - 1);
+            assert_int_equal(fdr_entry_duration(fdr_entry_after(e, true, 77, 0, 0)), 0);
+            assert_int_equal(fdr_entry_after(e, false, 78, gap, duration), fdr_entry(78, gap, duration));
+        }
     }
 }
 
@@ -185,40 +225,13 @@ static void the_fast_way_reads_the_same(void **unused)
     }
 }
 
-static void only_what_fits_one_chunk_is_short(void **unused)
-{
-    (void)unused;
-    const uint64_t most = fdr_mask(FDR_SHORT_BITS);
-    assert_true(fdr_is_short_call(0, 1));
-    assert_true(fdr_is_short_call(most, most));
-    assert_false(fdr_is_short_call(0, 0));
-    assert_false(fdr_is_short_call(most + 1, 1));
-    assert_false(fdr_is_short_call(0, most + 2));
-    assert_false(fdr_is_short_call(UINT64_MAX, 1));
-}
-
-/* From the codes in docs/FORMAT.md. */
-static void the_table_of_heads_is_made_of_the_codes(void **unused)
-{
-    (void)unused;
-    const uint32_t value[4] = {1, 0, 3, 7}, bits[4] = {2, 1, 3, 9};
-    for (uint32_t i = 0; i < 32; i++) {
-        uint32_t g = i & 3, d = i >> 2 & 3, n = i >> 4 ? 3 : 2, v = i >> 4 ? 3 : 1;
-        v |= value[g] << n, n += bits[g];
-        v |= value[d] << n, n += bits[d];
-        if (i == 5) v = 0, n = 1;
-        assert_int_equal(fdr_head_code[i], n << 24 | v);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_short_way_writes_the_same_bits),
         cmocka_unit_test(ordinals_come_back),
         cmocka_unit_test(the_fast_way_reads_the_same),
-        cmocka_unit_test(only_what_fits_one_chunk_is_short),
-        cmocka_unit_test(the_table_of_heads_is_made_of_the_codes),
+        cmocka_unit_test(entries_follow_the_lengths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,20 @@ def take_gamma(b):
     return take_low(b, k + 1)
 
 
-EMPTY = ((1 << 20) - 1, 0, 0)
+EMPTY = ((1 << 20) - 1, 0, 1)
+
+
+def nearer(width, length):
+    return min(width + (length > width) - (length < width), 27)
+
+
+def entry_after(seen, known, ident, gap_length, length):
+    """The entry of a record that is spelled out: id, bits for the gap, duration length."""
+    if known:
+        gap_length = nearer(seen[1], gap_length)
+        if length and seen[2]:
+            length = nearer(seen[2] - 1, length - 1) + 1
+    return ident, min(gap_length, 27), min(length, 28)
 
 
 class Record:
@@ -125,36 +138,42 @@ class Bin:
         out = []
         for _ in range(self.count):
             slot, said = slots[context], None
-            if call and b.see(8) == 255:
-                b.take(8)
+            if call and b.see(9) == 511:
+                b.take(9)
                 said = take_gamma(b) - 1
                 b.mix(said << 32 | 1)
-            if b.see(1) == 0:
-                b.take(1)
-                entry = slot[0]
+            ones = 0
+            while ones < 4 and b.see(ones + 1) >> ones & 1:
+                ones += 1
+            which = (0, 1, 0, 1, 2)[ones]
+            seen = slot[which] if which < 2 else newest
+            if ones < 2:
+                entry, start = seen, ones + 1
+                chunk = b.take(start + entry[1] + max(entry[2] - 1, 0))
+                b.mix(chunk)
+                gap = chunk >> start & (1 << entry[1]) - 1
+                duration = (chunk >> start + entry[1]) + 1 if entry[2] else 0
             else:
-                if b.see(3) & 2 == 0:
-                    b.take(2)
-                    seen, slot[0:2] = slot[0], [None, slot[1]]
-                elif b.see(3) & 4 == 0:
-                    b.take(3)
-                    seen, slot[0:2] = slot[1], [None, slot[0]]
+                ident = seen[0]
+                if which < 2:
+                    b.take(ones + 1)
                 else:
-                    length = b.take(8) >> 3
-                    seen, slot[0:2] = (take_low(b, length), newest[1], newest[2]), [None, slot[0]]
+                    ident = take_low(b, b.take(9) >> 4)
                 gap_length = take_length(b, seen[1])
-                entry = (seen[0], gap_length, take_length(b, seen[2]) if call else 0)
-                slot[0] = entry
+                length = take_length(b, seen[2]) if call else 0
+                gap = take_low(b, gap_length)
+                duration = take_low(b, length - 1) + 1 if length else 0
+                b.mix((gap << 32 | gap >> 32) ^ duration ^ ident << 44)
+                entry = entry_after(seen, which < 2, ident, gap_length, length)
+                slot[0:2] = [entry, slot[1] if which == 0 else slot[0]]
             assert entry[0] != EMPTY[0]
             r = Record()
             r.id, r.class_, r.depth = entry[0], self.class_, self.depth
-            gap = take_low(b, entry[1])
             r.enter = last + gap
             r.leave = r.enter
             r.ordinal, r.fields = said, []
             if call:
-                r.leave += take_low(b, entry[2])
-                b.mix((gap << 32 | gap >> 32) ^ (r.leave - r.enter) ^ r.id << 44)
+                r.leave += duration
                 if r.leave == r.enter:
                     if zero_tick != r.enter:
                         zero_tick, zero_count = r.enter, 0
@@ -172,7 +191,6 @@ class Bin:
                     r.cut = r.links[-1] == 0x7FFFFFFF
                 r.sibling = take_gamma(b) - 1 if r.tied else 0
                 r.point = take_gamma(b) - 1 if r.tied else 0
-                b.mix((gap << 32 | gap >> 32) ^ r.id << 44)
                 for ordinal in r.links:
                     b.mix(ordinal << 1 | 1)
                 b.mix(r.tied | r.sibling << 1 | r.point << 33)
@@ -182,8 +200,7 @@ class Bin:
                 for v in r.fields:
                     b.mix(v)
             last = r.leave
-            hashed = ((entry[0] * 0x9E3779B1) ^ (newest[0] * 0x85EBCA6B)) & 0xFFFFFFFF
-            context, newest = hashed >> 13 & (contexts - 1), entry
+            context, newest = (context << 3 ^ entry[0]) & (contexts - 1), entry
             out.append(r)
         assert b.at == self.bits and (not out or b.hash >> 40 == self.check), "not what the commit word says"
         return out
@@ -261,7 +278,7 @@ class Location:
         self.frames = []
         for depth in range(1, image.u32(at + 72) + 1):
             level = self.level(depth)
-            flags = image.u32(level + 48)
+            flags = image.u32(level + 12)
             enter = image.u64(level) >> shift
             ordinal = (image.u32(level + 96) if image.u64(level + 88) == enter else 0) if flags & 16 else None
             self.frames.append((enter, image.u32(level + 8), flags, ordinal))
