@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of recorder/ share.
  *
- *   config.c   text to settings            call.c     enter and leave, the fast path
+ *   call.c     enter and leave             call_slow.c  the same, what is rare; stack.h: both
+ *   config.c   text to settings
  *   arena.c    where the arena lives       point.c    events without duration
  *   start.c    init, finalize, fork        store.c    partitions: a place for the next record
  *   attach.c   threads come and go         reduce.h   give memory back, the strategies

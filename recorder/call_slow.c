@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* Enter and leave, everything that is rare: rules, calls that are only counted, other clocks, the first call of a row or
+ * partition, full bins, events in one tick, leaves that do not match. The order of stores is that of call.c. */
+#include "recorder/stack.h"
+
+/* Totals are exact whatever is stored. `parent` gets the time as spent in a child. */
+static void add_totals(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, struct fdr_level *parent,
+                       uint64_t duration)
+{
+    struct fdr_row *r = (void *)(base + v->row_off);
+    uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
+    fdr_bump_relaxed(&r->calls, 1);
+    fdr_bump_relaxed(&r->sum, duration);
+    fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
+    fdr_bump_relaxed(&parent->child_ticks, duration);
+    if (FDR_UNLIKELY(duration < r->min)) r->min = duration;
+    if (FDR_UNLIKELY(duration > r->max)) r->max = duration;
+    fdri_histogram_add(t, r, fdri_bucket(ns));
+    if (FDR_UNLIKELY(duration >= fdr_load_relaxed(t->ticks ? &fdri_watch_ticks : &fdri_watch_ns)))
+        fdri_watch_call(t, v->region, duration, v->enter_tick + duration);
+}
+
+static void note_zero(struct fdr_level *v, uint64_t tick, bool stored)
+{
+    if (v->zero_tick != tick) {
+        v->zero_tick = tick;
+        v->zero_count = 0;
+    }
+    v->zero_count++;
+    v->zero_gap = !stored;
+}
+
+/* A call of zero length is not stored, but something stored in its tick may say that it happened inside. So it keeps its
+ * ordinal, and who comes next in the tick says its own; soft 0 sends that one the slow way. */
+static void leave_out(struct fdri_thread *t, struct fdr_level *v, uint64_t leave_tick)
+{
+    uint64_t tick = leave_tick >> t->shift;
+    if (FDR_LIKELY(t->tied_to != tick + 1) || v->enter_tick >> t->shift != tick) return;
+    note_zero(v, tick, false);
+    t->soft = 0;
+}
+
+/* What an enter owes to one left out in the same tick. */
+static uint32_t ordinal_flag(struct fdri_thread *t, const struct fdr_level *v, uint64_t enter_tick)
+{
+    uint64_t tick = enter_tick >> t->shift;
+    if (t->soft == 0 && t->tied_to != tick + 1) fdri_set_soft(t);
+    return v->zero_gap && v->zero_tick == tick ? FDR_LEVEL_ORDINAL : 0;
+}
+
+/* A zero-length call is told apart from its tick's neighbours by its parent's place in the tick. */
+static void add_parent(struct fdri_thread *t, uint32_t depth, uint64_t tick, struct fdr_tie *tie)
+{
+    if (depth < 2) return;
+    struct fdr_level *parent = fdri_level(t, depth - 1);
+    tie->in_tick = parent->enter_tick >> t->shift == tick;
+    tie->parent = tie->in_tick && parent->zero_tick == tick ? parent->zero_count : 0;
+    if (!tie->in_tick) return;
+    t->tied_to = tick + 1;
+    if (parent->flags & FDR_LEVEL_RULED) parent->flags |= FDR_LEVEL_NAMED; /* without it the place could not be told */
+}
+
+static bool tail_holds(const struct fdr_level *v, const struct fdr_part *p, uint64_t enter, uint64_t duration)
+{
+    return fdr_tail_holds(p, v->region, enter - p->last_tick, duration, !duration || v->flags & FDR_LEVEL_ORDINAL);
+}
+
+/* Was it stored? */
+static bool store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uint32_t depth, uint64_t enter,
+                  uint64_t leave)
+{
+    uint64_t duration = leave - enter;
+    uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]);
+    uint32_t off = v->part[band];
+    struct fdr_part *p = (void *)(base + off);
+    if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || (fdr_encode_full(p) && !tail_holds(v, p, enter, duration)))) {
+        p = fdri_room(t, &v->part[band], depth, FDR_CLASS_REGION, band, &v->reduced_gate, &v->lost);
+        if (!p) return false;
+    }
+    struct fdr_bin *bin = (void *)(base + p->open_off);
+    struct fdr_table *table = (void *)(base + p->table_off);
+    uint64_t gap = enter - p->last_tick;
+    bool counted = v->zero_tick == enter, unclear = duration || (counted && v->zero_gap);
+    struct fdr_tie tie = {.said = (v->flags & FDR_LEVEL_ORDINAL) && unclear, .ordinal = counted ? v->zero_count : 0};
+    if (!duration) {
+        add_parent(t, depth, leave, &tie);
+        note_zero(v, leave, true);
+    }
+    fdr_encode_call(p, table, (uint8_t *)(bin + 1), v->region, gap, duration, &tie);
+    p->last_tick = leave;
+    fdr_signal_fence();
+    /* R:commit - publishes the payload; pairs with A:commit in export/: else a torn record reads as complete */
+    fdr_store_release(&bin->commit, fdr_commit_word(p));
+    return true;
+}
+
+/* Closes the top call at `tick`: totals, then storage, then the stack. */
+void fdri_close_top(struct fdri_thread *t, struct fdr_location *l, struct fdr_level *v, uint32_t depth, uint64_t tick)
+{
+    uint8_t *base = t->base;
+    uint64_t duration = tick - v->enter_tick;
+    struct fdr_level *parent = fdri_parent_of(t, v, depth);
+    add_totals(t, base, v, parent, duration);
+    bool kept = FDR_LIKELY(duration >= t->min_ticks);
+    if (!kept) fdr_bump_relaxed(&v->filtered, 1);
+    if (!kept || !store(t, base, v, depth, v->enter_tick >> t->shift, tick >> t->shift)) leave_out(t, v, tick);
+    fdri_pop(t, l, parent);
+}
+
+/* Counted only: presented and filtered, no clock, nothing stored. */
+static void push_untimed(struct fdri_thread *t, struct fdr_level *v, struct fdr_row *row, fdr_region region)
+{
+    v->region = region;
+    v->row_off = fdri_off_of(t, row);
+    v->enter_tick = t->loc->last_tick;
+    v->child_ticks = 0;
+    v->flags = FDR_LEVEL_UNTIMED;
+    v->skipped = 0;
+    t->untimed++;
+    row->untimed++;
+    fdr_signal_fence();
+    fdr_bump_relaxed(&v->presented, 1);
+    fdr_bump_relaxed(&v->filtered, 1);
+    fdr_store_release(&t->loc->depth, t->loc->depth + 1); /* R:frame */
+    t->top = v;
+}
+
+/* Does a rule keep this call out? Counting rules count it. */
+static bool kept_out(struct fdr_row *row, const struct fdri_rule *rule, uint32_t *level_flags)
+{
+    uint32_t seen = row->flags >> FDR_ROW_SEEN_SHIFT;
+    switch (rule->mode) {
+    case FDRI_RULE_EXCLUDE: return true;
+    case FDRI_RULE_FIRST:
+        if (seen >= rule->count) return true;
+        row->flags += 1u << FDR_ROW_SEEN_SHIFT;
+        return false;
+    case FDRI_RULE_EVERY:
+        row->flags = (row->flags & ((1u << FDR_ROW_SEEN_SHIFT) - 1)) | ((seen + 1) % rule->count) << FDR_ROW_SEEN_SHIFT;
+        return seen != 0;
+    case FDRI_RULE_MIN: *level_flags |= FDR_LEVEL_RULED; return false;
+    case FDRI_RULE_COUNTERS: *level_flags |= FDR_LEVEL_EDGES; return false;
+    default: return false;
+    }
+}
+
+static void set_overflow(struct fdri_thread *t, uint32_t deeper)
+{
+    t->loc->overflow = deeper;
+    fdri_set_soft(t);
+}
+
+/* Room for one level more? Counts the call where there is none. */
+static bool deep_enough(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    if (!l->overflow && (l->depth < l->level_blocks * FDR_LEVELS_PER_BLOCK || fdri_grow_levels(t))) return true;
+    if (!l->overflow++) {
+        t->overflow_sp = FDRI_HERE();
+        fdri_set_soft(t);
+    }
+    l->presented_overflow++;
+    l->lost_overflow++;
+    return false;
+}
+
+void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns)
+{
+    struct fdr_location *l = t->loc;
+    /* Calls deeper than the stack cannot be matched by name. If the caller's frame lies above where that began,
+     * a longjmp left them all. */
+    if (l->overflow && FDRI_HERE() > t->overflow_sp + 4096) set_overflow(t, 0);
+    if (region > FDR_ID_MAX) region = 0;
+    if (!deep_enough(t)) {
+        fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region))->untimed++;
+        return;
+    }
+    struct fdr_level *v = fdri_level(t, l->depth + 1);
+    struct fdr_row *row = fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region));
+    uint32_t flags = 0;
+    v->address = address;
+    if (address) fdri_known_add(t, address, region, row);
+    if (FDR_UNLIKELY(row->flags & FDR_ROW_GATED)) {
+        const struct fdri_rule *rule = fdri_rule_of(region);
+        if (rule && kept_out(row, rule, &flags)) {
+            row->untimed++;
+            fdr_bump_relaxed(&v->presented, 1);
+            fdr_bump_relaxed(&v->filtered, 1);
+            t->top->skipped++;
+            t->top->flags |= FDR_LEVEL_SKIPS;
+            return;
+        }
+    }
+    if (l->depth >= t->depth_limit || l->pause) {
+        push_untimed(t, v, row, region);
+        return;
+    }
+    uint64_t tick = live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
+    if (FDR_UNLIKELY(l->flags & FDR_LOCATION_STOPPED)) {
+        flags |= FDR_LEVEL_SETTLED;
+        fdr_bump_relaxed(&v->reduced_gate, 1);
+    }
+    flags |= ordinal_flag(t, v, tick);
+    fdri_push(t, l, v, l->depth, fdri_off_of(t, row), region, flags, tick);
+    l->last_tick = tick;
+}
+
+/* Closes the top call, whatever kind it is. */
+static void close_any(struct fdri_thread *t, uint64_t tick)
+{
+    struct fdr_location *l = t->loc;
+    struct fdr_level *v = t->top;
+    uint32_t depth = l->depth;
+    struct fdr_level *parent = fdri_parent_of(t, v, depth);
+    if (v->flags & FDR_LEVEL_UNTIMED) {
+        t->untimed--;
+        if (depth <= t->depth_limit)
+            fdr_bump_relaxed(&parent->child_ticks, v->child_ticks); /* a pause that ended inside */
+        leave_out(t, v, l->last_tick);
+        fdri_pop(t, l, parent);
+        return;
+    }
+    if (tick < v->enter_tick) tick = v->enter_tick;
+    uint64_t duration = tick - v->enter_tick;
+    bool may_go = (v->flags & (FDR_LEVEL_RULED | FDR_LEVEL_NAMED)) == FDR_LEVEL_RULED;
+    const struct fdri_rule *rule = may_go ? fdri_rule_of(v->region) : NULL;
+    bool too_short = rule && (uint64_t)((unsigned __int128)duration * t->to_ns >> 32) < rule->min_ns;
+    if (!too_short && !(v->flags & FDR_LEVEL_SETTLED)) {
+        fdri_close_top(t, l, v, depth, tick);
+        return;
+    }
+    add_totals(t, t->base, v, parent, duration);
+    if (too_short && !(v->flags & FDR_LEVEL_SETTLED)) fdr_bump_relaxed(&v->filtered, 1);
+    leave_out(t, v, tick);
+    fdri_pop(t, l, parent);
+}
+
+/* Where on the stack is this region (or code address), counted from the top? 0 = not there. */
+static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64_t address)
+{
+    for (uint32_t d = t->loc->depth; d; d--) {
+        const struct fdr_level *v = fdri_level(t, d);
+        if (address ? v->address == address : v->region == region) return d;
+    }
+    return 0;
+}
+
+/* Is this the leave of a call that a rule kept out? Those opened inside the top call are closed before it. Where a
+ * longjmp left such calls their count stays; a region whose rule keeps no call out is not taken for one of them. */
+static bool leaves_skipped(struct fdri_thread *t, fdr_region region)
+{
+    struct fdr_level *v = t->top;
+    if (!v->skipped || !(fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region))->flags & FDR_ROW_GATED)) return false;
+    const struct fdri_rule *rule = fdri_rule_of(region);
+    if (!rule || rule->mode == FDRI_RULE_MIN || rule->mode == FDRI_RULE_COUNTERS) return false;
+    if (--v->skipped == 0) v->flags &= ~(uint32_t)FDR_LEVEL_SKIPS;
+    return true;
+}
+
+void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns)
+{
+    struct fdr_location *l = t->loc;
+    if (l->overflow) {
+        if (FDRI_HERE() <= t->overflow_sp + 4096) {
+            set_overflow(t, l->overflow - 1);
+            return;
+        }
+        set_overflow(t, 0);
+    }
+    if (region > FDR_ID_MAX) region = 0;
+    if (leaves_skipped(t, region)) return;
+    uint32_t found = find_open(t, region, address);
+    if (!found) {
+        l->stray_leaves++;
+        return;
+    }
+    bool timed = !(fdri_level(t, found)->flags & FDR_LEVEL_UNTIMED);
+    uint64_t tick = !timed ? l->last_tick : live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
+    l->unbalanced += l->depth - found;
+    l->last_tick = tick; /* first: an epoch may be cut inside, and holds what is closed now */
+    while (l->depth > found) close_any(t, tick);
+    close_any(t, tick);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* The shadow stack: what call.c and call_slow.c do with it. */
+#ifndef FDR_RECORDER_STACK_H
+#define FDR_RECORDER_STACK_H
+#include <string.h>
+
+#include "recorder/recorder.h"
+
+/* An address in the caller's frame. */
+#define FDRI_HERE()                                                                                                    \
+    __extension__({                                                                                                    \
+        char here_;                                                                                                    \
+        char *p_ = &here_;                                                                                             \
+        __asm__ volatile("" : "+r"(p_));                                                                               \
+        (uint64_t)(uintptr_t) p_;                                                                                      \
+    })
+
+/* The hot helpers take what they need as arguments: a thread-local field would be read again after every store. */
+static inline __attribute__((always_inline)) void fdri_push(struct fdri_thread *t, struct fdr_location *l,
+                                                            struct fdr_level *v, uint32_t depth, uint32_t row_off,
+                                                            fdr_region region, uint32_t flags, uint64_t tick)
+{
+    uint64_t both = region | (uint64_t)flags << 32, row = row_off; /* and none skipped */
+    v->enter_tick = tick;
+    memcpy(&v->region, &both, sizeof both);
+    memcpy(&v->row_off, &row, sizeof row);
+    v->child_ticks = 0;
+    fdr_signal_fence();
+    fdr_bump_relaxed(&v->presented, 1);
+    fdr_store_release(&l->depth, depth + 1); /* R:frame - pairs with A:frame in export/: the frame is whole */
+    t->top = v;
+}
+
+static inline __attribute__((always_inline)) void fdri_pop(struct fdri_thread *t, struct fdr_location *l,
+                                                           struct fdr_level *parent)
+{
+    t->top = parent;
+    fdr_bump_release(&l->depth, -1u); /* R:frame */
+}
+
+static inline __attribute__((always_inline)) struct fdr_level *fdri_parent_of(struct fdri_thread *t,
+                                                                              struct fdr_level *v, uint32_t depth)
+{
+    return FDR_LIKELY((depth - 1) % FDR_LEVELS_PER_BLOCK) ? v - 1 : fdri_level(t, depth - 1);
+}
+
+/* call_slow.c: closes the top call, a timed one, at `tick`: totals, then storage, then the stack. */
+void fdri_close_top(struct fdri_thread *t, struct fdr_location *l, struct fdr_level *v, uint32_t depth, uint64_t tick);
+#endif
