@@ -2,11 +2,11 @@
 /* Bins that a reduction gave back for who asks next: a step takes a run of them off a list at once, chooses once and is
  * written down once, and most full bins are replaced without one.
  *
- * They are the location's own and empty, as many as a 64th of what it holds at most: what is kept loses less than half of
+ * They are the location's own and empty, as many as a 128th of what it holds at most: what is kept loses less than half of
  * that on average. Its owner alone takes from them, so there is nothing to agree upon; when its thread ends they go to all. */
 #include "recorder/reduce.h"
 
-enum { SHARE = 64, RUN_MOST = 32 };
+enum { SHARE = 128, RUN_MOST = 32 };
 
 uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdr_part *asking)
 {
