@@ -129,10 +129,10 @@ static void end_location(struct fdri_thread *t)
     if (l->busy) mend(t); /* the thread ended from a handler, in the middle of an operation */
     t->recording = t->plain = t->rounded = 0;
     fdri_ready_release(t);
+    fdri_ended_prepare(t);
     l->end_tick = fdr_max(l->last_tick >> t->shift, 1);
     fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
     fdr_sub_relaxed(&fdri_rec.shares.live, 1u);
-    fdri_ended_prepare(l->flags & FDR_LOCATION_NS);
     fdri_ended_push(l);
 }
 

@@ -15,9 +15,11 @@
 #include "export/view.h"
 #include "recorder/recorder.h"
 
-enum { POPS = 16, LOOK = 4, TRIES = 200, PATIENCE_NS = 10000000 };
+enum { POPS = 16, LOOK = 4, ROUNDS = 64, TRIES = 200, PATIENCE_NS = 10000000 };
 
-static struct fdri_thread ended[2]; /* where accounts go, by unit of time; under the lock */
+/* Where accounts go, by unit of time; under the lock. There is a place for those of every location in the queue before it
+ * comes there: folding must not need what only folding gives. */
+static struct fdri_thread ended[2];
 
 bool fdri_ended_lock(uint32_t who, uint32_t tries)
 {
@@ -152,14 +154,6 @@ static struct fdri_thread *ended_of(bool ns)
     return t;
 }
 
-/* Where there is room still: folding must not need what only folding gives. */
-void fdri_ended_prepare(bool ns)
-{
-    if (fdr_load_relaxed(&ended[ns].recording) == fdri_rec.number || !fdri_ended_lock(UINT32_MAX, 0)) return;
-    ended_of(ns);
-    fdri_ended_unlock();
-}
-
 /* Folds a part of l's accounts. 1: that was all, and its memory is free; 0: a part; -1: no room for what they go to. */
 static int fold(struct fdr_location *l)
 {
@@ -201,18 +195,34 @@ static bool work_off(struct fdr_location *l)
 
 enum outcome { ROOM, NO_ROOM, COME_AGAIN };
 
-/* Works off the oldest one; where a claimer is inside, which may sleep there, that one is the newest from now on. */
+/* Works off the oldest one; where a claimer is inside, which may sleep there, or where there is no room for its accounts, that
+ * one is the newest from now on: another may make the room. */
 static enum outcome work(enum fdri_urgency urgency)
 {
     for (int i = 0; i < LOOK; i++) {
         struct fdr_location *l = oldest();
         if (!l) break;
         if (urgency == FDRI_IF_AGED && !aged(l)) return NO_ROOM;
-        if (alone(l)) return work_off(l) ? ROOM : NO_ROOM;
+        if (alone(l) && work_off(l)) return ROOM;
         if (!take_off(l)) break;
         append(l);
     }
     return COME_AGAIN;
+}
+
+static bool prepared(struct fdri_thread *t)
+{
+    struct fdri_thread *into = ended_of(t->loc->flags & FDR_LOCATION_NS);
+    return into && fdri_fold_prepare(into, t);
+}
+
+/* Those that ended before make the room, for them there is a place; else bins of t's own. */
+void fdri_ended_prepare(struct fdri_thread *t)
+{
+    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || !fdri_ended_hold(UINT32_MAX, PATIENCE_NS)) return;
+    for (int i = 0; i < ROUNDS && !prepared(t); i++)
+        if (work(FDRI_ATTACHING) != ROOM && !give_bin(t->loc)) break;
+    fdri_ended_unlock();
 }
 
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
@@ -221,6 +231,7 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
     uint32_t who = t->loc ? t->loc->id + 1 : UINT32_MAX;
     bool attaching = urgency == FDRI_ATTACHING;
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return false; /* what is there stays */
+    if (t == &ended[0] || t == &ended[1]) return false;            /* the caller has the lock, and is at it */
     if (!fdr_load_relaxed(&fdri_rec.shares.ended_last)) return false;
     if (attaching ? !fdri_ended_hold(who, PATIENCE_NS) : !fdri_ended_lock(who, urgency == FDRI_POOR ? TRIES : 0))
         return attaching;

@@ -98,14 +98,23 @@ static bool fold_part(struct fdri_thread *into, struct fdri_thread *t, struct fd
     return true;
 }
 
-static bool empty(struct fdri_thread *t, const struct fdr_level *v, const struct fdr_level_points *points)
+static bool empty(const struct fdr_level *v, const struct fdr_level_points *points)
 {
     uint64_t any = v->presented | v->filtered | v->reduced_gate | v->lost;
-    (void)t;
     for (int c = 0; points && c < FDR_CLASS_COUNT; c++)
         any |= points->by_class[c].presented | points->by_class[c].filtered | points->by_class[c].reduced_gate |
                points->by_class[c].lost;
     return !any;
+}
+
+bool fdri_fold_prepare(struct fdri_thread *into, struct fdri_thread *t)
+{
+    for (uint32_t d = t->loc->level_blocks * FDR_LEVELS_PER_BLOCK + 1; d-- > 0;) {
+        const struct fdr_level *v = fdri_level(t, d);
+        const struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
+        if (!empty(v, points) && !level_of(into, d, points != NULL)) return false;
+    }
+    return true;
 }
 
 /* Calls that were open when the thread ended count as given back. */
@@ -113,7 +122,7 @@ static bool fold_level(struct fdri_thread *into, struct fdri_thread *t, uint32_t
 {
     struct fdr_level *v = fdri_level(t, d);
     struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
-    if (empty(t, v, points)) return true;
+    if (empty(v, points)) return true;
     struct fdr_level *w = level_of(into, d, points != NULL);
     if (!w) return false;
     bool open = d && d <= t->loc->depth, kept = open && !(v->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));

@@ -297,7 +297,7 @@ uint64_t fdri_meta_bytes(void);                           /* in use by all */
  * does it. */
 enum fdri_urgency { FDRI_IF_AGED, FDRI_POOR, FDRI_ATTACHING }; /* the last one waits for others, at most 10 ms */
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
-void fdri_ended_prepare(bool ns);                   /* while there is room */
+void fdri_ended_prepare(struct fdri_thread *t);     /* a place for its accounts; waits 10 ms at most */
 void fdri_ended_push(struct fdr_location *l);       /* its thread ended: it is not the caller's any more */
 bool fdri_ended_lock(uint32_t who, uint32_t tries); /* keeps everybody from folding */
 bool fdri_ended_hold(uint32_t who, uint64_t ns);    /* the same; waits that long at most */
@@ -308,6 +308,8 @@ void fdri_ended_abandoned(const struct fdr_location *l); /* an operation of l wa
 bool fdri_fold_start(void); /* room for the words under way */
 /* Moves some of the accounts of t's location, which holds no bin, to `into`. 1: all are moved; 0: some; -1: no room. */
 int fdri_fold(struct fdri_thread *into, struct fdri_thread *t);
+bool fdri_fold_prepare(struct fdri_thread *into,
+                       struct fdri_thread *t); /* a place for each of its accounts; false: no room */
 /* Adds row r to the rest of the same location, and what stands for it in the epochs' base (or NULL, both) to the
  * rest's place there. r is left without calls. Under the lock. */
 void fdri_fold_to_rest(struct fdri_thread *t, struct fdr_row *r, struct fdr_base_row *from, struct fdr_base_row *to);
