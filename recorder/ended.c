@@ -15,11 +15,12 @@
 #include "export/view.h"
 #include "recorder/recorder.h"
 
-enum { POPS = 16, LOOK = 4, ROUNDS = 64, TRIES = 200, PATIENCE_NS = 10000000 };
+enum { POPS = 16, LOOK = 4, ROUNDS = 64, WHOLE = 1024, TRIES = 200, PATIENCE_NS = 10000000 };
 
 /* Where accounts go, by unit of time; under the lock. There is a place for those of every location in the queue before it
  * comes there: folding must not need what only folding gives. */
 static struct fdri_thread ended[2];
+static uint32_t given_away; /* locations whose memory was; under the lock */
 
 bool fdri_ended_lock(uint32_t who, uint32_t tries)
 {
@@ -170,6 +171,7 @@ static int fold(struct fdr_location *l)
     into->loc->start_tick = fdr_min(into->loc->start_tick, l->start_tick);
     into->loc->end_tick = fdr_max(into->loc->end_tick, l->end_tick);
     fdri_location_drop(&from);
+    given_away++;
     fdri_meta_ahead(into);
     return 1;
 }
@@ -210,6 +212,15 @@ static enum outcome work(enum fdri_urgency urgency)
     return COME_AGAIN;
 }
 
+/* Bins are not what is needed: until the memory of a whole location was given back. */
+static enum outcome work_whole(void)
+{
+    uint32_t before = given_away;
+    enum outcome outcome = ROOM;
+    for (int i = 0; i < WHOLE && outcome == ROOM && given_away == before; i++) outcome = work(FDRI_ATTACHING);
+    return outcome;
+}
+
 static bool prepared(struct fdri_thread *t)
 {
     struct fdri_thread *into = ended_of(t->loc->flags & FDR_LOCATION_NS);
@@ -220,8 +231,10 @@ static bool prepared(struct fdri_thread *t)
 void fdri_ended_prepare(struct fdri_thread *t)
 {
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || !fdri_ended_hold(UINT32_MAX, PATIENCE_NS)) return;
-    for (int i = 0; i < ROUNDS && !prepared(t); i++)
-        if (work(FDRI_ATTACHING) != ROOM && !give_bin(t->loc)) break;
+    for (int i = 0; i < ROUNDS && !prepared(t); i++) {
+        enum outcome outcome = i < ROUNDS / 2 ? work(FDRI_ATTACHING) : work_whole();
+        if (outcome != ROOM && !give_bin(t->loc)) break;
+    }
     fdri_ended_unlock();
 }
 
@@ -229,13 +242,13 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
 {
     static const struct timespec a_while = {0, 50000};
     uint32_t who = t->loc ? t->loc->id + 1 : UINT32_MAX;
-    bool attaching = urgency == FDRI_ATTACHING;
+    bool attaching = urgency >= FDRI_ATTACHING;
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return false; /* what is there stays */
     if (t == &ended[0] || t == &ended[1]) return false;            /* the caller has the lock, and is at it */
     if (!fdr_load_relaxed(&fdri_rec.shares.ended_last)) return false;
     if (attaching ? !fdri_ended_hold(who, PATIENCE_NS) : !fdri_ended_lock(who, urgency == FDRI_POOR ? TRIES : 0))
         return attaching;
-    enum outcome outcome = work(urgency);
+    enum outcome outcome = urgency == FDRI_ATTACHING_WHOLE ? work_whole() : work(urgency);
     fdri_ended_unlock();
     if (outcome != COME_AGAIN || !attaching) return outcome == ROOM;
     nanosleep(&a_while, NULL); /* a claimer is inside, or one that ends is not there yet */

@@ -83,7 +83,7 @@ static struct fdr_location *slot(struct fdri_thread *t)
     if (off) return fdri_at(a, off);
     struct fdr_location *l = fdri_location_new();
     if (l) return l;
-    for (int i = 0; i < ROUNDS && !off && fdri_ended_room(t, FDRI_ATTACHING); i++)
+    for (int i = 0; i < ROUNDS && !off && fdri_ended_room(t, FDRI_ATTACHING_WHOLE); i++)
         off = fdri_slot_take(a, &fdri_rec.slabs);
     return off ? fdri_at(a, off) : NULL;
 }

@@ -51,7 +51,7 @@ static uint32_t from_end(struct fdri_thread *t, uint32_t want)
     uint32_t off = fdri_slab_take(a, &fdri_rec.slabs, want, begins);
     for (int i = 0; i < ROUNDS && !off && begins; i++) {
         off = fdri_slab_take_larger(a, &fdri_rec.slabs, want);
-        if (off || !fdri_ended_room(t, FDRI_ATTACHING)) break;
+        if (off || !fdri_ended_room(t, FDRI_ATTACHING_WHOLE)) break;
         off = fdri_slab_take(a, &fdri_rec.slabs, want, true);
     }
     return off;

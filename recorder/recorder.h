@@ -295,7 +295,12 @@ uint64_t fdri_meta_bytes(void);                           /* in use by all */
 /* Looks after the oldest location that ended: gives some of its bins back, or folds some of its accounts. true: there may be
  * room now. Not before its last moments have aged, but for a location that has next to nothing. Bounded; does nothing where another thread
  * does it. */
-enum fdri_urgency { FDRI_IF_AGED, FDRI_POOR, FDRI_ATTACHING }; /* the last one waits for others, at most 10 ms */
+enum fdri_urgency {
+    FDRI_IF_AGED,
+    FDRI_POOR,
+    FDRI_ATTACHING,      /* waits for others, at most 10 ms */
+    FDRI_ATTACHING_WHOLE /* the same; wants what no bin is: all memory of one that ended */
+};
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
 void fdri_ended_prepare(struct fdri_thread *t);     /* a place for its accounts; waits 10 ms at most */
 void fdri_ended_push(struct fdr_location *l);       /* its thread ended: it is not the caller's any more */
