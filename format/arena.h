@@ -493,9 +493,9 @@ enum fdr_level_flags {
     FDR_LEVEL_RULED = 4,    /* the region has a minimum duration of its own */
     FDR_LEVEL_EDGES = 8,    /* counters are read at the edges of this call */
     FDR_LEVEL_ORDINAL = 16, /* its ordinal in its tick is zero_count (0 in another zero_tick), and its record says so */
+    FDR_LEVEL_NAMED = 32,   /* with RULED: a call of length 0 stored inside names it as its parent: it stays */
     FDR_LEVEL_SKIPS = 64,   /* skipped is not 0 */
-    FDR_LEVEL_NAMED =
-        32 /* with RULED: a call of length 0 stored inside names it as its parent: it stays, however short */
+    FDR_LEVEL_OUTSIDE = 128 /* of level 0, always: it is no call, and no leave fits it */
 };
 
 /* Accounts and partitions of the point classes at one depth; made when the first point event happens there. */

@@ -143,6 +143,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
         l->level0_off = zero + head;
         t->top = fdri_off(t, l->level0_off);
         t->top->region = UINT32_MAX;
+        t->top->flags = FDR_LEVEL_OUTSIDE; /* the program may leave a region of that number, too */
         fdri_set_clock(t, false);
         if (fdri_rows_start(t) && fdri_grow_levels(t)) return true;
     }

@@ -253,6 +253,27 @@ static void P10_ids_that_nobody_defined(void **state)
     end(f);
 }
 
+/* Nothing is open: no id, not the largest one either, is that of a call. */
+static void P3_leaves_of_nothing(void **state)
+{
+    static const fdr_region id[] = {0, 1, FDR_ID_MAX, FDR_ID_MAX + 1, UINT32_MAX};
+    const uint32_t ids = sizeof id / sizeof id[0];
+    (void)state;
+    begin(&(struct fdr_config){.timer = "tsc"}); /* the fast path, where there is one */
+    fdr_enter(1);
+    fdr_leave(1);
+    for (uint32_t i = 0; i < ids; i++) fdr_leave(id[i]);
+    fdr_leave_address(NULL);
+    fdr_enter(1);
+    fdr_leave(1);
+    struct fdr_file *f = take();
+    assert_int_equal(balance(f), 2);
+    assert_int_equal(fdr_location_info(f, 0)->open_count, 0);
+    assert_int_equal(fdr_location_info(f, 0)->stray_leaves, ids + 1);
+    assert_int_equal(total(f, FDR_IN_REGION, 1)->calls, 2);
+    end(f);
+}
+
 static void P3_pause_counts_only(void **state)
 {
     (void)state;
@@ -346,6 +367,7 @@ int main(void)
         cmocka_unit_test(P9_clocks_that_step_back_are_clamped),
         cmocka_unit_test(P10_times_near_the_end_of_time),
         cmocka_unit_test(P10_ids_that_nobody_defined),
+        cmocka_unit_test(P3_leaves_of_nothing),
         cmocka_unit_test(P3_pause_counts_only),
         cmocka_unit_test(P3_depth_limit_counts_only),
         cmocka_unit_test(P4_minimum_duration_is_taken_before_rounding),
