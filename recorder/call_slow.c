@@ -13,9 +13,10 @@ static void add_totals(struct fdri_thread *t, uint8_t *base, struct fdr_level *v
     fdr_bump_relaxed(&r->sum, duration);
     fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
     fdr_bump_relaxed(&parent->child_ticks, duration);
+    fdri_histogram_add(t, r, fdri_bucket(ns));
+    fdr_signal_fence(); /* left here by longjmp: the fast path takes what lies between min and max to have a bucket */
     if (FDR_UNLIKELY(duration < r->min)) r->min = duration;
     if (FDR_UNLIKELY(duration > r->max)) r->max = duration;
-    fdri_histogram_add(t, r, fdri_bucket(ns));
     if (FDR_UNLIKELY(duration >= fdr_load_relaxed(t->ticks ? &fdri_watch_ticks : &fdri_watch_ns)))
         fdri_watch_call(t, v->region, duration, v->enter_tick + duration);
 }

@@ -45,7 +45,7 @@ void fdri_ended_unlock(void) { fdr_store_release(&fdri_rec.shares.lock, 0u); /* 
 void fdri_ended_abandoned(const struct fdr_location *l)
 {
     if (fdr_load_relaxed(&fdri_rec.shares.lock) != l->id + 1) return;
-    fdri_fold_undo();
+    if (fdri_rec.arena.super->fold_off) fdri_fold_undo();
     fdri_ended_unlock();
 }
 

@@ -23,6 +23,7 @@ static void spare_cells(struct fdri_thread *t, uint32_t off, uint32_t bytes)
     uint32_t *spare = bytes / 64 <= FDRI_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
     if (!spare || *spare || !fdri_ended_lock(t->loc->id + 1, 0)) return;
     memset(fdri_off(t, off), 0, bytes);
+    fdr_signal_fence();
     *spare = off;
     fdri_ended_unlock();
 }
@@ -35,6 +36,7 @@ static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
     if (spare && *spare) {
         uint32_t off = *spare;
         *spare = 0;
+        fdr_signal_fence(); /* left here by longjmp it is lost, and not handed out with something in it */
         return off;
     }
     if (l->slab_end - l->slab_off < bytes) {
