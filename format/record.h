@@ -97,7 +97,7 @@ static inline uint32_t fdr_entry_after(uint32_t seen, bool known, uint32_t id, u
 static inline uint32_t fdr_context(uint32_t context, uint32_t id, uint32_t mask) { return (context << 3 ^ id) & mask; }
 /* v < 2^63; no branch for 0 */
 static inline uint32_t fdr_bitlen(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v << 1 | 1); }
-/* 0 for a duration of 0, else one more than what duration - 1 takes. duration <= 2^63 */
+/* 0 for a duration of 0, else one more than what duration - 1 takes; a length has six bits. duration <= 2^62 */
 static inline uint32_t fdr_duration_length(uint64_t duration) { return duration ? fdr_bitlen(duration - 1) + 1 : 0; }
 static inline uint64_t fdr_zigzag(uint64_t v) { return v << 1 ^ (0 - (v >> 63)); }
 static inline uint64_t fdr_unzigzag(uint64_t v) { return v >> 1 ^ (0 - (v & 1)); }
@@ -228,7 +228,7 @@ static inline bool fdr_tail_holds(const struct fdr_part *p, uint32_t id, uint64_
     return p->limit && FDR_COMMIT_BITS(p->progress) + bits <= p->limit + FDR_CALL_BITS_MAX;
 }
 
-/* Appends one call. Precondition: not full, or fdr_tail_holds; id <= FDR_ID_MAX, gap and duration < 2^63. */
+/* Appends one call. Precondition: not full, or fdr_tail_holds; id <= FDR_ID_MAX, gap < 2^63, duration <= 2^62. */
 void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                      uint64_t duration, const struct fdr_tie *tie);
 /* The same for one with a duration, that does not say its ordinal. */
