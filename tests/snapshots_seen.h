@@ -4,12 +4,15 @@
 #define FDR_TESTS_SNAPSHOTS_SEEN_H
 #include <dirent.h>
 #include <errno.h>
+#include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tests/victim.h"
 
 static char directory[256];
 
@@ -52,5 +55,20 @@ static inline bool comes(unsigned count)
         sleep_ms(10);
     }
     return false;
+}
+
+/* What a group of such tests begins and ends with. */
+static inline int snapshots_enter(void **state)
+{
+    (void)state;
+    test_directory(directory, sizeof directory);
+    return 0;
+}
+static inline int snapshots_leave(void **state)
+{
+    (void)state;
+    fdr_finalize();
+    remove_directory(directory);
+    return 0;
 }
 #endif

@@ -14,43 +14,23 @@
 
 #include <cmocka.h>
 
+#include "tests/thinned.h"
+
 #define BUFFER (256u << 10)
 enum { SERIES = 5, LEAST_HELD = 64 }; /* of one series, at any time */
 
-static char dir[64];
 struct reading {
     uint64_t series, number, count, gauge;
 };
 static const struct fdr_field fields[] = {
     {"series", FDR_U64, 0}, {"reading", FDR_U64, 8}, {"count", FDR_U64, 16}, {"gauge", FDR_U64, 24}};
 
-static void start(const char *strategy)
-{
-    struct fdr_config c = {.size = sizeof c,
-                           .ignore_environment = 1,
-                           .name = "readings",
-                           .buffer = "256K",
-                           .bin = "1K",
-                           .arena = "anonymous",
-                           .timer = "monotonic",
-                           .signal = "none",
-                           .dir = dir,
-                           .strategy = strategy,
-                           .crash = "0"};
-    assert_int_equal(fdr_init(&c), 0);
-}
+static void start(const char *strategy) { thinned_start("readings", strategy, "256K"); }
 
 static struct fdr_file *finish(void)
 {
-    struct fdr_file *f;
-    char message[200];
     assert_true(fdr_usage().buffer_bytes <= BUFFER);
-    assert_int_equal(fdr_snapshot("test"), 0);
-    assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
-    assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
-    unlink(fdr_last_snapshot());
-    fdr_finalize();
-    return f;
+    return thinned_finish();
 }
 
 static uint64_t how_many(uint64_t usual)

@@ -15,37 +15,9 @@
 
 #include <cmocka.h>
 
+#include "tests/thinned.h"
+
 #define BUFFER (256u << 10)
-
-static char dir[64];
-
-static void start(const char *strategy, const char *buffer)
-{
-    struct fdr_config c = {.size = sizeof c,
-                           .ignore_environment = 1,
-                           .name = "samples",
-                           .buffer = buffer,
-                           .bin = "1K",
-                           .arena = "anonymous",
-                           .timer = "monotonic",
-                           .signal = "none",
-                           .dir = dir,
-                           .strategy = strategy,
-                           .crash = "0"};
-    assert_int_equal(fdr_init(&c), 0);
-}
-
-static struct fdr_file *finish(void)
-{
-    struct fdr_file *f;
-    char message[200];
-    assert_int_equal(fdr_snapshot("test"), 0);
-    assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
-    assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
-    unlink(fdr_last_snapshot());
-    fdr_finalize();
-    return f;
-}
 
 /* ---- what sample number n says ---- */
 
@@ -172,7 +144,7 @@ static void P3_thinned_evenly_over_the_whole_run(void **state)
 {
     (void)state;
     uint64_t count = how_many(10000000), wanted = 1;
-    start("whole", "256K");
+    thinned_start("samples", "whole", "256K");
     struct fdr_sampled *s = fdr_sampled_open(1, "synthetic", FDR_BY_CPU_TIME, 1000000);
     assert_non_null(s);
     for (uint64_t n = 1; n <= count; n++) {
@@ -181,7 +153,7 @@ static void P3_thinned_evenly_over_the_whole_run(void **state)
         wanted = step;
     }
     assert_true(fdr_usage().buffer_bytes <= BUFFER);
-    struct fdr_file *f = finish();
+    struct fdr_file *f = thinned_finish();
     struct spread d = look_through(f, false);
     struct fdr_sample_stream info = only_stream(f);
     print_message("%llu samples: one of %llu kept, %llu in all, %.1f bytes each\n", (unsigned long long)count,
@@ -202,14 +174,14 @@ static void P3_heavy_samples_count_for_what_they_are(void **state)
 {
     (void)state;
     uint64_t n = 0, presented = 0, step = 1, end = how_many(1000000000);
-    start("whole", "256K");
+    thinned_start("samples", "whole", "256K");
     struct fdr_sampled *s = fdr_sampled_open(1, "synthetic", FDR_BY_WALL_TIME, 1000000);
     while (n < end) {
         uint64_t weight = 1 + mix(presented) % (presented % 100 ? 4096 : 20000);
         step = present(s, n += weight, weight, false);
         presented++;
     }
-    struct fdr_file *f = finish();
+    struct fdr_file *f = thinned_finish();
     struct spread d = look_through(f, true);
     assert_int_equal(d.weights, d.last);
     assert_true(n - d.last < step + 20000);
@@ -224,10 +196,10 @@ static void P3_telescope_keeps_the_recent_past_in_full(void **state)
 {
     (void)state;
     uint64_t asked = how_many(1000000), count = asked > 1000000 ? asked / 10 + 900000 : asked;
-    start("telescope", "256K");
+    thinned_start("samples", "telescope", "256K");
     struct fdr_sampled *s = fdr_sampled_open(1, "synthetic", FDR_BY_CPU_TIME, 1000000);
     for (uint64_t n = 1; n <= count; n++) assert_int_equal(present(s, n, 1, false), 1);
-    struct fdr_file *f = finish();
+    struct fdr_file *f = thinned_finish();
     struct spread d = look_through(f, true);
     print_message("telescope: %llu kept, the newest %llu without a gap, the oldest stands for %llu\n",
                   (unsigned long long)d.kept, (unsigned long long)d.newest_fine, (unsigned long long)d.most);
@@ -243,10 +215,10 @@ static void last_and_first_keep_their_end(void **state)
 {
     (void)state;
     for (int last = 0; last < 2; last++) {
-        start(last ? "last" : "first", "256K");
+        thinned_start("samples", last ? "last" : "first", "256K");
         struct fdr_sampled *s = fdr_sampled_open(1, "synthetic", FDR_BY_CPU_TIME, 1000000);
         for (uint64_t n = 1; n <= 200000; n++) present(s, n, 1, false);
-        struct fdr_file *f = finish();
+        struct fdr_file *f = thinned_finish();
         struct spread d = look_through(f, true);
         struct fdr_sample_stream info = only_stream(f);
         assert_int_equal(d.most, 1);
@@ -262,10 +234,10 @@ static void last_and_first_keep_their_end(void **state)
 static void P4_paths_come_back_as_presented(void **state)
 {
     (void)state;
-    start("whole", "4M");
+    thinned_start("samples", "whole", "4M");
     struct fdr_sampled *s = fdr_sampled_open(1, "synthetic", FDR_BY_CPU_TIME, 1000000);
     for (uint64_t n = 1; n <= 20000; n++) present(s, n, 1, false);
-    struct fdr_file *f = finish();
+    struct fdr_file *f = thinned_finish();
     struct spread d = look_through(f, true);
     assert_int_equal(d.kept, 20000);
     fdr_file_close(f);
@@ -278,7 +250,7 @@ static void P1_streams_of_ended_threads_are_used_again(void **state)
     enum { THREADS = 5000, EACH = 5, ALIVE = 3 };
     struct fdr_sampled *alive[ALIVE] = {NULL};
     uint64_t number[ALIVE] = {0};
-    start("whole", "1M");
+    thinned_start("samples", "whole", "1M");
     for (uint32_t tid = 1; tid <= THREADS; tid++) {
         uint32_t k = tid % ALIVE;
         fdr_sampled_close(alive[k]);
@@ -286,7 +258,7 @@ static void P1_streams_of_ended_threads_are_used_again(void **state)
         assert_non_null(alive[k]);
         for (int i = 0; i < EACH; i++) assert_true(present(alive[k], ++number[k] + tid, 2, true) > 0);
     }
-    struct fdr_file *f = finish();
+    struct fdr_file *f = thinned_finish();
     const struct fdr_sample_stream *s;
     size_t n = fdr_sample_streams(f, &s);
     uint64_t presented = 0, periods = 0, single = 0;
@@ -312,7 +284,7 @@ static void P10_odd_arguments_do_no_harm(void **state)
     struct fdr_look none = {0};
     assert_null(fdr_sampled_open(1, "early", FDR_BY_CPU_TIME, 1));
     assert_int_equal(fdr_sample(NULL, &none), 0);
-    start("whole", "256K");
+    thinned_start("samples", "whole", "256K");
     struct fdr_sampled *s = fdr_sampled_open(1, NULL, FDR_BY_EVENTS, 0);
     assert_non_null(s);
     fdr_sample(s, &none);
@@ -320,7 +292,7 @@ static void P10_odd_arguments_do_no_harm(void **state)
     fdr_sample(s, &huge);
     struct fdr_look good = {.weight = 1, .pc = UINT64_MAX};
     assert_int_equal(fdr_sample(s, &good), 1);
-    struct fdr_file *f = finish();
+    struct fdr_file *f = thinned_finish();
     struct spread d = look_through(f, false);
     assert_int_equal(d.kept, 1);
     fdr_file_close(f);

@@ -103,22 +103,8 @@ static void not_while_a_handler_is_in_it(void **state)
     fdr_finalize();
 }
 
-static int enter(void **state)
-{
-    (void)state;
-    test_directory(directory, sizeof directory);
-    return 0;
-}
-static int leave(void **state)
-{
-    (void)state;
-    fdr_finalize();
-    remove_directory(directory);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(not_while_a_handler_is_in_it)};
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

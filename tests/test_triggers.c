@@ -378,20 +378,6 @@ static void fired_in_a_handler(void **state)
     forget_snapshots();
 }
 
-static int enter(void **state)
-{
-    (void)state;
-    test_directory(directory, sizeof directory);
-    return 0;
-}
-static int leave(void **state)
-{
-    (void)state;
-    fdr_finalize();
-    remove_directory(directory);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(region_over),
@@ -409,5 +395,5 @@ int main(void)
                                        cmocka_unit_test(bad_lines),
                                        cmocka_unit_test(added_while_others_record),
                                        cmocka_unit_test(fired_in_a_handler)};
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

@@ -206,18 +206,9 @@ static void definitions_ask_no_allocator(void **state)
 
 static int enter(void **state)
 {
-    (void)state;
-    test_directory(directory, sizeof directory);
     sem_init(&inside, 0, 0);
     sem_init(&go_on, 0, 0);
-    return 0;
-}
-static int leave(void **state)
-{
-    (void)state;
-    fdr_finalize();
-    remove_directory(directory);
-    return 0;
+    return snapshots_enter(state);
 }
 
 int main(void)
@@ -225,5 +216,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(disarmed_while_seen), cmocka_unit_test(replaced_while_taken),
                                        cmocka_unit_test(place_given_back_late),
                                        cmocka_unit_test(definitions_ask_no_allocator)};
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, enter, snapshots_leave);
 }

@@ -145,24 +145,10 @@ static void P10_threads_that_come_and_go(void **state)
     forget_snapshots();
 }
 
-static int enter(void **state)
-{
-    (void)state;
-    test_directory(directory, sizeof directory);
-    return 0;
-}
-static int leave(void **state)
-{
-    (void)state;
-    fdr_finalize();
-    remove_directory(directory);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_snapshot_for_a_hang), cmocka_unit_test(a_computation_is_no_hang),
         cmocka_unit_test(busy_waiting_is_a_hang), cmocka_unit_test(P10_threads_that_come_and_go)};
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
