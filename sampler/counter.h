@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/descriptors.h"
+
 enum { FDRI_SOURCE_COUNTERS = 16, FDRI_WHY_BYTES = 200, FDRI_SOURCES_MAX = 16 };
 
 struct fdri_counter {
@@ -31,9 +33,10 @@ struct fdri_counter {
 /* One source opened for one thread, or for the process. Owned by who opened it; one thread at a time. */
 struct fdri_handle {
     const struct fdri_source *source;
-    int tid;                                 /* 0: the calling thread, or the process */
-    uint32_t wanted;                         /* bit per counter of the source */
-    int fd[FDRI_SOURCE_COUNTERS];            /* -1 where there is none */
+    int tid;                      /* 0: the calling thread, or the process */
+    uint32_t wanted;              /* bit per counter of the source */
+    int fd[FDRI_SOURCE_COUNTERS]; /* -1 where there is none */
+    struct fdri_mark mark[FDRI_SOURCE_COUNTERS];
     uint64_t state[FDRI_SOURCE_COUNTERS][2]; /* what the source likes to remember */
 };
 
@@ -72,6 +75,8 @@ void fdri_source_add(const struct fdri_source *source);
 /* Opens within the process's share of descriptors: -EMFILE where it is used up. */
 int fdri_handle_open(struct fdri_handle *h, const struct fdri_source *source, int tid, uint32_t wanted);
 void fdri_handle_close(struct fdri_handle *h);
+/* What source->read says; -EBADF where the program closed the descriptors: theirs are not read. Async-signal-safe. */
+int fdri_handle_read(struct fdri_handle *h, uint64_t *value);
 /* "source:name" into text. */
 void fdri_counter_text(char *text, size_t bytes, struct fdri_choice choice);
 /* Names, separated by commas: "source:name", "name" (of the first source that has it and where it works), "A|B" (A, else

@@ -146,7 +146,9 @@ static bool read_all(struct edge_thread *t, uint64_t *value)
     for (uint32_t i = 0; i < p->panel.readings; i++) {
         const struct fdri_reading *r = &p->panel.reading[i];
         uint64_t some[FDRI_SOURCE_COUNTERS];
-        if (r->source->read(&t->handle[i], some)) return false;
+        int e = fdri_handle_read(&t->handle[i], some);
+        if (e == -EBADF) t->generation = 0; /* the program closed them: they are opened again at the next edge */
+        if (e) return false;
         for (uint32_t rest = r->wanted; rest; rest &= rest - 1) {
             uint32_t which = (uint32_t)__builtin_ctz(rest);
             value[r->place[which]] = some[which];

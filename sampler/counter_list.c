@@ -43,12 +43,26 @@ int fdri_handle_open(struct fdri_handle *h, const struct fdri_source *source, in
         fdri_descriptors_give(source->descriptors(wanted));
         h->source = NULL;
     }
+    for (size_t i = 0; !e && i < FDRI_SOURCE_COUNTERS; i++)
+        if (h->fd[i] >= 0) h->mark[i] = fdri_descriptor_mark(h->fd[i]);
     return e;
+}
+
+/* Who closes ours closes them all: the first one tells. */
+int fdri_handle_read(struct fdri_handle *h, uint64_t *value)
+{
+    size_t i = 0;
+    if (!h->source) return -EBADF; /* could not be opened again */
+    while (i < FDRI_SOURCE_COUNTERS && h->fd[i] < 0) i++;
+    if (i < FDRI_SOURCE_COUNTERS && !fdri_descriptor_is(h->fd[i], &h->mark[i])) return -EBADF;
+    return h->source->read(h, value);
 }
 
 void fdri_handle_close(struct fdri_handle *h)
 {
     if (!h->source) return;
+    for (size_t i = 0; i < FDRI_SOURCE_COUNTERS; i++)
+        if (h->fd[i] >= 0 && !fdri_descriptor_is(h->fd[i], &h->mark[i])) h->fd[i] = -1;
     h->source->close(h);
     fdri_descriptors_give(h->source->descriptors(h->wanted));
     h->source = NULL;

@@ -21,9 +21,8 @@ static _Thread_local uint32_t own_tid;
 /* ---- the stack ---- */
 
 /* glibc's unwinder sees the frames of this handler first; those of the thread begin behind its program counter. */
-static void unwind(struct fdri_frames *f, uint64_t pc)
+static void unwind(struct fdri_frames *f, void **frame, uint64_t pc)
 {
-    void *frame[FDRI_FRAMES_MAX];
     int n = backtrace(frame, FDRI_FRAMES_MAX), i = 0;
     while (i < n && (uint64_t)(uintptr_t)frame[i] != pc) i++;
     f->count = 0;
@@ -31,12 +30,13 @@ static void unwind(struct fdri_frames *f, uint64_t pc)
     for (i++; i < n; i++) f->address[f->count++] = (uint64_t)(uintptr_t)frame[i];
 }
 
-static void stack_of(struct fdri_target *t, struct fdri_frames *f, const struct fdr_context *c)
+static void stack_of(struct fdri_target *t, const struct fdr_context *c)
 {
+    struct fdri_frames *f = &t->frames;
     f->count = 0;
     f->cut = false;
-    if (fdri_sampler.how.stacks == FDRI_FRAME_POINTERS) fdri_walk(f, c, &t->calls);
-    else if (fdri_sampler.how.stacks == FDRI_UNWINDER) unwind(f, c->pc);
+    if (fdri_sampler.how.stacks == FDRI_FRAME_POINTERS) fdri_walk(f, &t->window, c, &t->calls);
+    else if (fdri_sampler.how.stacks == FDRI_UNWINDER) unwind(f, t->unwound, c->pc);
 }
 
 /* ---- one sample ---- */
@@ -54,16 +54,15 @@ static uint64_t periods_passed(struct fdri_target *t)
 
 static void sample(struct fdri_target *t, const ucontext_t *context)
 {
-    struct fdri_frames frames;
     struct fdr_context c = fdr_context_of(context);
     uint64_t weight = periods_passed(t);
     if (!weight) return;
-    stack_of(t, &frames, &c);
+    stack_of(t, &c);
     struct fdr_look look = {.weight = weight,
                             .pc = c.pc,
-                            .stack = frames.address,
-                            .stack_count = frames.count,
-                            .flags = frames.cut ? FDR_LOOK_CUT : 0};
+                            .stack = t->frames.address,
+                            .stack_count = t->frames.count,
+                            .flags = t->frames.cut ? FDR_LOOK_CUT : 0};
     uint64_t step = fdr_sample(t->stream, &look);
     if (!step) return;
     t->units += weight;

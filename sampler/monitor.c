@@ -61,7 +61,8 @@ static void round_of_readings(bool last)
 {
     fdri_threads_scan(&of_threads, last);
     fdri_threads_read(&of_threads, last);
-    if (process.tid == 0) fdri_observe(&process, &of_process, last);
+    if (process.tid == 0 && !fdri_observe(&process, &of_process, last) && process.lost)
+        fdri_observe_again(&process, &of_process);
 }
 
 static uint64_t slower(uint64_t interval_ns)

@@ -38,6 +38,7 @@ struct fdri_observed {
     uint32_t series; /* number of this thread among all that were ever observed, from 1: ids are used again */
     bool seen;       /* by the scan under way */
     bool fresh;      /* nothing recorded yet */
+    bool lost;       /* descriptors of it are the program's by now */
     uint64_t number; /* readings so far */
     uint64_t before[MONITOR_EVENTS];  /* number of the newest record */
     uint32_t idle[MONITOR_EVENTS];    /* readings since the newest record that had nothing new */
@@ -55,6 +56,8 @@ void fdri_panel_make(struct fdri_panel *p, const struct fdri_choice *choice, siz
 int fdri_observe_begin(struct fdri_observed *o, struct fdri_panel *p, int tid, uint32_t series);
 /* Reads and records what changed; `last`: whatever it is. False: the thread is gone. */
 bool fdri_observe(struct fdri_observed *o, const struct fdri_panel *p, bool last);
+/* Opens again what was lost. */
+void fdri_observe_again(struct fdri_observed *o, const struct fdri_panel *p);
 void fdri_observe_end(struct fdri_observed *o, const struct fdri_panel *p);
 
 /* ---- monitor_threads.c ---- */

@@ -99,6 +99,18 @@ void fdri_observe_end(struct fdri_observed *o, const struct fdri_panel *p)
     o->tid = -1;
 }
 
+/* Sources of the process count on where they were. */
+void fdri_observe_again(struct fdri_observed *o, const struct fdri_panel *p)
+{
+    o->lost = false;
+    for (uint32_t i = 0; i < p->readings; i++) {
+        struct fdri_handle before = o->handle[i];
+        fdri_handle_close(&o->handle[i]);
+        if (fdri_handle_open(&o->handle[i], p->reading[i].source, o->tid, p->reading[i].wanted)) continue;
+        memcpy(o->handle[i].state, before.state, sizeof before.state);
+    }
+}
+
 /* False: a source failed; its counters keep their newest values. */
 static bool read_sources(struct fdri_observed *o, const struct fdri_panel *p)
 {
@@ -107,8 +119,10 @@ static bool read_sources(struct fdri_observed *o, const struct fdri_panel *p)
         const struct fdri_reading *r = &p->reading[i];
         uint64_t value[FDRI_SOURCE_COUNTERS];
         if (!r->source->read) continue;
-        if (r->source->read(&o->handle[i], value)) {
+        int e = fdri_handle_read(&o->handle[i], value);
+        if (e) {
             all = false;
+            o->lost |= e == -EBADF;
             continue;
         }
         for (uint32_t rest = r->wanted; rest; rest &= rest - 1) {

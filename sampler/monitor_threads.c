@@ -126,7 +126,11 @@ void fdri_threads_scan(struct fdri_panel *p, bool force)
 void fdri_threads_read(const struct fdri_panel *p, bool last)
 {
     for (uint32_t i = 0; i < places; i++)
-        if (threads[i].tid > 0 && !fdri_observe(&threads[i], p, last)) links = 0; /* gone: the next scan ends it */
+        if (threads[i].tid > 0 && !fdri_observe(&threads[i], p, last)) {
+            links = 0; /* gone: the next scan ends it */
+            if (threads[i].lost)
+                fdri_observe_end(&threads[i], p); /* or finds it again, as a series that begins there */
+        }
 }
 
 void fdri_threads_end(const struct fdri_panel *p)

@@ -53,6 +53,7 @@ bool fdri_ring_open(struct fdri_target *t)
     madvise(t->ring, t->ring_bytes + (uint64_t)page, MADV_DONTFORK);
     fdri_sampler.fds++;
     t->fd = fd;
+    t->event = fdri_descriptor_event(fd);
     t->source = FDRI_BY_RING;
     t->units = 0;
     return true;
@@ -63,7 +64,7 @@ void fdri_ring_close(struct fdri_target *t)
     fdri_ring_drain(t);
     munmap(t->ring, t->ring_bytes + (uint64_t)sysconf(_SC_PAGESIZE));
     t->ring = NULL;
-    close(t->fd);
+    if (fdri_source_there(t)) close(t->fd);
     t->fd = -1;
     fdri_sampler.fds--;
     fdri_descriptors_give(1);

@@ -37,6 +37,18 @@ struct fdri_sampling {
 struct fdri_sampling fdri_sampling_parse(const char *text);
 
 /* ---- one thread ---- */
+/* What a sample is made in. Not on the stack: a program's alternate stack may have little room besides the kernel's frame. */
+enum { FDRI_FRAMES_MAX = 128, FDRI_WINDOW = 2048 };
+struct fdri_frames {
+    uint32_t count;
+    bool cut;
+    uint64_t address[FDRI_FRAMES_MAX];
+};
+struct fdri_window { /* a piece of the thread's stack */
+    uint64_t from, to;
+    int pid;
+    uint64_t word[FDRI_WINDOW / 8];
+};
 /* Direct calls in its code that were looked at, by their return addresses: reading code costs a system call. */
 enum { FDRI_CALLS = 16 };
 struct fdri_calls {
@@ -51,7 +63,8 @@ struct fdri_target {
     uint32_t live; /* atomic: FDRI_LIVE: the handler may use what follows; FDRI_INSIDE: it does */
     uint32_t tid;  /* atomic; 0: free */
     enum fdri_source source;
-    int fd; /* perf event, -1 none */
+    int fd;         /* perf event, -1 none */
+    uint64_t event; /* its number: whether `fd` is still that one */
     timer_t timer;
     struct fdr_sampled *stream;
     uint64_t start_time; /* of the thread, from /proc: tells a tid used again */
@@ -70,6 +83,9 @@ struct fdri_target {
     struct fdri_calls calls;
     void *ring;
     uint64_t ring_bytes;
+    struct fdri_frames frames; /* from here on: of the sample under way */
+    struct fdri_window window;
+    void *unwound[FDRI_FRAMES_MAX];
 };
 
 /* What all of them share; set before the first target is made. */
@@ -97,8 +113,10 @@ void fdri_source_rate(struct fdri_target *t);
 void fdri_source_crowded(struct fdri_target *t, uint64_t came_ns, uint64_t left_ns);
 /* Async-signal-safe, wall time: when the next one is due; returns how many periods have been sampled until `now`. */
 uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns);
+/* The target's descriptor is what it was, or it needs none; false: the program closed it, and may have it by now. */
+bool fdri_source_there(const struct fdri_target *t);
 uint64_t fdri_source_cpu_ns(uint32_t tid);
-/* Async-signal-safe: what the thread's counter has come to. */
+/* Async-signal-safe: what the thread's counter has come to; 0: it is gone. */
 uint64_t fdri_source_events(const struct fdri_target *t);
 
 /* ---- ring.c ---- */
@@ -117,14 +135,8 @@ void fdri_handler_warm(void); /* what must have happened once before a handler m
 bool fdri_is_target(const void *p); /* is it one of ours? */
 
 /* ---- walk.c ---- */
-#define FDRI_FRAMES_MAX 128
-struct fdri_frames {
-    uint32_t count;
-    bool cut;
-    uint64_t address[FDRI_FRAMES_MAX];
-};
 /* Follows frame pointers up; never touches memory that is not there. Async-signal-safe. */
-void fdri_walk(struct fdri_frames *f, const struct fdr_context *c, struct fdri_calls *known);
+void fdri_walk(struct fdri_frames *f, struct fdri_window *w, const struct fdr_context *c, struct fdri_calls *known);
 /* Does code of a loaded file lie there? */
 bool fdri_walk_is_code(uint64_t address);
 /* Is `address` where a direct call of the function at `pc` returns to? Functions that call nothing have no frame of their

@@ -90,15 +90,18 @@ static bool admit(struct fdri_target *t, int fd)
     }
     s->fds++;
     t->fd = fd;
+    t->event = fdri_descriptor_event(fd);
     fdr_store_release(&s->by_fd[fd], t); /* R:target - its number is there */
     return true;
 }
+
+bool fdri_source_there(const struct fdri_target *t) { return t->fd < 0 || fdri_descriptor_event(t->fd) == t->event; }
 
 static void drop_fd(struct fdri_target *t)
 {
     if (t->fd < 0) return;
     fdr_store_relaxed(&fdri_sampler.by_fd[t->fd], (struct fdri_target *)NULL);
-    close(t->fd);
+    if (fdri_source_there(t)) close(t->fd);
     t->fd = -1;
     fdri_sampler.fds--;
     fdri_descriptors_give(1);
@@ -142,6 +145,7 @@ static bool start_event(struct fdri_target *t)
 uint64_t fdri_source_events(const struct fdri_target *t)
 {
     uint64_t count = 0;
+    if (!fdri_source_there(t)) return 0;
     return read(t->fd, &count, sizeof count) == (ssize_t)sizeof count ? count : 0;
 }
 

@@ -106,12 +106,16 @@ static size_t read_text(const char *path, char *text, size_t bytes)
     return n > 0 ? (size_t)n : 0;
 }
 
-/* Field 22 of stat, and the name between its parentheses. */
+static const uint64_t unknown = UINT64_MAX;
+
+/* Field 22 of stat, and the name between its parentheses. 0: there is no such thread; `unknown`: it could not be asked for, the
+ * program has all the descriptors it may have. */
 static uint64_t look_up(uint32_t tid, char name[20])
 {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/self/task/%u/stat", tid);
-    if (!read_text(path, text, sizeof text)) return 0;
+    errno = 0;
+    if (!read_text(path, text, sizeof text)) return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? unknown : 0;
     char *open = strchr(text, '('), *close = strrchr(text, ')');
     if (!open || !close) return 0;
     *close = 0;
@@ -142,16 +146,26 @@ static void end_target(struct fdri_target *t)
     count--;
 }
 
+static void say_no_descriptors(void)
+{
+    static unsigned said;
+    if (fdri_once(&said))
+        fdri_say("/proc/self/task: %s; new threads are not sampled while that is so", strerror(errno));
+}
+
 static void begin_target(uint32_t tid)
 {
     char name[20] = "";
     uint64_t start_time = look_up(tid, name);
-    if (!start_time || (tid != (uint32_t)fdri_sampler.pid && !strncmp(name, "fdr-", 4)))
+    if (start_time == unknown) say_no_descriptors(); /* the next round tries again */
+    if (!start_time || start_time == unknown || (tid != (uint32_t)fdri_sampler.pid && !strncmp(name, "fdr-", 4)))
         return; /* gone again, or one of our helpers */
     if (2 * (count + 1) > slots && !rebuild(slots ? slots * 2 : 256)) return;
     struct fdri_target *t = new_target();
     if (!t) return;
-    memset(&t->tid, 0, sizeof *t - offsetof(struct fdri_target, tid)); /* `live` may count a late signal's visit */
+    memset(&t->tid, 0,
+           offsetof(struct fdri_target, frames) -
+               offsetof(struct fdri_target, tid)); /* `live` may count a late signal's visit */
     t->fd = -1;
     t->start_time = start_time;
     t->seen = round_;
@@ -176,14 +190,18 @@ static void begin_target(uint32_t tid)
     if (fdri_once(&said)) fdri_say("no timer for thread %u (%s): %s; it is not sampled", tid, name, strerror(why));
 }
 
+static void open_again(struct fdri_target *t)
+{
+    uint64_t step = t->step;
+    fdri_source_close(t);
+    fdri_source_open(t, step);
+}
+
 /* A thread that attached is sampled by its own handler from now on: that one sees what is open. */
 static void change_over(struct fdri_target *t)
 {
     t->attached = true;
-    if (t->source != FDRI_BY_RING) return;
-    uint64_t step = t->step;
-    fdri_source_close(t);
-    fdri_source_open(t, step);
+    if (t->source == FDRI_BY_RING) open_again(t);
 }
 
 /* A thread with this id that is another one than before. */
@@ -195,7 +213,8 @@ static bool is_another(struct fdri_target *t)
         t->checked = taken;
         return false;
     }
-    return look_up(t->tid, name) != t->start_time;
+    uint64_t start_time = look_up(t->tid, name);
+    return start_time != unknown && start_time != t->start_time;
 }
 
 static void see(uint32_t tid)
@@ -207,6 +226,7 @@ static void see(uint32_t tid)
     }
     t->seen = round_;
     if (!t->attached && has_attached(tid)) change_over(t);
+    if (!fdri_source_there(t)) open_again(t); /* the program closed descriptors that it did not open */
 }
 
 static void drop_gone(void)
@@ -226,14 +246,20 @@ static void drop_gone(void)
     if (count != before) rebuild(slots);
 }
 
-static void scan(DIR *tasks)
+/* The list is opened for each look: what is held longer the program may close, and have its number. */
+static void scan(void)
 {
+    DIR *tasks = opendir("/proc/self/task");
+    if (!tasks) {
+        say_no_descriptors();
+        return;
+    }
     round_++;
-    rewinddir(tasks);
     for (struct dirent *e; (e = readdir(tasks));) {
         uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10);
         if (tid && tid != helper_tid) see(tid);
     }
+    closedir(tasks);
     drop_gone();
 }
 
@@ -260,35 +286,32 @@ static struct timespec next_time(void)
 {
     uint64_t ring = fdri_sampler.how.events ? RING_NS : 64 * fdri_sampler.how.period_ns,
              scan_ns = fdr_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
-    uint64_t ns = fdr_clock_ns(CLOCK_REALTIME) + fdr_min(fdr_min(ring, MODULES_NS), scan_ns);
+    uint64_t ns = fdr_clock_ns(CLOCK_MONOTONIC) + fdr_min(fdr_min(ring, MODULES_NS), scan_ns);
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
 static void *help(void *unused)
 {
     (void)unused;
-    DIR *tasks = opendir("/proc/self/task");
     uint64_t scanned = 0;
     bool ours = true, called = true;
     fdr_store_relaxed(&helper_tid, (uint32_t)syscall(SYS_gettid));
-    if (!tasks) fdri_say("/proc/self/task: %s; no thread is sampled", strerror(errno));
-    while (tasks && ours && !fdr_load_acquire(&stopping)) { /* A:stop */
+    while (ours && !fdr_load_acquire(&stopping)) { /* A:stop */
         uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
         struct timespec until = next_time();
         bool due = now - scanned >= fdr_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
         int e;
         if (fdri_walk_modules()) fdr_modules_changed();
         if (due) ours = still_ours();
-        if (ours && (due || called)) scan(tasks);
+        if (ours && (due || called)) scan();
         if (due) scanned = now;
         drain();
-        while ((e = sem_timedwait(&wake, &until)) && errno == EINTR) {}
+        while ((e = sem_clockwait(&wake, CLOCK_MONOTONIC, &until)) && errno == EINTR) {}
         called = e == 0;
         while (sem_trywait(&wake) == 0) {}
     }
     for (uint32_t i = 0; i < used; i++)
         if (chunk[i / CHUNK][i % CHUNK].tid) end_target(&chunk[i / CHUNK][i % CHUNK]);
-    if (tasks) closedir(tasks);
     return NULL;
 }
 
@@ -363,8 +386,9 @@ static void in_child(void)
     fdri_handler_remove();
     for (uint32_t i = 0; i < used; i++) {
         struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
-        if (t->tid && t->fd >= 0) close(t->fd);
-        *t = (struct fdri_target){.fd = -1};
+        if (t->tid && t->fd >= 0 && fdri_source_there(t)) close(t->fd);
+        memset(t, 0, offsetof(struct fdri_target, frames));
+        t->fd = -1;
     }
     memset(fdri_sampler.by_fd, 0, fdri_sampler.by_fd_count * sizeof *fdri_sampler.by_fd);
     running = false;

@@ -11,7 +11,7 @@
 
 #include "sampler/sampler.h"
 
-enum { WINDOW = 2048, FRAME_MOST = 1 << 20, TEXTS_MOST = 1024, PAGE = 4096 };
+enum { FRAME_MOST = 1 << 20, TEXTS_MOST = 1024, PAGE = 4096 };
 
 /* ---- where code is: two tables, one of them in use ---- */
 
@@ -78,26 +78,20 @@ bool fdri_walk_is_code(uint64_t address)
 
 /* ---- the walk ---- */
 
-struct window {
-    uint64_t from, to;
-    pid_t pid;
-    uint64_t word[WINDOW / 8];
-};
-
 /* As many of the bytes at `at` as come. */
-static ssize_t fetch(struct window *w, uint64_t at, uint64_t bytes)
+static ssize_t fetch(struct fdri_window *w, uint64_t at, uint64_t bytes)
 {
     struct iovec here = {w->word, bytes}, there = {(void *)(uintptr_t)at, bytes};
     return process_vm_readv(w->pid, &here, 1, &there, 1, 0);
 }
 
 /* 16 bytes at `at` are in the window, if they are anywhere. */
-static bool look_at(struct window *w, uint64_t at)
+static bool look_at(struct fdri_window *w, uint64_t at)
 {
     if (at >= w->from && at + 16 <= w->to) return true;
     uint64_t first = PAGE - at % PAGE; /* what lies on one page comes or does not */
-    ssize_t n = fetch(w, at, WINDOW);
-    if (n < 16 && first < WINDOW) n = fetch(w, at, first); /* the stack ends with its page */
+    ssize_t n = fetch(w, at, FDRI_WINDOW);
+    if (n < 16 && first < FDRI_WINDOW) n = fetch(w, at, first); /* the stack ends with its page */
     w->from = at;
     w->to = n > 0 ? at + (uint64_t)n : at;
     return n >= 16;
@@ -136,33 +130,33 @@ bool fdri_walk_is_caller(struct fdri_calls *known, uint64_t address, uint64_t pc
     return target && target <= pc && pc - target < FUNCTION_MOST;
 }
 
-static void add_caller(struct fdri_frames *f, struct window *w, const struct fdr_context *c, struct fdri_calls *known)
+static void add_caller(struct fdri_frames *f, struct fdri_window *w, const struct fdr_context *c,
+                       struct fdri_calls *known)
 {
     uint64_t address = c->link;
     if (!address && look_at(w, c->sp)) address = w->word[0];
     if (address && address != c->pc && fdri_walk_is_caller(known, address, c->pc)) f->address[f->count++] = address;
 }
 
-void fdri_walk(struct fdri_frames *f, const struct fdr_context *c, struct fdri_calls *known)
+void fdri_walk(struct fdri_frames *f, struct fdri_window *w, const struct fdr_context *c, struct fdri_calls *known)
 {
-    struct window w;
     uint32_t hint = 0;
     uint64_t below = c->sp, fp = c->fp;
-    w.from = w.to = 0;
-    w.pid = fdri_sampler.pid;
+    w->from = w->to = 0;
+    w->pid = fdri_sampler.pid;
     f->count = 0;
     f->cut = true;
-    add_caller(f, &w, c, known);
+    add_caller(f, w, c, known);
     for (bool first = true; f->count < FDRI_FRAMES_MAX; first = false) {
         if (!fp && !first) f->cut = false; /* where threads begin there is a 0 */
-        if (fp < below + (first ? 0 : 16) || fp - below > FRAME_MOST || fp % 8 || !look_at(&w, fp)) return;
-        uint64_t address = w.word[(fp - w.from) / 8 + 1];
+        if (fp < below + (first ? 0 : 16) || fp - below > FRAME_MOST || fp % 8 || !look_at(w, fp)) return;
+        uint64_t address = w->word[(fp - w->from) / 8 + 1];
         if (!is_code(address, &hint)) {
             f->cut = address != 0;
             return;
         }
         f->address[f->count++] = address;
         below = fp;
-        fp = w.word[(fp - w.from) / 8];
+        fp = w->word[(fp - w->from) / 8];
     }
 }

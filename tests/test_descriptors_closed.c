@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=150 wrap=fdr_sample,fdr_sample_at,fdr_reading,fdri_source_close
+ * Descriptors are the program's: it closes all from 3 up, as many programs do when they start, and its own files get the
+ * numbers that fdr had; or it uses up all that it may have. Its files are not read and not closed by fdr, and samples and counters
+ * go on. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "victim.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "sampler/sampler.h"
+#include "tests/snapshots_seen.h"
+
+enum { PIPES = 30, BYTES = 4000, PATIENCE = 60 /* s */ };
+
+/* ---- what is recorded, by whom ---- */
+
+static unsigned by_handler, by_ring, readings, closed; /* atomic */
+
+static void count(unsigned *n) { __atomic_fetch_add(n, 1, __ATOMIC_RELAXED); }
+static unsigned seen(const unsigned *n) { return __atomic_load_n(n, __ATOMIC_RELAXED); }
+
+uint64_t __real_fdr_sample(struct fdr_sampled *s, const struct fdr_look *look);
+uint64_t __wrap_fdr_sample(struct fdr_sampled *s, const struct fdr_look *look);
+uint64_t __wrap_fdr_sample(struct fdr_sampled *s, const struct fdr_look *look)
+{
+    count(&by_handler);
+    return __real_fdr_sample(s, look);
+}
+uint64_t __real_fdr_sample_at(struct fdr_sampled *s, const struct fdr_look *look, uint64_t ns);
+uint64_t __wrap_fdr_sample_at(struct fdr_sampled *s, const struct fdr_look *look, uint64_t ns);
+uint64_t __wrap_fdr_sample_at(struct fdr_sampled *s, const struct fdr_look *look, uint64_t ns)
+{
+    count(&by_ring);
+    return __real_fdr_sample_at(s, look, ns);
+}
+void __real_fdr_reading(fdr_event_type type, const void *payload, uint64_t before, uint64_t number);
+void __wrap_fdr_reading(fdr_event_type type, const void *payload, uint64_t before, uint64_t number);
+void __wrap_fdr_reading(fdr_event_type type, const void *payload, uint64_t before, uint64_t number)
+{
+    count(&readings);
+    __real_fdr_reading(type, payload, before, number);
+}
+void __real_fdri_source_close(struct fdri_target *t);
+void __wrap_fdri_source_close(struct fdri_target *t);
+void __wrap_fdri_source_close(struct fdri_target *t)
+{
+    count(&closed);
+    __real_fdri_source_close(t);
+}
+
+/* ---- the program ---- */
+
+static bool over; /* atomic */
+static void work(void)
+{
+    for (int i = 0; i < 100000; i++) __asm__ volatile("");
+}
+static void *silent(void *unused) /* never calls fdr */
+{
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) work();
+    return unused;
+}
+static void *sleeps(void *unused)
+{
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) sleep_ms(20);
+    return unused;
+}
+
+static void start(const char *sample, const char *counters)
+{
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .name = "t",
+                           .buffer = "8M",
+                           .live_dir = directory,
+                           .dir = directory,
+                           .signal = "none",
+                           .sample = sample,
+                           .counters = counters,
+                           .crash = "0"};
+    __atomic_store_n(&over, false, __ATOMIC_RELAXED);
+    assert_int_equal(fdr_init(&c), 0);
+}
+
+/* Until so many more of everything that is taken here have come. */
+static void some_more(unsigned more, bool handler, bool ring, bool counters)
+{
+    unsigned h = seen(&by_handler) + more, r = seen(&by_ring) + more, c = seen(&readings) + more;
+    for (time_t until = time(NULL) + PATIENCE; time(NULL) < until;) {
+        bool there = (!handler || (int)(seen(&by_handler) - h) >= 0) && (!ring || (int)(seen(&by_ring) - r) >= 0) &&
+                     (!counters || (int)(seen(&readings) - c) >= 0);
+        if (there) return;
+        for (int k = 0; k < 10; k++) {
+            FDR_REGION("work") work();
+        }
+    }
+    fail_msg("nothing came any more: %u by handlers, %u by rings, %u readings", seen(&by_handler), seen(&by_ring),
+             seen(&readings));
+}
+
+static void close_all(void)
+{
+    for (int fd = 3; fd < 1024; fd++) close(fd);
+}
+
+static void pipes_stay(const char *sample, bool ring)
+{
+    int p[PIPES][2], bytes;
+    char data[BYTES] = {0};
+    pthread_t t;
+    start(sample, "default,io:written");
+    assert_int_equal(pthread_create(&t, NULL, silent, NULL), 0);
+    some_more(100, true, ring, true);
+    for (int round = 0; round < 2; round++) {
+        close_all();
+        for (int i = 0; i < PIPES; i++) {
+            assert_int_equal(pipe(p[i]), 0);
+            assert_int_equal(write(p[i][1], data, BYTES), BYTES);
+        }
+        some_more(300, true, ring, true);
+    }
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    pthread_join(t, NULL);
+    fdr_finalize();
+    for (int i = 0; i < PIPES; i++) {
+        assert_int_equal(ioctl(p[i][0], FIONREAD, &bytes), 0);
+        assert_int_equal(bytes, BYTES);
+        assert_int_equal(close(p[i][0]) | close(p[i][1]), 0);
+    }
+}
+
+/* Do perf events work here? Without them timers do, which have no descriptors. */
+static bool perf_works(void)
+{
+    start("1kHz", "");
+    sleep_ms(100);
+    bool works = fdri_sampler.perf;
+    fdr_finalize();
+    return works;
+}
+
+static void by_cpu_time(void **state)
+{
+    (void)state;
+    pipes_stay("1kHz", perf_works());
+}
+static void by_wall_time(void **state)
+{
+    (void)state;
+    pipes_stay("1kHz,wall", false);
+}
+/* All used up: what is known of threads stays as it is. */
+static void none_left(void **state)
+{
+    (void)state;
+    struct rlimit before, less;
+    int fd[256], n = 0;
+    pthread_t t;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    less = (struct rlimit){200, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
+    start("1kHz", "");
+    assert_int_equal(pthread_create(&t, NULL, sleeps, NULL), 0);
+    some_more(200, true, false, false);
+    while (n < 256 && (fd[n] = open("/dev/null", O_RDONLY)) >= 0) n++;
+    assert_int_equal(errno, EMFILE);
+    unsigned had = seen(&closed);
+    some_more(700, true, false, false);
+    assert_int_equal(seen(&closed), had);
+    while (n) close(fd[--n]);
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    pthread_join(t, NULL);
+    fdr_finalize();
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+static int enter(void **state)
+{
+    (void)state;
+    test_directory(directory, sizeof directory);
+    return 0;
+}
+static int leave(void **state)
+{
+    (void)state;
+    fdr_finalize();
+    remove_directory(directory);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(by_cpu_time), cmocka_unit_test(by_wall_time),
+                                       cmocka_unit_test(none_left)};
+    return cmocka_run_group_tests(tests, enter, leave);
+}
