@@ -43,6 +43,7 @@ struct fdri_held {
 struct fdri_crash {
     int pid;                          /* whose recording; 0: none */
     bool hidden;                      /* children made without atfork handlers do not have the arena (crash_start.c) */
+    int seen_by;                      /* such a child that has a view of its own; 0: none */
     bool ended;                       /* its bundle was left by exit or the like: no other one is */
     struct fdri_held live, dir, file; /* the mapped arena, FDR_DIR, an unnamed file in it; fd -1: none */
     char live_dir[512];

@@ -61,12 +61,14 @@ static void uninstall(void)
 
 /* A handler may have interrupted a record and made a child without atfork handlers (_Fork, clone): that would go on with the record
  * in memory that it shares with its parent. So such children do not get the arena; where they touch it, the handler of SIGSEGV
- * gives them a view of their own. While fork() runs it is there, for the handlers of fork replace it by themselves. */
+ * gives them a view of their own; a child of fork() gets one before anything else. Another thread may make a child between
+ * the two steps: it must not find the arena gone and the mark off. */
 static void hide(bool hidden)
 {
     if (hidden == fdr_load_relaxed(&fdri_crash.hidden)) return;
-    if (madvise(fdri_view.base, fdri_view.bytes, hidden ? MADV_DONTFORK : MADV_DOFORK) == 0)
-        fdr_store_relaxed(&fdri_crash.hidden, hidden);
+    if (hidden) fdr_store_relaxed(&fdri_crash.hidden, true);
+    if ((madvise(fdri_view.base, fdri_view.bytes, hidden ? MADV_DONTFORK : MADV_DOFORK) == 0) != hidden)
+        fdr_store_relaxed(&fdri_crash.hidden, false);
 }
 
 /* In such a child: a view of its own of the file, in which a record can end and definitions can be read. */
@@ -78,8 +80,11 @@ bool fdri_crash_see_again(void)
     long m = syscall(SYS_mmap, fdri_view.base, fdri_view.bytes, PROT_READ | PROT_WRITE,
                      MAP_FIXED | MAP_PRIVATE | (is ? 0 : MAP_ANONYMOUS | MAP_NORESERVE), is ? live->fd : -1, 0);
     if (m != -1) fdr_store_relaxed(&fdri_crash.hidden, false);
+    if (m != -1) fdri_crash.seen_by = (int)getpid();
     return m != -1;
 }
+
+bool fdri_crash_own_view(void) { return fdri_crash.seen_by == getpid(); }
 
 /* A thread that has just attached may look while another one starts or ends the recording; a vfork child has handlers of its own.
  * Whoever finds somebody else looking leaves it to them: nobody waits here, in whatever handler. */
@@ -141,13 +146,8 @@ void fdri_crash_stop(void)
 /* The child has its parent's handlers and files and may use neither. */
 void fdri_crash_fork(int phase)
 {
-    if (phase == 0 || phase == 1) { /* only while it is hidden: in between it is not */
-        static bool was;
-        if (phase == 0) was = fdr_load_relaxed(&fdri_crash.hidden) && fdri_crash.pid == getpid();
-        if (was) hide(phase == 1);
-        return;
-    }
-    if (phase == 3 && fdr_load_relaxed(&fdri_crash.hidden)) fdri_crash_see_again();
+    if (phase < 2) return;
+    if (fdr_load_relaxed(&fdri_crash.hidden)) fdri_crash_see_again();
     pthread_mutex_init(&looking, NULL);
     if (!fdri_crash.pid) return;
     uninstall();

@@ -77,6 +77,8 @@ void fdri_crash_stop(void);
  * file; recording is off. */
 bool fdri_crash_end(const char *by, int status);
 void fdri_crash_fork(int phase);
+/* A child: its arena is a view of its own of its parent's file. */
+bool fdri_crash_own_view(void);
 /* Looks who holds the signals now, and says so in the superblock. Async-signal-safe. */
 void fdri_crash_look(void);
 /* Each recording thread gets an alternate signal stack where it has none; at its end it goes. Async-signal-safe. */

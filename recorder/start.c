@@ -32,22 +32,35 @@ uint64_t fdri_ns_to_ticks(uint64_t ns)
 /* ---- fork ---- */
 
 static sigset_t fork_mask; /* under the lock */
+static bool wiped;         /* the switch is off in every child with memory of its own */
+
+/* Made by _Fork or clone, with a copy of a parent's recording. (A vfork child finds the switch on: the recording is its parent's, and
+ * stays.) */
+static bool bare(void)
+{
+    return fdri_rec.running && fdri_rec.pid != getpid() && !(wiped && fdr_load_relaxed(&fdr_switch_.on));
+}
 
 /* No handler may come while this thread holds all the locks: it might define something. */
-static void fork_prepare(void)
+static void take_all(void)
 {
     sigset_t all, old;
     fdr_signals_but_faults(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&lock);
     fork_mask = old;
-    fdri_crash_fork(0);
     fdri_counters_fork(0);
     fdri_sampler_fork(0);
     fdri_export_fork(0);
     fdri_address_fork(0);
     fdri_define_fork(0);
     fdri_watch_fork(0);
+}
+static void bare_child(void);
+static void fork_prepare(void)
+{
+    if (bare()) bare_child();
+    take_all();
 }
 static void fork_done(int phase)
 {
@@ -64,12 +77,23 @@ static void fork_done(int phase)
 }
 static void fork_parent(void) { fork_done(1); }
 
-/* The child records nothing until it calls fdr_init, and never into its parent's arena. */
+/* A handler interrupted a record and called fork: the child goes back into that record. */
+static bool goes_back(const struct fdri_thread *t)
+{
+    return t->loc && t->recording == fdri_rec.number && fdr_load_relaxed(&t->loc->busy);
+}
+
+/* The child records nothing until it calls fdr_init, and never into its parent's arena. A record that it goes back into ends in
+ * memory of its own that is as it was: in an empty one it would follow what is not there. */
 static void fork_child(void)
 {
     fdr_store_relaxed(&fdr_switch_.on, 0u);
+    fdri_crash_fork(3);
+    bool own = fdri_rec.live_fd < 0 || fdri_crash_own_view();
+    bool back = own && fdri_rec.running && (goes_back(&fdri_self) || goes_back(&fdri_lane));
     if (fdri_rec.running) fdri_define_save();
-    if (fdri_rec.running || fdri_rec.left) fdri_arena_drop(&fdri_rec, false);
+    if (back) fdri_arena_leave(&fdri_rec, false);
+    else if (fdri_rec.running || fdri_rec.left) fdri_arena_drop(&fdri_rec, false);
     fdri_rec.running = fdri_rec.left = false;
     fork_done(2);
 }
@@ -85,7 +109,7 @@ static void bare_child(void)
     fdri_address_fork(3);
     fdri_define_fork(3);
     fdri_watch_fork(3);
-    fork_prepare();
+    take_all();
     fork_child();
 }
 
@@ -107,8 +131,6 @@ void fdri_note_exit(bool attaching)
     on_exit(note_status, NULL);
 #endif
 }
-
-static bool wiped; /* the switch is off in every child with memory of its own */
 
 static void once(void)
 {
@@ -286,9 +308,7 @@ int fdr_init(const struct fdr_config *config)
                  config->size);
         return -EINVAL;
     }
-    /* a vfork child finds the switch on: the recording is its parent's, and stays */
-    bool shared = wiped && fdr_load_relaxed(&fdr_switch_.on);
-    if (fdri_rec.running && fdri_rec.pid != getpid() && !shared) bare_child();
+    if (bare()) bare_child();
     pthread_mutex_lock(&lock);
     fdri_inside++; /* an instrumented allocator waits until everything is in place */
     int result = fdr_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
@@ -321,6 +341,7 @@ static void give_memory_back(bool unlink_live)
 
 void fdr_finalize(void)
 {
+    if (bare()) return; /* whoever holds the lock may be no thread of this process */
     pthread_mutex_lock(&lock);
     if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != getpid()) {
         pthread_mutex_unlock(&lock);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "recorder/recorder.h"
@@ -221,6 +222,79 @@ static void P10_a_grandchild_too(void **state)
     fdr_finalize();
 }
 
+/* ---- another thread is in the middle of fork(), behind fdr's own handler ---- */
+
+static int held; /* 1: whoever forks waits there, 2: somebody does */
+static void hold_fork(void)
+{
+    if (__atomic_load_n(&held, __ATOMIC_ACQUIRE) != 1) return;
+    __atomic_store_n(&held, 2, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&held, __ATOMIC_ACQUIRE)) usleep(1000);
+}
+static void *forks(void *status)
+{
+    pid_t pid = fork();
+    if (pid == 0) _exit(0);
+    *(int *)status = exit_of(pid);
+    return NULL;
+}
+
+/* A child made without handlers does not have the arena, and its end waits for no thread that it does not have. */
+static int bare_child_meanwhile(void)
+{
+    unsigned char there;
+    if (mincore(fdri_rec.arena.base, 4096, &there) == 0 || errno != ENOMEM) return 2;
+    record(10);
+    fdr_finalize();
+    return 0;
+}
+
+static void P10_a_bare_child_while_another_thread_forks(void **state)
+{
+    (void)state;
+    pthread_t t;
+    int other = -1;
+    begin(true);
+    held = 1;
+    assert_int_equal(pthread_create(&t, NULL, forks, &other), 0);
+    while (__atomic_load_n(&held, __ATOMIC_ACQUIRE) != 2) usleep(1000);
+    pid_t pid = make(BY_BARE_FORK);
+    if (pid == 0) _exit(bare_child_meanwhile());
+    int code = exit_of(pid);
+    __atomic_store_n(&held, 0, __ATOMIC_RELEASE);
+    pthread_join(t, NULL);
+    fdr_finalize();
+    assert_int_equal(code, 0);
+    assert_int_equal(other, 0);
+}
+
+/* A handler that interrupts a record forks: what the record ends in is there, and the child's own. */
+static void fork_inside_a_record(bool mapped)
+{
+    begin(mapped);
+    record(1);
+    struct fdr_superblock *super = fdri_rec.arena.super;
+    uint64_t bytes = super->arena_bytes;
+    fdri_self.loc->busy = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int bad = super->arena_bytes == bytes && fdri_self.loc->busy ? 0 : 2;
+        super->rank = 77;
+        _exit(bad);
+    }
+    int code = exit_of(pid), rank = super->rank;
+    fdri_self.loc->busy = 0;
+    fdr_finalize();
+    assert_int_equal(code, 0);
+    assert_int_not_equal(rank, 77);
+}
+static void P10_a_fork_inside_a_record(void **state)
+{
+    (void)state;
+    fork_inside_a_record(false);
+    fork_inside_a_record(true);
+}
+
 static bool stop;
 static int under_way; /* threads that have come round once */
 static uint64_t done;
@@ -347,11 +421,14 @@ static void P10_a_child_gets_the_signal(void **state)
 
 int main(void)
 {
+    pthread_atfork(hold_fork, NULL, NULL); /* before fdr has its own: it runs behind that */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P10_a_child_without_its_own_records_nothing),
         cmocka_unit_test(P10_a_forked_child_starts_its_own),
         cmocka_unit_test(P10_a_bare_forked_child_starts_its_own),
         cmocka_unit_test(P10_a_grandchild_too),
+        cmocka_unit_test(P10_a_bare_child_while_another_thread_forks),
+        cmocka_unit_test(P10_a_fork_inside_a_record),
         cmocka_unit_test(P10_fork_while_others_record),
         cmocka_unit_test(P10_vfork_and_exec),
         cmocka_unit_test(P10_a_child_gets_the_signal),

@@ -86,7 +86,8 @@ static void print_head(const struct death *d)
                l && l->name[0] ? " " : "", l ? l->name : "");
     else if (d->how == KILLED && i->has_end) print_end(i);
     else if (d->how == KILLED)
-        printf("died of    nothing that could be caught: SIGKILL, the OOM killer, _exit or exec; or the machine went "
+        printf("died of    nothing that fdr catches: SIGKILL, the OOM killer, _exit, exec, a signal like SIGHUP or "
+               "SIGQUIT; or the machine went "
                "down\n");
     else
         printf("died       not: %s\n", d->how == ALIVE ? "it is running"
