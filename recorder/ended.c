@@ -227,10 +227,12 @@ static bool prepared(struct fdri_thread *t)
     return into && fdri_fold_prepare(into, t);
 }
 
-/* Those that ended before make the room, for them there is a place; else bins of t's own. */
+/* Those that ended before make the room, for them there is a place; else bins of t's own. Not for readings, which are the monitor's and few:
+ * the oldest ones say from when on amounts are known, and would go first. */
 void fdri_ended_prepare(struct fdri_thread *t)
 {
-    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || !fdri_ended_hold(UINT32_MAX, PATIENCE_NS)) return;
+    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || t->loc->flags & FDR_LOCATION_READINGS) return;
+    if (!fdri_ended_hold(UINT32_MAX, PATIENCE_NS)) return;
     for (int i = 0; i < ROUNDS && !prepared(t); i++) {
         enum outcome outcome = i < ROUNDS / 2 ? work(FDRI_ATTACHING) : work_whole();
         if (outcome != ROOM && !give_bin(t->loc)) break;

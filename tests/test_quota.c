@@ -68,7 +68,7 @@ static char said[8192]; /* by the child */
 /* Its wait status; 77: no filters here. */
 static int run(void (*body)(void), const char *arena)
 {
-    char path[300];
+    char path[600];
     const struct death_place *p = death_place();
     config = death_config(p);
     config.arena = arena;

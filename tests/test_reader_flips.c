@@ -132,7 +132,7 @@ static void record(struct recording *r, const char *strategy, const char *resolu
     struct fdr_config c = oracle_config(oracle_directory());
     struct oracle o = {0};
     snprintf(dir, sizeof dir, "/dev/shm/fdr-test-flips-%d", (int)getpid());
-    c.buffer = "192K";
+    c.buffer = "256K";
     c.bin = "1K";
     c.strategy = strategy;
     c.resolution = resolution;
