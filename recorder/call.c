@@ -45,8 +45,8 @@ static FDR_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool li
     fdri_end(t);
 }
 
-/* The fast path calls nothing: whatever is rare leaves it before the first store that counts, by a tail call, so that the
- * compiler need not save a register. The location is marked busy before anything of it is read: a handler in between
+/* The fast path calls nothing: whatever is rare leaves it by a tail call, before the first store that counts or, where a record
+ * is spelled out, when all but that is done. The location is marked busy before anything of it is read: a handler in between
  * records into the lane and leaves all this as it is. The address is 0 for regions entered by id. */
 static inline __attribute__((always_inline)) void mark_busy(struct fdr_location *l)
 {
@@ -67,6 +67,7 @@ static inline __attribute__((always_inline)) struct fdr_level *child_of(struct f
 }
 
 /* The key alone where there is nothing special about the row. */
+static_assert(offsetof(struct fdr_row, flags) == offsetof(struct fdr_row, key) + 4, "read as one word");
 static inline uint64_t key_and_flags(const struct fdr_row *row)
 {
     uint64_t both;
@@ -80,8 +81,8 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
     uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
     if (FDR_UNLIKELY(l->depth >= t->soft || l->busy || region > FDR_ID_MAX)) return false;
     mark_busy(l);
-    /* The counter waits for what stands before it in program order: so the look-up comes behind it, and runs while the
-     * clock is read. soft is 0 where the location has another clock. */
+    /* The counter waits for what stands before it in program order: so the look-up comes behind it, and runs, where the
+     * processor lets it, while the clock is read. soft is 0 where the location has another clock. */
     uint64_t tick = fdr_ticks();
     uint32_t depth = l->depth, row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
     const struct fdr_row *row = (void *)(t->base + row_off);
@@ -284,13 +285,12 @@ static FDR_NOINLINE void leave_address_slow(struct fdri_thread *t, uint64_t addr
     leave_slow(fdri_address_region(address), address, true, 0);
 }
 
-/* Where t->plain does not say that the fastest path may be taken: another unit of time; calls that are only counted. */
+/* Where t->plain does not say that the fastest path may be taken: another unit of time, mostly. */
 static FDR_NOINLINE void leave_other(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t on)
 {
     uint64_t tick;
     enum leave_result result = NOT_MINE;
     if (t->recording == on) {
-        if (t->untimed && leave_counted(t, region, address)) return;
         if (t->plain == on) result = leave_fast(t, region, address, 0, &tick);
         else if (t->rounded == on) result = leave_fast(t, region, address, t->shift, &tick);
     }
@@ -313,7 +313,7 @@ void fdr_leave_(fdr_region region, uint32_t on)
     struct fdri_thread *t = &fdri_self;
     uint64_t tick;
     if (FDR_UNLIKELY(t->plain != on || t->untimed)) {
-        leave_other(t, region, 0, on);
+        if (t->recording != on || !t->untimed || !leave_counted(t, region, 0)) leave_other(t, region, 0, on);
         return;
     }
     enum leave_result result = leave_fast(t, region, 0, 0, &tick);
@@ -345,7 +345,7 @@ void fdr_leave_address(const void *function)
     uint64_t tick;
     if (!on) return;
     if (FDR_UNLIKELY(t->plain != on || t->untimed)) {
-        leave_other(t, 0, address, on);
+        if (t->recording != on || !t->untimed || !leave_counted(t, 0, address)) leave_other(t, 0, address, on);
         return;
     }
     enum leave_result result = leave_fast(t, 0, address, 0, &tick);

@@ -15,6 +15,10 @@
         (uint64_t)(uintptr_t) p_;                                                                                      \
     })
 
+static_assert(offsetof(struct fdr_level, flags) == offsetof(struct fdr_level, region) + 4 &&
+                  offsetof(struct fdr_level, skipped) == offsetof(struct fdr_level, row_off) + 4,
+              "written as one word each");
+
 /* The hot helpers take what they need as arguments: a thread-local field would be read again after every store. */
 static inline __attribute__((always_inline)) void fdri_push(struct fdri_thread *t, struct fdr_location *l,
                                                             struct fdr_level *v, uint32_t depth, uint32_t row_off,
