@@ -33,14 +33,17 @@ static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
  * that is there again. It is what they can get of bins that nobody can claim, open ones and pieces. */
 static void refill(struct fdri_thread *t, struct fdr_part *p)
 {
-    uint32_t got = 0, bins = (uint32_t)fdr_max(fdri_ready_run(t, p), 1);
-    fdri_piece_collect(&fdri_rec.arena, t->loc);
-    for (uint32_t i = 0; i < bins && fdri_bins_free(&fdri_rec.arena) < fdri_rec.bin_reserve &&
-                         fdri_rec.set.strategy != FDR_STRATEGY_FIRST && fdri_share_rich(t->loc);
-         i++) {
-        uint32_t off = fdri_reduce(t, p, full_log2(), &got);
-        if (off) fdri_piece_give(&fdri_rec.arena, t->loc, off, got);
-    }
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t got = 0;
+    fdri_piece_collect(a, t->loc);
+    if (fdri_bins_free(a) >= fdri_rec.bin_reserve || fdri_rec.set.strategy == FDR_STRATEGY_FIRST ||
+        !fdri_share_rich(t->loc))
+        return;
+    uint32_t off = fdri_reduce(t, p, full_log2(), &got);
+    if (off) fdri_piece_give(a, t->loc, off, got);
+    /* what the same step left ready spares the asker one for as many bins to come: so much is given at once */
+    while (fdri_bins_free(a) < fdri_rec.bin_reserve && (off = fdri_ready_take(t, full_log2())))
+        fdri_piece_give(a, t->loc, off, full_log2());
 }
 
 /* `p` asks, or NULL: a meta block does. */
