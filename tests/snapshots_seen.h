@@ -64,6 +64,19 @@ static inline int snapshots_enter(void **state)
     test_directory(directory, sizeof directory);
     return 0;
 }
+/* Starts a recording into the directory, without handlers of signals; `c` says what else, its own words go first. */
+static inline void snapshots_start(struct fdr_config c)
+{
+    c.size = sizeof c;
+    c.ignore_environment = 1;
+    c.live_dir = c.dir = directory;
+    c.signal = "none";
+    c.crash = "0";
+    if (!c.name) c.name = "t";
+    if (!c.buffer) c.buffer = "4M";
+    fdr_finalize(); /* of a test that failed */
+    assert_int_equal(fdr_init(&c), 0);
+}
 static inline int snapshots_leave(void **state)
 {
     (void)state;

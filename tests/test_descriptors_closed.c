@@ -77,18 +77,8 @@ static void *sleeps(void *unused)
 
 static void start(const char *sample, const char *counters)
 {
-    struct fdr_config c = {.size = sizeof c,
-                           .ignore_environment = 1,
-                           .name = "t",
-                           .buffer = "8M",
-                           .live_dir = directory,
-                           .dir = directory,
-                           .signal = "none",
-                           .sample = sample,
-                           .counters = counters,
-                           .crash = "0"};
     __atomic_store_n(&over, false, __ATOMIC_RELAXED);
-    assert_int_equal(fdr_init(&c), 0);
+    snapshots_start((struct fdr_config){.buffer = "8M", .sample = sample, .counters = counters});
 }
 
 /* Until so many more of everything that is taken here have come. */

@@ -78,16 +78,7 @@ static void not_while_a_handler_is_in_it(void **state)
 {
     (void)state;
     pthread_t t;
-    struct fdr_config c = {.size = sizeof c,
-                           .ignore_environment = 1,
-                           .name = "t",
-                           .buffer = "4M",
-                           .live_dir = directory,
-                           .dir = directory,
-                           .signal = "none",
-                           .sample = "1000Hz",
-                           .crash = "0"};
-    assert_int_equal(fdr_init(&c), 0);
+    snapshots_start((struct fdr_config){.sample = "1000Hz"});
     assert_int_equal(pthread_create(&t, NULL, jumps, NULL), 0);
     pthread_join(t, NULL);
     for (int i = 0; i < 6000 && !__atomic_load_n(&left, __ATOMIC_ACQUIRE); i++) sleep_ms(10);

@@ -18,19 +18,8 @@
 
 static void start(const char *triggers, const char *more_keep)
 {
-    struct fdr_config c = {.size = sizeof c,
-                           .ignore_environment = 1,
-                           .name = "t",
-                           .buffer = "4M",
-                           .live_dir = directory,
-                           .dir = directory,
-                           .signal = "none",
-                           .holdoff = "0",
-                           .triggers = triggers,
-                           .crash = "0",
-                           .keep = more_keep ? more_keep : "100,oldest"};
-    fdr_finalize();
-    assert_int_equal(fdr_init(&c), 0);
+    snapshots_start(
+        (struct fdr_config){.holdoff = "0", .triggers = triggers, .keep = more_keep ? more_keep : "100,oldest"});
 }
 
 static struct fdr_file *newest(void)

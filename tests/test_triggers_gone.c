@@ -17,19 +17,7 @@
 #include "recorder/recorder.h"
 #include "tests/snapshots_seen.h"
 
-static void start(void)
-{
-    struct fdr_config c = {.size = sizeof c,
-                           .ignore_environment = 1,
-                           .name = "t",
-                           .buffer = "1M",
-                           .live_dir = directory,
-                           .dir = directory,
-                           .signal = "none",
-                           .holdoff = "0",
-                           .crash = "0"};
-    assert_int_equal(fdr_init(&c), 0);
-}
+static void start(void) { snapshots_start((struct fdr_config){.buffer = "1M", .holdoff = "0"}); }
 
 /* ---- what stands in for parts of the library ---- */
 

@@ -12,20 +12,7 @@
 
 #include "tests/snapshots_seen.h"
 
-static void start(const char *watchdog)
-{
-    struct fdr_config c = {.size = sizeof c,
-                           .ignore_environment = 1,
-                           .name = "w",
-                           .buffer = "4M",
-                           .live_dir = directory,
-                           .dir = directory,
-                           .signal = "none",
-                           .watchdog = watchdog,
-                           .crash = "0"};
-    fdr_finalize();
-    assert_int_equal(fdr_init(&c), 0);
-}
+static void start(const char *watchdog) { snapshots_start((struct fdr_config){.name = "w", .watchdog = watchdog}); }
 
 static bool release;
 static void *hang(void *region)
