@@ -24,6 +24,8 @@ struct table {
 };
 
 enum { FIRST_LOG2 = 12 };
+#define REFUSED                                                                                                        \
+    (1ull << 32) /* no room for its definition, nor for any other of this kind: region 0, not asked for again */
 
 static struct table *current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,19 +46,19 @@ static struct table *make(uint32_t log2)
     return t;
 }
 
-/* 0: not there. */
-static inline fdr_region probe(struct table *t, uint64_t address)
+/* 0: not there. Else the region, or REFUSED. */
+static inline uint64_t probe(struct table *t, uint64_t address)
 {
     uint32_t mask = (1u << t->log2) - 1;
     for (uint32_t i = slot_of(address, t->log2), n = 0; n <= mask; i = (i + 1) & mask, n++) {
         uint64_t a = fdr_load_acquire(&t->entry[i].address); /* A:address - pairs with R:address */
-        if (a == address) return (fdr_region)fdr_load_relaxed(&t->entry[i].region);
+        if (a == address) return fdr_load_relaxed(&t->entry[i].region);
         if (!a) return 0;
     }
     return 0;
 }
 
-static void put(struct table *t, uint64_t address, fdr_region region)
+static void put(struct table *t, uint64_t address, uint64_t region)
 {
     uint32_t mask = (1u << t->log2) - 1, i = slot_of(address, t->log2);
     while (t->entry[i].address && t->entry[i].address != address) i = (i + 1) & mask; /* at most 3/4 are used */
@@ -86,7 +88,7 @@ static struct table *writable(void)
     struct table *wider = make(t ? t->log2 + 1 : FIRST_LOG2);
     if (!wider) return t && t->used < (1u << t->log2) - 1 ? t : NULL;
     for (uint32_t i = 0; t && i < 1u << t->log2; i++)
-        if (t->entry[i].address) put(wider, t->entry[i].address, (fdr_region)t->entry[i].region);
+        if (t->entry[i].address) put(wider, t->entry[i].address, t->entry[i].region);
     wider->older = t;
     rcu_set_pointer(&current, wider);
     return wider;
@@ -109,11 +111,13 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&lock);
     struct table *t = writable();
-    fdr_region region = t ? probe(t, address) : 0;
-    if (t && !region && (region = fdri_define(FDR_DEF_REGION, "", "", 0, address, module, NULL, 0))) {
-        fdri_rules_define(region, name, "", true);
-        if (*name) fdri_watch_define(FDR_DEF_REGION, region, name, NULL, 0);
-        put(t, address, region);
+    uint64_t found = t ? probe(t, address) : 0;
+    fdr_region region = (fdr_region)found;
+    if (t && !found) {
+        region = fdri_define(FDR_DEF_REGION, "", "", 0, address, module, NULL, 0);
+        if (region) fdri_rules_define(region, name, "", true);
+        if (region && *name) fdri_watch_define(FDR_DEF_REGION, region, name, NULL, 0);
+        put(t, address, region ? region : REFUSED);
     }
     pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -127,9 +131,9 @@ fdr_region fdri_address_region(uint64_t address)
     if (!address) return 0;
     fdri_read_begin();
     struct table *t = rcu_dereference(current);
-    fdr_region region = t ? probe(t, address) : 0;
+    uint64_t found = t ? probe(t, address) : 0;
     fdri_read_end();
-    return FDR_LIKELY(region) ? region : insert(address);
+    return FDR_LIKELY(found) ? (fdr_region)found : insert(address);
 }
 
 fdr_region fdr_region_define_address(const void *function)

@@ -50,8 +50,39 @@ static void P3_scopes_without_room(void **state)
     end(f);
 }
 
+/* Compiler hooks call with an address each time: the first one asks, and may lock; the others may not. */
+static void P2_addresses_without_room(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "256K"});
+    fill_definitions();
+    uint64_t refused = fdri_rec.arena.super->lost_definitions;
+    for (uint32_t i = 0; i < 100; i++) {
+        fdr_enter_address(fill_definitions);
+        fdr_enter_address(here);
+        fdr_leave_address(here);
+        fdr_leave_address(fill_definitions);
+        assert_int_equal(fdr_region_define_address(here), 0);
+    }
+    assert_int_equal(fdri_rec.arena.super->lost_definitions, refused + 2);
+    fdr_modules_changed(); /* nothing went */
+    assert_int_equal(fdr_region_define_address(here), 0);
+    assert_int_equal(fdri_rec.arena.super->lost_definitions, refused + 2);
+    struct fdr_file *f = take();
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->presented, 100);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->presented, 100);
+    assert_int_equal(total(f, FDR_IN_REGION, 0)->calls, 200);
+    assert_int_equal(fdr_location_info(f, 0)->stray_leaves + fdr_location_info(f, 0)->unbalanced, 0);
+    balance(f);
+    end(f);
+    begin(&(struct fdr_config){.buffer = "16M"});
+    assert_int_not_equal(fdr_region_define_address(here), 0);
+    end(take());
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_scopes_without_room)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_scopes_without_room),
+                                       cmocka_unit_test(P2_addresses_without_room)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
