@@ -30,6 +30,13 @@ show()
 # first N: as head, but says how much more there is
 first() { awk -v n="$1" 'NR <= n { print } END { if (NR > n) printf "   ... %d more lines\n", NR - n }'; }
 
+# first_of N TEXT: as `first`, with N lines from the first one on that begins with TEXT
+first_of()
+{
+    awk -v n="$1" -v text="$2" 'index($0, text) == 1 && !last { last = NR + n }
+        !last || NR < last { print } END { if (last && NR >= last) printf "   ... %d more lines\n", NR - last + 1 }'
+}
+
 for file in "$fdr" "$build/lib/libfdr.so" "$build/lib/libfdr-instrument.so"; do
     [ -e "$file" ] || die "$file is not built; run ./dev demo"
 done
@@ -60,8 +67,8 @@ title "2. It runs for $seconds s with the recorder on; kill -USR1 takes a snapsh
 unset "${!FDR_@}"
 rm -rf "$demo/out"
 mkdir -p "$demo/out"
-echo "$ FDR_BUFFER=64M FDR_FINALIZE=none lua demo.lua $seconds &"
-(cd "$demo/out" && exec env FDR_BUFFER=64M FDR_FINALIZE=none "$demo/bin/lua" "$here/demo.lua" "$seconds") &
+echo "$ FDR_BUFFER=64M lua demo.lua $seconds &"
+(cd "$demo/out" && exec env FDR_BUFFER=64M "$demo/bin/lua" "$here/demo.lua" "$seconds") &
 pid=$!
 trap 'kill "$pid" 2>/dev/null || true' EXIT
 
@@ -100,13 +107,13 @@ last_ns=$(number last_ns)
 if [ -z "$first_ns" ] || [ -z "$last_ns" ]; then die "fdr info --json says nothing of $last"; fi
 
 title "3. What the second snapshot holds, and what it had to give up: every call is in the ledger"
-show info "$last" | first 34
+show info "$last" | first_of 14 ledger
 
 title "4. Its last moments before the snapshot, every call of them"
 from=@$((last_ns - 100000000))ns
 pipe="grep -v 'still open' | tail -24" show dump --from "$from" "$last" | grep -v 'still open' | tail -24
 
-title "5. Its whole run, from the events that were kept: all levels, back to the start"
+title "5. Its whole run, back to the start, from the events that were kept: the outer 24 levels (what is deeper is time of theirs)"
 show tree --depth ..24 --min-share 1 "$last" | first 34
 
 title "6. Exact totals of every call since the start, kept or not"
@@ -123,8 +130,10 @@ printf '\n$ fdr export --to chrome --from @%sns %s -o last.json    (open it in u
     die "the export failed"
 cat <<END
 
-The snapshots lie in $demo/out
-    fdr stats --by path FILE       fdr dump --region 'luaH_*' --min-duration 100us FILE       fdr --help
+    cd $demo/out && PATH=$build/bin:\$PATH
+    fdr stats --by path $last | head
+    fdr dump --region 'luaH_*' --min-duration 100us $last | tail
+    fdr --help
 Your own program: compile with -finstrument-functions, link -lfdr-instrument -lfdr (CMake: fdr::instrument),
 or put FDR_REGION("name") { ... } where it matters (README.md).
 

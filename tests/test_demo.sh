@@ -33,6 +33,7 @@ if tail -1 "$work/first" | grep -q '^demo: ok: '; then tail -1 "$work/first"; el
 for name in luaV_execute luaD_precall main; do
     grep -qw "$name" "$work/first" || fail "the name $name does not appear"
 done
+grep -A6 '^ledger' "$work/first" | grep -qE '^ *region +[0-9]' || fail "the ledger is not shown"
 # What the run printed of its newest moments depends on the machine; the totals hold every function with a call that is over (main is still open).
 for file in "$FDR_DEMO_DIR"/out/*.fdr; do
     "$FDR_BUILD/bin/fdr" stats "$file" >"$work/stats"
