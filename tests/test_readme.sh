@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The examples of README.md are programs: every ```c block whose first line is /* example: NAME */ compiles without
-# a warning against this build and runs.
+# a warning against this build and runs. And what the README shows of the first one's recording is what fdr says of it, but for
+# the numbers.
 set -euo pipefail
 source_dir=${FDR_SOURCE:?}
 lib=${FDR_BUILD:?}/lib
@@ -30,10 +31,40 @@ for file in "$work"/*.c; do
     echo "example $name"
     libraries=(-lfdr)
     if grep -q 'fdr/reader\.h' "$file"; then libraries+=(-lfdr-reader); fi
-    cc -std=gnu11 -Wall -Wextra -Werror -g "${sanitize[@]}" -I "$source_dir/include" "$file" -o "$work/$name" \
-        -L "$lib" -Wl,-rpath,"$lib" "${libraries[@]}" -pthread
-    (cd "$work" && FDR_DIR=$work timeout 60 "./$name")
+    (cd "$work" && cc -std=gnu11 -Wall -Wextra -Werror -g "${sanitize[@]}" -I "$source_dir/include" "$name.c" -o "$name" \
+        -L "$lib" -Wl,-rpath,"$lib" "${libraries[@]}" -pthread && FDR_DIR=$work timeout 60 "./$name")
     count=$((count + 1))
 done
 if [ "$count" = 0 ]; then echo "README.md has no example"; exit 1; fi
+
+# shown TEXT: the block of the README that begins with TEXT
+shown()
+{
+    awk -v text="$1" '/^```/ { inside = !inside; first = 1; ours = 0; next }
+        inside && first { first = 0; ours = index($0, text) == 1 } inside && ours' "$source_dir/README.md"
+}
+plain() { sed -E 's/[0-9][0-9,.]*/N/g; s/ (ns|us|ms|s)\b/ U/g; s/ +/ /g'; }
+fdr=${FDR_BUILD}/bin/fdr
+if [ -x "$fdr" ]; then
+    cd "$work"
+    rm -f hello.*.fdr
+    FDR_DIR=$work FDR_BUFFER=64M timeout 60 ./hello
+    for verb in info dump stats; do
+        case $verb in
+            info) shown 'why ' ;;
+            dump) shown '     0.' ;;
+            stats) shown '   exclusive' ;;
+        esac | plain >"$verb.readme"
+        "$fdr" "$verb" hello.*.fdr | if [ "$verb" = dump ]; then tail -12; else cat; fi >"$verb.said"
+        plain <"$verb.said" >"$verb.plain"
+        if [ ! -s "$verb.readme" ]; then echo "README.md shows no fdr $verb"; exit 1; fi
+        while IFS= read -r line; do
+            if ! grep -qxF -- "$line" "$verb.plain"; then
+                printf 'README.md: fdr %s says nothing like: %s\n' "$verb" "$line"
+                cat "$verb.said"
+                exit 1
+            fi
+        done <"$verb.readme"
+    done
+fi
 echo "$count examples"
