@@ -126,14 +126,15 @@ static void push_untimed(struct fdri_thread *t, struct fdr_level *v, struct fdr_
     t->top = v;
 }
 
-/* Does a rule keep this call out? Counting rules count it. */
+/* Does a rule keep this call out? Counting rules count it; where the region shares its row with others nobody knows how many of
+ * its calls there were: the first ones are taken to be over, and of all of them together every Nth stays. */
 static bool kept_out(struct fdr_row *row, const struct fdri_rule *rule, uint32_t *level_flags)
 {
     uint32_t seen = row->flags >> FDR_ROW_SEEN_SHIFT;
     switch (rule->mode) {
     case FDRI_RULE_EXCLUDE: return true;
     case FDRI_RULE_FIRST:
-        if (seen >= rule->count) return true;
+        if (seen >= rule->count || row->key == FDR_ROW_KEY_REST) return true;
         row->flags += 1u << FDR_ROW_SEEN_SHIFT;
         return false;
     case FDRI_RULE_EVERY:
@@ -251,7 +252,7 @@ static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64
 static bool leaves_skipped(struct fdri_thread *t, fdr_region region)
 {
     struct fdr_level *v = t->top;
-    if (!v->skipped || !(fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region))->flags & FDR_ROW_GATED)) return false;
+    if (!v->skipped) return false;
     const struct fdri_rule *rule = fdri_rule_of(region);
     if (!rule || rule->mode == FDRI_RULE_MIN || rule->mode == FDRI_RULE_COUNTERS) return false;
     if (--v->skipped == 0) v->flags &= ~(uint32_t)FDR_LEVEL_SKIPS;

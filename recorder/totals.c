@@ -157,6 +157,7 @@ bool fdri_rows_start(struct fdri_thread *t)
     use_table(t, table, FIRST_TABLE_LOG2);
     struct fdr_row *rest = new_row(t, FDR_ROW_KEY_REST);
     if (!rest) return false;
+    if (fdri_rules_any()) rest->flags |= FDR_ROW_GATED; /* of any of those it stands for */
     t->loc->rest_row_off = fdri_off_of(t, rest);
     return true;
 }

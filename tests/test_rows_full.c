@@ -179,11 +179,48 @@ static void P5_histograms_that_grow(void **state)
     end(f);
 }
 
+/* Rows of regions that a rule names stay; those that come when no row is left are in the rest, and the rules hold for them, too. A
+ * leave is matched with the call that was kept out. */
+static void P3_rules_hold_without_a_row(void **state)
+{
+    (void)state;
+    enum {
+        FIRST = 1000,
+        LAST = 4999,
+        CALLS = 10,
+        EACH = 1000
+    }; /* r1...: excluded, r2...: two calls, r3...: every fifth, r4...: all */
+    char *rules = write_rules("exclude name r1???\nfirst 2 name r2???\nevery 5 name r3???\nmin 1ns name r4???\n");
+    begin(&(struct fdr_config){.buffer = "1M", .strategy = "whole", .filter = rules});
+    define_all();
+    for (int k = 0; k < CALLS; k++) {
+        for (int i = LAST; i >= FIRST; i--) { /* r4... first: it has the rows there are */
+            fdr_enter_at(region[i], now += 10);
+            fdr_enter_at(region[0], now += 10);
+            fdr_leave_at(region[0], now += 50);
+            fdr_leave_at(region[i], now += 10);
+        }
+    }
+    struct fdr_file *f = take();
+    const struct fdr_ledger_row *outer = row(f, 0, FDR_IN_REGION, 1), *inner = row(f, 0, FDR_IN_REGION, 2);
+    assert_true(fdr_location_info(f, 0)->rows_folded >= 2 * EACH * CALLS); /* else nothing was tried */
+    assert_int_equal(inner->presented + outer->presented, 8 * EACH * CALLS);
+    assert_int_equal(inner->presented, EACH * (CALLS + CALLS / 5)); /* in calls of r4... and every fifth of r3... */
+    assert_int_equal(outer->filtered + inner->filtered, EACH * (CALLS + CALLS + CALLS / 5 * 4));
+    assert_int_equal(fdr_location_info(f, 0)->stray_leaves + fdr_location_info(f, 0)->unbalanced, 0);
+    assert_int_equal(fdr_location_info(f, 0)->open_count, 0);
+    balance(f);
+    end(f);
+    unlink(rules);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P5_telescope_keeps_what_is_used), cmocka_unit_test(P5_whole_keeps_what_is_used),
-        cmocka_unit_test(P5_epochs_stay_sums), cmocka_unit_test(P5_equals_do_not_chase_each_other),
-        cmocka_unit_test(P5_histograms_that_grow)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_telescope_keeps_what_is_used),
+                                       cmocka_unit_test(P5_whole_keeps_what_is_used),
+                                       cmocka_unit_test(P5_epochs_stay_sums),
+                                       cmocka_unit_test(P5_equals_do_not_chase_each_other),
+                                       cmocka_unit_test(P5_histograms_that_grow),
+                                       cmocka_unit_test(P3_rules_hold_without_a_row)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
