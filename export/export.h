@@ -41,6 +41,7 @@ int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number);
 struct fdri_quota {
     uint32_t owner, keep;
     bool keep_newest;
+    const char *name; /* the owner's */
 };
 /* Takes one; `quota` NULL: without limits. join: the result of one under way will do. 0 or -errno. */
 int fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool join);
@@ -60,6 +61,8 @@ void fdri_watchdog_start(void);
 /* ---- names.c ---- */
 /* The name of what has this key (as in totals); false: it has none, and an address or "" is given. */
 bool fdri_name_of(uint32_t key, char *name, size_t bytes);
+/* ".FIELD" behind the name of a user event. */
+void fdri_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes);
 
 /* ---- stacks.c ---- */
 /* Stacks of all other threads as a section of at most `room` bytes; its length, 0: none. Takes up to 0.2 s. Not for threads that
@@ -91,8 +94,11 @@ int fdri_file_begin(struct fdri_new_file *f);
 /* Gives it its final name, never an existing one, and remembers it as `owner`'s. 0 or -errno. */
 int fdri_file_commit(struct fdri_new_file *f, uint32_t owner);
 void fdri_file_abandon(struct fdri_new_file *f);
-/* May another one be written (the quota, FDR_KEEP, FDR_DISK)? Removes older ones where the newest are kept. */
+/* May another one be written (the quota, FDR_KEEP, FDR_DISK)? Removes older ones where the newest are kept and the bytes
+ * do not suffice. */
 int fdri_files_admit(const struct fdri_quota *quota);
+/* It was: older ones beyond the number to be kept go. */
+void fdri_files_trim(const struct fdri_quota *quota);
 void fdri_files_reset(void);
 const char *fdri_files_last(void);
 #endif

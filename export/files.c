@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/clock.h"
 #include "base/say.h"
 #include "export/export.h"
@@ -30,17 +31,22 @@ void fdri_files_reset(void) { written = bytes_on_disk = 0; }
 
 const char *fdri_files_last(void) { return written ? ring[(written - 1) % REMEMBERED].path : ""; }
 
-/* Those remembered, oldest first; owner 0: anybody's. *oldest: the first of them, NULL none. */
-static uint32_t count_kept(uint32_t owner, struct kept **oldest)
+/* Those remembered; owner 0: anybody's. */
+struct all {
+    uint32_t count;
+    uint64_t bytes;
+    struct kept *oldest; /* NULL none */
+};
+static struct all all_of(uint32_t owner)
 {
-    uint32_t n = 0;
-    *oldest = NULL;
+    struct all a = {0};
     for (uint64_t i = written > REMEMBERED ? written - REMEMBERED : 0; i < written; i++) {
         struct kept *k = &ring[i % REMEMBERED];
         if (k->gone || (owner && k->owner != owner)) continue;
-        if (!n++) *oldest = k;
+        if (!a.count++) a.oldest = k;
+        a.bytes += k->bytes;
     }
-    return n;
+    return a;
 }
 
 static void remove_it(struct kept *k)
@@ -58,31 +64,52 @@ static uint64_t size_now(void)
     return (uint64_t)(uint32_t)virgin * s->bin_bytes + fdri_view.bytes - (virgin >> 32) * FDR_META_ALIGN;
 }
 
-/* One trigger's, or with owner 0 everybody's. */
-static bool room_for(const struct fdri_quota *q, uint64_t guess, const char **which)
+/* Of one trigger's, or with owner 0 everybody's, `leaving` and their bytes could go, or do when there is a new one. */
+static const char *in_the_way(const struct fdri_quota *q, uint64_t guess, const struct all *leaving)
 {
-    struct kept *oldest;
-    for (;;) {
-        uint32_t n = count_kept(q->owner, &oldest);
-        bool many = n >= q->keep || n >= REMEMBERED, large = bytes_on_disk + guess > fdri_view.disk_bytes;
-        if (!many && !large) return true;
-        *which = many ? (q->owner ? "the trigger's cap is reached" : "FDR_KEEP is reached") : "FDR_DISK is used up";
-        if (!q->keep_newest || !oldest) return false;
-        remove_it(oldest);
-    }
+    uint64_t most = fdr_min((uint64_t)q->keep, (uint64_t)REMEMBERED) + leaving->count;
+    if (!q->keep_newest && all_of(q->owner).count >= most)
+        return q->owner ? "it has as many as it may keep" : "FDR_KEEP is reached";
+    return bytes_on_disk - leaving->bytes + guess > fdri_view.disk_bytes ? "FDR_DISK is used up" : NULL;
 }
 
+static int refuse(const struct fdri_quota *q, const char *why)
+{
+    static unsigned said[FDRI_TRIGGERS + 1];
+    if (fdri_once(&said[q->owner % (FDRI_TRIGGERS + 1)]))
+        fdri_say("no more snapshots%s%s: %s (%llu written, %llu bytes kept)%s", q->owner ? " of trigger " : "",
+                 q->owner ? q->name : "", why, (unsigned long long)written, (unsigned long long)bytes_on_disk,
+                 q->keep_newest ? ""
+                 : q->owner     ? "; 'keep N,newest' keeps the newest instead"
+                                : "; FDR_KEEP=N,newest keeps the newest instead");
+    return -EDQUOT;
+}
+
+/* What the new one pushes out by its number goes when that one is there: it may fail. By its bytes: now, if that is enough. */
 int fdri_files_admit(const struct fdri_quota *quota)
 {
-    static unsigned said;
-    const char *which = "";
-    uint64_t guess = written ? ring[(written - 1) % REMEMBERED].bytes : size_now();
+    uint64_t guess = fdr_max(written ? ring[(written - 1) % REMEMBERED].bytes : 0, size_now());
     struct fdri_quota whole = fdri_whole_quota();
-    if ((!quota->owner || room_for(quota, guess, &which)) && room_for(&whole, guess, &which)) return 0;
-    if (fdri_once(&said))
-        fdri_say("no more snapshots: %s (%llu written, %llu bytes kept); FDR_KEEP=N,newest keeps the newest instead",
-                 which, (unsigned long long)written, (unsigned long long)bytes_on_disk);
-    return -EDQUOT;
+    struct all mine = quota->keep_newest ? all_of(quota->owner) : (struct all){0}, any = mine;
+    const char *why = in_the_way(quota, guess, &mine);
+    if (why) return refuse(quota, why);
+    any.count = mine.count >= quota->keep ? mine.count + 1 - quota->keep : 0;
+    if (whole.keep_newest) any = all_of(0);
+    why = in_the_way(&whole, guess, &any);
+    if (why) return refuse(&whole, why);
+    uint32_t owner = quota->keep_newest ? quota->owner : 0;
+    for (struct all a; (a = all_of(owner)).oldest;) {
+        if (a.count < REMEMBERED && bytes_on_disk + guess <= fdri_view.disk_bytes) break;
+        remove_it(a.oldest);
+    }
+    return 0;
+}
+
+void fdri_files_trim(const struct fdri_quota *quota)
+{
+    struct fdri_quota whole = fdri_whole_quota();
+    for (struct all a; quota->keep_newest && (a = all_of(quota->owner)).count > quota->keep;) remove_it(a.oldest);
+    for (struct all a; whole.keep_newest && (a = all_of(0)).count > whole.keep;) remove_it(a.oldest);
 }
 
 static void make_path(char *to, size_t bytes, uint32_t number, const char *end)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "export/export.h"
 
 static const struct fdr_def *find(uint32_t kind, uint32_t id)
@@ -37,4 +38,15 @@ bool fdri_name_of(uint32_t key, char *name, size_t bytes)
     if (d->name_bytes) snprintf(name, bytes, "%.*s", (int)d->name_bytes, (const char *)(d + 1));
     else snprintf(name, bytes, "0x%llx", (unsigned long long)d->value);
     return d->name_bytes != 0;
+}
+
+void fdri_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes)
+{
+    const struct fdr_def *d = key >> 24 == FDR_DEF_EVENT ? find(FDR_DEF_EVENT, key & 0xffffffu) : NULL;
+    size_t used = strlen(name);
+    if (!d || field >= d->payload_bytes / sizeof(struct fdr_def_field)) return;
+    const char *names = (const char *)(d + 1);
+    const struct fdr_def_field *f = (const void *)(names +
+                                                   fdr_align_up((uint64_t)d->name_bytes + d->file_bytes + 2, 8));
+    snprintf(name + used, bytes - used, ".%.27s", f[field].name);
 }

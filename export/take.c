@@ -35,7 +35,9 @@ static int write_one(const struct fdri_why *why, const struct fdri_quota *quota)
         fdri_say("snapshot (%s) in %s failed: %s; recording goes on", why->reason, fdri_view.dir, strerror(-e));
         return e;
     }
-    return fdri_file_commit(&f, quota ? quota->owner : 0);
+    e = fdri_file_commit(&f, quota ? quota->owner : 0);
+    if (!e && quota) fdri_files_trim(quota);
+    return e;
 }
 
 /* Waits for the one under way; true: its result is the caller's, too. */

@@ -140,9 +140,13 @@ static void take(uint32_t i)
     char value[48], name[96] = "";
     fdri_name_of(s.seen.key, name, sizeof name);
     snprintf(why.name, sizeof why.name, "%s", s.trigger.name);
-    snprintf(why.reason, sizeof why.reason, "trigger %.40s: %.70s (%.70s%s%.40s)", s.trigger.name, s.trigger.what, name,
-             name[0] ? ": " : "", value_text(value, sizeof value, &s.seen));
-    struct fdri_quota quota = {.owner = i + 1, .keep = s.trigger.keep, .keep_newest = s.trigger.keep_newest};
+    fdri_add_field_name(s.seen.key, s.seen.field, name, sizeof name);
+    bool named = strncmp(s.trigger.name, s.trigger.what, sizeof s.trigger.name - 1) !=
+                 0; /* else it is called by that */
+    snprintf(why.reason, sizeof why.reason, "trigger %.40s%s%.70s (%.70s%s%.40s)", named ? s.trigger.name : "",
+             named ? ": " : "", s.trigger.what, name, name[0] ? ": " : "", value_text(value, sizeof value, &s.seen));
+    struct fdri_quota quota = {
+        .owner = i + 1, .keep = s.trigger.keep, .keep_newest = s.trigger.keep_newest, .name = s.trigger.name};
     done(&slots[i], &s, fdri_take(&why, &quota, false) == 0);
 }
 

@@ -45,7 +45,8 @@ int fdri_export_final(const char *reason);
 
 /* ---- triggers: a source says what it has seen, the dumper thread does the rest ---- */
 enum { FDRI_TRIGGERS = 64 };
-#define FDRI_NO_KEY UINT32_MAX
+#define FDRI_NO_KEY   UINT32_MAX
+#define FDRI_NO_FIELD 255u
 struct fdri_trigger {
     char name[64], what[192]; /* what: its condition as text */
     uint64_t window_ns, holdoff_ns;
@@ -60,6 +61,7 @@ struct fdri_seen {
     enum fdri_unit unit;
     uint32_t location; /* UINT32_MAX: none */
     uint32_t key;      /* of what it was seen on, as in totals; FDRI_NO_KEY: nothing */
+    uint32_t field;    /* of that user event; FDRI_NO_FIELD: none */
 };
 void fdri_trigger_arm(uint32_t slot, const struct fdri_trigger *trigger);
 void fdri_trigger_disarm(uint32_t slot);

@@ -156,7 +156,7 @@ static void match(uint32_t slot, enum fdr_def_kind kind, uint32_t id, const char
     bool of_event = w->source == FDRI_BY_COUNT || w->source == FDRI_BY_EVENT_RATE;
     bool right = (of_regions(w) && kind == FDR_DEF_REGION) || (of_metric && kind == FDR_DEF_METRIC) ||
                  (of_event && (kind == FDR_DEF_MARKER || kind == FDR_DEF_EVENT));
-    if (right && matches(w->glob, name)) add_entry(slot, FDRI_KEY(kind, id), 255, 0);
+    if (right && matches(w->glob, name)) add_entry(slot, FDRI_KEY(kind, id), FDRI_NO_FIELD, 0);
     if (of_metric && kind == FDR_DEF_EVENT)
         match_fields(slot, FDRI_KEY(kind, id), name, payload, bytes / sizeof(struct fdr_def_field));
 }
@@ -218,8 +218,8 @@ static void match_messages(uint32_t slot)
 {
     const struct fdri_watch *w = &fdri_watching[slot].watch;
     if (w->source != FDRI_BY_COUNT && w->source != FDRI_BY_EVENT_RATE) return;
-    if (matches(w->glob, "send")) add_entry(slot, FDRI_KEY(0, 1), 255, 0);
-    if (matches(w->glob, "recv")) add_entry(slot, FDRI_KEY(0, 2), 255, 0);
+    if (matches(w->glob, "send")) add_entry(slot, FDRI_KEY(0, 1), FDRI_NO_FIELD, 0);
+    if (matches(w->glob, "recv")) add_entry(slot, FDRI_KEY(0, 2), FDRI_NO_FIELD, 0);
 }
 
 /* id, or -ENOSPC. */
@@ -249,6 +249,7 @@ static void finish_add(uint32_t slot)
     sigset_t old;
     match_all(slot);
     fdri_watch_lock(&old);
+    fdri_watching[slot].matched = true;
     fdri_watch_thresholds();
     fdri_watch_unlock(&old);
 }
@@ -312,8 +313,11 @@ int fdr_trigger_remove(int trigger)
 
 void fdr_trigger_fire(int trigger, double value)
 {
-    struct fdri_seen seen = {
-        .tick = fdri_tick_now(), .type = FDR_VALUE_F64, .location = UINT32_MAX, .key = FDRI_NO_KEY};
+    struct fdri_seen seen = {.tick = fdri_tick_now(),
+                             .type = FDR_VALUE_F64,
+                             .location = UINT32_MAX,
+                             .key = FDRI_NO_KEY,
+                             .field = FDRI_NO_FIELD};
     if (!fdr_load_relaxed(&fdr_switch_.on) || !there_is(trigger)) return;
     memcpy(&seen.value, &value, sizeof value);
     fdri_trigger_seen((uint32_t)trigger - 1, &seen);
@@ -328,8 +332,13 @@ static void load_line(const char *where, unsigned number, const char *line)
     struct fdri_watch w;
     const char *wrong = fdri_watch_parse(line, &fdri_rec.set, &w);
     if (!wrong && !w.trigger.name[0]) return;
-    if (!wrong && add(&w) < 0) wrong = "there are 64 already";
-    if (wrong) fdri_say("FDR_TRIGGERS=%s line %u: %s; this line is ignored", where, number, wrong);
+    int id = wrong ? 0 : add(&w);
+    if (id > 0) fdri_watching[id - 1].matched = true; /* nothing is defined yet */
+    if (id < 0) wrong = "there are 64 already";
+    line += strspn(line, " \t");
+    if (wrong)
+        fdri_say("FDR_TRIGGERS=%s line %u '%.*s': %s; this line is ignored", where, number,
+                 (int)strcspn(line, "\r\n") < 80 ? (int)strcspn(line, "\r\n") : 80, line, wrong);
 }
 
 static void load_file(const char *path)
@@ -340,7 +349,11 @@ static void load_file(const char *path)
         fdri_say("FDR_TRIGGERS=%s: %s; no triggers", path, errno == EINVAL ? "not a file" : strerror(errno));
         return;
     }
-    for (unsigned number = 1; fgets(line, sizeof line, f); number++) load_line(path, number, line);
+    for (unsigned number = 1; fgets(line, sizeof line, f); number++) {
+        bool whole = strchr(line, '\n') || feof(f);
+        load_line(path, number, line);
+        for (int c = 0; !whole && c != '\n' && c != EOF;) c = getc(f); /* it was told that it is too long */
+    }
     fclose(f);
 }
 

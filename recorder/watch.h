@@ -38,18 +38,24 @@ struct fdri_watch {
 const char *fdri_watch_parse(const char *line, const struct fdri_settings *set, struct fdri_watch *w);
 
 /* A trigger in use. `state` and `watch` change under the lock; recording threads come here by an entry of the table. */
+enum { FDRI_FOLLOWED = 256 };
+/* What a metric was when it was looked at last; of a rate for each location. All atomic. */
+struct fdri_followed {
+    uint64_t whose; /* 0: nobody's */
+    uint64_t at_ns, value;
+    uint32_t above;
+};
 enum fdri_watch_state { FDRI_WATCH_FREE, FDRI_WATCH_USED, FDRI_WATCH_LEAVING };
 struct fdri_watching {
     uint32_t state;   /* atomic; leaving: removed, but somebody may still be looking at it */
     uint32_t tenancy; /* how often this place was given to a trigger */
     struct fdri_watch watch;
-    uint32_t above;          /* atomic: the condition held when it was looked at last */
-    uint64_t count;          /* atomic: events, in the period or ever */
+    uint32_t above; /* atomic: the condition held when it was looked at last; metrics: where followed[] is full */
+    uint64_t count; /* atomic: events, in the period or ever */
     uint64_t period_from_ns; /* atomic */
-    struct {
-        uint64_t at_ns, value;
-        uint32_t location, key;
-    } rate[64]; /* of a metric, by location */
+    uint64_t looked_tick;    /* stuck: when all open calls were looked at last. Under the lock */
+    bool matched;            /* all that was defined before it has its entries. Under the lock */
+    struct fdri_followed followed[FDRI_FOLLOWED];
 };
 extern struct fdri_watching fdri_watching[FDRI_TRIGGERS];
 
@@ -58,7 +64,7 @@ struct fdri_watch_entry {
     uint32_t key; /* atomic, release: 0 none (a key is never 0) */
     uint8_t slot;
     uint8_t gone;          /* atomic: the trigger was removed */
-    uint8_t field;         /* user events: which field is the metric */
+    uint8_t field;         /* user events: which field is the metric; else FDRI_NO_FIELD */
     uint8_t type;          /* enum fdr_value_type of that */
     uint64_t threshold_ns; /* atomic: regions, of a call that ended */
     uint64_t stuck_ns;     /* regions, of a call that is open; UINT64_MAX: not looked for */

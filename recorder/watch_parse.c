@@ -9,7 +9,7 @@
 
 struct words {
     char text[512];
-    char *word[24];
+    char *word[25]; /* one more than a line may have: cut_name */
     int count, at;
 };
 
@@ -134,6 +134,19 @@ static const char *split(const char *line, struct words *w)
     return NULL;
 }
 
+/* "NAME: SOURCE" or "NAME:SOURCE": the first word is the name then. */
+static bool cut_name(struct words *w)
+{
+    char *colon = strrchr(w->word[0], ':');
+    if (!colon || colon == w->word[0]) return false;
+    *colon = 0;
+    if (!colon[1]) return true;
+    memmove(&w->word[2], &w->word[1], (size_t)(w->count - 1) * sizeof w->word[0]);
+    w->word[1] = colon + 1;
+    w->count++;
+    return true;
+}
+
 /* The condition as text: the line without name and options. */
 static void what_it_says(const struct words *w, int from, int to, struct fdri_trigger *t)
 {
@@ -152,10 +165,9 @@ const char *fdri_watch_parse(const char *line, const struct fdri_settings *set, 
     t->trigger.keep_newest = set->keep_newest;
     const char *wrong = split(line, &w);
     if (wrong || w.count == 0) return wrong;
-    size_t first = strlen(w.word[0]);
-    bool named = first > 1 && w.word[0][first - 1] == ':';
-    if (named && first >= sizeof t->trigger.name) return "name longer than 63 bytes";
-    if (named) memcpy(t->trigger.name, w.word[0], first - 1);
+    bool named = cut_name(&w);
+    if (named && strlen(w.word[0]) >= sizeof t->trigger.name) return "name longer than 63 bytes";
+    if (named) strcpy(t->trigger.name, w.word[0]);
     w.at = named;
     wrong = source(&w, t);
     what_it_says(&w, named, w.at, &t->trigger);

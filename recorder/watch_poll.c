@@ -9,31 +9,22 @@
 #include "base/racy.h"
 #include "recorder/watch.h"
 
-enum { OFTEN_NS = 100000000, LEAST_NS = 1000000, MANY_CALLS = 100, REPORTED = 64 };
+enum { OFTEN_NS = 100000000, LEAST_NS = 1000000, MANY_CALLS = 100 };
+
+static uint64_t to_ns(uint64_t ticks) { return (uint64_t)((unsigned __int128)ticks * fdri_rec.tick_to_ns >> 32); }
 
 /* ---- calls that do not end ---- */
 
-/* Each of them once. */
-static bool is_new(uint32_t location, uint64_t enter_tick)
-{
-    static struct {
-        uint32_t location;
-        uint64_t enter_tick;
-    } reported[REPORTED];
-    static uint32_t next;
-    for (uint32_t i = 0; i < REPORTED; i++)
-        if (reported[i].location == location + 1 && reported[i].enter_tick == enter_tick) return false;
-    reported[next % REPORTED].location = location + 1;
-    reported[next++ % REPORTED].enter_tick = enter_tick;
-    return true;
-}
-
-/* Under the lock it cannot be taken away, and its place given to another one, in between. */
-static void report(const struct fdri_watch_entry *e, const struct fdri_seen *seen)
+/* Each call once: when it has been open for long enough now, and had not been when this trigger looked last. Under the lock the
+ * trigger cannot be taken away, and its place given to another one, in between. */
+static void report(const struct fdri_watch_entry *e, uint64_t enter_tick, const struct fdri_seen *seen)
 {
     sigset_t old;
     fdri_watch_lock(&old);
-    if (!e->gone) fdri_trigger_seen(e->slot, seen);
+    const struct fdri_watching *w = &fdri_watching[e->slot];
+    uint64_t looked = w->looked_tick;
+    bool before = looked > enter_tick && to_ns(looked - enter_tick) >= e->stuck_ns;
+    if (!e->gone && w->matched && !before) fdri_trigger_seen(e->slot, seen);
     fdri_watch_unlock(&old);
 }
 
@@ -42,13 +33,18 @@ static void see_frame(uint32_t location, uint32_t region, uint64_t enter_tick, u
     const struct fdri_watch_entry *e;
     uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
     uint64_t open = now_tick > enter_tick ? now_tick - enter_tick : 0;
-    uint64_t ns = (uint64_t)((unsigned __int128)open * fdri_rec.tick_to_ns >> 32);
+    uint64_t ns = to_ns(open);
     const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch - replaced as a whole */
     if (!table) return;
     FDRI_EACH_ENTRY(table, key, e)
-    if (e->stuck_ns != UINT64_MAX && ns >= e->stuck_ns && is_new(location, enter_tick))
-        report(e, &(struct fdri_seen){
-                      .tick = now_tick, .value = ns, .unit = FDRI_UNIT_NS, .location = location, .key = key});
+    if (e->stuck_ns != UINT64_MAX && ns >= e->stuck_ns)
+        report(e, enter_tick,
+               &(struct fdri_seen){.tick = now_tick,
+                                   .value = ns,
+                                   .unit = FDRI_UNIT_NS,
+                                   .location = location,
+                                   .key = key,
+                                   .field = FDRI_NO_FIELD});
 }
 
 /* A frame counts if it is the same before and after the depth was read again. */
@@ -65,9 +61,32 @@ FDR_RACY static void see_stack(const struct fdr_location *l, uint64_t now_tick)
     }
 }
 
+/* Who was there with all its entries before a look began has now seen everything there is. */
+struct lookers {
+    uint32_t tenancy[FDRI_TRIGGERS]; /* 0: it was not */
+};
+static void begin_look(struct lookers *who)
+{
+    sigset_t old;
+    fdri_watch_lock(&old);
+    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
+        who->tenancy[i] = fdri_watching[i].matched ? fdri_watching[i].tenancy : 0;
+    fdri_watch_unlock(&old);
+}
+static void end_look(const struct lookers *who, uint64_t tick)
+{
+    sigset_t old;
+    fdri_watch_lock(&old);
+    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
+        if (who->tenancy[i] && who->tenancy[i] == fdri_watching[i].tenancy) fdri_watching[i].looked_tick = tick;
+    fdri_watch_unlock(&old);
+}
+
 /* Locations with times of their own have no now. */
 FDR_RACY static void see_stacks(void)
 {
+    struct lookers who;
+    begin_look(&who);
     uint64_t now = fdri_tick_now();
     if (!fdri_ended_lock(UINT32_MAX, 1000)) return; /* accounts of ended threads are moving: next time */
     for (uint32_t off = fdr_load_acquire(&fdri_rec.arena.super->location_first); off;) { /* A:location */
@@ -77,6 +96,7 @@ FDR_RACY static void see_stacks(void)
         off = l->next;
     }
     fdri_ended_unlock();
+    end_look(&who, now);
 }
 
 /* ---- memory ---- */
@@ -105,7 +125,8 @@ static void see_resident(uint32_t slot, uint64_t bytes)
                                                     .value = bytes,
                                                     .unit = FDRI_UNIT_BYTES,
                                                     .location = UINT32_MAX,
-                                                    .key = FDRI_NO_KEY});
+                                                    .key = FDRI_NO_KEY,
+                                                    .field = FDRI_NO_FIELD});
     fdr_store_relaxed(&w->above, above);
 }
 

@@ -28,10 +28,12 @@ FDR_COLD void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t d
     const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch */
     if (table) FDRI_EACH_ENTRY(table, key, e)
     if (ns >= fdr_load_relaxed(&e->threshold_ns))
-        fdri_trigger_seen(
-            e->slot,
-            &(struct fdri_seen){
-                .tick = tick_of(t, tick), .value = ns, .unit = FDRI_UNIT_NS, .location = t->loc->id, .key = key});
+        fdri_trigger_seen(e->slot, &(struct fdri_seen){.tick = tick_of(t, tick),
+                                                       .value = ns,
+                                                       .unit = FDRI_UNIT_NS,
+                                                       .location = t->loc->id,
+                                                       .key = key,
+                                                       .field = FDRI_NO_FIELD});
     fdri_read_end();
 }
 
@@ -46,31 +48,66 @@ static double as_double(uint64_t value, uint32_t type)
     return f;
 }
 
-/* Fires when it comes to hold, not while it goes on holding. */
-static bool begins(struct fdri_watching *w, bool holds)
+/* Who is followed: a metric, or a field of an event, on one location or (0) on all of them. */
+static uint64_t name_of(uint32_t location, uint32_t key, uint32_t field)
 {
-    uint32_t before = fdr_load_relaxed(&w->above);
+    return (uint64_t)location << 32 | (key & 0xFFFFFFu) << 6 | (uint32_t)(key >> 24 == FDR_DEF_EVENT) << 5 |
+           (field & 31);
+}
+
+/* Its place, or the one that was left alone longest, for longer than `stale_ns`. NULL: all are taken. */
+static struct fdri_followed *follow(struct fdri_watching *w, uint64_t whose, uint64_t now_ns, uint64_t stale_ns)
+{
+    struct fdri_followed *oldest = NULL;
+    uint64_t oldest_ns = UINT64_MAX;
+    uint32_t first = (uint32_t)((whose * 0x9E3779B97F4A7C15u) >> 32);
+    for (uint32_t i = 0; i < 16; i++) {
+        struct fdri_followed *f = &w->followed[(first + i) % FDRI_FOLLOWED];
+        uint64_t is = fdr_load_relaxed(&f->whose), at = is ? fdr_load_relaxed(&f->at_ns) : 0;
+        if (is == whose) return f;
+        if (at < oldest_ns) oldest = f, oldest_ns = at;
+    }
+    uint64_t before = fdr_load_relaxed(&oldest->whose);
+    if (before && (oldest_ns > now_ns || now_ns - oldest_ns < stale_ns)) return NULL;
+    if (!fdr_cas_acq_rel_u64(&oldest->whose, &before, whose)) return NULL; /* L:trigger - with its next event */
+    fdr_store_relaxed(&oldest->at_ns, (uint64_t)0);
+    fdr_store_relaxed(&oldest->above, 0u);
+    return oldest;
+}
+
+/* Fires when it comes to hold, not while it goes on holding. */
+static bool begins(uint32_t *above, bool holds)
+{
+    uint32_t before = fdr_load_relaxed(above);
     if (before == holds) return false;
-    return fdr_cas_acq_rel_u32(&w->above, &before, holds) && holds; /* L:trigger */
+    return fdr_cas_acq_rel_u32(above, &before, holds) && holds; /* L:trigger */
 }
 
 static bool beyond(const struct fdri_watch *w, double value) { return w->below ? value < w->limit : value > w->limit; }
 
-/* Change per second, per location, over at least the period. A slot shared by two locations begins anew. */
-static bool rate(struct fdri_watching *w, const struct fdri_thread *t, uint32_t key, uint32_t type, uint64_t value,
-                 uint64_t now_ns, double *per_second)
+enum { FORGET_NS = 1000000000 };
+
+/* The metric came to lie beyond the limit; each of those that match for itself. */
+static bool level(struct fdri_watching *w, uint64_t whose, double value, uint64_t now_ns)
 {
-    uint32_t at = t->loc->id % 64;
-    bool same = w->rate[at].location == t->loc->id + 1 && w->rate[at].key == key;
-    uint64_t passed = now_ns - w->rate[at].at_ns;
-    if (same && passed < w->watch.ns) return false;
-    *per_second = same && passed ? (as_double(value, type) - as_double(w->rate[at].value, type)) * 1e9 / (double)passed
-                                 : 0;
-    w->rate[at].location = t->loc->id + 1;
-    w->rate[at].key = key;
-    w->rate[at].at_ns = now_ns;
-    w->rate[at].value = value;
-    return same;
+    struct fdri_followed *f = follow(w, whose, now_ns, FORGET_NS);
+    if (f) fdr_store_relaxed(&f->at_ns, now_ns);
+    return begins(f ? &f->above : &w->above, beyond(&w->watch, value));
+}
+
+/* Its change per second, over at least the period, came to lie there. */
+static bool rate(struct fdri_watching *w, uint64_t whose, uint32_t type, uint64_t value, uint64_t now_ns,
+                 double *per_second)
+{
+    struct fdri_followed *f = follow(w, whose, now_ns, FORGET_NS);
+    uint64_t at = f ? fdr_load_relaxed(&f->at_ns) : 0, passed = now_ns - at;
+    if (!f || (at && passed < w->watch.ns)) return false;
+    double before = as_double(fdr_load_relaxed(&f->value), type);
+    fdr_store_relaxed(&f->value, value);
+    fdr_store_relaxed(&f->at_ns, fdr_max(now_ns, 1));
+    if (!at || !passed) return false;
+    *per_second = (as_double(value, type) - before) * 1e9 / (double)passed;
+    return begins(&f->above, beyond(&w->watch, *per_second));
 }
 
 static bool counted(struct fdri_watching *w, uint64_t now_ns)
@@ -93,14 +130,14 @@ static void look(struct fdri_thread *t, const struct fdri_watch_entry *e, uint32
                              .type = type,
                              .unit = FDRI_UNIT_NONE,
                              .location = t->loc->id,
-                             .key = key};
-    double per_second;
+                             .key = key,
+                             .field = e->field};
+    double per_second = 0;
     bool fire = false;
     switch (w->watch.source) {
-    case FDRI_BY_METRIC: fire = begins(w, beyond(&w->watch, as_double(value, type))); break;
+    case FDRI_BY_METRIC: fire = level(w, name_of(0, key, e->field), as_double(value, type), ns_of(t, tick)); break;
     case FDRI_BY_METRIC_RATE:
-        if (!rate(w, t, key, type, value, ns_of(t, tick), &per_second)) return;
-        fire = begins(w, beyond(&w->watch, per_second));
+        fire = rate(w, name_of(t->loc->id + 1, key, e->field), type, value, ns_of(t, tick), &per_second);
         memcpy(&seen.value, &per_second, 8);
         seen.type = FDR_VALUE_F64;
         seen.unit = FDRI_UNIT_PER_SECOND;

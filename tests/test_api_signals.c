@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -321,6 +322,37 @@ static void P10_keep_oldest_and_newest(void **state)
     clean();
 }
 
+/* The newest are kept: an old one does not go for one that then cannot be written. */
+static void P10_a_snapshot_that_fails_costs_no_other(void **state)
+{
+    (void)state;
+    struct stat st;
+    struct rlimit whole, little = {4096, 4096};
+    char first[1024];
+    begin("none", NULL, "1,newest", NULL);
+    assert_int_equal(fdr_snapshot("1"), 0);
+    snprintf(first, sizeof first, "%s", fdr_last_snapshot());
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &whole), 0);
+    little.rlim_max = whole.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    assert_int_equal(fdr_snapshot("too large"), -EFBIG);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &whole), 0);
+    assert_int_equal(stat(first, &st), 0);
+    assert_int_equal(fdr_snapshot("2"), 0);
+    assert_int_equal(stat(first, &st), -1);
+    fdr_finalize();
+    clean();
+    begin("none", NULL, "8,newest", "600K");
+    assert_int_equal(fdr_snapshot("1"), 0);
+    snprintf(first, sizeof first, "%s", fdr_last_snapshot());
+    for (int i = 0; i < 1000000; i++) fdr_marker(1, (uint64_t)i * (uint64_t)i * 7919);
+    assert_int_equal(fdr_snapshot("more than FDR_DISK by itself"), -EDQUOT);
+    assert_int_equal(stat(first, &st), 0);
+    fdr_finalize();
+    clean();
+}
+
 static void P1_snapshots_take_no_more_disk_than_allowed(void **state)
 {
     static const char *const keep[] = {"1000,oldest", "1000,newest"};
@@ -404,6 +436,7 @@ int main(void)
         cmocka_unit_test(P10_another_signal_by_number),
         cmocka_unit_test(P10_holdoff_and_requests_that_come_together),
         cmocka_unit_test(P10_keep_oldest_and_newest),
+        cmocka_unit_test(P10_a_snapshot_that_fails_costs_no_other),
         cmocka_unit_test(P1_snapshots_take_no_more_disk_than_allowed),
         cmocka_unit_test(P10_a_file_of_another_is_never_overwritten),
         cmocka_unit_test(P7_finalize_takes_the_last_snapshot),

@@ -123,6 +123,31 @@ static void region_stuck(void **state)
     forget_snapshots();
 }
 
+static void *stand(void *region)
+{
+    fdr_enter(*(fdr_region *)region);
+    for (int i = 0; i < 3000 && fdr_trigger_count(2) == 0; i++) sleep_ms(10);
+    sleep_ms(300); /* it is looked many times more */
+    fdr_leave(*(fdr_region *)region);
+    return NULL;
+}
+
+/* Each call once for each trigger, also where more threads stand than anybody would remember. */
+static void many_stuck(void **state)
+{
+    (void)state;
+    enum { THREADS = 100 };
+    pthread_t thread[THREADS];
+    start("a: region outer stuck 40ms;b: region outer stuck 400ms", NULL);
+    fdr_region outer = fdr_region_define("outer", NULL, 0);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&thread[i], NULL, stand, &outer), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+    assert_int_equal(fdr_trigger_count(1), THREADS);
+    assert_in_range(fdr_trigger_count(2), 1, THREADS);
+    fdr_finalize();
+    forget_snapshots();
+}
+
 static void metric_above_and_below(void **state)
 {
     (void)state;
@@ -159,6 +184,23 @@ static void metric_rate(void **state)
     forget_snapshots();
 }
 
+/* One pattern, several metrics in turn: each is compared with itself. */
+static void metrics_side_by_side(void **state)
+{
+    (void)state;
+    start("high: metric load.* above 10;storm: metric load.* rate above 1000", NULL);
+    fdr_metric_id a = fdr_metric_define("load.a", "1", FDR_U64, FDR_METRIC_GAUGE);
+    fdr_metric_id b = fdr_metric_define("load.b", "1", FDR_U64, FDR_METRIC_GAUGE);
+    for (uint64_t i = 0; i < 30; i++, sleep_ms(10)) fdr_metric_u64(a, 1000000), fdr_metric_u64(b, i % 7);
+    assert_int_equal(fdr_trigger_count(1), 1);
+    assert_int_equal(fdr_trigger_count(2), 0);
+    for (uint64_t n = 0; n < 1000000000 && !fdr_trigger_count(2); sleep_ms(10))
+        fdr_metric_u64(a, 1000000), fdr_metric_u64(b, n += 100000);
+    assert_int_equal(fdr_trigger_count(2), 1);
+    assert_true(comes(2));
+    forget_snapshots();
+}
+
 struct payload {
     uint32_t a;
     int64_t b;
@@ -175,7 +217,7 @@ static void field_of_an_event(void **state)
     fdr_event(io, &(struct payload){5, -7});
     assert_int_equal(fdr_trigger_count(1), 1);
     assert_true(comes(1));
-    expect_reason("neg", "io: -7");
+    expect_reason("neg", "io.b: -7");
     forget_snapshots();
 }
 
@@ -288,6 +330,16 @@ static void bad_lines(void **state)
                                       "region x over 1ms window",
                                       "",
                                       "   # only a comment"};
+    start("glued:api;region first over 1s", NULL);
+    assert_int_equal(fdr_trigger_add("third:region x over 1ms"), 3);
+    fdr_trigger_fire(1, 1);
+    assert_true(comes(1));
+    expect_reason("glued", "trigger glued: api (1)");
+    fdr_region first = fdr_region_define("first", NULL, 0);
+    fdr_enter_at(first, 0), fdr_leave_at(first, 2000000000);
+    assert_true(comes(2));
+    expect_reason("region first over 1s", "trigger region first over 1s (first: 2000.000 ms)");
+    forget_snapshots();
     start("", NULL);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) assert_int_equal(fdr_trigger_add(bad[i]), -EINVAL);
     assert_int_equal(fdr_trigger_add(NULL), -EINVAL);
@@ -369,20 +421,14 @@ static void fired_in_a_handler(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(region_over),
-                                       cmocka_unit_test(region_over_at),
-                                       cmocka_unit_test(region_over_p99),
-                                       cmocka_unit_test(region_stuck),
-                                       cmocka_unit_test(metric_above_and_below),
-                                       cmocka_unit_test(metric_rate),
-                                       cmocka_unit_test(field_of_an_event),
-                                       cmocka_unit_test(event_count_and_rate),
-                                       cmocka_unit_test(memory_above),
-                                       cmocka_unit_test(window),
-                                       cmocka_unit_test(window_at_the_end),
-                                       cmocka_unit_test(holdoff_and_cap),
-                                       cmocka_unit_test(bad_lines),
-                                       cmocka_unit_test(added_while_others_record),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(region_over),       cmocka_unit_test(region_over_at),
+                                       cmocka_unit_test(region_over_p99),   cmocka_unit_test(region_stuck),
+                                       cmocka_unit_test(many_stuck),        cmocka_unit_test(metric_above_and_below),
+                                       cmocka_unit_test(metric_rate),       cmocka_unit_test(metrics_side_by_side),
+                                       cmocka_unit_test(field_of_an_event), cmocka_unit_test(event_count_and_rate),
+                                       cmocka_unit_test(memory_above),      cmocka_unit_test(window),
+                                       cmocka_unit_test(window_at_the_end), cmocka_unit_test(holdoff_and_cap),
+                                       cmocka_unit_test(bad_lines),         cmocka_unit_test(added_while_others_record),
                                        cmocka_unit_test(fired_in_a_handler)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

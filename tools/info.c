@@ -86,8 +86,9 @@ static void print_handlers(const struct fdr_file_info *info)
     if (info->handlers_lost) putchar('\n');
 }
 
-static void print_trigger(const struct fdr_file_info *info)
+static void print_trigger(const struct fdr_file *file)
 {
+    const struct fdr_file_info *info = fdr_file_info(file);
     char value[HUMAN_BYTES], since[HUMAN_BYTES];
     double f;
     if (!info->has_trigger) return;
@@ -95,9 +96,13 @@ static void print_trigger(const struct fdr_file_info *info)
     if (info->trigger_value_type == 2) snprintf(value, sizeof value, "%.9g", f);
     else if (info->trigger_value_type == 1) snprintf(value, sizeof value, "%lld", (long long)info->trigger_value);
     else snprintf(value, sizeof value, "%llu", (unsigned long long)info->trigger_value);
-    printf("trigger    %s: value %s at %s", info->trigger_name, value,
-           human_since(since, info->trigger_time_ns, info->first_ns));
-    if (info->trigger_location != UINT32_MAX) printf(" on location %u", info->trigger_location);
+    bool inside = info->first_ns && info->trigger_time_ns >= info->first_ns;
+    printf("trigger    %s: value %s %s%s", info->trigger_name, value, inside ? "at " : "before the first event",
+           inside ? human_since(since, info->trigger_time_ns, info->first_ns) : "");
+    if (info->trigger_location != UINT32_MAX) {
+        const char *name = location_name(file, info->trigger_location);
+        printf(" on location %u%s%s%s", info->trigger_location, *name ? " (" : "", name, *name ? ")" : "");
+    }
     putchar('\n');
 }
 
@@ -128,7 +133,7 @@ static void print_identity(const struct fdr_file *file, const char *path)
     char text[HUMAN_BYTES];
     printf("%s: fdr recording, format %u, state %s\n", path, info->format, info->state);
     print_why(file, path);
-    print_trigger(info);
+    print_trigger(file);
     print_handlers(info);
     printf("process    %s, pid %u", info->exe, info->pid);
     if (info->rank >= 0) printf(", rank %d", info->rank);
