@@ -159,6 +159,8 @@ struct fdr_superblock {
     uint32_t clock_reserved;
     struct fdr_clock_step clock_step[FDR_CLOCK_STEPS]; /* step n (from 0) is at [n % FDR_CLOCK_STEPS] */
     uint64_t section_off; /* in a snapshot: where in the file a section as a bundle's lies (format/crash.h), 0 none */
+    uint64_t
+        alive_tick; /* atomic: full ticks; fdr's own thread, which looks every 5 s, was there then. 0: there is none */
 };
 enum fdr_reason_kind {
     FDR_REASON_UNKNOWN = 0,

@@ -13,6 +13,7 @@
 #include "export/view.h"
 #include "recorder/recorder.h"
 
+/* Every few seconds the dumper also writes down that the process is there, for whoever finds its recording. */
 static const uint64_t often_ns = 5000000000u;
 static uint64_t next_ns;   /* dumper */
 static uint32_t suspected; /* atomic */
@@ -75,6 +76,7 @@ uint64_t fdri_life_poll(uint64_t now_ns)
     pthread_t helper;
     if (fdr_load_relaxed(&suspected)) fdr_store_relaxed(&suspected, 0u);
     else if (now_ns < next_ns && next_ns - now_ns <= often_ns) return next_ns;
+    fdr_store_relaxed(&fdri_rec.arena.super->alive_tick, fdri_tick_now());
     fdri_crash_look(); /* has somebody taken the handlers of fatal signals? */
     struct fdri_life now = fdri_life_now();
     if (fdri_life_differs(&now) && !pthread_create(&helper, NULL, begin_anew, NULL)) pthread_detach(helper);

@@ -128,8 +128,28 @@ import json
 v = json.load(open("out.txt"))
 assert v["hangs"] and v["processes"] == 2 and len(v["stuck"]) == 2 and len(v["absent"]) == 1, v
 END
+# What a death leaves says how long they had stood: a signal's bundle since the signal, else fdr's own thread saw them.
+for _ in $(seq 120); do
+    "$fdr" info --json "$live"/program.*."$other".0.live.fdr >out.txt
+    python3 -c 'import json,sys; v=json.load(open("out.txt")); sys.exit(v.get("alive_ns", 0) < v["last_ns"] + 1000000000)' && break
+    sleep 0.5
+done
+./program wait z >ready3.txt &
+ended=$!
+for _ in $(seq 500); do grep -q ready ready3.txt && break; sleep 0.02; done
+sleep 1.1
+kill -TERM "$ended"
 kill -KILL "$pid" "$other"
-wait "$pid" "$other" 2>/dev/null
+wait "$ended" "$pid" "$other" 2>/dev/null
+expect 1 "hang of a bundle" "$fdr" hang "$live"/program.*."$ended".*.crash.fdr
+has "outer > z" "hang of a bundle"
+expect 1 "hang of what a kill left" "$fdr" hang "$live"/program.*."$other".0.live.fdr
+has "outer > y" "hang of what a kill left"
+expect 0 "hang of what a kill left: longer than was seen" "$fdr" hang --for 100h "$live"/program.*."$other".0.live.fdr
+has "note: pid $other .* ended without a word" "hang of what a kill left: longer than was seen"
+expect 0 "info of what a kill left" "$fdr" info "$live"/program.*."$other".0.live.fdr
+has "^alive " "info of what a kill left"
+rm -f "$live"/program.*."$ended".*.crash.fdr
 
 # of four ranks one computes and goes on, two wait, one left nothing; and one file claims to be rank 2,000,000,000
 mkdir ranks

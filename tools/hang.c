@@ -66,8 +66,11 @@ static uint64_t real_of(const struct fdr_file_info *info, uint64_t ns)
 
 static uint64_t end_of(const struct fdr_file_info *info)
 {
-    uint64_t taken = info->taken_ns > info->last_ns ? info->taken_ns : info->last_ns;
-    return info->has_end ? info->end_realtime_ns : real_of(info, taken);
+    uint64_t seen = info->last_ns;
+    if (info->taken_ns > seen) seen = info->taken_ns;
+    if (info->alive_ns > seen) seen = info->alive_ns;
+    if (info->has_cause && info->cause_time_ns > seen) seen = info->cause_time_ns;
+    return info->has_end ? info->end_realtime_ns : real_of(info, seen);
 }
 
 /* What one file does not know, another of the same host may: the latest moment that any of them saw. */
@@ -172,6 +175,13 @@ static void print_who(const struct process *p)
     printf("pid %u on %s", info->pid, info->host);
 }
 
+/* Left by a kill: its threads may have stood for longer than anybody saw. */
+static bool ended_unseen(const struct process *p)
+{
+    const struct fdr_file_info *info = fdr_file_info(p->file);
+    return !info->reason[0] && !info->has_cause && !info->has_end;
+}
+
 /* Its native stack, where the watchdog took one; SIZE_MAX: it did not. */
 static size_t stack_of(const struct stuck *s)
 {
@@ -186,8 +196,8 @@ static void print_stuck(const struct verdict *v, const struct stuck *s)
 {
     char stood[HUMAN_BYTES];
     print_who(s->process);
-    printf(", thread %u%s%s: for %s (%+.6f s)\n   ", s->location->tid, s->location->name[0] ? " " : "",
-           s->location->name, human_time(stood, s->stood_ns),
+    printf(", thread %u%s%s: for %s%s (since %+.6f s)\n   ", s->location->tid, s->location->name[0] ? " " : "",
+           s->location->name, ended_unseen(s->process) ? "at least " : "", human_time(stood, s->stood_ns),
            (double)(s->since_real_ns - v->stuck[0].since_real_ns) / 1e9);
     for (size_t i = 0; i < s->location->open_count; i++)
         printf(" %s%s", i ? "> " : "", region_name(s->process->file, s->location->open[i].region));
@@ -213,6 +223,19 @@ static void print_others(const struct verdict *v, const char *region)
     }
 }
 
+static void print_unknown_ends(const struct verdict *v)
+{
+    for (size_t i = 0; i < v->processes; i++) {
+        const struct process *p = &v->process[i];
+        if (!ended_unseen(p) || p->stuck == p->threads) continue;
+        printf("note: ");
+        print_who(p);
+        printf(" ended without a word, up to 5 s after it was last seen: threads with open regions that are not named "
+               "may have stood "
+               "as well\n");
+    }
+}
+
 static void print_report(const struct verdict *v)
 {
     size_t threads = 0;
@@ -221,6 +244,7 @@ static void print_report(const struct verdict *v)
            v->count, threads, v->processes, v->processes == 1 ? "" : "es");
     for (size_t i = 0; i < v->count; i++) print_stuck(v, &v->stuck[i]);
     if (v->count && v->processes > 1) print_others(v, crowded(v));
+    print_unknown_ends(v);
 }
 
 /* ---- as JSON ---------------------------------------------------------------------------------------------------- */

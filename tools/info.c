@@ -120,6 +120,16 @@ static void print_end(const struct fdr_file_info *info)
     printf(" (%s)\n", wall_time(text, info->end_realtime_ns));
 }
 
+/* Of a process that was killed. */
+static void print_alive(const struct fdr_file_info *info)
+{
+    char text[HUMAN_BYTES], since[HUMAN_BYTES];
+    if (info->reason[0] || info->has_cause || info->alive_ns <= info->last_ns) return;
+    printf("alive      at %s, without an event since %s", human_since(text, info->alive_ns, info->first_ns),
+           human_since(since, info->last_ns, info->first_ns));
+    printf(" (%s)\n", wall_time(text, info->alive_ns + (uint64_t)info->realtime_offset_ns));
+}
+
 static void print_notes(const struct fdr_file *file)
 {
     const struct fdr_note_info *note;
@@ -141,6 +151,7 @@ static void print_identity(const struct fdr_file *file, const char *path)
     if (info->build_id[0]) printf("build id   %s\n", info->build_id);
     printf("started    %s\n", wall_time(text, info->created_realtime_ns));
     print_end(info);
+    print_alive(info);
     print_notes(file);
 }
 

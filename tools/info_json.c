@@ -206,6 +206,7 @@ static void set_identity(json_t *o, const struct fdr_file *file)
     set(o, "reason_kind", text_or_null(info->reason_kind));
     set(o, "trigger", trigger_json(info));
     set(o, "end", end_json(info));
+    if (info->alive_ns) set_u64(o, "alive_ns", info->alive_ns);
     set(o, "cause", cause_json(file));
     set_u64(o, "pid", info->pid);
     set(o, "rank", info->rank < 0 ? json_null() : json_integer(info->rank));

@@ -100,6 +100,7 @@ struct fdr_file_info {
         uint64_t time_ns; /* where time went on */
         uint64_t back_ns; /* how far the clock had gone back */
     } clock_step[8];
+    uint64_t alive_ns; /* the process was there then, seen every 5 s by fdr's own thread; 0: not known */
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
