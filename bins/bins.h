@@ -149,6 +149,9 @@ uint32_t fdri_part_pop_older(struct fdri_arena *a, struct fdr_part *p, uint64_t 
  * a claimer was faster. */
 uint32_t fdri_part_pop_run(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t most, uint32_t *first,
                            struct fdri_given *given);
+/* Asks the cache for the header of the bin behind the one at `off`, and returns its off. A hint: what is listed no more leads
+ * anywhere or to 0. */
+uint32_t fdri_part_ahead(const struct fdri_arena *a, uint32_t off);
 /* Does the oldest bin end at or before `tick`, and is it sealed? */
 bool fdri_part_older(const struct fdri_arena *a, const struct fdr_part *p, uint64_t tick);
 bool fdri_part_has_sealed(const struct fdr_part *p);

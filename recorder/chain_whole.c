@@ -53,7 +53,7 @@ static uint32_t pop_run(struct fdri_thread *t, struct fdr_part *v, const struct 
     if (most < 2 || t->victim_step == FDRI_BY_EPOCH) return 0;
     uint32_t count = fdri_part_pop_run(&fdri_rec.arena, v, UINT64_MAX - 1, most, &first, given);
     if (!count) return 0;
-    fdri_ready_keep(t, first, count);
+    fdri_ready_keep(t, v, first, count);
     return first;
 }
 

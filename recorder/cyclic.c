@@ -42,7 +42,7 @@ static uint32_t pop_dead(struct fdri_thread *t, struct fdr_part *p, uint32_t run
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t first, count = run < 2 ? 0 : fdri_part_pop_run(a, p, t->loc->floor_tick, run, &first, given);
     if (!count) return fdri_part_pop_older(a, p, t->loc->floor_tick, size_log2, given);
-    fdri_ready_keep(t, first, count);
+    fdri_ready_keep(t, p, first, count);
     *size_log2 = a->bin_log2;
     return first;
 }

@@ -172,6 +172,7 @@ struct fdri_thread {
     uint64_t victim_limit;
     uint32_t victim_left, order_off, order_count, order_room;
     uint32_t ready;                /* the first of the whole bins that were given back ahead; 0: none are left */
+    uint32_t ahead;                /* a bin that may be given back next time; 0: nobody knows */
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
     uint32_t known_misses; /* since the table was made */

@@ -31,8 +31,10 @@ uint32_t fdri_reduce_whole(struct fdri_thread *t, struct fdr_part *asking, uint3
 uint32_t fdri_reduce_last(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got);
 uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got);
 /* ---- ready.c ---- */
-/* `count` whole bins, chained by `next` from `off` on, were given back: the first is taken, the others wait. */
-void fdri_ready_keep(struct fdri_thread *t, uint32_t off, uint32_t count);
+uint32_t fdri_ready_most(const struct fdri_thread *t); /* bins that one step may leave ready */
+/* `count` whole bins, chained by `next` from `off` on, were given back: the first is taken, the others wait. More may go of p,
+ * which may be NULL. */
+void fdri_ready_keep(struct fdri_thread *t, const struct fdr_part *p, uint32_t off, uint32_t count);
 
 /* The oldest bin of anything. */
 uint32_t fdri_pop_oldest(struct fdri_thread *t, const struct fdr_part *asking, uint32_t size_log2, uint32_t *got);

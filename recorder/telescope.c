@@ -120,7 +120,9 @@ static void take_as_victim(struct fdri_thread *t, const struct place *o, uint64_
     uint64_t class_bytes[FDR_CLASS_COUNT] = {0}, bins = over_units * 128 >> fdri_rec.arena.bin_log2;
     t->victim = fdri_off(t, o->part);
     t->victim_limit = limit;
-    t->victim_left = (uint32_t)fdr_min(fdr_max(bins, LEFT_LEAST), LEFT_MAX); /* a quarter of what is too much */
+    uint64_t least = fdr_max(fdri_ready_most(t), LEFT_LEAST);
+    t->victim_left = (uint32_t)fdr_min(fdr_max(bins, least),
+                                       LEFT_MAX); /* a quarter of what is too much, a run at least */
     struct fdri_part_view v = fdri_view_of(t->victim, class_bytes);
     uint32_t index;
     struct fdri_verdict verdict = fdri_policy_step(&fdri_rec.set.chain, &v, &index);
@@ -196,7 +198,8 @@ static uint32_t pop_run(struct fdri_thread *t, const struct fdr_part *asking, ui
     if (!count) return 0;
     t->victim_left -= count;
     gave(t, epoch, count << (a->bin_log2 - 9), &given);
-    fdri_ready_keep(t, first, count);
+    if (!t->victim_left && !choose(t, asking)) t->victim = NULL; /* now: what the next step reads can be asked for */
+    fdri_ready_keep(t, t->victim, first, count);
     *have = a->bin_log2;
     return first;
 }

@@ -325,6 +325,14 @@ static void P3_a_run_of_bins_is_taken_at_once(void **state)
         fdri_piece_give(&a, l, off, full);
     }
     assert_int_equal(fdri_bin(&a, (uint32_t)p->list_head)->base_tick, 500);
+    uint32_t ahead = (uint32_t)p->list_head;
+    for (int i = 0; i < 14; i++) assert_int_not_equal(ahead = fdri_part_ahead(&a, ahead), 0);
+    assert_int_equal(ahead, p->open_off);
+    assert_int_equal(fdri_part_ahead(&a, ahead), 0);
+    fdri_bin(&a, ahead)->next = 12345; /* as if it were somebody else's by now */
+    assert_int_equal(fdri_part_ahead(&a, ahead), 0);
+    assert_int_equal(fdri_part_ahead(&a, 12345), 0);
+    fdri_bin(&a, ahead)->next = 0;
     append(&a, l, p, 1, 9);
     append(&a, l, p, 3, full);
     assert_int_equal(fdri_part_pop_run(&a, p, UINT64_MAX, 64, &first, &given), 15); /* up to the small one */
