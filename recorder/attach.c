@@ -78,7 +78,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         /* in a vfork child the kernel would set these up for the child, not for the thread it stands for */
         if (getpid() == fdri_rec.pid) {
             fdri_crash_thread_begin();
-            fdri_sampler_attached(t->loc->tid);
+            fdri_sampler_attached(t->loc->tid, &old);
         }
     }
     fdr_signal_fence();

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Where counters come from that libfdr knows nothing of: a provider made known by the program, libfdr-papi linked with
- * it, or libfdr-papi loaded because FDR_PAPI asks for it. libfdr itself never links PAPI. */
+ * it, or libfdr-papi loaded because FDR_PAPI or FDR_SAMPLE asks for it. libfdr itself never links PAPI. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fdr/version.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static const struct fdr_counter_provider *known;
 
 int fdr_counter_provide(const struct fdr_counter_provider *p)
 {
-    if (p && (p->size < sizeof *p || !p->name || !p->probe || !p->choose || !p->open || !p->read || !p->close))
+    if (p && (p->size < offsetof(struct fdr_counter_provider, overflow_choose) || !p->name || !p->probe || !p->choose ||
+              !p->open || !p->read || !p->close))
         return -EINVAL;
     known = p;
     return 0;

@@ -5,6 +5,8 @@
 
 #include <fdr/papi.h>
 
+#include "sampler/papi.h"
+
 static const char reason[] = "this build of libfdr-papi was made without PAPI (Debian: libpapi-dev)";
 
 static size_t choose(const char *names, struct fdr_counter_info *out, size_t most)
@@ -34,7 +36,15 @@ static void close_set(void *set) { (void)set; }
 
 const struct fdr_counter_provider *fdr_papi_provider(void)
 {
-    static const struct fdr_counter_provider provider = {sizeof provider, "PAPI",   probe,    choose,
-                                                         open_set,        read_set, close_set};
+    static const struct fdr_counter_provider provider = {sizeof provider,
+                                                         "PAPI",
+                                                         probe,
+                                                         choose,
+                                                         open_set,
+                                                         read_set,
+                                                         close_set,
+                                                         fdri_papi_overflow_choose,
+                                                         fdri_papi_overflow_open,
+                                                         fdri_papi_overflow_close};
     return &provider;
 }

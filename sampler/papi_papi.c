@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fdr/papi.h>
 #include <papi.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sampler/papi.h"
+
 enum { CHOSEN_MAX = 16 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t fdri_papi_lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t initialised; /* the process PAPI was made ready in */
 static int init_error;
 static int chosen[CHOSEN_MAX];
@@ -44,6 +45,15 @@ static int ready(void)
     if (!init_error) init_error = PAPI_thread_init(thread_id);
     if (!init_error) PAPI_set_domain(PAPI_DOM_ALL);
     return init_error;
+}
+
+int fdri_papi_begin(void)
+{
+    if (initialised && initialised != getpid())
+        pthread_mutex_init(&fdri_papi_lock, NULL); /* a thread the child does not have may hold it */
+    pthread_mutex_lock(&fdri_papi_lock);
+    int e = ready();
+    return e ? e : PAPI_register_thread(); /* PAPI looks names up for threads it knows only */
 }
 
 /* ---- does it count? ---- */
@@ -81,7 +91,7 @@ static int paranoid(void)
     return level;
 }
 
-static const char *component_of(int code)
+const char *fdri_papi_component(int code)
 {
     int component = PAPI_get_event_component(code);
     const PAPI_component_info_t *info = component < 0 ? NULL : PAPI_get_component_info(component);
@@ -90,7 +100,7 @@ static const char *component_of(int code)
 
 static bool refuse(char *why, size_t bytes, int code, const char *what, int error)
 {
-    snprintf(why, bytes, "%s (component %s): %s", what, component_of(code), PAPI_strerror(error));
+    snprintf(why, bytes, "%s (component %s): %s", what, fdri_papi_component(code), PAPI_strerror(error));
     return false;
 }
 
@@ -112,7 +122,7 @@ static bool counts(int code, const char *name, char *why, size_t bytes)
     if (e) return refuse(why, bytes, code, step, e);
     bool hidden = in_kernel_only(name) && geteuid() && paranoid() >= 2;
     if (!hidden && (value[0] || !must_move(name))) return true;
-    snprintf(why, bytes, "component %s: starts, but stays 0 (perf_event_paranoid is %d)", component_of(code),
+    snprintf(why, bytes, "component %s: starts, but stays 0 (perf_event_paranoid is %d)", fdri_papi_component(code),
              paranoid());
     return false;
 }
@@ -139,7 +149,7 @@ static void unknown(struct fdr_counter_info *info, int error)
     }
 }
 
-static int describe(struct fdr_counter_info *info, const char *name, int length)
+int fdri_papi_describe(struct fdr_counter_info *info, const char *name, int length)
 {
     int code = PAPI_NULL;
     *info = (struct fdr_counter_info){.kind = FDR_METRIC_COUNTER, .per_thread = 1};
@@ -203,16 +213,13 @@ static void fit(struct fdr_counter_info *out, const size_t *place)
 static size_t choose(const char *names, struct fdr_counter_info *out, size_t most)
 {
     size_t n = 0, place[CHOSEN_MAX];
-    if (initialised && initialised != getpid())
-        pthread_mutex_init(&lock, NULL); /* a thread the child does not have may hold it */
-    pthread_mutex_lock(&lock);
-    int e = ready();
+    int e = fdri_papi_begin();
     chosen_count = 0;
     for (const char *p = names; *p;) {
         int length = (int)strcspn(p, ",");
         if (length && n < most) {
             struct fdr_counter_info *info = &out[n];
-            int code = e ? 0 : describe(info, p, length);
+            int code = e ? 0 : fdri_papi_describe(info, p, length);
             if (e) {
                 *info = (struct fdr_counter_info){.kind = FDR_METRIC_COUNTER, .per_thread = 1};
                 snprintf(info->name, sizeof info->name, "%.*s", length, p);
@@ -227,7 +234,7 @@ static size_t choose(const char *names, struct fdr_counter_info *out, size_t mos
         p += length + (p[length] == ',');
     }
     if (chosen_count) fit(out, place);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fdri_papi_lock);
     return n;
 }
 
@@ -244,7 +251,7 @@ static void try_code(struct listing *l, int code)
     char name[PAPI_MAX_STR_LEN];
     struct fdr_counter_info info;
     if (PAPI_event_code_to_name(code, name) || strlen(name) >= sizeof info.name) return;
-    describe(&info, name, (int)strlen(name));
+    fdri_papi_describe(&info, name, (int)strlen(name));
     if (info.works) {
         if (l->count < l->most) l->out[l->count] = info;
         l->count++;
@@ -256,8 +263,7 @@ static void try_code(struct listing *l, int code)
 static size_t probe(struct fdr_counter_info *out, size_t most)
 {
     struct listing l = {.out = out, .most = most};
-    pthread_mutex_lock(&lock);
-    int e = ready(), code = (int)(0 | PAPI_PRESET_MASK);
+    int e = fdri_papi_begin(), code = (int)(0 | PAPI_PRESET_MASK);
     if (!e && !PAPI_enum_event(&code, PAPI_ENUM_FIRST)) do
             try_code(&l, code);
         while (!PAPI_enum_event(&code, PAPI_PRESET_ENUM_AVAIL));
@@ -267,7 +273,7 @@ static size_t probe(struct fdr_counter_info *out, size_t most)
         do try_code(&l, code);
         while (!PAPI_enum_cmp_event(&code, PAPI_ENUM_EVENTS, c));
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fdri_papi_lock);
     if (!e && !l.failed) return l.count;
     if (l.count < most) {
         out[l.count] = (struct fdr_counter_info){.kind = FDR_METRIC_COUNTER, .per_thread = 1};
@@ -288,7 +294,7 @@ static void *open_set(void)
 {
     struct set *s = malloc(sizeof *s);
     if (!s) return NULL;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fdri_papi_lock);
     int e = PAPI_register_thread();
     s->id = e ? e : make_set(multiplexed);
     if (s->id >= 0) {
@@ -296,7 +302,7 @@ static void *open_set(void)
         if (!e) e = PAPI_start(s->id);
         if (e) drop_set(s->id);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fdri_papi_lock);
     if (s->id >= 0 && !e) return s;
     free(s);
     return NULL;
@@ -314,17 +320,25 @@ static void close_set(void *set)
 {
     struct set *s = set;
     long long value[CHOSEN_MAX];
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fdri_papi_lock);
     PAPI_stop(s->id, value);
     drop_set(s->id);
     PAPI_unregister_thread();
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fdri_papi_lock);
     free(s);
 }
 
 const struct fdr_counter_provider *fdr_papi_provider(void)
 {
-    static const struct fdr_counter_provider provider = {sizeof provider, "PAPI",   probe,    choose,
-                                                         open_set,        read_set, close_set};
+    static const struct fdr_counter_provider provider = {sizeof provider,
+                                                         "PAPI",
+                                                         probe,
+                                                         choose,
+                                                         open_set,
+                                                         read_set,
+                                                         close_set,
+                                                         fdri_papi_overflow_choose,
+                                                         fdri_papi_overflow_open,
+                                                         fdri_papi_overflow_close};
     return &provider;
 }

@@ -4,6 +4,7 @@
  *   setting.c   what FDR_SAMPLE says            source.c   the timer or perf event of one thread
  *   threads.c   finds threads, the helper       handler.c  one sample, in the thread's signal handler
  *   ring.c      samples the kernel took         walk.c     return addresses by frame pointers
+ *   own.c       counters that only their own threads can make
  *
  * Every thread of the process has a `struct fdri_target`. Only the helper thread (fdr-sampler) makes and ends them; the
  * handler of the thread reads its own. They are never freed: a signal that comes late finds memory. */
@@ -28,10 +29,11 @@ enum fdri_stacks { FDRI_FRAME_POINTERS, FDRI_UNWINDER, FDRI_NO_STACKS };
 struct fdri_sampling {
     uint64_t period_ns; /* 0: off; `events`: how many of them */
     bool wall;          /* wall time, else CPU time of the thread */
-    bool events;        /* neither: a counter of the thread that overflows, of perf's type and config */
+    bool events;        /* neither: a counter of the thread that overflows */
+    bool provided; /* `events` of a provider (PAPI): threads make them for themselves, else of perf's type and config */
     uint32_t type;
     uint64_t config;
-    char name[24]; /* of the event */
+    char name[96]; /* of the event */
     enum fdri_stacks stacks;
 };
 struct fdri_sampling fdri_sampling_parse(const char *text);
@@ -58,11 +60,11 @@ struct fdri_calls {
     } call[FDRI_CALLS];
 };
 enum { FDRI_LIVE = 1u, FDRI_INSIDE = 2u };
-enum fdri_source { FDRI_BY_NOTHING, FDRI_BY_TIMER, FDRI_BY_PERF, FDRI_BY_RING };
+enum fdri_by { FDRI_BY_NOTHING, FDRI_BY_TIMER, FDRI_BY_PERF, FDRI_BY_RING };
 struct fdri_target {
     uint32_t live; /* atomic: FDRI_LIVE: the handler may use what follows; FDRI_INSIDE: it does */
     uint32_t tid;  /* atomic; 0: free */
-    enum fdri_source source;
+    enum fdri_by source;
     int fd;         /* perf event, -1 none */
     uint64_t event; /* its number: whether `fd` is still that one */
     timer_t timer;
@@ -123,6 +125,17 @@ uint64_t fdri_source_events(const struct fdri_target *t);
 bool fdri_ring_open(struct fdri_target *t);
 void fdri_ring_drain(struct fdri_target *t);
 void fdri_ring_close(struct fdri_target *t);
+
+/* ---- own.c ---- */
+/* Does the provider's event how->name overflow here? Says why not, and who is sampled. `taken`: the provider's sets are used for
+ * something else. Before the first thread attaches. */
+bool fdri_own_choose(struct fdri_sampling *how, bool taken);
+/* The calling thread attaches; `blocked`: its signals. Allocates and locks, but in no handler of the program's. */
+void fdri_own_begin(uint32_t tid, const sigset_t *blocked);
+/* The helper: has the thread made one? A descriptor of it, -1 and errno where not; the caller's to close. */
+bool fdri_own_there(uint32_t tid);
+int fdri_own_descriptor(uint32_t tid);
+void fdri_own_fork(int phase); /* as fdri_sampler_fork */
 
 /* ---- handler.c ---- */
 bool fdri_handler_install(int taken);

@@ -3,14 +3,19 @@
 #ifndef FDR_SAMPLER_SAMPLES_VIEW_H
 #define FDR_SAMPLER_SAMPLES_VIEW_H
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Recording has begun; `setting`: what FDR_SAMPLE says, "" off. `signal`: one that is taken already, 0 none. Says what
- * it cannot do; never fails. */
-void fdri_sampler_start(const char *setting, int signal);
+/* Recording is about to begin, no thread has attached; `setting`: what FDR_SAMPLE says, "" off. `papi`: FDR_PAPI names
+ * something. Says what it cannot do; never fails. */
+void fdri_sampler_prepare(const char *setting, bool papi);
+/* Recording has begun. `signal`: one that is taken already, 0 none. */
+void fdri_sampler_start(int signal);
 void fdri_sampler_stop(void); /* recording is about to end */
 void fdri_sampler_fork(
     int phase); /* as fdri_define_fork: 0 prepare, 1 parent, 2 child; 3 before 0 where no handler ran */
-void fdri_sampler_attached(uint32_t tid); /* this thread records now. Async-signal-safe */
+/* This thread records now; `blocked`: its signals before it attached. Async-signal-safe. */
+void fdri_sampler_attached(uint32_t tid, const sigset_t *blocked);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* FDR_SAMPLE: a rate or a period, and words, separated by commas: "1kHz", "on", "500Hz,wall", "2ms,unwind"; or an event and
- * how many of them: "cache-misses/100000". */
+ * how many of them: "cache-misses/100000", "PAPI_TOT_INS/100000". */
 #include <ctype.h>
 #include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +33,13 @@ static uint64_t period_of(const char *text)
     return 0;
 }
 
+/* PAPI's names have capitals ("PAPI_TOT_INS", "perf::PAGE-FAULTS", "PAGE-FAULTS"); none of those below has. */
+static bool is_provided(const char *name, const char *end)
+{
+    while (name < end && !isupper((unsigned char)*name)) name++;
+    return name < end;
+}
+
 /* "page-faults/100": a sample whenever the thread has had that many of them. */
 static bool event(struct fdri_sampling *s, const char *w)
 {
@@ -51,7 +60,13 @@ static bool event(struct fdri_sampling *s, const char *w)
     char *end;
     if (!slash || !isdigit((unsigned char)slash[1])) return false;
     unsigned long long each = strtoull(slash + 1, &end, 10);
-    if (*end || !each || each > 1ull << 48) return false;
+    if (*end || !each || each > 1ull << 48 || slash - w >= (ptrdiff_t)sizeof s->name) return false;
+    if (is_provided(w, slash)) {
+        s->events = s->provided = true;
+        s->period_ns = each;
+        snprintf(s->name, sizeof s->name, "%.*s", (int)(slash - w), w);
+        return true;
+    }
     for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
         if (strlen(events[i].name) != (size_t)(slash - w) || strncmp(events[i].name, w, (size_t)(slash - w))) continue;
         s->events = true;
@@ -81,24 +96,16 @@ static bool word(struct fdri_sampling *s, const char *w)
 
 static void say_unknown(const char *text, const char *w)
 {
-    bool papi = !strncmp(w, "PAPI", 4) || strstr(w, "::");
-    if (papi && strchr(w, '/'))
-        fdri_say("FDR_SAMPLE=%s: '%s': the overflow of PAPI's events is no source of samples, PAPI counts the thread "
-                 "that asks and "
-                 "no other; cycles, instructions, cache-misses, branches, page-faults and more are counted without it; "
-                 "using off: no samples are taken",
-                 text, w);
-    else
-        fdri_say("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, "
-                 "nostack, EVENT/COUNT; "
-                 "using off: no samples are taken",
-                 text, w);
+    fdri_say("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, "
+             "nostack, EVENT/COUNT; "
+             "using off: no samples are taken",
+             text, w);
 }
 
 struct fdri_sampling fdri_sampling_parse(const char *text)
 {
     struct fdri_sampling s = {.period_ns = *text ? USUAL_NS : 0};
-    char copy[64], *save = NULL;
+    char copy[160], *save = NULL;
     strncpy(copy, text, sizeof copy - 1);
     copy[sizeof copy - 1] = 0;
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
@@ -107,6 +114,10 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
         return (struct fdri_sampling){0};
     }
     if (s.events) s.wall = false;
+    if (s.provided && strstr(s.name, "CLOCK") && s.period_ns < LEAST_NS) {
+        fdri_say("FDR_SAMPLE=%s: below 100000ns of %s leave a program no time for itself; using 100000", text, s.name);
+        s.period_ns = LEAST_NS;
+    }
     if (s.period_ns && s.period_ns < LEAST_NS && !s.events) {
         fdri_say("FDR_SAMPLE=%s: a period below 100us leaves a program no time for itself; using 100us (10kHz)", text);
         s.period_ns = LEAST_NS;

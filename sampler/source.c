@@ -56,8 +56,9 @@ void fdri_source_probe(void)
     fdri_descriptors_give(s->fds); /* in a forked child: its parent's */
     s->fds = 0;
     s->fds_most = most / 4;
-    s->perf = s->perf_kernel = false;
-    if (s->how.wall) return;
+    s->perf = s->how.provided; /* which was tried already */
+    s->perf_kernel = false;
+    if (s->how.wall || s->how.provided) return;
     int fd = open_event((uint32_t)syscall(SYS_gettid), true);
     s->perf_kernel = fd >= 0;
     if (fd < 0) fd = open_event((uint32_t)syscall(SYS_gettid), false);
@@ -101,14 +102,19 @@ static void drop_fd(struct fdri_target *t)
 {
     if (t->fd < 0) return;
     fdr_store_relaxed(&fdri_sampler.by_fd[t->fd], (struct fdri_target *)NULL);
-    if (fdri_source_there(t)) close(t->fd);
+    bool there = fdri_source_there(t);
+    if (there && fdri_sampler.how.provided) { /* the event stays with its thread */
+        ioctl(t->fd, PERF_EVENT_IOC_DISABLE, 0);
+        fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) & ~O_ASYNC);
+    }
+    if (there) close(t->fd);
     t->fd = -1;
     fdri_sampler.fds--;
     fdri_descriptors_give(1);
 }
 
 /* Everything the handler needs is there: from here on it may come. */
-static void go_live(struct fdri_target *t, enum fdri_source source)
+static void go_live(struct fdri_target *t, enum fdri_by source)
 {
     t->source = source;
     fdr_or_acq_rel(&t->live, FDRI_LIVE); /* R:target - pairs with L:target in handler.c */
@@ -129,7 +135,9 @@ static void shut_out(struct fdri_target *t)
 static bool start_event(struct fdri_target *t)
 {
     struct f_owner_ex owner = {F_OWNER_TID, (pid_t)t->tid};
-    if (!fdri_sampler.perf || !admit(t, open_event(t->tid, fdri_sampler.perf_kernel))) return false;
+    bool provided = fdri_sampler.how.provided;
+    if (!fdri_sampler.perf) return false;
+    if (!admit(t, provided ? fdri_own_descriptor(t->tid) : open_event(t->tid, fdri_sampler.perf_kernel))) return false;
     uint64_t period = fdri_sampler.how.period_ns * t->step;
     bool good = fcntl(t->fd, F_SETOWN_EX, &owner) == 0 && fcntl(t->fd, F_SETSIG, fdri_sampler.signal) == 0 &&
                 fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) | O_ASYNC) == 0 &&
@@ -144,9 +152,10 @@ static bool start_event(struct fdri_target *t)
 
 uint64_t fdri_source_events(const struct fdri_target *t)
 {
-    uint64_t count = 0;
+    uint64_t word[2]; /* the count; of a group: how many there are, and the first's */
     if (!fdri_source_there(t)) return 0;
-    return read(t->fd, &count, sizeof count) == (ssize_t)sizeof count ? count : 0;
+    ssize_t n = read(t->fd, word, sizeof word);
+    return n == (ssize_t)sizeof word[0] ? word[0] : n == (ssize_t)sizeof word ? word[1] : 0;
 }
 
 /* ---- timers ---- */
@@ -265,7 +274,8 @@ bool fdri_source_open(struct fdri_target *t, uint64_t step)
     t->armed = 0;
     t->random = (t->zero_ns * 0x9E3779B97F4A7C15u ^ t->tid) | 1;
     /* The kernel knows no unwinder: who asks for it gets the handler everywhere. */
-    bool ring = !t->attached && fdri_sampler.perf && fdri_sampler.how.stacks != FDRI_UNWINDER;
+    bool ring = !t->attached && fdri_sampler.perf && !fdri_sampler.how.provided &&
+                fdri_sampler.how.stacks != FDRI_UNWINDER;
     if (ring && fdri_ring_open(t)) return true;
     if (start_event(t)) return true;
     return !fdri_sampler.how.events && start_timer(t);

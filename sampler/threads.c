@@ -127,8 +127,9 @@ static uint64_t look_up(uint32_t tid, char name[20])
 
 static bool has_attached(uint32_t tid) { return fdr_load_relaxed(&attached[tid % ATTACHED_BITS / 8]) >> tid % 8 & 1; }
 
-void fdri_sampler_attached(uint32_t tid)
+void fdri_sampler_attached(uint32_t tid, const sigset_t *blocked)
 {
+    fdri_own_begin(tid, blocked);
     fdr_or_relaxed(&attached[tid % ATTACHED_BITS / 8], (uint8_t)(1u << tid % 8));
     if (fdr_load_relaxed(&fdri_sampler.active)) sem_post(&wake);
 }
@@ -187,7 +188,10 @@ static void begin_target(uint32_t tid)
     int why = errno;
     static unsigned said;
     if (look_up(tid, name) != start_time) return; /* it ended meanwhile; the next round drops the target */
-    if (fdri_once(&said)) fdri_say("no timer for thread %u (%s): %s; it is not sampled", tid, name, strerror(why));
+    if (why == ENOENT) return;                    /* as good as ended: it gave its counter back */
+    if (fdri_once(&said))
+        fdri_say("no %s for thread %u (%s): %s; it is not sampled", fdri_sampler.how.events ? "event" : "timer", tid,
+                 name, strerror(why));
 }
 
 static void open_again(struct fdri_target *t)
@@ -221,7 +225,7 @@ static void see(uint32_t tid)
 {
     struct fdri_target *t = slots ? of_tid[slot_of(of_tid, slots, tid)] : NULL;
     if (!t) {
-        begin_target(tid);
+        if (!fdri_sampler.how.provided || fdri_own_there(tid)) begin_target(tid);
         return;
     }
     t->seen = round_;
@@ -327,10 +331,16 @@ static bool start_helper(void)
     return !e;
 }
 
-void fdri_sampler_start(const char *setting, int signal)
+void fdri_sampler_prepare(const char *setting, bool papi)
+{
+    struct fdri_sampling *how = &fdri_sampler.how;
+    *how = fdri_sampling_parse(setting);
+    if (how->provided && !fdri_own_choose(how, papi)) *how = (struct fdri_sampling){0};
+}
+
+void fdri_sampler_start(int signal)
 {
     struct fdri_sampler *s = &fdri_sampler;
-    s->how = fdri_sampling_parse(setting);
     if (!s->how.period_ns) return;
     pthread_mutex_lock(&control);
     s->pid = getpid();
@@ -398,12 +408,15 @@ void fdri_sampler_fork(int phase)
 {
     if (phase == 3) {
         pthread_mutex_init(&control, NULL);
+        fdri_own_fork(phase);
         return;
     }
     if (phase == 0) {
         pthread_mutex_lock(&control);
+        fdri_own_fork(phase);
         return;
     }
+    fdri_own_fork(phase);
     if (phase == 2) in_child();
     pthread_mutex_unlock(&control);
 }

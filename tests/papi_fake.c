@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* As much of PAPI as libfdr-papi calls, for machines whose own has no events: built as libpapi by test_papi.py.
+/* As much of PAPI as libfdr-papi calls, for machines whose own has no events: built as libpapi by tests.
  *   FAKE::FAULTS, FAKE::PAGE-FAULTS  the thread's minor faults       FAKE::CONTEXT-SWITCHES  starts, stays 0
  *   FAKE::CPU-CLOCK                  the thread's CPU time, ns       FAKE::BROKEN            cannot be added
+ * FAKE::PAGE-FAULTS and FAKE::CPU-CLOCK overflow, by perf events, as PAPI's do; FAKE_QUIET: the component has no interrupts.
+ * A thread runs one set at a time, and must be known before it looks for names: PAPI crashes otherwise.
  * FAKE_EMPTY: a PAPI that starts and has none of them.
  * FAKE_COUNTERS: how many go into one set (8). FAKE_MULTIPLEX: sets can be multiplexed. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/perf_event.h>
 #include <papi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,10 +24,11 @@ enum { FAULTS, PAGE_FAULTS, SWITCHES, CLOCK, BROKEN, EVENTS, SETS = 256 };
 static const char *const names[EVENTS] = {"FAKE::FAULTS", "FAKE::PAGE-FAULTS", "FAKE::CONTEXT-SWITCHES",
                                           "FAKE::CPU-CLOCK", "FAKE::BROKEN"};
 static struct {
-    int used, count, running, multiplex, event[32];
+    int used, count, running, multiplex, event[32], fd;
     long owner;
     long long base[32];
 } sets[SETS];
+static __thread int known, runs;
 
 static int code_of(int event) { return (int)((unsigned)event | PAPI_NATIVE_MASK); }
 static int event_of(int code) { return (int)((unsigned)code & ~PAPI_NATIVE_MASK); }
@@ -36,17 +43,28 @@ static long long now(int event)
     return event == CLOCK ? t.tv_sec * 1000000000ll + t.tv_nsec : 0;
 }
 
-int PAPI_library_init(int version) { return getenv("FAKE_DEAD") ? PAPI_ENOSUPP : version; }
+int PAPI_library_init(int version)
+{
+    known = 1;
+    runs = 0;
+    return getenv("FAKE_DEAD") ? PAPI_ENOSUPP : version;
+}
 int PAPI_thread_init(unsigned long (*id)(void))
 {
     (void)id;
     return PAPI_OK;
 }
 int PAPI_set_domain(int domain) { return domain == PAPI_DOM_ALL ? PAPI_OK : PAPI_EINVAL; }
-int PAPI_register_thread(void) { return PAPI_OK; }
-int PAPI_unregister_thread(void) { return PAPI_OK; }
+int PAPI_register_thread(void) { return known = 1, PAPI_OK; }
+int PAPI_unregister_thread(void) { return known = 0, PAPI_OK; }
 int PAPI_multiplex_init(void) { return getenv("FAKE_MULTIPLEX") ? PAPI_OK : PAPI_ENOSUPP; }
-char *PAPI_strerror(int e) { return e == PAPI_ECNFLCT ? "conflict" : e == PAPI_ENOEVNT ? "no event" : "not supported"; }
+char *PAPI_strerror(int e)
+{
+    return e == PAPI_ECNFLCT   ? "conflict"
+           : e == PAPI_ENOEVNT ? "no event"
+           : e == PAPI_EISRUN  ? "is running"
+                               : "not supported";
+}
 int PAPI_num_components(void) { return 1; }
 int PAPI_get_event_component(int code)
 {
@@ -56,10 +74,13 @@ int PAPI_get_event_component(int code)
 const PAPI_component_info_t *PAPI_get_component_info(int c)
 {
     static PAPI_component_info_t info = {.name = "fake", .short_name = "fake"};
+    info.hardware_intr = !getenv("FAKE_QUIET");
+    info.hardware_intr_sig = SIGRTMIN + 2;
     return c == 0 ? &info : NULL;
 }
 int PAPI_event_name_to_code(const char *name, int *code)
 {
+    if (!known) abort();
     for (int i = 0; i < EVENTS && !getenv("FAKE_EMPTY"); i++)
         if (!strcmp(name, names[i])) return *code = code_of(i), PAPI_OK;
     return PAPI_ENOEVNT;
@@ -96,6 +117,7 @@ int PAPI_create_eventset(int *set)
     for (int i = 0; i < SETS; i++) {
         if (__atomic_exchange_n(&sets[i].used, 1, __ATOMIC_ACQ_REL)) continue;
         sets[i].count = sets[i].running = sets[i].multiplex = 0;
+        sets[i].fd = -1;
         return *set = i, PAPI_OK;
     }
     return PAPI_ENOMEM;
@@ -115,8 +137,38 @@ int PAPI_add_event(int set, int code)
     sets[set].event[sets[set].count++] = event_of(code);
     return PAPI_OK;
 }
+
+static void on_overflow(int number) { (void)number; }
+static int open_event(int set, int threshold)
+{
+    struct perf_event_attr a = {.size = sizeof a, .type = PERF_TYPE_SOFTWARE, .disabled = 1, .exclude_kernel = 1};
+    struct f_owner_ex owner = {F_OWNER_TID, (pid_t)syscall(SYS_gettid)};
+    a.config = sets[set].event[0] == CLOCK ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_PAGE_FAULTS;
+    a.sample_period = (unsigned)threshold;
+    a.read_format = PERF_FORMAT_GROUP;
+    int fd = sets[set].fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, 0);
+    return fd < 0 || fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) || fcntl(fd, F_SETOWN_EX, &owner) ||
+           fcntl(fd, F_SETFD, FD_CLOEXEC) || fcntl(fd, F_SETSIG, SIGRTMIN + 2);
+}
+int PAPI_overflow(int set, int code, int threshold, int flags, PAPI_overflow_handler_t handler)
+{
+    struct sigaction a = {.sa_handler = on_overflow};
+    (void)flags;
+    (void)handler;
+    if (sets[set].running) return PAPI_EISRUN;
+    if (!sets[set].count || sets[set].event[0] != event_of(code)) return PAPI_ENOEVNT;
+    if (event_of(code) != CLOCK && event_of(code) != PAGE_FAULTS) return PAPI_ENOSUPP;
+    if (sets[set].fd >= 0) close(sets[set].fd);
+    sets[set].fd = -1;
+    if (!threshold) return PAPI_OK;
+    sigaction(SIGRTMIN + 2, &a, NULL);
+    return open_event(set, threshold) ? PAPI_ESYS : PAPI_OK;
+}
 int PAPI_start(int set)
 {
+    if (runs) return PAPI_EISRUN;
+    runs = 1;
+    if (sets[set].fd >= 0) ioctl(sets[set].fd, PERF_EVENT_IOC_ENABLE, 0);
     sets[set].owner = syscall(SYS_gettid);
     sets[set].running = 1;
     for (int i = 0; i < sets[set].count; i++) sets[set].base[i] = now(sets[set].event[i]);
@@ -132,7 +184,8 @@ int PAPI_read(int set, long long *value)
 int PAPI_stop(int set, long long *value)
 {
     int e = PAPI_read(set, value);
-    sets[set].running = 0;
+    if (sets[set].fd >= 0) ioctl(sets[set].fd, PERF_EVENT_IOC_DISABLE, 0);
+    runs = sets[set].running = 0;
     return e;
 }
 int PAPI_cleanup_eventset(int set) { return sets[set].running ? PAPI_EISRUN : PAPI_OK; }

@@ -98,8 +98,13 @@ static void tick_close(void *set)
     (void)set;
     fdr_sub_relaxed(&sets, 1u);
 }
-static const struct fdr_counter_provider ticks = {sizeof ticks, "ticks",   tick_probe, tick_choose,
-                                                  tick_open,    tick_read, tick_close};
+static const struct fdr_counter_provider ticks = {.size = offsetof(struct fdr_counter_provider, overflow_choose),
+                                                  .name = "ticks",
+                                                  .probe = tick_probe,
+                                                  .choose = tick_choose,
+                                                  .open = tick_open,
+                                                  .read = tick_read,
+                                                  .close = tick_close}; /* as it was before there was overflow */
 
 /* ---- help ---- */
 

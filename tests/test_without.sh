@@ -56,5 +56,7 @@ file=$(ls "$work"/there/*.fdr)
 "$fdr" samples "$file" >"$work/out" 2>&1 && grep -q '\[program\]' "$work/out" && ok "functions go by their module" || fail "samples: $(cat "$work/out")"
 "$fdr" counters "$file" >"$work/out" 2>&1 && grep -qE 'rss' "$work/out" && ok "counters" || fail "counters: $(cat "$work/out")"
 "$fdr" stats "$file" >"$work/out" 2>&1 && grep -q phase "$work/out" && ok "stats" || fail "stats: $(cat "$work/out")"
+env FDR_DIR="$work/there" FDR_ARENA=anonymous FDR_BUFFER=8M FDR_SAMPLE=PAPI_TOT_INS/100000 "$work/program" 2>"$work/said" &&
+    [ "$(grep -c 'made without PAPI' "$work/said")" = 1 ] && ok "overflow of PAPI's events: said once, too" || fail "PAPI is to overflow: $(cat "$work/said")"
 "$fdr" counters >"$work/out" 2>&1 || fail "what works on this machine: $(cat "$work/out")"
 exit $failed

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of the machine and the kernel beside the events: what is there,, and how a library adds more.
+/* Counters of the machine and the kernel beside the events: what is there, and how a library adds more.
  * docs/COUNTERS.md tells how they are switched on (FDR_COUNTERS, FDR_EDGE_COUNTERS, FDR_PAPI) and read. */
 #ifndef FDR_COUNTERS_H
 #define FDR_COUNTERS_H
@@ -40,6 +40,16 @@ struct fdr_counter_provider {
     int (*read)(void *set, uint64_t *values);
     /* In the same thread, at its end. */
     void (*close)(void *set);
+    /* Samples whenever an event has happened a number of times (FDR_SAMPLE=EVENT/COUNT). NULL: there are none; a structure that
+     * ends before this (size) has none.
+     * Tries `event` in the calling thread with `period`: works and why. If it works, overflow_open makes it from now on. */
+    void (*overflow_choose)(const char *event, uint64_t period, struct fdr_counter_info *out);
+    /* In the thread that is to be sampled: a running set. *fd is its perf event, which counts and sends no signals (no
+     * O_ASYNC); libfdr takes a descriptor of its own of it (dup), has a signal of its own sent, changes its period, disables it.
+     * NULL and `why` where that fails. May allocate. */
+    void *(*overflow_open)(int *fd, char *why, size_t why_bytes);
+    /* In the same thread, at its end. */
+    void (*overflow_close)(void *set);
 };
 /* Makes a provider known before fdr_init; it takes the place of libfdr-papi for what FDR_PAPI names. 0 or -EINVAL.
  * NULL: none again. Not while a recording runs. */

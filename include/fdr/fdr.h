@@ -77,11 +77,11 @@ struct fdr_config {
     const char *edge_counters; /* FDR_EDGE_COUNTERS: counters read at the edges of chosen calls */
     const char *edge_regions;  /* FDR_EDGE_REGIONS: which calls: patterns of names, "step,solve*" */
     const char *papi;          /* FDR_PAPI: PAPI events read at the edges of chosen calls */
-    const char *sample;        /* FDR_SAMPLE: "1kHz": samples of every thread; also "wall", "unwind", "nostack" */
-    const char *triggers;      /* FDR_TRIGGERS: a file, or lines separated by ';' (docs/TRIGGERS.md) */
-    const char *watchdog;      /* FDR_WATCHDOG: "off", or how long a thread may stand still in a region, "30s" */
-    const char *pin;           /* FDR_PIN: "0", or the first moments that nothing is given back of, "5s" */
-    int strict;                /* 1: where a value makes no sense fdr_init returns -EINVAL, after the line about it */
+    const char *sample; /* FDR_SAMPLE: "1kHz": samples of every thread; also "wall", "unwind", "nostack", EVENT/COUNT */
+    const char *triggers; /* FDR_TRIGGERS: a file, or lines separated by ';' (docs/TRIGGERS.md) */
+    const char *watchdog; /* FDR_WATCHDOG: "off", or how long a thread may stand still in a region, "30s" */
+    const char *pin;      /* FDR_PIN: "0", or the first moments that nothing is given back of, "5s" */
+    int strict;           /* 1: where a value makes no sense fdr_init returns -EINVAL, after the line about it */
 };
 
 /* Starts the recording of this process. Idempotent while one is running (0).
