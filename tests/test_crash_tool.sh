@@ -208,5 +208,19 @@ has 'SIGTERM, sent by process' out.txt
 has 'killed without a trace' out.txt
 same "$(head -1 out.txt | cut -d' ' -f1)" FIRST "the first line"
 has '#0 .* culprit' out.txt
+
+# Two of four ranks were asked to end, of the others there is nothing: nobody is said to have died by himself, and who is missing is said.
+mkdir ranks
+for r in 0 2; do
+    FDR_CRASH=all FDR_DIR=$work/ranks OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=4 ./victim wait &
+    one=$!
+    sleep 0.5
+    kill -TERM "$one"
+    wait "$one" 2>/dev/null || true
+done
+$fdr crash ranks/*.crash.fdr >out.txt
+has '^none of these died by itself' out.txt
+has '^missing: rank 1, of which' out.txt
+has '^missing: rank 3, of which' out.txt
 same "$($fdr crash nothing.fdr >/dev/null 2>&1; echo $?)" 2 "no file"
 [ "$bad" = 0 ]

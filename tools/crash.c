@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr crash: the post-mortem. Over many files, who died first and who was killed after it. */
 #include "tools/crash.h"
+#include "tools/ranks.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -94,6 +95,7 @@ const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_c
     signal_name(c->signal, name);
     if (!c->signal) snprintf(text, bytes, "%s with status %d", ended_by(file), c->code);
     else if (c->sent && c->signal == SIGABRT) snprintf(text, bytes, "%s (abort)", name);
+    else if (c->sent && !c->sender_pid) snprintf(text, bytes, "%s, sent by a process that is not known", name);
     else if (c->sent) snprintf(text, bytes, "%s, sent by process %u of user %u", name, c->sender_pid, c->sender_uid);
     else if (!address) snprintf(text, bytes, "%s (code %d)", name, c->code);
     else if (c->signal == SIGSEGV && c->code == SI_KERNEL) snprintf(text, bytes, "%s (%s)", name, why);
@@ -133,7 +135,7 @@ static bool is_request(int number) { return number == SIGTERM || number == SIGIN
 static void judge(struct death *d)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
-    d->realtime_ns = i->last_ns + (uint64_t)i->realtime_offset_ns;
+    d->realtime_ns = (i->alive_ns > i->last_ns ? i->alive_ns : i->last_ns) + (uint64_t)i->realtime_offset_ns;
     if (i->has_cause) {
         d->how = is_request(i->cause_signal) ? BY_REQUEST : BY_FAULT;
         d->realtime_ns = i->cause_realtime_ns ? i->cause_realtime_ns
@@ -173,7 +175,7 @@ static void print_one_line(const struct death *d, const struct death *first)
     char cause[160], since[HUMAN_BYTES], rank[24] = "";
     struct fdr_crash_cause_info c = main_cause(d->file);
     if (i->rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", i->rank);
-    const char *what = d->how == KILLED     ? "killed without a trace, newest event"
+    const char *what = d->how == KILLED     ? "killed without a trace, last seen"
                        : d->how == ALIVE    ? "still running"
                        : d->how == NO_DEATH ? "a snapshot, not a death"
                                             : describe_cause(d->file, &c, cause, sizeof cause);
@@ -182,10 +184,28 @@ static void print_one_line(const struct death *d, const struct death *first)
            i->pid, i->host, what, d->path);
 }
 
+/* What the list of them does not say: none died by itself, and who is not in it. */
+static void print_absent(const struct death *d, size_t count)
+{
+    struct ranks r = {.rank = calloc(count, sizeof *r.rank)};
+    for (size_t i = 0; r.rank && i < count; i++) {
+        const struct fdr_file_info *info = fdr_file_info(d[i].file);
+        int world = world_size(d[i].file);
+        if (info->rank >= 0) r.rank[r.count++] = info->rank;
+        if (world > r.world) r.world = world;
+    }
+    sort_ranks(&r);
+    if (d[0].first && d[0].how == BY_REQUEST)
+        printf("none of these died by itself: the first was asked to end before the others\n");
+    print_missing_ranks(&r);
+    free(r.rank);
+}
+
 static int tell(const struct arguments *a, struct death *d, size_t count, const struct death *first)
 {
     json_t *list = a->json ? json_array() : NULL;
     for (size_t i = 0; count > 1 && !a->json && i < count; i++) print_one_line(&d[i], first);
+    if (count > 1 && !a->json) print_absent(d, count);
     int result = DONE;
     for (size_t i = 0; i < count; i++) {
         if (list) json_array_append_new(list, crash_json(&d[i]));

@@ -12,7 +12,7 @@ struct death {
     const char *path;
     struct fdr_file *file;
     enum { BY_FAULT, BY_REQUEST, KILLED, ALIVE, NO_DEATH } how;
-    uint64_t realtime_ns; /* of the cause; else of the newest event */
+    uint64_t realtime_ns; /* of the cause; else when it was seen last */
     bool first;           /* died before the others */
 };
 

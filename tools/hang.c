@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/crash.h"
+#include "tools/ranks.h"
 
 struct arguments {
     char **paths;
@@ -55,8 +56,7 @@ struct verdict {
     size_t processes;
     struct stuck *stuck;
     size_t count;
-    int *rank; /* those there are, ascending */
-    size_t ranks;
+    struct ranks ranks;
 };
 
 static uint64_t real_of(const struct fdr_file_info *info, uint64_t ns)
@@ -73,13 +73,22 @@ static uint64_t end_of(const struct fdr_file_info *info)
     return info->has_end ? info->end_realtime_ns : real_of(info, seen);
 }
 
-/* What one file does not know, another of the same host may: the latest moment that any of them saw. */
+/* Left by a kill: its threads may have stood for longer than anybody saw. */
+static bool ended_unseen(const struct process *p)
+{
+    const struct fdr_file_info *info = fdr_file_info(p->file);
+    return !info->reason[0] && !info->has_cause && !info->has_end;
+}
+
+/* What a file does not know that a kill left, without a thread of fdr's own that looked, another of the same host may: the latest
+ * moment that any of them saw. */
 static void share_time(struct verdict *v)
 {
     for (size_t i = 0; i < v->processes; i++)
         for (size_t j = 0; j < v->processes; j++) {
             const struct fdr_file_info *a = fdr_file_info(v->process[i].file), *b = fdr_file_info(v->process[j].file);
-            if (strcmp(a->host, b->host) == 0 && a->reason[0] == '\0' && end_of(b) > v->process[i].end_real_ns)
+            if (strcmp(a->host, b->host) == 0 && ended_unseen(&v->process[i]) && !a->alive_ns &&
+                end_of(b) > v->process[i].end_real_ns)
                 v->process[i].end_real_ns = end_of(b);
         }
 }
@@ -107,7 +116,9 @@ static void look(struct verdict *v, struct process *p, uint64_t limit)
         uint64_t stood = p->end_real_ns > moved ? p->end_real_ns - moved : 0;
         if (stood >= limit && add(v, p, l, moved, stood)) p->stuck++;
     }
-    if (info->rank >= 0) v->rank[v->ranks++] = info->rank;
+    int world = world_size(p->file);
+    if (info->rank >= 0) v->ranks.rank[v->ranks.count++] = info->rank;
+    if (world > v->ranks.world) v->ranks.world = world;
 }
 
 static int by_since(const void *x, const void *y)
@@ -150,22 +161,6 @@ static bool stands_in(const struct verdict *v, const struct process *p, const ch
     return false;
 }
 
-static int by_number(const void *x, const void *y)
-{
-    const int *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
-}
-
-/* The ranks below the i-th one there is that are not there: [*from, *end). A file may claim any number, so they are never
- * gone through one by one. */
-static bool missing_below(const struct verdict *v, size_t i, int *from, int *end)
-{
-    if (i && v->rank[i - 1] == v->rank[i]) return false;
-    *from = i ? v->rank[i - 1] + 1 : 0;
-    *end = v->rank[i];
-    return *from < *end;
-}
-
 /* ---- as text ---------------------------------------------------------------------------------------------------- */
 
 static void print_who(const struct process *p)
@@ -173,13 +168,6 @@ static void print_who(const struct process *p)
     const struct fdr_file_info *info = fdr_file_info(p->file);
     if (info->rank >= 0) printf("rank %d ", info->rank);
     printf("pid %u on %s", info->pid, info->host);
-}
-
-/* Left by a kill: its threads may have stood for longer than anybody saw. */
-static bool ended_unseen(const struct process *p)
-{
-    const struct fdr_file_info *info = fdr_file_info(p->file);
-    return !info->reason[0] && !info->has_cause && !info->has_end;
 }
 
 /* Its native stack, where the watchdog took one; SIZE_MAX: it did not. */
@@ -194,11 +182,14 @@ static size_t stack_of(const struct stuck *s)
 
 static void print_stuck(const struct verdict *v, const struct stuck *s)
 {
-    char stood[HUMAN_BYTES];
+    char stood[HUMAN_BYTES], name[HUMAN_BYTES];
+    const struct fdr_file_info *info = fdr_file_info(s->process->file);
     print_who(s->process);
-    printf(", thread %u%s%s: for %s%s (since %+.6f s)\n   ", s->location->tid, s->location->name[0] ? " " : "",
+    printf(", thread %u%s%s: for %s%s (since %+.6f s%s%s)\n   ", s->location->tid, s->location->name[0] ? " " : "",
            s->location->name, ended_unseen(s->process) ? "at least " : "", human_time(stood, s->stood_ns),
-           (double)(s->since_real_ns - v->stuck[0].since_real_ns) / 1e9);
+           (double)(s->since_real_ns - v->stuck[0].since_real_ns) / 1e9,
+           info->has_cause && info->cause_signal ? ", until " : "",
+           info->has_cause && info->cause_signal ? signal_name(info->cause_signal, name) : "");
     for (size_t i = 0; i < s->location->open_count; i++)
         printf(" %s%s", i ? "> " : "", region_name(s->process->file, s->location->open[i].region));
     putchar('\n');
@@ -215,12 +206,7 @@ static void print_others(const struct verdict *v, const char *region)
         print_who(&v->process[i]);
         printf(", %s\n", v->process[i].stuck ? "which stands elsewhere" : "which goes on");
     }
-    for (size_t i = 0; i < v->ranks; i++) {
-        int from, end;
-        if (!missing_below(v, i, &from, &end)) continue;
-        if (end - from == 1) printf("missing: rank %d, of which there is no recording\n", from);
-        else printf("missing: ranks %d to %d, of which there are no recordings\n", from, end - 1);
-    }
+    print_missing_ranks(&v->ranks);
 }
 
 static void print_unknown_ends(const struct verdict *v)
@@ -285,9 +271,9 @@ static int print_object(const struct verdict *v)
     for (size_t i = 0; i < v->count; i++) json_array_append_new(stuck, stuck_json(&v->stuck[i]));
     for (size_t i = 0; region && i < v->processes; i++)
         if (!stands_in(v, &v->process[i], region)) json_array_append_new(absent, who_json(&v->process[i]));
-    for (size_t i = 0; i < v->ranks; i++) {
-        int from, end;
-        if (!missing_below(v, i, &from, &end)) continue;
+    for (size_t i = 0; i <= v->ranks.count; i++) {
+        int64_t from, end;
+        if (!missing_ranks(&v->ranks, i, &from, &end)) continue;
         count += (uint64_t)(end - from);
         for (; from < end && json_array_size(missing) < MISSING_LISTED; from++)
             json_array_append_new(missing, json_integer(from));
@@ -320,14 +306,14 @@ int verb_hang(int argc, char **argv)
     int status = DONE, damage = DONE;
     parse_arguments(&argp, argc, argv, &a);
     v.process = calloc((size_t)a.count, sizeof *v.process);
-    v.rank = calloc((size_t)a.count, sizeof *v.rank);
-    for (int i = 0; v.process && v.rank && i < a.count; i++) {
+    v.ranks.rank = calloc((size_t)a.count, sizeof *v.ranks.rank);
+    for (int i = 0; v.process && v.ranks.rank && i < a.count; i++) {
         struct fdr_file *file = open_recording(a.paths[i], &damage);
         if (file) v.process[v.processes++] = (struct process){.file = file, .end_real_ns = end_of(fdr_file_info(file))};
     }
     share_time(&v);
     for (size_t i = 0; i < v.processes; i++) look(&v, &v.process[i], a.limit_ns);
-    if (v.ranks) qsort(v.rank, v.ranks, sizeof *v.rank, by_number);
+    sort_ranks(&v.ranks);
     if (v.count) qsort(v.stuck, v.count, sizeof *v.stuck, by_since);
     if (v.processes) {
         if (!a.json) print_report(&v);
@@ -336,7 +322,7 @@ int verb_hang(int argc, char **argv)
     if (v.count) status = worse(status, DIFFERENT);
     for (size_t i = 0; i < v.processes; i++) fdr_file_close(v.process[i].file);
     free(v.process);
-    free(v.rank);
+    free(v.ranks.rank);
     free(v.stuck);
     return worse(status, damage);
 }
