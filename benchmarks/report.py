@@ -104,8 +104,9 @@ class Raw:
     def take_whole(self, text):
         self.whole = json.loads(text)["whole"]
 
-    def take_stall_latency(self, rnd, strategy, percentile, floor, fdr, quotient):
-        self.latency.setdefault(strategy, {}).setdefault(percentile, []).append((float(floor), float(fdr), float(quotient)))
+    def take_stall_latency(self, rnd, strategy, percentile, *values):
+        """ns of the floor, of fdr, the quotient, ns of a floor that lasts as long"""
+        self.latency.setdefault(strategy, {}).setdefault(percentile, []).append(tuple(map(float, values)))
 
     def take_stall_faults(self, rnd, strategy, count):
         self.stall_faults.append(int(count))
@@ -409,9 +410,10 @@ def stall_rows(raw):
         return
     for percentile in ("p99.9", "p99.99"):
         for strategy, at in raw.latency.items():
-            quotients = [q for _, _, q in at[percentile]]
-            row("j", f"latency of a call, {percentile}, 4 MiB, `{strategy}`, reducing / floor", spread(quotients), "<= 4", "<= 2",
-                verdict(median(quotients), 4, 2))
+            quotients = [q for _, _, q, _ in at[percentile]]
+            as_long = median(fdr / wait for _, fdr, _, wait in at[percentile])
+            row("j", f"latency of a call, {percentile}, 4 MiB, `{strategy}`, reducing / floor [/ a floor that lasts as long {as_long:.2f}]",
+                spread(quotients), "<= 4", "<= 2", verdict(median(quotients), 4, 2))
     if raw.steps_table:
         worst = max(raw.steps_table, key=lambda c: int(c[6]))
         row("k", f"worst step of a reduction, CPU time ({worst[0]}, `{worst[1]}`, {worst[2]}; at most {max(int(c[7]) for c in raw.steps_table)} bins)",
@@ -582,11 +584,11 @@ call for three counters of the kernel; this machine has no counters of the proce
 
 
 def stall_details(raw):
-    print("### Latency of single calls, ns: floor / fdr, medians over the rounds\n")
+    print("### Latency of single calls, ns: floor / fdr / a floor that lasts as long, medians over the rounds\n")
     names = ("p50", "p99", "p99.9", "p99.99", "p99.999", "max")
     head("strategy, 4 MiB, reducing", *names)
     for strategy, at in raw.latency.items():
-        row(strategy, *(f"{median(f for f, _, _ in at[n]):.0f} / {median(r for _, r, _ in at[n]):.0f}" for n in names))
+        row(strategy, *(" / ".join(f"{median(v[i] for v in at[n]):.0f}" for i in (0, 1, 3)) for n in names))
     if raw.steps_table:
         print("\n### Steps: room for the next record, reductions included; the thread's CPU time, the least of the rounds\n")
         head("calls", "strategy", "buffer", "steps", "median, us", "p99, us", "worst, us", "most bins", "bins, mean")
