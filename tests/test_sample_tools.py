@@ -158,6 +158,15 @@ def chrome(file, samples):
     return found
 
 
+def clamped():
+    """A period below 100 us becomes 100 us: said, recorded, and as many samples."""
+    for setting in ("1us", "30us,wall", "1MHz,nostack"):
+        told = ask("samples", "--json", run("plain", setting))
+        main = max(told["streams"], key=lambda s: s["periods"])
+        check(main["period"] == 100000, f"{setting}: a sample each 100 us at most", main)
+        check(0 < told["samples"] * 100000 <= told["weight"] < 60e9, f"{setting}: and no more", told["samples"], told["weight"])
+
+
 def overflow():
     """A sample every 100 page faults: 40000 of them, three quarters below one function."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")} | {"FDR_ARENA": "anonymous", "FDR_DIR": work}
@@ -195,6 +204,7 @@ try:
         found = chrome(file, ask("samples", "--json", file)["samples"])
         if mode == "regions":
             check(sum(e["args"]["regions"] == ["phase"] for e in found) > 0.8 * len(found), "and their regions")
+    clamped()
     overflow()
 finally:
     shutil.rmtree(work)
