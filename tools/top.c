@@ -114,6 +114,16 @@ static double rate_of(const struct look *now, const struct look *before, size_t 
     return 0;
 }
 
+static const char *rate_text(char *text, const struct look *before, double rate)
+{
+    if (!before->file) return "-"; /* not known yet */
+    return human_count(text, (uint64_t)rate);
+}
+static json_t *rate_json(const struct look *before, double rate)
+{
+    return before->file ? json_real(rate) : json_null();
+}
+
 static double whole_rate(const struct look *now, const struct look *before)
 {
     double sum = 0;
@@ -157,7 +167,7 @@ static void print_head(const struct look *now, const struct look *before)
     char rate[HUMAN_BYTES], buffer[HUMAN_BYTES];
     uint64_t free_bins = info->bins_free;
     printf("%s, pid %u on %s: %zu locations, %s events/s\n", info->exe, info->pid, info->host, now->count,
-           human_count(rate, (uint64_t)whole_rate(now, before)));
+           rate_text(rate, before, whole_rate(now, before)));
     printf("buffer  %s, %.1f %% of bins free\n", human_bytes(buffer, info->buffer_bytes),
            info->bins ? 100.0 * (double)free_bins / (double)info->bins : 0.0);
     print_sums("ledger ", &now->all);
@@ -191,8 +201,7 @@ static void print_look(const struct look *now, const struct look *before, bool t
             break;
         }
         uint64_t since = l->open_count ? l->open[l->open_count - 1].enter_ns : 0;
-        printf("%5u %-16s %14s %12s  ", l->id, fit(name, l->name, 16),
-               human_count(rate, (uint64_t)rate_of(now, before, i)),
+        printf("%5u %-16s %14s %12s  ", l->id, fit(name, l->name, 16), rate_text(rate, before, rate_of(now, before, i)),
                since ? human_time(for_, now->time_ns > since ? now->time_ns - since : 0) : "-");
         print_open(now->file, l, columns);
         putchar('\n');
@@ -225,7 +234,7 @@ static json_t *location_json(const struct look *now, const struct look *before, 
     json_object_set_new(o, "live", json_boolean(l->live));
     json_object_set_new(o, "open", open);
     json_object_set_new(o, "open_enter_ns", since);
-    json_object_set_new(o, "events_per_s", json_real(rate_of(now, before, i)));
+    json_object_set_new(o, "events_per_s", rate_json(before, rate_of(now, before, i)));
     set_sums(o, &now->sums[i]);
     return o;
 }
@@ -239,7 +248,7 @@ static int print_object(const struct look *now, const struct look *before)
     json_object_set_new(o, "time_ns", json_u64(now->time_ns));
     json_object_set_new(o, "pid", json_u64(info->pid));
     json_object_set_new(o, "exe", json_text(info->exe));
-    json_object_set_new(o, "events_per_s", json_real(whole_rate(now, before)));
+    json_object_set_new(o, "events_per_s", rate_json(before, whole_rate(now, before)));
     json_object_set_new(o, "buffer_bytes", json_u64(info->buffer_bytes));
     json_object_set_new(o, "bins", json_u64(info->bins));
     json_object_set_new(o, "bins_free", json_u64(info->bins_free));
