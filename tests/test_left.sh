@@ -190,6 +190,13 @@ expect 0 "collect" "$fdr" collect -o kept
 [ "$(count "kept/*.live.fdr")" = 2 ] || fail "collect took: $(ls kept)"
 for f in kept/*.fdr; do "$fdr" check -q "$f" || fail "check $f"; done
 expect 0 "collect again" "$fdr" collect -o kept
+mkdir "$live/run-999999999-abcdef" "$live/run-$$-abcdef"
+expect 0 "collect of nothing" "$fdr" collect -o kept
+[ ! -e "$live/run-999999999-abcdef" ] || fail "collect left the empty directory of an fdr run that is gone"
+[ -e "$live/run-$$-abcdef" ] || fail "collect removed the directory of a process that is there"
+rmdir "$live/run-$$-abcdef"
+expect 2 "collect from nowhere" "$fdr" collect "$work/nowhere" -o kept
+expect 2 "gc of nowhere" "$fdr" gc "$work/nowhere"
 expect 2 "collect to nowhere is said" bash -c "./program kill; '$fdr' collect -o '$work/nowhere'"
 rm -f "$live"/*.fdr
 

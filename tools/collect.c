@@ -80,14 +80,14 @@ static int take(const struct arguments *a, const struct left *l, json_t *list)
     }
     int e = left_copy(l, a->out, to, sizeof to);
     if (!e) e = left_remove(l);
-    if (e) complain("%s: %s", l->path, strerror(-e));
+    if (e) complain("%s: cannot be moved to %s: %s; it stays", l->path, a->out, strerror(-e));
     else say(a, list, l, to, "now");
     return e ? COULD_NOT : DONE;
 }
 
 static int from_directory(const struct arguments *a, const char *directory, long owner, json_t *list)
 {
-    struct left_list all = {0};
+    struct left_list all = {.named = a->count > 0};
     struct stat x, y;
     if (stat(directory, &x) == 0 && stat(a->out, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino) {
         complain("%s: from and to are the same directory", directory);
@@ -95,6 +95,7 @@ static int from_directory(const struct arguments *a, const char *directory, long
     }
     int status = left_find(directory, owner, &all);
     for (size_t i = 0; i < all.count; i++) status = worse(status, take(a, all.entry[i], list));
+    left_tidy(&all);
     left_free(&all);
     return status;
 }

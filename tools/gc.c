@@ -137,12 +137,14 @@ int verb_gc(int argc, char **argv)
     struct left_list list = {.parts = true};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
+    list.named = a.count > 0;
     if (!a.limited) a.age_ns = 7 * 86400ull * 1000000000u;
     setenv("FDR_SYMBOLS", "0", 0);
     if (a.count == 0) status = left_find(live_directory(), LEFT_ANY_OWNER, &list);
     for (int i = 0; i < a.count; i++) status = worse(status, left_find(a.directories[i], LEFT_ANY_OWNER, &list));
     json_t *removed = json_array();
     status = worse(status, collect_garbage(&a, &list, removed));
+    if (!a.dry_run) left_tidy(&list);
     left_free(&list);
     if (a.json) return worse(status, print_json(removed));
     json_decref(removed);

@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +97,7 @@ static int find(int at, const char *name, const char *directory, long owner, str
     struct stat st;
     int dir = open_directory(list, at, name, owner), status = DONE;
     DIR *d = dir >= 0 ? fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) : NULL;
-    if (!d && errno == ENOENT) return DONE;
+    if (!d && errno == ENOENT && (!list->named || at != AT_FDCWD)) return DONE;
     if (!d) {
         complain("%s: %s", directory, strerror(errno));
         return COULD_NOT;
@@ -125,6 +127,21 @@ int left_find(const char *directory, long owner, struct left_list *list)
     int status = find(AT_FDCWD, directory, directory, owner, list);
     if (list->count) qsort(list->entry, list->count, sizeof *list->entry, by_age);
     return status;
+}
+
+static void tidy(int dir)
+{
+    DIR *d = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (struct dirent *e; d && (e = readdir(d));) {
+        long pid = strncmp(e->d_name, "run-", 4) ? 0 : strtol(e->d_name + 4, NULL, 10);
+        if (pid > 0 && pid <= INT_MAX && kill((pid_t)pid, 0) && errno == ESRCH) unlinkat(dir, e->d_name, AT_REMOVEDIR);
+    }
+    if (d) closedir(d);
+}
+
+void left_tidy(const struct left_list *list)
+{
+    for (size_t i = 0; i < list->dirs; i++) tidy(list->dir[i]);
 }
 
 void left_free(struct left_list *list)

@@ -21,14 +21,17 @@ struct left_list {
     size_t count;
     int *dir; /* descriptors that entries refer to */
     size_t dirs;
+    bool named; /* set before: somebody named the directory: it is an error where it is not there */
     bool parts; /* set before: what died in the middle of being written is wanted, too */
 };
 
 enum { LEFT_ANY_OWNER = -1 };
 /* The recordings of a directory, and of its folders "run-*", which `fdr run` makes. With an `owner` only what is his, in
  * folders that are his, and no symbolic link is followed: what another user put there. DONE or COULD_NOT with a message;
- * one that is not there holds none. Oldest first. */
+ * one that is not there, and not `named`, holds none. Oldest first. */
 int left_find(const char *directory, long owner, struct left_list *list);
+/* Removes the empty folders of those "run-*" whose `fdr run` is gone. Before left_free. */
+void left_tidy(const struct left_list *list);
 void left_free(struct left_list *list);
 const char *left_name(const struct left *l);
 /* Removes what was found, and nothing that has taken its name since. 0 or -errno. */

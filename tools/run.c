@@ -148,7 +148,7 @@ static void keep(const struct left *l, const char *out, int status, uint64_t kil
         e = fdr_file_add_end(to, (pid_t)l->pid == (pid_t)child ? status : INT_MIN, (uint32_t)kills, realtime_ns());
         if (e) unlink(to); /* the one there is stays where it is */
     }
-    if (e) complain("%s: %s; it stays", l->path, strerror(-e));
+    if (e) complain("%s: cannot be copied to %s: %s; it stays", l->path, out, strerror(-e));
     else if (left_remove(l) == 0) complain("kept %s", to);
 }
 
