@@ -208,6 +208,13 @@ def thinned():
         check(abs(region.get("amount", 0) - total) < 1, f"{strategy}: by region", region)
         slices = [r["amount"] for r in counters(file, "--by", "time", "--slices", "7")]
         check(abs(sum(slices) - total) < 1 and all(s > 0 for s in slices), f"{strategy}: by time", slices)
+    done, file = run("part", "readings", FDR_BUFFER="256K", FDR_STRATEGY="last")
+    for by in "counter", "region", "time":
+        rows = counters(file, "--by", by)
+        covers = rows[0]["covers"]
+        check(covers["run_from_ns"] < covers["from_ns"] < covers["to_ns"] <= covers["run_to_ns"] and 0 < covers["share"] < 1, f"readings of a part of the run, by {by}", covers)
+        text = subprocess.run([fdr, "counters", "--by", by, file], capture_output=True, text=True).stdout.splitlines()[0]
+        check(text.startswith("# readings from ") and text.endswith(f": {100 * covers['share']:.0f} % of it"), "which is said", text)
     lines = json.loads(subprocess.run([fdr, "info", "--json", f"{work}/thin-whole/{os.listdir(f'{work}/thin-whole')[0]}"], capture_output=True).stdout)
     steps = [r for r in lines["reductions"] if r["step"] == "thin"]
     check(len(steps) > 2 and any("readings of level 1" in r["what"] for r in steps), "fdr info says what was thinned", lines["reductions"])

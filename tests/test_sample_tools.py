@@ -65,6 +65,11 @@ int main(int argc, char **argv)
         for (int i = 0; i < 5; i++) more(), less();
         return fdr_snapshot("end") != 0;
     }
+    if (argc > 1 && !strcmp(argv[1], "many")) { /* 200,000 periods of 1000 events */
+        struct fdr_sampled *s = fdr_sampled_open(1, "simulated", FDR_BY_EVENTS, 1000);
+        for (uint64_t i = 0; i < 200000; i++) fdr_sample(s, &(struct fdr_look){.weight = 1, .pc = 0x1000 + i % 999});
+        return fdr_snapshot("end") != 0;
+    }
     if (argc > 1 && !strcmp(argv[1], "regions")) {
         FDR_REGION("phase") { between(now() + 1); }
     } else {
@@ -83,11 +88,11 @@ def check(good, what, *more):
     bad += not good
 
 
-def run(mode, setting):
+def run(mode, setting, **more):
     directory = f"{work}/{mode}-{setting.replace(',', '-')}"
     os.makedirs(directory)
     env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
-    env |= {"FDR_DIR": directory, "FDR_ARENA": "anonymous", "FDR_BUFFER": "8M", "FDR_SAMPLE": setting}
+    env |= {"FDR_DIR": directory, "FDR_ARENA": "anonymous", "FDR_BUFFER": "8M", "FDR_SAMPLE": setting} | more
     done = subprocess.run([f"{work}/program", mode], env=env, capture_output=True, text=True, timeout=120)
     check(done.returncode == 0, f"{mode}, {setting}: runs", done.stderr)
     return f"{directory}/{os.listdir(directory)[0]}"
@@ -114,7 +119,13 @@ def tables(file, mode, setting):
     for verb in (["samples"], ["samples", "--folded"], ["stats", "--by", "path"]):
         text = subprocess.run([fdr, *verb, file], capture_output=True, text=True)
         check(text.returncode == 0 and "hot" in text.stdout, f"as text: {' '.join(verb)}", text.stdout)
-    return by["function"]["weight"]
+    told = by["function"]
+    check(told["weight"] == told["weight_held"] == told["weight_sampled"], "all that was sampled is held", told)
+    check(abs(told["weight_per_sample"] * told["samples"] - told["weight"]) < 1 and told["first_ns"] < told["last_ns"], "what a sample stands for")
+    text = subprocess.run([fdr, "samples", file], capture_output=True, text=True).stdout
+    check(f"{told['samples']:,} samples stand for it" in text and "# taken from " in text and "sampled in all" not in text,
+          "time in all, and how many samples stand behind it", text)
+    return told["weight"]
 
 
 def paths(file, mode):
@@ -167,6 +178,15 @@ def clamped():
         check(0 < told["samples"] * 100000 <= told["weight"] < 60e9, f"{setting}: and no more", told["samples"], told["weight"])
 
 
+def part():
+    """A recording that holds the newest samples only says so."""
+    file = run("many", "off", FDR_BUFFER="256K", FDR_STRATEGY="last")
+    told = ask("samples", "--json", file)
+    check(told["weight_sampled"] == 200000000 and told["weight"] == told["weight_held"] < 150000000, "a part is held", told)
+    text = subprocess.run([fdr, "samples", file], capture_output=True, text=True).stdout
+    check(f"# the recording holds samples of {told['weight_held']:.0f} events; 200000000 events were sampled in all" in text, "which is said", text)
+
+
 def overflow():
     """A sample every 100 page faults: 40000 of them, three quarters below one function."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")} | {"FDR_ARENA": "anonymous", "FDR_DIR": work}
@@ -205,6 +225,7 @@ try:
         if mode == "regions":
             check(sum(e["args"]["regions"] == ["phase"] for e in found) > 0.8 * len(found), "and their regions")
     clamped()
+    part()
     overflow()
 finally:
     shutil.rmtree(work)

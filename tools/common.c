@@ -114,6 +114,16 @@ static const char *scaled(char *text, uint64_t value, uint64_t unit, const char 
     return text;
 }
 
+uint64_t run_start(const struct fdr_file *file)
+{
+    uint64_t start = fdr_file_info(file)->first_ns;
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        uint64_t at = fdr_location_info(file, i)->start_ns;
+        if (at && at < start) start = at;
+    }
+    return start;
+}
+
 const char *human_time(char *text, uint64_t ns)
 {
     const uint64_t second = 1000000000u;

@@ -59,6 +59,8 @@ int close_recording(struct fdr_file *file, const char *path, bool decoded);
 #define HUMAN_BYTES 32
 /* Writes into text[HUMAN_BYTES] and returns it: "12 ns", "1.234 us", "5.856 s", "2 h 03 min". */
 const char *human_time(char *text, uint64_t ns);
+/* When the first thread began to record, also where nothing of that time is held. */
+uint64_t run_start(const struct fdr_file *file);
 const char *human_bytes(char *text, uint64_t bytes); /* "1.5 MiB" */
 const char *human_count(char *text, uint64_t count); /* "1,234,567" */
 /* t - from as seconds with a sign, "+0.000000123 s". */

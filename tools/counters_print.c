@@ -170,8 +170,28 @@ static void rows_of_counter(const struct counters_arguments *a, const struct fdr
     if (a->by != BY_TIME && count > limit) printf("# and %zu more rows\n", count - limit);
 }
 
+static uint64_t since(uint64_t at, uint64_t start) { return at > start ? at - start : 0; }
+
+/* A small buffer holds readings of a part of the run: the figures are of that. */
+static void print_reach(const struct rates *r)
+{
+    char from[HUMAN_BYTES], to[HUMAN_BYTES], run[HUMAN_BYTES];
+    uint64_t first = UINT64_MAX, last = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct counter *c = &r->counter[i];
+        if (!c->to_ns) continue;
+        first = c->from_ns < first ? c->from_ns : first;
+        last = c->to_ns > last ? c->to_ns : last;
+    }
+    if (!last) return;
+    printf("# readings from %s to %s of a run of %s: %.0f %% of it\n", human_time(from, since(first, r->start_ns)),
+           human_time(to, since(last, r->start_ns)), human_time(run, r->to_ns - r->start_ns),
+           100.0 * (double)(last - first) / (double)(r->to_ns - r->start_ns));
+}
+
 static int print_text(const struct counters_arguments *a, struct fdr_file *file, struct rates *r)
 {
+    if (r->count) print_reach(r);
     if (r->count == 0) printf("# no counter was recorded; FDR_COUNTERS=default records some\n");
     else if (a->by == BY_COUNTER) counter_lines(a, r);
     else if (a->by == BY_REGION_OF_COUNTER)
@@ -201,12 +221,25 @@ static void figures_json(json_t *o, const struct counter *c, const struct rate *
     }
 }
 
-static json_t *counter_json(const struct counter *c)
+/* The stretch of the run that there are readings of. */
+static json_t *covers_json(const struct rates *r, const struct counter *c)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "from_ns", json_u64(c->from_ns));
+    json_object_set_new(o, "to_ns", json_u64(c->to_ns));
+    json_object_set_new(o, "run_from_ns", json_u64(r->start_ns));
+    json_object_set_new(o, "run_to_ns", json_u64(r->to_ns));
+    json_object_set_new(o, "share", json_real((double)(c->to_ns - c->from_ns) / (double)(r->to_ns - r->start_ns)));
+    return o;
+}
+
+static json_t *counter_json(const struct rates *r, const struct counter *c)
 {
     json_t *o = json_object();
     json_object_set_new(o, "counter", json_text(c->name));
     json_object_set_new(o, "unit", json_text(c->unit));
     json_object_set_new(o, "kind", json_text(c->gauge ? "gauge" : "counter"));
+    json_object_set_new(o, "covers", covers_json(r, c));
     return o;
 }
 
@@ -214,7 +247,7 @@ static json_t *row_json(const struct counters_arguments *a, const struct fdr_fil
                         const struct rate_row *row)
 {
     const struct counter *c = &r->counter[row->counter];
-    json_t *o = counter_json(c);
+    json_t *o = counter_json(r, c);
     if (a->by == BY_TIME) {
         json_object_set_new(o, "from_ns", json_u64(r->from_ns + row->key * r->slice_ns));
         json_object_set_new(o, "to_ns", json_u64(r->from_ns + (row->key + 1) * r->slice_ns));
@@ -244,9 +277,9 @@ static json_t *row_json(const struct counters_arguments *a, const struct fdr_fil
     return o;
 }
 
-static json_t *all_json(const struct counter *c)
+static json_t *all_json(const struct rates *r, const struct counter *c)
 {
-    json_t *o = counter_json(c);
+    json_t *o = counter_json(r, c);
     json_object_set_new(o, "sampled", json_boolean(c->sampled));
     json_object_set_new(o, "at_edges", json_boolean(c->at_edges));
     json_object_set_new(o, "from_ns", json_u64(c->from_ns));
@@ -260,7 +293,7 @@ static int print_as_json(const struct counters_arguments *a, const struct fdr_fi
     json_t *array = json_array();
     if (a->by == BY_COUNTER)
         for (uint32_t i = 0; i < r->count; i++)
-            if (shown(a, &r->counter[i])) json_array_append_new(array, all_json(&r->counter[i]));
+            if (shown(a, &r->counter[i])) json_array_append_new(array, all_json(r, &r->counter[i]));
     for (size_t i = 0; a->by != BY_COUNTER && i < r->table.count; i++)
         if (shown(a, &r->counter[r->table.row[i].counter]))
             json_array_append_new(array, row_json(a, file, r, &r->table.row[i]));

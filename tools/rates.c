@@ -495,6 +495,7 @@ static bool begin(struct gather *g)
     if (!g->place || !g->by_series || !g->counter_of_metric) return false;
     for (size_t i = 0; i < g->places; i++) g->place[i].info = fdr_location_info(g->file, i);
     g->r->from_ns = info->first_ns;
+    g->r->start_ns = run_start(g->file);
     g->r->to_ns = info->last_ns > info->first_ns ? info->last_ns : info->first_ns + 1;
     g->r->slice_ns = (g->r->to_ns - g->r->from_ns) / g->r->slices + 1;
     return true;

@@ -46,6 +46,7 @@ struct rates {
     uint32_t count;
     struct rate_table table; /* of what was asked for */
     uint64_t from_ns, to_ns, slice_ns;
+    uint64_t start_ns; /* of the run: before from_ns where nothing is held of its beginning */
     uint32_t slices;
     const char *missing[8]; /* why counters that were asked for are not there */
     uint32_t missing_count;

@@ -9,6 +9,8 @@
 #include "tools/sampletable.h"
 #include "tools/select.h"
 
+enum { AMOUNT_BYTES = HUMAN_BYTES + 32 };
+
 struct arguments {
     const char *path;
     enum samples_by by;
@@ -59,6 +61,22 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
+}
+
+/* ---- what all of them come to ---- */
+
+/* What was sampled in all, of this clock: what is held stands for all of it, or for a part where the oldest or newest are gone. */
+static double passed(const struct sample_table *t, struct fdr_file *file, double *held)
+{
+    const struct fdr_sample_stream *s;
+    size_t n = fdr_sample_streams(file, &s);
+    double all = *held = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i].by != t->by) continue;
+        all += (double)s[i].periods * (double)s[i].period;
+        *held += (double)(s[i].to - s[i].from) * (double)s[i].period;
+    }
+    return all;
 }
 
 /* ---- JSON ---- */
@@ -118,12 +136,18 @@ static void sum_json(const char *name, const struct sample_sum *s, const struct 
 
 static void print_json_table(const struct sample_table *t, struct fdr_file *file, size_t shown)
 {
+    double held, sampled = passed(t, file, &held);
     const struct fdr_sample_stream *s;
     size_t n = fdr_sample_streams(file, &s);
     key_text("{", "clock");
     out_json(sample_clock_name(t->by));
     key_count(", ", "samples", t->total.samples);
     key_real(", ", "weight", t->total.weight);
+    key_real(", ", "weight_per_sample", t->total.samples ? t->total.weight / (double)t->total.samples : 0);
+    key_real(", ", "weight_held", held);
+    key_real(", ", "weight_sampled", sampled);
+    key_count(", ", "first_ns", t->first_ns);
+    key_count(", ", "last_ns", t->last_ns);
     key_count(", ", "samples_of_other_clocks", t->others);
     key_count(", ", "stacks_cut", t->cut);
     key_text(",\n", "streams");
@@ -146,6 +170,37 @@ static void print_json_table(const struct sample_table *t, struct fdr_file *file
 
 /* ---- text ---- */
 
+/* 1.5 s of CPU time, or so many events. */
+static const char *amount(char *text, const struct sample_table *t, double weight)
+{
+    char time[HUMAN_BYTES];
+    if (t->by == 2) snprintf(text, AMOUNT_BYTES, "%.0f events", weight);
+    else snprintf(text, AMOUNT_BYTES, "%s of %s time", human_time(time, (uint64_t)weight), t->by ? "wall" : "CPU");
+    return text;
+}
+
+static uint64_t since(uint64_t at, uint64_t start) { return at > start ? at - start : 0; }
+
+static void print_total(const struct sample_table *t, struct fdr_file *file)
+{
+    const struct fdr_file_info *info = fdr_file_info(file);
+    char all[AMOUNT_BYTES], each[AMOUNT_BYTES], a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], line[400];
+    uint64_t start = run_start(file);
+    double held, sampled = passed(t, file, &held);
+    if (!t->total.samples) return;
+    snprintf(line, sizeof line, "# %s: %s samples stand for it, one for %s on average\n",
+             amount(all, t, t->total.weight), human_count(a, t->total.samples),
+             amount(each, t, t->total.weight / (double)t->total.samples));
+    out_text(line);
+    snprintf(line, sizeof line, "# taken from %s to %s of a run of %s\n", human_time(a, since(t->first_ns, start)),
+             human_time(b, since(t->last_ns, start)), human_time(c, since(info->last_ns, start)));
+    out_text(line);
+    if (held >= sampled) return;
+    snprintf(line, sizeof line, "# the recording holds samples of %s; %s were sampled in all\n", amount(all, t, held),
+             amount(each, t, sampled));
+    out_text(line);
+}
+
 static void print_head(const struct sample_table *t, struct fdr_file *file)
 {
     const struct fdr_sample_stream *s;
@@ -161,11 +216,7 @@ static void print_head(const struct sample_table *t, struct fdr_file *file)
     snprintf(line, sizeof line, "# %s samples of %zu threads kept of %s taken; %.1f bytes each\n", human_count(a, kept),
              threads, human_count(b, presented), kept ? (double)bytes / (double)kept : 0.0);
     out_text(line);
-    if (t->by == 2) snprintf(line, sizeof line, "# %.0f events\n", t->total.weight);
-    else
-        snprintf(line, sizeof line, "# %s of %s time\n", human_time(a, (uint64_t)t->total.weight),
-                 t->by ? "wall" : "CPU");
-    out_text(line);
+    print_total(t, file);
     if (t->cut * 10 > t->total.samples) {
         snprintf(line, sizeof line,
                  "# %.0f %% of the stacks are cut, mostly by code without frame pointers: their callers are not "

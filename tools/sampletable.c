@@ -216,6 +216,8 @@ static bool one(struct builder *b, const struct fdr_sample_path *p)
     b->table->turn[b->done] = turn(b, w);
     b->table->turn[b->done + 1] = 0; /* until one follows */
     b->weight = w;
+    if (!b->table->total.samples || b->time_ns < b->table->first_ns) b->table->first_ns = b->time_ns;
+    if (b->time_ns > b->table->last_ns) b->table->last_ns = b->time_ns;
     b->table->total.samples++;
     b->table->cut += is_cut(b, p);
     b->table->total.weight += w;

@@ -38,9 +38,10 @@ struct sample_table {
     struct sample_sum total;
     double *turn; /* of sample i: the square of the size between it and the one before; 0: the first of its stream */
     size_t turns;
-    uint32_t by;     /* clock of the samples in it: 0 CPU, 1 wall, 2 events */
-    uint64_t others; /* samples of another clock: not in it */
-    uint64_t cut;    /* samples whose stack does not reach to where the thread began */
+    uint32_t by;                /* clock of the samples in it: 0 CPU, 1 wall, 2 events */
+    uint64_t others;            /* samples of another clock: not in it */
+    uint64_t first_ns, last_ns; /* from when to when they were taken */
+    uint64_t cut;               /* samples whose stack does not reach to where the thread began */
 };
 
 /* `by_clock`: 0 to 2, or -1: that of most samples. False: out of memory. Rows in order of self, then all. */
