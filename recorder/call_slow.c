@@ -95,6 +95,20 @@ static bool store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uin
     return true;
 }
 
+/* A call of length 0 is told apart by its parents in the tick. Where one of them was only counted, in a pause, and so is not
+ * stored, nobody could tell its place: it is kept out with that one. */
+static bool has_no_place(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t leave_tick)
+{
+    uint64_t tick = leave_tick >> t->shift;
+    if (FDR_LIKELY(!t->untimed)) return false;
+    for (;;) {
+        if (v->enter_tick >> t->shift != tick) return false;
+        if (v->flags & FDR_LEVEL_UNTIMED) return true;
+        if (--depth == 0) return false;
+        v = fdri_level(t, depth);
+    }
+}
+
 /* Closes the top call at `tick`: totals, then storage, then the stack. */
 void fdri_close_top(struct fdri_thread *t, struct fdr_location *l, struct fdr_level *v, uint32_t depth, uint64_t tick)
 {
@@ -102,7 +116,7 @@ void fdri_close_top(struct fdri_thread *t, struct fdr_location *l, struct fdr_le
     uint64_t duration = tick - v->enter_tick;
     struct fdr_level *parent = fdri_parent_of(t, v, depth);
     add_totals(t, base, v, parent, duration);
-    bool kept = FDR_LIKELY(duration >= t->min_ticks);
+    bool kept = FDR_LIKELY(duration >= t->min_ticks && !has_no_place(t, v, depth, tick));
     if (!kept) fdr_bump_relaxed(&v->filtered, 1);
     if (!kept || !store(t, base, v, depth, v->enter_tick >> t->shift, tick >> t->shift)) leave_out(t, v, tick);
     fdri_pop(t, l, parent);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ctest: clock=tsc */
 /* The public header: rules, phases, rewinding. */
 #include "tests/api_fixture.h"
 
@@ -227,7 +228,7 @@ static void P3_rewind_in_a_small_buffer(void **state)
 static void P4_rewind_within_one_tick(void **state)
 {
     (void)state;
-    begin(&(struct fdr_config){.buffer = "16M", .resolution = "128ns"});
+    begin(&(struct fdr_config){.timer = "monotonic", .buffer = "16M", .resolution = "128ns"});
     uint64_t t = 128;
     for (int round = 0; round < 300; round++, t += 1280) {
         both_enter(&o, 1, t);
@@ -334,6 +335,45 @@ static void P5_time_within_untimed_calls(void **state)
     end(f);
 }
 
+/* Calls of length 0 in a call that a pause keeps out, all in one tick: nobody could tell where they belong, so they are kept out, too,
+ * and what is kept is shown, where it belongs. `what`: how it goes on. */
+static void length_0_in_a_pause(int what)
+{
+    begin(&(struct fdr_config){.resolution = "1ms"});
+    uint64_t tick = 10ull << 20, later = 15ull << 20;
+    fdr_enter_at(9, 1ull << 20);
+    fdr_enter_at(1, tick);
+    fdr_pause(), fdr_enter_at(2, tick), fdr_resume();
+    fdr_enter_at(3, tick), fdr_enter_at(4, tick), fdr_leave_at(4, tick), fdr_leave_at(3, tick);
+    if (what == 0) fdr_leave_at(2, tick);
+    if (what == 1) fdr_enter_at(5, later), fdr_leave_at(5, later), fdr_leave_at(2, later);
+    if (what == 2)
+        fdr_leave_at(2, tick), fdr_enter_at(5, tick), fdr_enter_at(6, tick), fdr_leave_at(6, tick),
+            fdr_leave_at(5, tick);
+    if (what == 3) fdr_marker_at(1, 7, tick);
+    if (what < 3) fdr_leave_at(1, what == 0 ? tick : later);
+    struct fdr_file *f = take();
+    struct fdr_read_event e[32];
+    uint64_t shown[8] = {0};
+    size_t n = load(f, e, 32);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(e[i].depth < 8 && (!e[i].reduced || e[i].filtered)); /* nothing was given back */
+        shown[e[i].depth] += e[i].kind == FDR_ENTER && !e[i].reduced;
+        if (e[i].kind == FDR_ENTER && e[i].id == 6) assert_int_equal(e[i - 1].id, 5);
+    }
+    for (uint32_t d = 1; d < 8; d++) assert_int_equal(shown[d], row(f, 0, FDR_IN_REGION, d)->kept);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 4)->filtered, 1);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 5)->filtered, 1);
+    assert_int_equal(total(f, FDR_IN_REGION, 3)->calls, 1);
+    balance(f);
+    end(f);
+}
+static void P3_P9_length_0_in_a_pause(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 4; what++) length_0_in_a_pause(what);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +388,7 @@ int main(void)
         cmocka_unit_test(P3_a_mark_without_room),
         cmocka_unit_test(P9_counted_calls_on_the_stack),
         cmocka_unit_test(P5_time_within_untimed_calls),
+        cmocka_unit_test(P3_P9_length_0_in_a_pause),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);
