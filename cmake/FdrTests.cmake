@@ -3,6 +3,7 @@
 #   tests/test_*.c        one program and one ctest each. A comment in the first five lines may say more:
 #                         /* ctest: label=stress timeout=300 */      (default: label=unit timeout=120)
 #                         the word "serial" there: not beside another test
+#                         clock=NAME: runs once more, as test_..._NAME, with recordings by that clock (FDR_TEST_CLOCK)
 #                         wrap=a,b: the linker leads calls of a between our files to __wrap_a
 #   tests/test_*.sh       run by bash; "# ctest: ..." likewise (default: label=house timeout=300)
 #   tests/test_*.py       run by python3; likewise
@@ -96,6 +97,13 @@ function(fdr_tests)
         endif()
         add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
         fdr_test_settings(${name} "${file}" unit 120)
+        file(STRINGS "${file}" clock LIMIT_COUNT 5 REGEX "ctest:.*clock=")
+        if(clock MATCHES "clock=([a-z]+)")
+            set(clock "${CMAKE_MATCH_1}")
+            add_test(NAME ${name}_${clock} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+            fdr_test_settings(${name}_${clock} "${file}" unit 120)
+            set_property(TEST ${name}_${clock} APPEND PROPERTY ENVIRONMENT "FDR_TEST_CLOCK=${clock}")
+        endif()
     endforeach()
 
     file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/tests")

@@ -16,7 +16,8 @@ void fdri_set_soft(struct fdri_thread *t)
     uint32_t kept = l->level_blocks * FDR_LEVELS_PER_BLOCK;
     t->kept_levels = kept;
     bool slow = t->fresh || !t->quick || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
-    t->soft = slow ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
+    bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* may be: who comes in this tick says its ordinal */
+    t->soft = slow || gaps ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
     t->counted_from = slow ? UINT32_MAX : t->depth_limit;
     uint32_t quick = t->quick && !l->overflow ? t->recording : 0;
     t->plain = t->shift ? 0 : quick;

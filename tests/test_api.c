@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ctest: clock=tsc */
 /* The public header, function by function: definitions and calls, read back from a snapshot. */
 #include "tests/api_fixture.h"
 
@@ -323,7 +324,8 @@ static void P4_minimum_duration_is_taken_before_rounding(void **state)
 {
     (void)state;
     for (int k = 0; k < 2; k++) {
-        begin(&(struct fdr_config){.min_duration = "1us", .resolution = k ? "128ns" : "0"});
+        /* units of ticks are others in ns */
+        begin(&(struct fdr_config){.timer = "monotonic", .min_duration = "1us", .resolution = k ? "128ns" : "0"});
         uint64_t t = 77;
         for (uint32_t i = 0; i < 3000; i++) {
             both_enter(&o, 1, t += 1000);
@@ -340,7 +342,8 @@ static void P4_equal_time_stamps_keep_their_order(void **state)
 {
     (void)state;
     for (int k = 0; k < 3; k++) {
-        begin(&(struct fdr_config){.buffer = "32M", .resolution = (const char *[]){"0", "128ns", "1us"}[k]});
+        begin(&(struct fdr_config){
+            .timer = "monotonic", .buffer = "32M", .resolution = (const char *[]){"0", "128ns", "1us"}[k]});
         uint64_t t = 1 << 20, seed = 12345;
         for (int i = 0; i < 300000; i++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;

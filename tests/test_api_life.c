@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ctest: clock=tsc */
 /* The public header: start and end, threads, clocks, usage. */
 #include "tests/api_fixture.h"
 

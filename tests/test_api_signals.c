@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=300 serial
+/* ctest: label=signals timeout=300 serial clock=monotonic
  * Not under sanitizers: they deliver signals when it suits them, not in the middle of a record.
  * Signals: handlers that record, handlers that leave by longjmp, snapshots by signal, and respect for those of others. */
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static void begin(const char *signal_name, const char *holdoff, const char *keep
     c.signal = signal_name;
     c.holdoff = holdoff;
     c.buffer = "8M";
-    c.timer = NULL;
+    c.timer = oracle_clock("tsc");
     if (keep) c.keep = keep;
     if (disk) c.disk = disk;
     fdr_finalize();
