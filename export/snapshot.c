@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
@@ -36,6 +37,9 @@ static struct fdr_superblock *super(void) { return (void *)fdri_view.base; }
 int fdri_put(int fd, const void *bytes, uint64_t count, uint64_t off)
 {
     const uint8_t *p = bytes;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && off + count > limit.rlim_cur)
+        return -EFBIG; /* else a signal: SIGXFSZ */
     while (count) {
         ssize_t n = pwrite(fd, p, fdr_min(count, 1u << 20), (off_t)off);
         if (n < 0 && errno == EINTR) continue;

@@ -148,7 +148,9 @@ static void verify_part(struct fdr_file *f, const struct fdri_reader_location *l
 enum fdr_verdict fdr_file_verify(struct fdr_file *f)
 {
     const struct fdr_total *totals;
+    const struct fdr_epoch_info *epochs;
     fdr_totals(f, &totals); /* finds damage of its own */
+    if (!f->headers_only) fdr_epochs(f, &epochs);
     pthread_mutex_lock(&f->lock);
     if (!f->verified && !f->headers_only)
         for (size_t i = 0; i < f->location_count; i++)

@@ -61,7 +61,8 @@ int main(int argc, char **argv)
     fdr_enter(outer);
     for (int i = 0; i < 100; i++) fdr_enter(stuck), fdr_leave(stuck);
     if (!strcmp(how, "exit")) return atoi(argv[2]);
-    if (!strcmp(how, "kill")) kill(getpid(), SIGKILL);
+    if (!strcmp(how, "epochs")) for (int i = 0; i < 2000000; i++) fdr_enter(i % 7 ? stuck : outer), fdr_leave(i % 7 ? stuck : outer);
+    if (!strcmp(how, "kill") || !strcmp(how, "epochs")) kill(getpid(), SIGKILL);
     if (!strcmp(how, "_exit")) _exit(7);
     if (!strcmp(how, "term")) { raise(SIGTERM); }
     if (!strcmp(how, "count")) return count();
@@ -84,6 +85,24 @@ for _ in $(seq 500); do grep -q ready ready.txt && break; sleep 0.02; done
 expect 0 "list" "$fdr" list
 grep -q "^left " out.txt && grep -q "^live " out.txt || fail "list: $(cat out.txt)"
 [ "$(stat -c %a "$live"/*.live.fdr | sort -u)" = 600 ] || fail "list marked something as read"
+
+# ---- damage where nothing but a sum tells it: every verb that reads it says so, and check does ----------------------
+FDR_LIVE_DIR=$work/epochs FDR_LIVE_FORCE=1 FDR_BUFFER=512K ./program epochs >/dev/null 2>&1
+python3 - "$work/epochs" <<'END' || fail "no totals of epochs in what a kill left"
+import glob, struct, sys
+name, = glob.glob(sys.argv[1] + "/*.fdr")
+data = bytearray(open(name, "rb").read())
+rows = [off for off in range(4096, len(data), 64)
+        if data[off:off + 6] == b"FDRM" + struct.pack("<H", 57)]
+for off in rows: data[off + 24] ^= 1
+open("damaged.fdr", "wb").write(data)
+sys.exit(not rows)
+END
+expect 0 "check of totals of epochs" "$fdr" check "$work"/epochs/*.fdr
+expect 1 "check of damaged totals of epochs" "$fdr" check damaged.fdr
+has "the totals of epoch . are damaged" "check of damaged totals of epochs"
+expect 1 "stats of damaged totals of epochs" bash -c "'$fdr' stats --by epoch damaged.fdr 2>&1 >/dev/null"
+has "the totals of epoch . are damaged" "stats of damaged totals of epochs"
 
 # ---- gc: not what is live, not what is unread ------------------------------------------------------------------
 expect 0 "gc spares the unread" "$fdr" gc --age 0s

@@ -80,6 +80,23 @@ enum fdr_verdict open_quietly(const char *path, struct fdr_file **file, char *me
     return FDR_WHOLE;
 }
 
+/* Files of which opening has said that they are damaged. */
+static const struct fdr_file **told;
+static size_t told_count;
+
+static void remember_told(const struct fdr_file *file)
+{
+    const struct fdr_file **wider = realloc(told, (told_count + 1) * sizeof *told);
+    if (wider) told = wider, told[told_count++] = file;
+}
+
+static bool was_told(const struct fdr_file *file)
+{
+    for (size_t i = 0; i < told_count; i++)
+        if (told[i] == file) return true;
+    return false;
+}
+
 struct fdr_file *open_recording(const char *path, int *status)
 {
     struct fdr_file *file = NULL;
@@ -89,6 +106,7 @@ struct fdr_file *open_recording(const char *path, int *status)
         bool named = strstr(message, path) != NULL; /* the reader may have said which file */
         const char *text = message[0] ? message : "not readable as a recording";
         complain("%s%s%s", named ? "" : path, named ? "" : ": ", text);
+        if (file) remember_told(file);
     }
     *status = worse(*status, file ? (verdict == FDR_WHOLE ? DONE : DIFFERENT) : COULD_NOT);
     return file;
@@ -96,14 +114,13 @@ struct fdr_file *open_recording(const char *path, int *status)
 
 int close_recording(struct fdr_file *file, const char *path, bool decoded)
 {
-    size_t before = fdr_file_damage_count(file);
     if (decoded) fdr_file_verify(file);
-    size_t after = fdr_file_damage_count(file);
-    if (after > before && before == 0) /* else opening it has said so */
-        complain("%s: damaged parts are left out: %s%s", path, fdr_file_damage(file, before),
-                 after > before + 1 ? ", and more; fdr check lists them" : "");
+    size_t count = fdr_file_damage_count(file);
+    if (count && !was_told(file))
+        complain("%s: damaged parts are left out: %s%s", path, fdr_file_damage(file, 0),
+                 count > 1 ? ", and more; fdr check lists them" : "");
     fdr_file_close(file);
-    return after > 0 ? DIFFERENT : DONE;
+    return count > 0 ? DIFFERENT : DONE;
 }
 
 /* ---- numbers for people ---------------------------------------------------------------------------------- */
