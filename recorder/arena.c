@@ -244,8 +244,10 @@ int fdri_arena_make(struct fdri_recorder *r)
     uint64_t least = 65536 + 16ull * r->set.bin_bytes;
     if (bytes > most || bytes < least) {
         uint64_t used = bytes > most ? most : least;
-        fdri_say("FDR_BUFFER=%s: outside %" PRIu64 "K .. 3G for bins of %u bytes; using %" PRIu64 "K",
-                 r->set.buffer_text, least >> 10, r->set.bin_bytes, used >> 10);
+        char text[24] = "3G";
+        if (used == least) snprintf(text, sizeof text, "%" PRIu64 "K", least >> 10);
+        fdri_say("FDR_BUFFER=%s: outside %" PRIu64 "K .. 3G for bins of %u bytes; using %s", r->set.buffer_text,
+                 least >> 10, r->set.bin_bytes, text);
         bytes = used;
     }
     bytes &= ~4095ull;

@@ -164,6 +164,9 @@ static void parse_chain(struct source *in, const char *field)
         }
         c->step[n++] = (uint8_t)step;
     }
+    if (n) return;
+    bad("FDR_REDUCE", v, "names no step", "duration,depth,class,epoch");
+    *c = standard;
 }
 
 /* "4,2,1": relative shares of the age tiers, newest first; the last one holds for all older ones. */
@@ -206,6 +209,7 @@ static void parse_classes(struct source *in, const char *field)
         }
         in->s->chain.class_rank[class_] = rank++;
     }
+    if (!v[strspn(v, ",")]) bad("FDR_CLASSES", v, "names no class", "none");
 }
 
 static int signal_by_name(const char *v)

@@ -160,6 +160,8 @@ for name in FDR_SAMPLE FDR_LIVE_DIR FDR_FILTER FDR_TRIGGERS FDR_COUNTERS FDR_EDG
 done
 rm -f snapshots/*
 wrong FDR_LIVE_FORCE perhaps 0
+wrong FDR_REDUCE , duration,depth,class,epoch
+wrong FDR_CLASSES , none
 run FDR_CLASSES=metric,nonsense -- one
 lines 1 "FDR_CLASSES with a class that is none" FDR_CLASSES metric,nonsense "'nonsense'"
 run FDR_FILTER="$work/missing" -- one
