@@ -290,6 +290,9 @@ END
 
 # ---- exports -------------------------------------------------------------------------------------------------------------------
 expect 0 "export chrome" "$fdr" export --to chrome lu.fdr -o lu.json
+expect 0 "export chrome, up to a time" "$fdr" export --to chrome --from 1ms --to 2ms lu.fdr -o lu_part.json
+if [ ! -s lu_part.json ] || [ "$(stat -c %s lu_part.json)" -ge "$(stat -c %s lu.json)" ]; then fail "export up to a time: $(stat -c %s lu_part.json) bytes"; fi
+expect 64 "export up to no time" "$fdr" export --to chrome --to 2parsecs lu.fdr -o none.json
 expect 0 "export chrome, two files" "$fdr" export --to chrome lu.fdr two.fdr -o both.json --depth ..4
 expect 0 "export folded" "$fdr" export --to folded cg.fdr -o cg.folded
 # shellcheck disable=SC2016

@@ -49,9 +49,13 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
     case 't':
+        if ((text[0] >= '0' && text[0] <= '9') || text[0] == '@') { /* the filter of that name; no format begins so */
+            select_to(&a->selection, text, state);
+            return 0;
+        }
         a->format = text;
         a->run = find_format(text);
-        if (!a->run) argp_error(state, "--to: no format '%s'; there are chrome and folded", text);
+        if (!a->run) argp_error(state, "--to: no format '%s'; there are chrome and folded, or a TIME", text);
         return 0;
     case 'o': a->out = text; return 0;
     case 'j': a->json = true; return 0;

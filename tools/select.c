@@ -88,6 +88,12 @@ static void check_time(struct argp_state *state, const char *option, const char 
     if (!parse_duration(text + (text[0] == '@'), &ns)) argp_error(state, "%s: not a time: '%s'", option, text);
 }
 
+void select_to(struct selection *s, const char *text, struct argp_state *state)
+{
+    check_time(state, "--to", text);
+    s->to = text;
+}
+
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct selection *s = state->input;
@@ -102,10 +108,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         check_time(state, "--from", text);
         s->from = text;
         return 0;
-    case OPTION_TO:
-        check_time(state, "--to", text);
-        s->to = text;
-        return 0;
+    case OPTION_TO: select_to(s, text, state); return 0;
     case OPTION_MIN_DURATION:
         if (!parse_duration(text, &s->min_duration_ns)) argp_error(state, "--min-duration: not a duration: '%s'", text);
         return 0;

@@ -30,4 +30,7 @@ struct chosen {
 bool choose(const struct selection *selection, const struct fdr_file *file, const char *path, struct chosen *chosen);
 void chosen_free(struct chosen *chosen);
 
+/* The filter --to, for a verb whose own option of that name was given a time. Ends the program where it is none. */
+void select_to(struct selection *s, const char *text, struct argp_state *state);
+
 #endif
