@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/guard.h"
 #include "base/clock.h"
 #include "base/raw.h"
 #include "export/crash.h"
@@ -290,6 +291,7 @@ static bool arena_replaced(void)
 
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
 {
+    if (fdri_guard && (number == SIGSEGV || number == SIGBUS)) siglongjmp(*fdri_guard, 1);
     int saved = errno;
     struct fdri_crash_signal *s = fdri_crash_signals;
     if (!inside_given((uint64_t)(uintptr_t)__builtin_frame_address(0))) given.signal = 0; /* it was left by longjmp */

@@ -11,6 +11,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/raw.h"
 #include "export/crash.h"
 #include "export/export.h"
@@ -113,6 +114,7 @@ void fdri_crash_start(void)
     fdri_crash.ended = false;
     fdri_bundle_open();
     fdri_crash_context();
+    fdri_guard_handler = fdri_crash_on_signal;
     fdr_store_release(&fdri_crash.pid, getpid()); /* R:crash - fdri_view says where the recording is */
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();

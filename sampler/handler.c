@@ -7,12 +7,12 @@
  * ones it sends SIGIO instead, which ends programs). Others' SIGURG go on to the handler that was there before. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <execinfo.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "sampler/sampler.h"
 
 struct fdri_sampler fdri_sampler;
@@ -20,23 +20,13 @@ static _Thread_local uint32_t own_tid;
 
 /* ---- the stack ---- */
 
-/* glibc's unwinder sees the frames of this handler first; those of the thread begin behind its program counter. */
-static void unwind(struct fdri_frames *f, void **frame, uint64_t pc)
-{
-    int n = backtrace(frame, FDRI_FRAMES_MAX), i = 0;
-    while (i < n && (uint64_t)(uintptr_t)frame[i] != pc) i++;
-    f->count = 0;
-    f->cut = i == n || n == FDRI_FRAMES_MAX;
-    for (i++; i < n; i++) f->address[f->count++] = (uint64_t)(uintptr_t)frame[i];
-}
-
 static void stack_of(struct fdri_target *t, const struct fdr_context *c)
 {
     struct fdri_frames *f = &t->frames;
     f->count = 0;
     f->cut = false;
     if (fdri_sampler.how.stacks == FDRI_FRAME_POINTERS) fdri_walk(f, &t->window, c, &t->calls);
-    else if (fdri_sampler.how.stacks == FDRI_UNWINDER) unwind(f, t->unwound, c->pc);
+    else if (fdri_sampler.how.stacks == FDRI_UNWINDER) fdri_unwind(f, c->pc);
 }
 
 /* ---- one sample ---- */
@@ -131,7 +121,8 @@ bool fdri_handler_install(int taken)
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    sigfillset(&ours.sa_mask);
+    fdr_signals_but_faults(
+        &ours.sa_mask); /* blocked, a fault would kill without a bundle; and it may be ours: unwind.c */
     return sigaction(fdri_sampler.signal, &ours, &fdri_sampler.previous) == 0;
 }
 
@@ -145,11 +136,4 @@ bool fdri_handler_ours(void)
 void fdri_handler_remove(void)
 {
     if (fdri_handler_ours()) sigaction(fdri_sampler.signal, &fdri_sampler.previous, NULL);
-}
-
-/* The first call of backtrace loads a library and allocates. */
-void fdri_handler_warm(void)
-{
-    void *frame[4];
-    if (fdri_sampler.how.stacks == FDRI_UNWINDER) (void)backtrace(frame, 4);
 }

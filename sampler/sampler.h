@@ -4,7 +4,7 @@
  *   setting.c   what FDR_SAMPLE says            source.c   the timer or perf event of one thread
  *   threads.c   finds threads, the helper       handler.c  one sample, in the thread's signal handler
  *   ring.c      samples the kernel took         walk.c     return addresses by frame pointers
- *   own.c       counters that only their own threads can make
+ *   own.c       counters that only their own threads can make    unwind.c   by libgcc's unwinder
  *
  * Every thread of the process has a `struct fdri_target`. Only the helper thread (fdr-sampler) makes and ends them; the
  * handler of the thread reads its own. They are never freed: a signal that comes late finds memory. */
@@ -87,7 +87,6 @@ struct fdri_target {
     uint64_t ring_bytes;
     struct fdri_frames frames; /* from here on: of the sample under way */
     struct fdri_window window;
-    void *unwound[FDRI_FRAMES_MAX];
 };
 
 /* What all of them share; set before the first target is made. */
@@ -142,10 +141,14 @@ bool fdri_handler_install(int taken);
 bool fdri_handler_ours(void);
 void fdri_handler_remove(void);
 void fdri_handler_forked(void);
-void fdri_handler_warm(void); /* what must have happened once before a handler may need it */
 
 /* ---- threads.c ---- */
 bool fdri_is_target(const void *p); /* is it one of ours? */
+
+/* ---- unwind.c ---- */
+void fdri_unwind_warm(void); /* what must have happened once before a handler may need it */
+/* Return addresses of the calling thread above `pc`, by libgcc's unwinder. For handlers. */
+void fdri_unwind(struct fdri_frames *f, uint64_t pc);
 
 /* ---- walk.c ---- */
 /* Follows frame pointers up; never touches memory that is not there. Async-signal-safe. */

@@ -360,8 +360,8 @@ void fdri_sampler_start(int signal)
     of_tid = NULL;
     stopping = 0;
     sem_init(&wake, 0, 0);
-    fdri_handler_warm();
     fdri_walk_modules();
+    if (s->how.stacks == FDRI_UNWINDER) fdri_unwind_warm();
     if (s->how.stacks == FDRI_FRAME_POINTERS) fdri_walk_probe();
     running = fdri_handler_install(signal);
     fdr_store_release(&s->active, running); /* R:target */
