@@ -212,13 +212,34 @@ static void print_losses(const struct fdr_file_info *info)
 
 /* ---- text: locations ---------------------------------------------------------------------------------------------------- */
 
+/* How many calls of the same region follow each other from i on: recursion. */
+static size_t run_of(const struct fdr_location_info *l, size_t i)
+{
+    size_t n = 1;
+    while (i + n < l->open_count && l->open[i + n].region == l->open[i].region) n++;
+    return n;
+}
+
+/* All of them; of a very deep stack the outermost and the innermost. */
 static void print_open(const struct fdr_file *file, const struct fdr_location_info *l)
 {
+    enum { OUTER = 16, INNER = 32 };
     char text[HUMAN_BYTES];
     const struct fdr_file_info *info = fdr_file_info(file);
+    size_t runs = 0, at = 0, hidden = 0;
     if (l->open_count == 0) return;
+    for (size_t i = 0; i < l->open_count; i += run_of(l, i)) runs++;
     printf("    open    ");
-    for (size_t i = 0; i < l->open_count; i++) printf("%s%s", i ? " > " : "", region_name(file, l->open[i].region));
+    for (size_t i = 0, n; i < l->open_count; i += n, at++) {
+        n = run_of(l, i);
+        if (runs > OUTER + INNER && at >= OUTER && at + INNER < runs) {
+            hidden += n;
+            if (at + INNER + 1 == runs) printf(" > ... %zu more ...", hidden);
+            continue;
+        }
+        printf("%s%s", i ? " > " : "", region_name(file, l->open[i].region));
+        if (n > 1) printf(" (%zu times)", n);
+    }
     printf("\n            innermost since %s\n",
            human_since(text, l->open[l->open_count - 1].enter_ns, info->first_ns));
 }
