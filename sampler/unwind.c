@@ -8,6 +8,7 @@
 #include <execinfo.h>
 #include <link.h>
 #include <stddef.h>
+#include <string.h>
 #include <unwind.h>
 
 #include "base/guard.h"
@@ -114,8 +115,8 @@ void fdri_unwind_warm(void)
         lowest = fdr_min(lowest, (uint64_t)(uintptr_t)thrower[i]);
         highest = fdr_max(highest, (uint64_t)(uintptr_t)thrower[i] + FUNCTION_MOST);
     }
-    *(void **)&ip_of = ip;
-    *(void **)&cfa_of = cfa;
-    *(void **)&enclosing = enclose;
-    *(void **)&each_frame = each;
+    memcpy(&ip_of, &ip, sizeof ip);
+    memcpy(&cfa_of, &cfa, sizeof cfa);
+    memcpy(&enclosing, &enclose, sizeof enclose);
+    memcpy(&each_frame, &each, sizeof each);
 }
