@@ -196,9 +196,12 @@ static void begin_target(uint32_t tid)
 
 static void open_again(struct fdri_target *t)
 {
+    static unsigned said;
     uint64_t step = t->step;
     fdri_source_close(t);
-    fdri_source_open(t, step);
+    if (!fdri_source_open(t, step) && fdri_sampler.how.provided && fdri_once(&said))
+        fdri_say("the program closed the event of thread %u (%s); it is not sampled any more", t->tid,
+                 fdri_sampler.how.name);
 }
 
 /* A thread that attached is sampled by its own handler from now on: that one sees what is open. */

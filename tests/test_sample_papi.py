@@ -27,6 +27,7 @@ bad = 0
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <signal.h>
@@ -101,6 +102,12 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "threads")) {
         threads(2, records);
         threads(1, quiet);
+    }
+    if (!strcmp(mode, "close")) {
+        close_range(3, ~0u, 0);
+        int theirs = open("/dev/null", O_RDONLY), more = dup(theirs);
+        work(0.5);
+        return close(theirs) || close(more);
     }
     if (!strcmp(mode, "many")) {
         threads(8, brief);
@@ -195,6 +202,8 @@ def faked():
     check(1 <= told["samples"] <= 60 and 4000 <= told["weight"] <= 6000, "5000 page faults", told["samples"], told["weight"])
     said, told = run("handler", "FAKE::CPU-CLOCK/1000000")
     check(len(said) == 2 and "from a signal handler" in said[1], "a thread that attaches in a handler is left out", said)
+    said, told = run("close", "FAKE::CPU-CLOCK/1000000")
+    check(len(said) == 2 and "closed the event of thread" in said[1], "a program that closes all descriptors: said once, and it keeps its own", said)
     refused("an event that cannot be added", "PAPI_add_event (component fake): no event", "FAKE::BROKEN/1000")
     refused("an event that stays 0", "stays 0", "FAKE::CONTEXT-SWITCHES/10")
     refused("an event without overflow", "PAPI_overflow (component fake): not supported", "FAKE::FAULTS/10")
