@@ -351,7 +351,7 @@ uint32_t fdri_part_pop_run(struct fdri_arena *a, struct fdr_part *p, uint64_t ti
 
 uint32_t fdri_part_ahead(const struct fdri_arena *a, uint32_t off)
 {
-    uint32_t next = may_be_bin(a, off) ? fdr_peek_acquire(&fdri_bin(a, off)->next) : 0;
+    uint32_t next = may_be_bin(a, off) ? fdr_peek_acquire(&fdri_bin(a, off)->next) : 0; /* A:list */
     if (!may_be_bin(a, next)) return 0;
     __builtin_prefetch(fdri_bin(a, next), 1, 3);
     return next;
