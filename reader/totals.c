@@ -51,6 +51,18 @@ static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct 
     return true;
 }
 
+/* Every call is in a bucket. In a copy made beside its thread the row may be older or newer than its histogram, by what happened
+ * meanwhile; by more only where the histogram had moved, and its old place serves others. */
+static bool adds_up(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_total *t)
+{
+    uint64_t in = 0, before, after, most = 1 + l->raw.abandoned;
+    for (int i = 0; i < 64; i++) in += t->histogram[i];
+    uint64_t apart = in > t->calls ? in - t->calls : t->calls - in;
+    if (apart <= most) return true;
+    fdr_ledger_bounds(f, l->id, &before, &after);
+    return after > before && apart <= most + (after - before);
+}
+
 static void set_sums(const struct fdri_reader_location *l, const struct fdr_row *r, struct fdr_total *t)
 {
     uint64_t min = r->min < r->max ? r->min : r->max; /* killed between the two: the first call has no min yet */
@@ -83,6 +95,11 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     set_sums(l, r, t);
     if (r->histogram && !histogram(f, r, t))
         fdri_reader_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
+    if (t->has_histogram && !adds_up(f, l, t)) {
+        t->has_histogram = false;
+        memset(t->histogram, 0, sizeof t->histogram);
+        f->info.histograms_left_out++;
+    }
 }
 
 /* All rows the table names. */

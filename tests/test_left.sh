@@ -104,6 +104,29 @@ has "the totals of epoch . are damaged" "check of damaged totals of epochs"
 expect 1 "stats of damaged totals of epochs" bash -c "'$fdr' stats --by epoch damaged.fdr 2>&1 >/dev/null"
 has "the totals of epoch . are damaged" "stats of damaged totals of epochs"
 
+# ---- a histogram that is not of its row: the row is shown without --------------------------------------------------
+python3 - "$work/epochs" <<'END' || fail "no histogram in what a kill left"
+import glob, struct, sys
+name, = glob.glob(sys.argv[1] + "/*.fdr")
+data = bytearray(open(name, "rb").read())
+done = 0
+for slab in range(4096, len(data), 64):
+    if data[slab:slab + 6] != b"FDRM" + struct.pack("<H", 5): continue
+    for off in range(slab + 64, slab + struct.unpack_from("<I", data, slab + 8)[0], 64):
+        key, flags, calls = struct.unpack_from("<IIQ", data, off)
+        word, = struct.unpack_from("<Q", data, off + 48)
+        if key >> 24 != 1 or not word or calls < 1000: continue
+        at = (word & 0xffffffff) + (word >> 32 & 0xff) * 8
+        struct.pack_into("<Q", data, at, struct.unpack_from("<Q", data, at)[0] + 1000)
+        done += 1
+open("moved.fdr", "wb").write(data)
+sys.exit(not done)
+END
+expect 0 "check of a histogram that moved" "$fdr" check moved.fdr
+has "note: .* histograms do not go with the calls" "check of a histogram that moved"
+expect 0 "stats of a histogram that moved" "$fdr" stats --json moved.fdr
+has '"name": "stuck".*"histogram": null' "stats of a histogram that moved"
+
 # ---- gc: not what is live, not what is unread ------------------------------------------------------------------
 expect 0 "gc spares the unread" "$fdr" gc --age 0s
 [ "$(count "$live/*.live.fdr")" = 2 ] || fail "gc removed something unread"

@@ -138,6 +138,11 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
     if (info->dropped_bins)
         add(f->notes, "%llu bins were given back while they were copied and are not in it",
             (unsigned long long)info->dropped_bins);
+    if (info->histograms_left_out)
+        add(f->notes,
+            "%llu histograms do not go with the calls of their totals and are not shown: they moved while they were "
+            "copied",
+            (unsigned long long)info->histograms_left_out);
     if (info->unlisted_bins)
         add(f->notes, "%llu bins belong to nobody any more and are not shown", (unsigned long long)info->unlisted_bins);
 }

@@ -379,6 +379,10 @@ int verb_stats(int argc, char **argv)
     struct fdr_file *file = open_recording(a.path, &status);
     if (!file) return status;
     status = worse(status, stats(&a, file));
+    if (a.json && fdr_file_info(file)->histograms_left_out)
+        complain("%s: %llu histograms do not go with the calls of their totals and are not shown: they moved while "
+                 "they were copied",
+                 a.path, (unsigned long long)fdr_file_info(file)->histograms_left_out);
     return worse(status, close_recording(file, a.path,
                                          a.events || a.by == BY_PATH || a.by == BY_CLASS || a.by == BY_DEPTH ||
                                              a.by == BY_EPOCH));

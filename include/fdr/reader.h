@@ -100,7 +100,8 @@ struct fdr_file_info {
         uint64_t time_ns; /* where time went on */
         uint64_t back_ns; /* how far the clock had gone back */
     } clock_step[8];
-    uint64_t alive_ns; /* the process was there then, seen every 5 s by fdr's own thread; 0: not known */
+    uint64_t histograms_left_out; /* totals whose histogram does not go with their calls; known once they were read */
+    uint64_t alive_ns;            /* the process was there then, seen every 5 s by fdr's own thread; 0: not known */
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
@@ -206,7 +207,7 @@ struct fdr_total {
     uint64_t calls, untimed;
     uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* regions */
     uint64_t sum_u, min_u, max_u; /* points: sum, min and max as their value_type's bits (bytes for messages) */
-    bool has_histogram;
+    bool has_histogram;     /* false also where it does not go with `calls`: see fdr_file_info.histograms_left_out */
     uint64_t histogram[64]; /* [i]: values in [2^i, 2^(i+1)), [0] also 0; ns for regions */
 };
 FDR_API size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows);
