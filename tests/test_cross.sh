@@ -19,7 +19,7 @@ sysroot=${FDR_SYSROOT:-$FDR_SOURCE/build/aarch64-sysroot}
 [ -f "$sysroot/.complete" ] || skip "no aarch64 libraries in $sysroot (./dev cross fetches them)"
 
 build=$FDR_BUILD/aarch64
-export FDR_SYSROOT=$sysroot FDR_STRESS_SNAPSHOTS=2
+export FDR_SYSROOT=$sysroot FDR_STRESS_SNAPSHOTS=2 FDR_TEST_EMULATED=1
 cmake -G Ninja -S "$FDR_SOURCE" -B "$build" -DCMAKE_TOOLCHAIN_FILE="$FDR_SOURCE/cmake/aarch64.cmake" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O2 -g' -DFDR_DEVELOPER=ON -DFDR_WERROR=ON >"$build.log" 2>&1 ||
     { cat "$build.log"; echo "cmake failed"; exit 1; }
