@@ -96,9 +96,9 @@ struct fdri_slabs {                                       /* atomic words, {tag:
     uint64_t reserve; /* bytes at the meta end that slabs leave to locations, what those begin with, and definitions */
 };
 uint32_t fdri_slab_bytes(uint32_t bytes); /* what a slab for that many bytes takes */
-/* A slab of `bytes` from fdri_slab_bytes, zero but for its head; 0: none. From the meta end only; what is reserved there
- * is for a location that begins. Lock-free, FDRI_TRIES tries. */
-uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes, bool begins);
+/* A slab of `bytes` from fdri_slab_bytes, zero but for its head; 0: none. From the meta end only, where `leave` bytes must be
+ * left: what is reserved there is for a location that begins. Lock-free, FDRI_TRIES tries. */
+uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes, uint64_t leave);
 /* A free one of up to twice as many bytes; its head says how many. */
 uint32_t fdri_slab_take_larger(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes);
 void fdri_slab_give(struct fdri_arena *a, struct fdri_slabs *s, uint32_t off);

@@ -49,14 +49,14 @@ static uint32_t take_free(const struct fdri_arena *a, struct fdri_slabs *s, uint
     return off;
 }
 
-uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes, bool begins)
+uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes, uint64_t leave)
 {
     uint32_t off = take_free(a, s, bytes);
     if (off) return off;
     uint64_t word = fdr_load_relaxed(&a->super->virgin);
     uint64_t low = a->super->bins_off + (uint64_t)LO(word) * a->super->bin_bytes,
              high = (uint64_t)HI(word) * FDR_META_ALIGN;
-    uint64_t need = bytes + (begins ? 0 : s->reserve);
+    uint64_t need = bytes + leave;
     bool room = low + need <= high && fdri_meta_used(a) + need <= a->meta_limit;
     return room ? fdri_meta_take(a, FDR_META_SLAB, bytes, UINT32_MAX) : 0;
 }

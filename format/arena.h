@@ -315,8 +315,9 @@ enum fdr_location_flags {
     FDR_LOCATION_FOLDING = 64, /* is being given back */
     FDR_LOCATION_ENDED = 128,  /* stands for `tid` threads that ended */
     FDR_LOCATION_READINGS =
-        256,                   /* user events at depth d > 0 are readings of level FDR_READING_DEPTHS - d, in no call */
-    FDR_LOCATION_REWINDS = 512 /* its thread has set a mark to rewind to */
+        256, /* user events at depth d > 0 are readings of level FDR_READING_DEPTHS - d, in no call */
+    FDR_LOCATION_REWINDS = 512, /* its thread has set a mark to rewind to */
+    FDR_LOCATION_JOINED = 1024  /* calls of band 1 are stored in band 2: since when is not said */
 };
 
 /* One line of the reduction ledger. Consecutive steps of the same kind on the same partition share a line. */

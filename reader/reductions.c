@@ -26,13 +26,14 @@ static const char *step_name(uint32_t step)
 }
 
 /* "< 256 ns", "256 ns .. 4.096 us", ">= 65.536 us" */
-static void duration_text(const struct fdr_file *f, const struct fdri_reader_clock *c, uint32_t band, char *text,
+static void duration_text(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t band, char *text,
                           size_t bytes)
 {
+    const struct fdri_reader_clock *c = &f->clock;
     char edge[2][24];
-    uint32_t edges = f->sb.band_edge_count;
+    uint32_t edges = f->sb.band_edge_count, joined = band == 2 && l->raw.flags & FDR_LOCATION_JOINED;
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t which = band + i; /* edge[0] is below the band, edge[1] above */
+        uint32_t which = i ? band + 1 : band - joined; /* edge[0] is below the band, edge[1] above */
         edge[i][0] = 0;
         if (which == 0 || which > edges) continue;
         uint64_t stored = f->sb.band_edge[which - 1];
@@ -58,7 +59,7 @@ static void say_what(const struct fdr_file *f, const struct fdri_reader_location
     } else if (r->class_ >= FDR_CLASS_COUNT) {
         snprintf(out->what, sizeof out->what, "everything of the oldest epoch");
     } else if (r->class_ == FDR_CLASS_REGION) {
-        duration_text(f, &f->clock, r->band, duration, sizeof duration);
+        duration_text(f, l, r->band, duration, sizeof duration);
         snprintf(out->what, sizeof out->what, "region calls%s at depth %u", duration, r->depth);
     } else if (r->class_ == FDR_CLASS_SAMPLE) {
         snprintf(out->what, sizeof out->what, "samples of level %u", r->depth);

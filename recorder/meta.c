@@ -9,7 +9,7 @@
 /* The first slab holds what a location begins with: level 0, 16 levels, the table of rows and a few rows. With the
  * location itself it makes 4 KiB. */
 enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), SMALL_BYTES = 640, REST_BYTES = 128 };
-enum { ROUNDS = 64 };
+enum { ROUNDS = 64, EACH = 4096 };
 
 static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 
@@ -42,17 +42,26 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
     return off;
 }
 
+/* Blocks that fit a bin go into bins before they take the room of those that are kept for newcomers: larger ones fit none.
+ * Not among very many partitions, whose bins are small: looking for pieces of them would take long. */
+static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
+{
+    uint64_t bin = fdri_rec.arena.super->bin_bytes, held = fdr_load_relaxed(&t->loc->bins_held) * bin;
+    return want <= bin && held >= (uint64_t)t->order_count * EACH ? fdri_rec.bin_reserve * bin : 0;
+}
+
 /* From the meta end. What a location begins with and no bin can hold comes from what is reserved there, else from those that
  * ended: it waits for some of them. */
 static uint32_t from_end(struct fdri_thread *t, uint32_t want)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     bool begins = !t->loc->level_blocks && !t->loc->samples_off && want > a->super->bin_bytes;
-    uint32_t off = fdri_slab_take(a, &fdri_rec.slabs, want, begins);
+    uint64_t leave = begins ? 0 : fdri_rec.slabs.reserve + left_to_bins(t, want);
+    uint32_t off = fdri_slab_take(a, &fdri_rec.slabs, want, leave);
     for (int i = 0; i < ROUNDS && !off && begins; i++) {
         off = fdri_slab_take_larger(a, &fdri_rec.slabs, want);
         if (off || !fdri_ended_room(t, FDRI_ATTACHING_WHOLE)) break;
-        off = fdri_slab_take(a, &fdri_rec.slabs, want, true);
+        off = fdri_slab_take(a, &fdri_rec.slabs, want, 0);
     }
     return off;
 }

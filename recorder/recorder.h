@@ -14,6 +14,7 @@
  *   usage.c    sums for the caller         meta.c     memory for a location's accounts
  *   share.c    bins from other locations   location.c what a thread records into
  *   aside.c    the first moments, pinned    ready.c  bins given back ahead
+ *   join.c     fewer bands in little memory
  *   ended.c    threads that ended: their   fold.c     accounts of one location added to another's
  *              memory, oldest first
  *   note.c     facts about the run            clock.c    a clock that steps back
@@ -280,6 +281,14 @@ uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p);
 void fdri_aside_look(struct fdri_thread *t);
 /* The partition of this kind that was set aside, or NULL. */
 const struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
+
+/* ---- join.c ---- */
+/* Where a location holds little for many partitions, bands 1 and 2 become one: then slots of band 1 are 0, and lead to
+ * partitions of band 2 from now on. */
+void fdri_join_look(struct fdri_thread *t);
+/* The slot that the band shares with the next longer one, which *band is then; or NULL: it has its own. */
+uint32_t *fdri_joined_slot(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t *band);
+void fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p); /* no slot leads to p any more */
 
 /* ---- meta.c ---- */
 /* A zeroed meta block of this location: from the meta end, else in a piece of a bin for which something may be given back;

@@ -24,9 +24,21 @@ bool fdri_pieces_wait(const struct fdri_thread *t)
     return fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE && waiting < held / 64;
 }
 
+/* Where bands were joined for want of memory all bins are of one size but for the first ones: so pieces that were given back
+ * fit. Not among many threads, to whom whole bins can go; nor for very many partitions, whose accounts need larger pieces. */
+enum { CRAMPED_LOG2 = 10, CRAMPED_EACH = 4096, MANY_THREADS = 8 };
+static bool cramped(const struct fdri_thread *t)
+{
+    if (FDR_LIKELY(!(t->loc->flags & FDR_LOCATION_JOINED))) return false;
+    uint64_t held = (uint64_t)fdr_load_relaxed(&t->loc->bins_held) << full_log2();
+    return fdr_load_relaxed(&fdri_rec.shares.live) <= MANY_THREADS && held >= (uint64_t)t->order_count * CRAMPED_EACH;
+}
+
 static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
 {
-    return want == full_log2() && want > 9 && fdri_pieces_wait(t) ? want - 1 : 9;
+    if (want == 9 || !fdri_pieces_wait(t)) return 9;
+    if (want == full_log2()) return want - 1;
+    return cramped(t) ? want : 9;
 }
 
 /* Newcomers took what is kept for them: who holds more than the others gives some of it back with each bin it fills, until
@@ -172,10 +184,11 @@ void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p)
 
 /* A third of what the partition holds: the open bin, half empty on average, costs it a sixth at most, and larger ones
  * store more in less. */
-static uint32_t best_size(const struct fdr_part *p)
+static uint32_t best_size(const struct fdri_thread *t, const struct fdr_part *p)
 {
-    uint32_t units = fdr_load_relaxed(&p->bytes) / 3;
-    return units ? (uint32_t)fdr_min(9 + fdr_log2_floor(units), full_log2()) : 9;
+    uint32_t units = fdr_load_relaxed(&p->bytes) / 3, most = full_log2();
+    if (cramped(t)) most = (uint32_t)fdr_min(most, CRAMPED_LOG2);
+    return units ? (uint32_t)fdr_min(9 + fdr_log2_floor(units), most) : 9;
 }
 
 /* Nobody can claim the newest bin of a partition, nor pieces. Where many threads hold much in this way bins stay small until
@@ -183,7 +196,7 @@ static uint32_t best_size(const struct fdr_part *p)
 static bool stays_small(const struct fdr_part *p)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
-    if (p->open_seq >= 8 || fdr_load_relaxed(&fdri_rec.shares.live) <= 8) return false;
+    if (p->open_seq >= 8 || fdr_load_relaxed(&fdri_rec.shares.live) <= MANY_THREADS) return false;
     return fdr_load_relaxed(&a->pinned) > (uint32_t)fdr_load_relaxed(&a->super->virgin) / 4;
 }
 
@@ -199,7 +212,7 @@ static uint32_t size_after_rewind(struct fdr_part *p, uint32_t best)
 
 static uint32_t next_size(struct fdri_thread *t, struct fdr_part *p)
 {
-    uint32_t want = stays_small(p) ? 9 : best_size(p);
+    uint32_t want = stays_small(p) ? 9 : best_size(t, p);
     if (p->flags & (FDR_PART_REWOUND | FDR_PART_GROWING)) want = size_after_rewind(p, want);
     while (!have_table(t, p, want)) {
         if (want == 9 || !p->table_off) return 0;
@@ -214,9 +227,13 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
     struct fdr_part *p = NULL;
     uint32_t want = 0, got = 0, off = 0;
     if (fdri_rec.set.pin_ns) fdri_aside_look(t);
+    fdri_join_look(t);
+    uint32_t *joined = *slot ? NULL : fdri_joined_slot(t, depth, class_, &band);
+    if (joined) *slot = *joined;
     if (*slot == 0) {
         if (gate_closed(t, depth, class_, band)) *slot = FDRI_GATE_CLOSED;
         else if ((p = fdri_make_part(t, depth, class_, band))) *slot = fdri_off_of(t, p);
+        if (joined) *joined = *slot;
     } else if (*slot != FDRI_GATE_CLOSED) {
         p = fdri_off(t, *slot);
     }
