@@ -43,10 +43,12 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
 }
 
 /* Blocks that fit a bin go into bins before they take the room of those that are kept for newcomers: larger ones fit none.
- * Not among very many partitions, whose bins are small: looking for pieces of them would take long. */
+ * Not among very many partitions, whose bins are small: looking for pieces of them would take long; nor by other strategies, which
+ * may have nothing to give back for what must have a place. */
 static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
 {
     uint64_t bin = fdri_rec.arena.super->bin_bytes, held = fdr_load_relaxed(&t->loc->bins_held) * bin;
+    if (fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE) return 0;
     return want <= bin && held >= (uint64_t)t->order_count * EACH ? fdri_rec.bin_reserve * bin : 0;
 }
 

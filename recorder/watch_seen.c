@@ -90,6 +90,7 @@ enum { FORGET_NS = 1000000000 };
 /* The metric came to lie beyond the limit; each of those that match for itself. */
 static bool level(struct fdri_watching *w, uint64_t whose, double value, uint64_t now_ns)
 {
+    if (value != value) return false; /* unknown now: neither beyond nor back */
     struct fdri_followed *f = follow(w, whose, now_ns, FORGET_NS);
     if (f) fdr_store_relaxed(&f->at_ns, now_ns);
     return begins(f ? &f->above : &w->above, beyond(&w->watch, value));
