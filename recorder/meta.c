@@ -42,7 +42,7 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
     return off;
 }
 
-/* Blocks that fit a bin go into bins before they take the room of those that are kept for newcomers: larger ones fit none.
+/* Blocks that fit a bin, and may go there, do so before they take the room of those that are kept for newcomers: larger ones fit none.
  * Not among very many partitions, whose bins are small: looking for pieces of them would take long; nor by other strategies, which
  * may have nothing to give back for what must have a place. */
 static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
@@ -54,11 +54,11 @@ static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
 
 /* From the meta end. What a location begins with and no bin can hold comes from what is reserved there, else from those that
  * ended: it waits for some of them. */
-static uint32_t from_end(struct fdri_thread *t, uint32_t want)
+static uint32_t from_end(struct fdri_thread *t, uint32_t want, uint64_t to_bins)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     bool begins = !t->loc->level_blocks && !t->loc->samples_off && want > a->super->bin_bytes;
-    uint64_t leave = begins ? 0 : fdri_rec.slabs.reserve + left_to_bins(t, want);
+    uint64_t leave = begins ? 0 : fdri_rec.slabs.reserve + to_bins;
     uint32_t off = fdri_slab_take(a, &fdri_rec.slabs, want, leave);
     for (int i = 0; i < ROUNDS && !off && begins; i++) {
         off = fdri_slab_take_larger(a, &fdri_rec.slabs, want);
@@ -72,9 +72,11 @@ static uint32_t from_end(struct fdri_thread *t, uint32_t want)
 static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, bool from_bins)
 {
     struct fdr_location *l = t->loc;
-    uint32_t want = fdri_slab_bytes(bytes), off = from_end(t, want);
-    uint32_t log2 = (uint32_t)fdr_max(fdr_log2_ceil(bytes), 9);
+    uint32_t want = fdri_slab_bytes(bytes), log2 = (uint32_t)fdr_max(fdr_log2_ceil(bytes), 9);
+    uint64_t to_bins = from_bins ? left_to_bins(t, want) : 0;
+    uint32_t off = from_end(t, want, to_bins);
     bool in_bins = !off && from_bins && (off = piece(t, log2));
+    if (!off && to_bins) off = from_end(t, want, 0);
     if (!off) return NULL;
     if (in_bins) {
         want = 1u << log2;
