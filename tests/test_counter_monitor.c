@@ -306,12 +306,14 @@ static void instructions_per_cycle(void **state)
         usleep(1000);
     }
     for (int i = 0; i < 5000 && !fdr_trigger_count(SLOW); i++) usleep(1000);
-    assert_int_equal(fdr_trigger_count(SLOW), 1); /* once beyond, until it comes back */
+    /* once beyond, until it comes back; in each thread, and ThreadSanitizer may have one of its own */
+    const int threads = getenv("TSAN_OPTIONS") ? 2 : 1;
+    assert_in_range(fdr_trigger_count(SLOW), 1, threads);
     assert_int_equal(fdr_trigger_count(FAST), 0);
     assert_int_equal(fdr_trigger_count(HOT), 0);
     fdr_store_relaxed(&temperature, 1001u);
     for (int i = 0; i < 5000 && !fdr_trigger_count(HOT); i++) usleep(1000);
-    assert_int_equal(fdr_trigger_count(HOT), 1);
+    assert_in_range(fdr_trigger_count(HOT), 1, threads);
     struct fdr_file *f = take();
     each_event(f, add_quotient, &q);
     fdr_file_close(f);
