@@ -178,7 +178,7 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
     const struct fdr_epochs *e = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHS, l->id, sizeof *e);
     if (e && e->version & 1) return; /* killed, or copied, while they were rearranged */
     if (!e || !believable(l, e)) {
-        fdri_reader_damage(f, "location %u: its epochs are damaged", l->id);
+        if (!copied_beside(f)) fdri_reader_damage(f, "location %u: its epochs are damaged", l->id);
         return;
     }
     size_t first = f->epoch_count;
