@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/guard.h"
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/raw.h"
 #include "export/crash.h"
 #include "export/export.h"
@@ -291,7 +291,8 @@ static bool arena_replaced(void)
 
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
 {
-    if (fdri_guard && (number == SIGSEGV || number == SIGBUS)) siglongjmp(*fdri_guard, 1);
+    bool faulted = info->si_code > 0; /* not sent by somebody */
+    if (fdri_guard && faulted && (number == SIGSEGV || number == SIGBUS)) siglongjmp(*fdri_guard, 1);
     int saved = errno;
     struct fdri_crash_signal *s = fdri_crash_signals;
     if (!inside_given((uint64_t)(uintptr_t)__builtin_frame_address(0))) given.signal = 0; /* it was left by longjmp */
