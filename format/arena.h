@@ -498,7 +498,8 @@ enum fdr_level_flags {
     FDR_LEVEL_ORDINAL = 16, /* its ordinal in its tick is zero_count (0 in another zero_tick), and its record says so */
     FDR_LEVEL_NAMED = 32,   /* with RULED: a call of length 0 stored inside names it as its parent: it stays */
     FDR_LEVEL_SKIPS = 64,   /* skipped is not 0 */
-    FDR_LEVEL_OUTSIDE = 128 /* of level 0, always: it is no call, and no leave fits it */
+    FDR_LEVEL_OUTSIDE = 128, /* of level 0, always: it is no call, and no leave fits it */
+    FDR_LEVEL_MARKED = 256   /* was open when a mark to rewind to was set: that one is told when it ends */
 };
 
 /* Accounts and partitions of the point classes at one depth; made when the first point event happens there. */

@@ -221,12 +221,10 @@ void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
     l->last_tick = tick;
 }
 
-/* Closes the top call, whatever kind it is. */
-static void close_any(struct fdri_thread *t, uint64_t tick)
+/* Closes the top call, v at that depth, whatever kind it is. */
+static void close_kind(struct fdri_thread *t, struct fdr_level *v, uint32_t depth, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
-    struct fdr_level *v = t->top;
-    uint32_t depth = l->depth;
     struct fdr_level *parent = fdri_parent_of(t, v, depth);
     if (v->flags & FDR_LEVEL_UNTIMED) {
         t->untimed--;
@@ -249,6 +247,14 @@ static void close_any(struct fdri_thread *t, uint64_t tick)
     if (too_short && !(v->flags & FDR_LEVEL_SETTLED)) fdr_bump_relaxed(&v->filtered, 1);
     leave_out(t, v, tick);
     fdri_pop(t, l, parent);
+}
+
+static void close_any(struct fdri_thread *t, uint64_t tick)
+{
+    struct fdr_level *v = t->top;
+    uint32_t depth = t->loc->depth;
+    close_kind(t, v, depth, tick);
+    if (FDR_UNLIKELY(v->flags & FDR_LEVEL_MARKED)) fdri_rewind_ended(t, v, depth, tick);
 }
 
 /* Where on the stack is this region (or code address), counted from the top? 0 = not there. */

@@ -499,6 +499,8 @@ uint64_t fdri_watch_poll(uint64_t now_ns); /* watch_poll.c: in the dumper thread
 void fdri_after_grace(void (*what)(void *), void *with);
 
 /* ---- rewind.c ---- */
+/* The call of level v, at that depth, has ended: one with FDR_LEVEL_MARKED. */
+void fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick);
 void fdri_rewind_release(struct fdri_thread *t);
 
 /* ---- arena.c ---- */

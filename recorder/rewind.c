@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Rewind: forget what this thread stored since its mark. Partitions are cut back to where they stood; the bins behind
- * that go back. What is forgotten counts as filtered; totals stay. */
+ * that go back. What is forgotten counts as filtered; totals stay.
+ *
+ * Calls that were open at the mark are no part of what came after it, and stay also where they end before the rewind: what was
+ * stored inside of them may name them. As long as one is open nothing else is stored at its depth, so when it ends the mark of
+ * its partition moves to behind its record, and nothing stays with it. */
 
 #include "recorder/recorder.h"
 
+struct place {
+    uint32_t part, bin, seq, zero_count;
+    uint64_t commit, zero_tick; /* zero_*: of its depth */
+};
 struct fdri_mark {
     uint32_t count, room, point_count;
     bool set;
     uint64_t point_tick;
-    struct {
-        uint32_t part, bin, seq, zero_count;
-        uint64_t commit, zero_tick;
-    } at[]; /* zero_*: of its depth */
+    uint32_t open; /* calls that were: their places stand first, outermost first, then those of `count` partitions */
+    struct place at[]; /* of a call: part 0: it is still open; FDRI_GATE_CLOSED: it is not stored */
 };
 
 static uint32_t count_parts(const struct fdri_thread *t)
@@ -21,42 +27,70 @@ static uint32_t count_parts(const struct fdri_thread *t)
     return n;
 }
 
+/* Room for so many places; NULL: there is none. */
+static struct fdri_mark *with_room(struct fdri_thread *t, uint32_t n)
+{
+    struct fdri_mark *m = t->mark;
+    if (m && m->room >= n) return m;
+    uint32_t room = n * 2 + 16;
+    uint32_t off = fdri_meta_calm(t, FDR_META_FREE, (uint32_t)(64 + sizeof *m + room * sizeof m->at[0]));
+    if (!off) return NULL;
+    m = fdri_off(t, off + 64);
+    m->room = room;
+    return m;
+}
+
+static struct place place_of(const struct fdri_thread *t, const struct fdr_part *p)
+{
+    const struct fdr_level *v = fdri_level(t, p->depth);
+    return (struct place){.part = fdri_off_of(t, p),
+                          .bin = p->open_off,
+                          .seq = p->open_seq,
+                          .commit = p->open_off ? fdri_bin(&fdri_rec.arena, p->open_off)->commit : 0,
+                          .zero_tick = v->zero_tick,
+                          .zero_count = v->zero_count};
+}
+
 void fdr_rewind_mark(void)
 {
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
-    uint32_t n = count_parts(t);
-    struct fdri_mark *m = t->mark;
-    if (!m || m->room < n) {
-        uint32_t room = n * 2 + 16;
-        uint32_t off = fdri_meta_calm(t, FDR_META_FREE, (uint32_t)(64 + sizeof *m + room * sizeof m->at[0]));
-        if (!off) {
-            static unsigned said;
-            if (fdri_once(&said))
-                fdri_say("no room for a rewind mark of %u partitions; rewinds of this thread do nothing", n);
-            t->mark = NULL;
-            fdri_end(t);
-            return;
-        }
-        m = fdri_off(t, off + 64);
-        m->room = room;
-        t->mark = m;
+    uint32_t parts = count_parts(t), open = t->loc->depth;
+    struct fdri_mark *m = t->mark = with_room(t, parts + open);
+    if (!m) {
+        static unsigned said;
+        if (fdri_once(&said))
+            fdri_say("no room for a rewind mark of %u partitions and %u open calls; rewinds of this thread do nothing",
+                     parts, open);
+        fdri_end(t);
+        return;
     }
     fdr_store_relaxed(&t->loc->flags, t->loc->flags | FDR_LOCATION_REWINDS);
+    m->set = false;
     m->count = 0;
-    m->set = true;
+    m->open = open;
     m->point_tick = t->loc->point_tick;
     m->point_count = t->loc->point_count;
-    for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
-        const struct fdr_part *p = fdri_off(t, off);
-        m->at[m->count].part = off;
-        m->at[m->count].bin = p->open_off;
-        m->at[m->count].seq = p->open_seq;
-        m->at[m->count].zero_tick = fdri_level(t, p->depth)->zero_tick;
-        m->at[m->count].zero_count = fdri_level(t, p->depth)->zero_count;
-        m->at[m->count++].commit = p->open_off ? fdri_bin(&fdri_rec.arena, p->open_off)->commit : 0;
+    for (uint32_t d = 1; d <= open; d++) {
+        struct fdr_level *v = fdri_level(t, d);
+        m->at[d - 1].part = 0;
+        if (!(v->flags & FDR_LEVEL_MARKED)) v->flags |= FDR_LEVEL_MARKED;
     }
+    for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
+        m->at[open + m->count++] = place_of(t, fdri_off(t, off));
+    m->set = true;
     fdri_end(t);
+}
+
+void fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick)
+{
+    struct fdri_mark *m = t->mark;
+    if (!m || !m->set || depth > m->open) return;
+    uint64_t duration = (fdr_max(tick, v->enter_tick) >> t->shift) - (v->enter_tick >> t->shift);
+    uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]), off = v->part[band];
+    struct place *at = &m->at[depth - 1];
+    if (off > FDRI_GATE_CLOSED) *at = place_of(t, fdri_off(t, off));
+    else *at = (struct place){.part = FDRI_GATE_CLOSED, .zero_tick = v->zero_tick, .zero_count = v->zero_count};
 }
 
 /* Gives back the bins from `off` on. */
@@ -170,13 +204,50 @@ static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin,
 }
 
 /* Who comes next in this tick is numbered after those that stay. Calls of length 0 are all in the shortest band. */
-static void renumber(struct fdri_thread *t, const struct fdr_part *p, uint64_t zero_tick, uint32_t zero_count)
+static void renumber(struct fdri_thread *t, const struct fdr_part *p, const struct place *at)
 {
     if (p->class_ != FDR_CLASS_REGION || p->band) return;
     struct fdr_level *v = fdri_level(t, p->depth);
-    v->zero_tick = zero_tick;
-    v->zero_count = zero_count;
+    v->zero_tick = at->zero_tick;
+    v->zero_count = at->zero_count;
     v->zero_gap = 1; /* one left out before the mark may have been the newest */
+}
+
+/* Where the call of p's depth that was open at the mark ended; NULL: there was none, or it is still open. */
+static const struct place *ended_at(const struct fdri_mark *m, const struct fdr_part *p)
+{
+    if (p->class_ != FDR_CLASS_REGION || !p->depth || p->depth > m->open) return NULL;
+    return m->at[p->depth - 1].part ? &m->at[p->depth - 1] : NULL;
+}
+
+static void rewind_to(struct fdri_thread *t, const struct fdri_mark *m)
+{
+    static const struct place nothing;
+    const struct place *marked = &m->at[m->open], *end = marked + m->count;
+    uint32_t fresh = m->count ? marked->part : 0; /* newer partitions stand in front of this one */
+    bool after = !fresh, alone = fdri_claim_pin(t->loc);
+    for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
+        struct fdr_part *p = fdri_off(t, off);
+        if (off == fresh) after = true;
+        const struct place *at = after && marked < end && marked->part == off ? marked++ : &nothing;
+        const struct place *ended = ended_at(m, p);
+        renumber(t, p, ended ? ended : at);
+        if (ended && ended->part == off) at = ended;
+        if (at->part && p->open_seq == at->seq && p->open_off == at->bin && !at->bin) continue; /* untouched, empty */
+        rewind_part(t, p, at->bin, at->seq, at->commit, alone);
+    }
+    fdri_claim_unpin(t->loc);
+}
+
+/* Calls that began in this tick and are open were numbered after some that may be gone: their records say their number. */
+static void number_open(struct fdri_thread *t)
+{
+    uint64_t tick = t->loc->last_tick >> t->shift;
+    for (uint32_t d = t->loc->depth; d; d--) {
+        struct fdr_level *v = fdri_level(t, d);
+        if (v->enter_tick >> t->shift != tick) return;
+        if (v->zero_tick == tick && !(v->flags & FDR_LEVEL_UNTIMED)) v->flags |= FDR_LEVEL_ORDINAL;
+    }
 }
 
 void fdr_rewind(void)
@@ -184,25 +255,13 @@ void fdr_rewind(void)
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
     struct fdri_mark *m = t->mark && t->mark->set ? t->mark : NULL;
-    uint32_t fresh = m && m->count ? m->at[0].part : 0; /* newer partitions stand in front of this one */
-    bool after = !fresh, alone = fdri_claim_pin(t->loc);
     if (m) {
         t->loc->point_tick = m->point_tick;
         t->loc->point_count = m->point_count;
         m->set = false;
+        rewind_to(t, m);
+        number_open(t);
     }
-    for (uint32_t off = m ? t->loc->parts_first : 0, i = 0; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
-        struct fdr_part *p = fdri_off(t, off);
-        if (off == fresh) after = true;
-        bool marked = after && i < m->count && m->at[i].part == off;
-        uint32_t bin = marked ? m->at[i].bin : 0, seq = marked ? m->at[i].seq : 0;
-        uint64_t commit = marked ? m->at[i].commit : 0;
-        renumber(t, p, marked ? m->at[i].zero_tick : 0, marked ? m->at[i].zero_count : 0);
-        if (marked) i++;
-        if (marked && p->open_seq == seq && p->open_off == bin && !bin) continue; /* untouched, empty */
-        rewind_part(t, p, bin, seq, commit, alone);
-    }
-    fdri_claim_unpin(t->loc);
     t->tied_to = (t->loc->last_tick >> t->shift) + 1; /* who comes in this tick looks for gaps among the ordinals */
     t->soft = 0;
     fdri_telescope_recount(t);

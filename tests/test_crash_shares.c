@@ -48,7 +48,7 @@ static void present(uint32_t thread, uint32_t events)
             fdr_leave(open[--depth]);
             count(&shared->ends[thread]);
         }
-        if (!plan.rewinds || thread != STEPPED || depth) continue;
+        if (!plan.rewinds || thread != STEPPED) continue;
         if (i % 64 < 8) fdr_rewind_mark();
         else if (i % 64 >= 40) fdr_rewind();
     }

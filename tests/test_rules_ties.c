@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 */
-/* P3, P9: a rule leaves out calls and keeps those they made, in ticks that hold more than one event. Everything that counts as kept is
+/* P3, P9: a rule leaves out calls and keeps those they made, a rewind forgets the newest, in ticks that hold more than one event. Everything that counts as kept is
  * shown, where it was. */
 #include "tests/api_fixture.h"
 
@@ -89,16 +89,35 @@ static void P9_what_was_in_a_call_left_out(void **state)
     }
 }
 
-static void P9_points_in_what_a_rewind_left(void **state)
+/* Calls that were open at the mark stay, with all that was stored inside of them by then; what came after it goes. */
+static void P9_a_rewind_leaves_what_was_open(void **state)
 {
-    char text[100];
+    static const struct {
+        const char *resolution, *events, *shown;
+    } cases[] = {
+        {"0", "a1504 b1505 *1505 )1514 < )1572 >", "ab*))"},
+        {"0", "a100 b100 c100 )100 < )200 )300 >", "abc)))"},
+        {"0", "a100 b100 c100 )100 < )100 )100 >", "abc)))"},
+        {"0", "a100 b100 c100 )100 < )100 d100 )100 )100 > e100 )100", "abc)))e)"},
+        {"0", "a100 b100 c100 )100 < e100 f100 )100 )100 )100 d100 )100 )100 e100 f100 )100 )100 > g100 )100 h100 )100",
+         "abc)))g)h)"},
+        {"64ns", "a128 b130 c131 )132 < d133 )134 *135 )900 e910 )920 > f930 )940 )9000", "abc))f))"},
+        {"64ns", "a128 b130 c131 )132 )133 < d134 )135 > e136 f137 )138 )139 )140", "abc))ef)))"},
+        /* Marks of one that was open at an older mark, too; a rewind for each. */
+        {"0", "a100 < b100 c100 )100 > < )200 d300 )300 > e400 )400 )500", "ab)e))"},
+        {"0", "a100 < b100 < c100 )100 )200 )300 >", "ab))"},
+    };
     (void)state;
-    start("0", "");
-    play("a1504 b1505 *1505 )1514 < )1572 >");
-    struct fdr_file *f = take();
-    shown(f, text, sizeof text);
-    assert_string_equal(text, "?b*))");
-    end(f);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[100];
+        start(cases[i].resolution, "");
+        play(cases[i].events);
+        struct fdr_file *f = take();
+        shown(f, text, sizeof text);
+        if (strcmp(text, cases[i].shown)) print_message("%s at %s\n", cases[i].events, cases[i].resolution);
+        assert_string_equal(text, cases[i].shown);
+        end(f);
+    }
 }
 
 static uint64_t seed = 88172645463325252u;
@@ -112,12 +131,13 @@ static void P3_all_that_is_kept_is_shown(void **state)
 {
     static const char *const resolution[] = {"0", "8ns", "128ns"};
     (void)state;
-    for (uint32_t k = 0; k < 60; k++) {
+    for (uint32_t k = 0; k < 120; k++) { /* the second half rewinds */
         uint32_t depth = 0, deepest = 2 + rnd(20), step = 1 + rnd(40), open[64];
         uint64_t t = 1000;
         start(resolution[k % 3], "min 30ns name a\nmin 200ns name b\nmin 3us name c\nevery 3 name d\nexclude name e\n");
         for (uint32_t i = 0; i < 3000; i++) {
             if (rnd(4) == 0) t += rnd(step);
+            if (k >= 60 && rnd(k - 50) == 0) rnd(2) ? fdr_rewind_mark() : fdr_rewind();
             if (rnd(10) == 0) fdr_marker_at(1, i, t);
             else if (depth == deepest || (depth && rnd(2))) fdr_leave_at(open[--depth], t);
             else fdr_enter_at(open[depth++] = region[rnd(8)], t);
@@ -132,7 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P9_what_was_in_a_call_left_out),
-        cmocka_unit_test(P9_points_in_what_a_rewind_left),
+        cmocka_unit_test(P9_a_rewind_leaves_what_was_open),
         cmocka_unit_test(P3_all_that_is_kept_is_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
