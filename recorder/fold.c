@@ -254,6 +254,8 @@ int fdri_fold(struct fdri_thread *into, struct fdri_thread *t)
     uint32_t left = STEPS, levels = l->level_blocks * FDR_LEVELS_PER_BLOCK + 1;
     const struct fdr_part *next;
     if (!fdri_rec.arena.super->fold_off) return -1;
+    fdr_store_relaxed(&l->epochs_off, 0u); /* they are differences of totals that are about to go */
+    fdr_signal_fence();
     for (uint32_t off = l->parts_first; off; off = next->next) {
         struct fdr_part *p = fdri_off(t, off);
         next = p;
