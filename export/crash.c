@@ -125,6 +125,13 @@ static void default_action(int number, siginfo_t *info)
     send_again(number, info);
 }
 
+static bool at_default(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL;
+}
+
+/* Many put back the default action and raise the signal once more: that one waits until we have returned, too. */
 static void call_previous(const struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
     const struct sigaction *p = &s->previous;
@@ -139,6 +146,7 @@ static void call_previous(const struct fdri_crash_signal *s, siginfo_t *info, vo
     }
     if (p->sa_flags & SA_SIGINFO) p->sa_sigaction(s->number, info, context);
     else p->sa_handler(s->number);
+    if (at_default(s->number)) old |= 1ull << (s->number - 1);
     fdr_raw_mask(SIG_SETMASK, &old, NULL);
 }
 
@@ -146,12 +154,6 @@ static bool has_handler(const struct fdri_crash_signal *s)
 {
     return (s->previous.sa_flags & SA_SIGINFO) ||
            (s->previous.sa_handler != SIG_DFL && s->previous.sa_handler != SIG_IGN);
-}
-
-static bool at_default(int number)
-{
-    struct sigaction now;
-    return sigaction(number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL;
 }
 
 /* True: the application's handler dealt with it and the process goes on. */
@@ -220,6 +222,7 @@ static void leave_file(const struct fdri_crash_signal *s, siginfo_t *info, const
     uint64_t all = ~0ull, old;
     for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) /* a fault in here must arrive, not kill */
         if (fdri_crash_signals[i].fault) all &= ~(1ull << (fdri_crash_signals[i].number - 1));
+    if (has_handler(s) && at_default(s->number)) all |= 1ull << (s->number - 1); /* it may have been raised again */
     fdr_raw_mask(SIG_SETMASK, &all, &old);
     fdr_store_relaxed(&fdr_switch_.on, 0u);
     begin_death(s, info, context);

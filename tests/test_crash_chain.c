@@ -176,12 +176,15 @@ static void handlers_that_end_the_process(void **state)
     const char *left;
     const struct fdr_crash_cause_info *c;
     assert_int_equal(WTERMSIG(same_as_without(say_and_raise, &left)), SIGSEGV);
+    assert_true(death_ends_with(left, ".crash.fdr"));
     struct fdr_file *f = opened(left);
+    assert_true(fdr_file_info(f)->has_cause);
     assert_int_equal(fdr_file_info(f)->cause_signal, SIGSEGV);
     assert_int_equal(fdr_file_info(f)->cause_addr, 8);
     fdr_file_close(f);
 
     assert_int_equal(WTERMSIG(same_as_without(say_and_abort, &left)), SIGABRT);
+    assert_true(death_ends_with(left, ".crash.fdr"));
     f = opened(left);
     assert_int_equal(fdr_file_info(f)->cause_signal, SIGABRT);
     assert_int_equal(fdr_crash_causes(f, &c), 2);
