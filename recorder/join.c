@@ -6,7 +6,8 @@
  * later, and is stored in band 2 or a longer one, too. What band 1 holds ages as before and is not added to. */
 #include "recorder/recorder.h"
 
-enum { JOINED = 1, LEAST_EACH = 8192 }; /* bytes that are held for each partition, its share of the accounts included */
+enum { JOINED = 1 };
+enum { LEAST_EACH = 16384 }; /* bytes that are held for each partition, its share of the accounts included */
 
 /* Only when memory is full: how much there is to hold is not known before. */
 static bool many_parts(const struct fdri_thread *t)

@@ -26,12 +26,14 @@ bool fdri_pieces_wait(const struct fdri_thread *t)
 
 /* Where bands were joined for want of memory all bins are of one size but for the first ones: so pieces that were given back
  * fit. Not among many threads, to whom whole bins can go; nor for very many partitions, whose accounts need larger pieces. */
-enum { CRAMPED_LOG2 = 10, CRAMPED_EACH = 4096, MANY_THREADS = 8 };
+enum { CRAMPED_LOG2 = 10, CRAMPED_EACH = 4096, CRAMPED_MAX = 12288, MANY_THREADS = 8 };
 static bool cramped(const struct fdri_thread *t)
 {
     if (FDR_LIKELY(!(t->loc->flags & FDR_LOCATION_JOINED))) return false;
     uint64_t held = (uint64_t)fdr_load_relaxed(&t->loc->bins_held) << full_log2();
-    return fdr_load_relaxed(&fdri_rec.shares.live) <= MANY_THREADS && held >= (uint64_t)t->order_count * CRAMPED_EACH;
+    uint32_t live = fdr_load_relaxed(&fdri_rec.shares.live);
+    if (live > MANY_THREADS || live * 8 > fdri_rec.arena.super->locations_sure) return false;
+    return held >= (uint64_t)t->order_count * CRAMPED_EACH && held < (uint64_t)t->order_count * CRAMPED_MAX;
 }
 
 static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
@@ -43,16 +45,19 @@ static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
 
 /* Newcomers took what is kept for them: who holds more than the others gives some of it back with each bin it fills, until
  * that is there again. It is what they can get of bins that nobody can claim, open ones and pieces. */
+enum { PIECES_MORE = 3 };
 static void refill(struct fdri_thread *t, struct fdr_part *p)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t got = 0;
+    uint32_t got = 0, more = fdr_load_relaxed(&fdri_rec.shares.live) > 1 ? PIECES_MORE : 0;
     fdri_piece_collect(a, t->loc);
     if (fdri_bins_free(a) >= fdri_rec.bin_reserve || fdri_rec.set.strategy == FDR_STRATEGY_FIRST ||
         !fdri_share_rich(t->loc))
         return;
     uint32_t off = fdri_reduce(t, p, full_log2(), &got);
     if (off) fdri_piece_give(a, t->loc, off, got);
+    for (; off && got < full_log2() && more; more--) /* their neighbours may follow */
+        if ((off = fdri_reduce(t, p, full_log2(), &got))) fdri_piece_give(a, t->loc, off, got);
     /* what the same step left ready spares the asker one for as many bins to come: so much is given at once */
     while (fdri_bins_free(a) < fdri_rec.bin_reserve && (off = fdri_ready_take(t, full_log2())))
         fdri_piece_give(a, t->loc, off, full_log2());
