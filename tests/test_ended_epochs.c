@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit
+ * A thread that ended is folded some rows at a time. Whoever looks between two of these steps finds it whole: its epochs, whose
+ * totals are its rows less a base, are not there any more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recorder/recorder.h"
+
+enum { REGIONS = 100, EVERY = 8 };
+static fdr_region region[REGIONS];
+
+static void call(unsigned i)
+{
+    fdr_enter(region[i % REGIONS]);
+    fdr_leave(region[i % REGIONS]);
+}
+
+static void *brief(void *had_epochs)
+{
+    for (unsigned i = 0; i < 100000; i++) call(i);
+    *(bool *)had_epochs = fdri_self.loc->epochs_off;
+    return NULL;
+}
+
+/* The location that is being given back, with some of its rows given and some not. */
+static bool in_between(void)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    for (uint32_t off = a->super->location_first; off;) {
+        const struct fdr_location *l = fdri_at(a, off);
+        off = l->next;
+        if (l->flags & FDR_LOCATION_FREE || !(l->flags & FDR_LOCATION_FOLDING)) continue;
+        const struct fdr_rowtable *table = fdri_at(a, l->rows_table_off);
+        const uint32_t *slot = (const void *)(table + 1);
+        for (uint32_t i = 0, given = 0; i < 1u << table->log2; i++) {
+            const struct fdr_row *r = slot[i] ? fdri_at(a, slot[i]) : NULL;
+            given += r && !r->calls;
+            if (r && r->calls && given) return true;
+        }
+    }
+    return false;
+}
+
+static void look(uint8_t *copy)
+{
+    struct fdr_file *f;
+    char message[256] = "";
+    memcpy(copy, fdri_rec.arena.base, fdri_rec.arena.super->arena_bytes);
+    if (fdr_file_open_memory(copy, fdri_rec.arena.super->arena_bytes, &f, message, sizeof message) != FDR_WHOLE)
+        fail_msg("%s", message);
+    if (fdr_file_verify(f) != FDR_WHOLE) fail_msg("%s", fdr_file_damage(f, 0));
+    fdr_file_close(f);
+}
+
+static void P3_looked_at_between_two_steps(void **state)
+{
+    const struct fdr_config c = {
+        .size = sizeof c, .ignore_environment = 1, .arena = "anonymous", .buffer = "512K", .signal = "none"};
+    bool had_epochs = false;
+    unsigned looked = 0;
+    char name[16];
+    pthread_t t;
+    (void)state;
+    assert_int_equal(fdr_init(&c), 0);
+    for (int i = 0; i < REGIONS; i++) {
+        snprintf(name, sizeof name, "r%d", i);
+        region[i] = fdr_region_define(name, NULL, 0);
+    }
+    uint8_t *copy = aligned_alloc(64, fdri_rec.arena.super->arena_bytes);
+    assert_int_equal(pthread_create(&t, NULL, brief, &had_epochs), 0);
+    pthread_join(t, NULL);
+    assert_true(had_epochs);
+    for (unsigned i = 0; i < 5000000 && looked < 20; i++) {
+        call(i);
+        if (i % EVERY || !in_between()) continue;
+        look(copy);
+        looked++;
+    }
+    assert_true(looked > 0);
+    free(copy);
+    fdr_finalize();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_looked_at_between_two_steps)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
