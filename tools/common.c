@@ -80,9 +80,19 @@ enum fdr_verdict open_quietly(const char *path, struct fdr_file **file, char *me
     return FDR_WHOLE;
 }
 
-/* Files of which opening has said that they are damaged. */
+/* Open files of which opening has said that they are damaged. */
 static const struct fdr_file **told;
 static size_t told_count;
+
+/* Was it said? It is not remembered any more. */
+static bool take_told(const struct fdr_file *file)
+{
+    size_t i = 0;
+    while (i < told_count && told[i] != file) i++;
+    if (i == told_count) return false;
+    told[i] = told[--told_count];
+    return true;
+}
 
 static void remember_told(const struct fdr_file *file)
 {
@@ -90,18 +100,12 @@ static void remember_told(const struct fdr_file *file)
     if (wider) told = wider, told[told_count++] = file;
 }
 
-static bool was_told(const struct fdr_file *file)
-{
-    for (size_t i = 0; i < told_count; i++)
-        if (told[i] == file) return true;
-    return false;
-}
-
 struct fdr_file *open_recording(const char *path, int *status)
 {
     struct fdr_file *file = NULL;
     char message[512] = "";
     enum fdr_verdict verdict = open_quietly(path, &file, message, sizeof message);
+    take_told(file); /* who had this place before was closed without close_recording */
     if (verdict != FDR_WHOLE || !file) {
         bool named = strstr(message, path) != NULL; /* the reader may have said which file */
         const char *text = message[0] ? message : "not readable as a recording";
@@ -116,7 +120,8 @@ int close_recording(struct fdr_file *file, const char *path, bool decoded)
 {
     if (decoded) fdr_file_verify(file);
     size_t count = fdr_file_damage_count(file);
-    if (count && !was_told(file))
+    bool said = take_told(file);
+    if (count && !said)
         complain("%s: damaged parts are left out: %s%s", path, fdr_file_damage(file, 0),
                  count > 1 ? ", and more; fdr check lists them" : "");
     fdr_file_close(file);
