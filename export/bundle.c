@@ -60,21 +60,22 @@ static bool may_write(uint64_t bytes)
 
 /* ---- bytes ---- */
 
-static int put(int fd, const uint8_t *from, uint64_t count, uint64_t off)
+int fdri_bundle_put(int fd, const void *from, uint64_t count, uint64_t off)
 {
+    const uint8_t *p = from;
     while (count) {
         if (fdr_clock_ns(CLOCK_MONOTONIC) > fdri_death.until_ns) return -ETIME;
-        long n = fdr_raw_pwrite(fd, from, fdr_min(count, CHUNK), off);
+        long n = fdr_raw_pwrite(fd, p, fdr_min(count, CHUNK), off);
         if (n == -EINTR) continue;
         if (n <= 0) return n ? (int)n : -EIO;
-        from += n;
+        p += n;
         off += (uint64_t)n;
         count -= (uint64_t)n;
     }
     return 0;
 }
 
-static int put_section(int fd) { return put(fd, fdri_section.bytes, fdri_section.used, fdri_view.bytes); }
+static int put_section(int fd) { return fdri_bundle_put(fd, fdri_section.bytes, fdri_section.used, fdri_view.bytes); }
 
 /* What was used of both ends, the section, and the superblock, which says what is missing. The middle stays a hole. */
 static int put_arena(int fd)
@@ -83,10 +84,11 @@ static int put_arena(int fd)
     uint64_t virgin = fdr_load_relaxed(&s->virgin); /* once: others may go on */
     uint64_t low = fdr_min(s->bins_off + (uint64_t)(uint32_t)virgin * s->bin_bytes, fdri_view.bytes);
     uint64_t high = fdr_max(fdr_min((virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes), low);
+    uint64_t changes = fdri_epochs_changes();
     int e = put_section(fd);
-    if (!e) e = put(fd, fdri_view.base + high, fdri_view.bytes - high, high);
-    if (!e) e = put(fd, fdri_view.base, low, 0);
-    return e;
+    if (!e) e = fdri_bundle_put(fd, fdri_view.base + high, fdri_view.bytes - high, high);
+    if (!e) e = fdri_bundle_put(fd, fdri_view.base, low, 0);
+    return e ? e : fdri_epochs_put(fd, changes);
 }
 
 /* ---- names ---- */
@@ -115,8 +117,8 @@ static int fill(int fd)
     if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT) || fdri_crash.live.fd >= 0) return e;
     uint32_t cut = e == -ETIME ? FDR_CUT_DEADLINE : FDR_CUT_DISK;
     fdri_death.until_ns = fdr_clock_ns(CLOCK_MONOTONIC) + 100000000; /* from now: it may have been over for long */
-    e = put(fd, fdri_view.base, FDR_SUPERBLOCK_BYTES, 0);
-    return e ? e : put(fd, (const uint8_t *)&cut, sizeof cut, offsetof(struct fdr_superblock, cut));
+    e = fdri_bundle_put(fd, fdri_view.base, FDR_SUPERBLOCK_BYTES, 0);
+    return e ? e : fdri_bundle_put(fd, (const uint8_t *)&cut, sizeof cut, offsetof(struct fdr_superblock, cut));
 }
 
 /* The unnamed file opened at start: nothing of it is seen before it is complete. */

@@ -7,6 +7,7 @@
  *   crash_stack.c    alternate stacks    crash_section.c  the section behind the arena
  *   bundle_open.c    descriptors         words.c          what is kept of a stack
  *                                        bundle.c         the file
+ *                                        crash_epochs.c   epochs in it that moved while it was copied
  *
  * The second kind calls nothing but each other, base/raw.h and what tests/test_crash_symbols.sh lists. */
 #ifndef FDR_EXPORT_CRASH_H
@@ -104,9 +105,17 @@ void fdri_section_proc(const char *path);
 
 /* ---- bundle.c ---- */
 void fdri_bundle_write(void);
+/* Before the deadline. 0 or -errno. */
+int fdri_bundle_put(int fd, const void *from, uint64_t count, uint64_t off);
 /* value in decimal, NUL behind it; returns the end. */
 char *fdri_decimal(char *to, uint64_t value);
 char *fdri_append(char *to, const char *end, const char *text);
+
+/* ---- crash_epochs.c ---- */
+/* A number that is another one when epochs have moved. */
+uint64_t fdri_epochs_changes(void);
+/* Those of all locations once more into the copy fd, if they moved since there were so many changes. 0 or -errno. */
+int fdri_epochs_put(int fd, uint64_t changes);
 
 /* ---- start ---- */
 void fdri_bundle_open(void);

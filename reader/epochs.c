@@ -93,12 +93,6 @@ static bool rows_since(struct fdr_file *f, const struct fdri_reader_location *l,
     return true;
 }
 
-/* Copied while threads went on, by nobody who waits for epochs to stand still: table and rows may be of two moments. */
-static bool copied_beside(const struct fdr_file *f)
-{
-    return f->sb.reason_kind == FDR_REASON_OUTSIDE || f->sb.state == FDR_STATE_CRASHED;
-}
-
 static void set_totals(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e,
                        uint32_t index, struct fdr_epoch_info *out)
 {
@@ -114,8 +108,7 @@ static void set_totals(struct fdr_file *f, const struct fdri_reader_location *l,
     }
     f->epoch_total_count = before;
     out->exact = false;
-    if (!l->moving && !copied_beside(f))
-        fdri_reader_damage(f, "location %u: the totals of epoch %u are damaged", l->id, index);
+    if (!l->moving) fdri_reader_damage(f, "location %u: the totals of epoch %u are damaged", l->id, index);
 }
 
 /* ---- what is kept ---- */
@@ -178,7 +171,7 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
     const struct fdr_epochs *e = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHS, l->id, sizeof *e);
     if (e && e->version & 1) return; /* killed, or copied, while they were rearranged */
     if (!e || !believable(l, e)) {
-        if (!copied_beside(f)) fdri_reader_damage(f, "location %u: its epochs are damaged", l->id);
+        fdri_reader_damage(f, "location %u: its epochs are damaged", l->id);
         return;
     }
     size_t first = f->epoch_count;

@@ -175,13 +175,15 @@ static void read_tail(struct fdr_file *f)
     }
 }
 
-/* Did this location go on while it was copied? It may have ended meanwhile. */
+/* Did this location go on while it was copied? It may have ended meanwhile, or before its header was copied and after what
+ * belongs to it. */
 static bool went_on(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
     if (!f->has_tail) return false;
     if (!l->in_tail) return l->raw.flags & FDR_LOCATION_LIVE;
-    return l->tail.presented != l->presented_before || l->raw.last_tick != l->tail.cut_tick ||
-           l->tail.end_tick != l->tail.cut_tick;
+    uint64_t rested = l->tail.completed ? l->tail.completed + l->raw.depth + l->raw.overflow + 1 : l->tail.presented;
+    return l->tail.presented > rested || l->tail.presented != l->presented_before ||
+           l->raw.last_tick != l->tail.cut_tick || l->tail.end_tick != l->tail.cut_tick;
 }
 
 /* ---- where they are ---- */
@@ -308,14 +310,15 @@ static void from_bins(struct fdr_file *f)
     put_in_order(f);
 }
 
-/* Whether a location's times are ns its bins say, too, and theirs is under their check. */
+/* Whether a location's times are ns its bins say, too, and theirs is under their check. Its first event decides that: its header
+ * may have been copied before. */
 static void settle_units(struct fdr_file *f)
 {
     for (size_t i = 0; i < f->found_count; i++) {
         struct fdri_reader_location *l = fdri_reader_location(f, f->found[i].location);
         bool ns = f->found[i].flags & FDR_BIN_NS;
         if (!l || ns == ((l->raw.flags & FDR_LOCATION_NS) != 0)) continue;
-        if (l->off) fdri_reader_damage(f, "location %u: its unit of time is not that of its bins", l->id);
+        l->other_unit = true;
         l->raw.flags ^= FDR_LOCATION_NS;
     }
 }
@@ -353,6 +356,8 @@ void fdri_reader_locations(struct fdr_file *f)
     for (size_t i = 0; i < f->location_count; i++) {
         struct fdri_reader_location *l = &f->location[i];
         l->moving = went_on(f, l);
+        if (l->other_unit && l->off && !l->moving)
+            fdri_reader_damage(f, "location %u: its unit of time is not that of its bins", l->id);
         if (l->off) find_frames(f, l);
         fdri_reader_parts(f, l);
         fdri_reader_keep_rule(l);

@@ -271,6 +271,7 @@ void fdri_outside_finish_locations(struct copy *c)
             leave_out(c, i);
             continue;
         }
+        if (c->mode != FDRI_OUTSIDE_HEADERS) fdri_outside_copy_epochs(c, &l);
         copy_new_levels(c, off, &l, c->stacks[i].level_blocks);
         copy_frozen(c, l.frozen_off);
         struct fdr_tail_entry *e = &c->tail.entry[i];

@@ -125,8 +125,9 @@ struct fdri_reader_location {
     /* A snapshot taken while this location went on: what is newer than the cut may lack ancestors, and bins opened
      * since may be missing. */
     bool moving, in_tail;
-    uint64_t cut;   /* stored tick */
-    uint64_t *over; /* by depth, where it moved: a missing call that was open behind this tick was open at the cut */
+    bool other_unit; /* its bins say another unit of time than its header */
+    uint64_t cut;    /* stored tick */
+    uint64_t *over;  /* by depth, where it moved: a missing call that was open behind this tick was open at the cut */
     struct fdr_tail_entry tail;
     uint64_t presented_before;
     bool careful;      /* a call's ancestor may be missing */

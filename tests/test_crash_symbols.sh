@@ -11,7 +11,7 @@ allowed+='|memcpy|memcmp|memset|memmove|strlen|strnlen|strncpy|__memcpy_chk|__me
 allowed+='|__libc_current_sigrtmin|__libc_current_sigrtmax|_GLOBAL_OFFSET_TABLE_'
 # What of ours it may not reach: the files of the healthy process.
 bad=0
-for file in crash crash_threads crash_section bundle words; do
+for file in crash crash_threads crash_section crash_epochs bundle words; do
     object=$build/CMakeFiles/fdr_obj_export.dir/export/$file.c.o
     [ -e "$object" ] || { echo "$object is not there"; exit 1; }
     while IFS= read -r name; do
