@@ -51,10 +51,11 @@ struct fdri_watching {
     uint32_t tenancy; /* how often this place was given to a trigger */
     struct fdri_watch watch;
     uint32_t above; /* atomic: the condition held when it was looked at last; metrics: where followed[] is full */
-    uint64_t count; /* atomic: events, in the period or ever */
-    uint64_t period_from_ns; /* atomic */
-    uint64_t looked_tick;    /* stuck: when all open calls were looked at last. Under the lock */
-    bool matched;            /* all that was defined before it has its entries. Under the lock */
+    uint64_t count; /* atomic: events so far; of a rate without those that came too early to count again */
+    /* A rate: how many of them were seen, and until when none counts; 0 none yet. Atomic. Their times are in followed[].at_ns */
+    uint64_t spent, quiet_ns;
+    uint64_t looked_tick; /* stuck: when all open calls were looked at last. Under the lock */
+    bool matched;         /* all that was defined before it has its entries. Under the lock */
     struct fdri_followed followed[FDRI_FOLLOWED];
 };
 extern struct fdri_watching fdri_watching[FDRI_TRIGGERS];

@@ -111,15 +111,23 @@ static bool rate(struct fdri_watching *w, uint64_t whose, uint32_t type, uint64_
     return begins(&f->above, beyond(&w->watch, *per_second));
 }
 
-static bool counted(struct fdri_watching *w, uint64_t now_ns)
+static bool counted(struct fdri_watching *w) { return (fdr_add_relaxed(&w->count, 1u) + 1) % w->watch.count == 0; }
+
+/* The last N events came within the period. The times of the last 255 steps are kept, a step is one event where N is not greater;
+ * else what is seen comes up to a step late. Then the period is over before events count again. */
+static bool rated(struct fdri_watching *w, uint64_t now_ns)
 {
-    uint64_t from = fdr_load_relaxed(&w->period_from_ns);
-    if (w->watch.source == FDRI_BY_EVENT_RATE && (now_ns - from > w->watch.ns || !from)) {
-        fdr_store_relaxed(&w->period_from_ns, now_ns);
-        fdr_store_relaxed(&w->count, (uint64_t)0);
-    }
+    uint64_t many = w->watch.count, step = (many - 1) / (FDRI_FOLLOWED - 1) + 1, until = fdr_load_relaxed(&w->quiet_ns);
+    if (until && now_ns <= until) return false;
     uint64_t n = fdr_add_relaxed(&w->count, 1u) + 1;
-    return w->watch.source == FDRI_BY_COUNT ? n % w->watch.count == 0 : n == w->watch.count;
+    if (n % step == 0) fdr_store_relaxed(&w->followed[n / step % FDRI_FOLLOWED].at_ns, now_ns);
+    uint64_t first = n < many ? 0 : (n - many + 1) / step;
+    if (first * step <= fdr_load_relaxed(&w->spent)) return false;
+    uint64_t from = fdr_load_relaxed(&w->followed[first % FDRI_FOLLOWED].at_ns);
+    if (now_ns > from && now_ns - from > w->watch.ns) return false;
+    if (!fdr_cas_acq_rel_u64(&w->quiet_ns, &until, from + w->watch.ns)) return false; /* L:trigger */
+    fdr_store_relaxed(&w->spent, n);
+    return true;
 }
 
 static void look(struct fdri_thread *t, const struct fdri_watch_entry *e, uint32_t key, uint32_t type, uint64_t value,
@@ -145,8 +153,8 @@ static void look(struct fdri_thread *t, const struct fdri_watch_entry *e, uint32
         break;
     case FDRI_BY_COUNT:
     case FDRI_BY_EVENT_RATE:
-        fire = counted(w, ns_of(t, tick));
-        seen.value = fdr_load_relaxed(&w->count);
+        fire = w->watch.source == FDRI_BY_COUNT ? counted(w) : rated(w, ns_of(t, tick));
+        seen.value = w->watch.source == FDRI_BY_COUNT ? fdr_load_relaxed(&w->count) : w->watch.count;
         seen.type = FDR_VALUE_U64;
         seen.unit = FDRI_UNIT_COUNT;
         break;

@@ -237,6 +237,78 @@ static void event_count_and_rate(void **state)
     forget_snapshots();
 }
 
+/* N within any time, wherever that begins. */
+static void rate_of_a_burst(void **state)
+{
+    (void)state;
+    start("burst: event retry rate 10/1s", NULL);
+    fdr_marker_id retry = fdr_marker_define("retry");
+    const uint64_t ms = 1000000;
+    uint64_t now = 1000 * ms;
+    fdr_marker_at(retry, 1, now);
+    for (int i = 0; i < 9; i++) fdr_marker_at(retry, 1, now + 990 * ms); /* ten in all, within the time */
+    assert_int_equal(fdr_trigger_count(1), 1);
+    for (int i = 0; i < 30; i++) fdr_marker_at(retry, 1, now + 995 * ms); /* it is not over */
+    assert_int_equal(fdr_trigger_count(1), 1);
+    now += 10000 * ms;
+    fdr_marker_at(retry, 1, now);
+    for (int i = 0; i < 5; i++) fdr_marker_at(retry, 1, now + 900 * ms);
+    for (int i = 0; i < 4; i++)
+        fdr_marker_at(retry, 1, now + 1200 * ms); /* nine within 300 ms: two seconds have six and four */
+    assert_int_equal(fdr_trigger_count(1), 1);
+    fdr_marker_at(retry, 1, now + 1300 * ms); /* the tenth of 400 ms */
+    assert_int_equal(fdr_trigger_count(1), 2);
+    now += 20000 * ms;
+    for (int i = 0; i < 200; i++) fdr_marker_at(retry, 1, now += 120 * ms); /* nine a second */
+    assert_int_equal(fdr_trigger_count(1), 2);
+    assert_true(comes(1));
+    expect_reason("burst", "retry: 10");
+    forget_snapshots();
+}
+
+/* More than there are times kept. */
+static void rate_of_many(void **state)
+{
+    (void)state;
+    start("many: event retry rate 100000/1s", NULL);
+    fdr_marker_id retry = fdr_marker_define("retry");
+    uint64_t now = 1000000000;
+    for (int i = 0; i < 300000; i++) fdr_marker_at(retry, 1, now += 10100); /* 99,009 a second */
+    assert_int_equal(fdr_trigger_count(1), 0);
+    now += 2000000000;
+    for (int i = 0; i < 100000 + 100000 / 255 + 1; i++) fdr_marker_at(retry, 1, now += 9000);
+    assert_int_equal(fdr_trigger_count(1), 1);
+    forget_snapshots();
+}
+
+/* Each thread has a value of its own: one snapshot in a hold-off, however many of them are beyond, and it says of which. */
+static void *own_value(void *metric)
+{
+    for (int i = 0; i < 20; i++) fdr_metric_u64(*(fdr_metric_id *)metric, i % 2 ? 2000 : 10);
+    return NULL;
+}
+static void values_of_threads(void **state)
+{
+    pthread_t t[64];
+    (void)state;
+    start("high: metric load above 1000 holdoff 3600s", NULL);
+    fdr_metric_id load = fdr_metric_define("load", "1", FDR_U64, FDR_METRIC_GAUGE);
+    for (int i = 0; i < 64; i++) assert_int_equal(pthread_create(&t[i], NULL, own_value, &load), 0);
+    for (int i = 0; i < 64; i++) pthread_join(t[i], NULL);
+    assert_true(fdr_trigger_count(1) > 0);
+    assert_true(comes(1));
+    sleep_ms(300);
+    assert_int_equal(snapshots(NULL, 0), 1);
+    expect_reason("high", "load: 2000");
+    struct fdr_file *f = newest();
+    const struct fdr_location_info *l = NULL;
+    for (size_t i = 0; i < fdr_location_count(f) && !l; i++)
+        if (fdr_location_info(f, i)->id == fdr_file_info(f)->trigger_location) l = fdr_location_info(f, i);
+    assert_non_null(l);
+    fdr_file_close(f);
+    forget_snapshots();
+}
+
 static void memory_above(void **state)
 {
     (void)state;
@@ -421,14 +493,25 @@ static void fired_in_a_handler(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(region_over),       cmocka_unit_test(region_over_at),
-                                       cmocka_unit_test(region_over_p99),   cmocka_unit_test(region_stuck),
-                                       cmocka_unit_test(many_stuck),        cmocka_unit_test(metric_above_and_below),
-                                       cmocka_unit_test(metric_rate),       cmocka_unit_test(metrics_side_by_side),
-                                       cmocka_unit_test(field_of_an_event), cmocka_unit_test(event_count_and_rate),
-                                       cmocka_unit_test(memory_above),      cmocka_unit_test(window),
-                                       cmocka_unit_test(window_at_the_end), cmocka_unit_test(holdoff_and_cap),
-                                       cmocka_unit_test(bad_lines),         cmocka_unit_test(added_while_others_record),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(region_over),
+                                       cmocka_unit_test(region_over_at),
+                                       cmocka_unit_test(region_over_p99),
+                                       cmocka_unit_test(region_stuck),
+                                       cmocka_unit_test(many_stuck),
+                                       cmocka_unit_test(metric_above_and_below),
+                                       cmocka_unit_test(metric_rate),
+                                       cmocka_unit_test(metrics_side_by_side),
+                                       cmocka_unit_test(field_of_an_event),
+                                       cmocka_unit_test(event_count_and_rate),
+                                       cmocka_unit_test(rate_of_a_burst),
+                                       cmocka_unit_test(rate_of_many),
+                                       cmocka_unit_test(values_of_threads),
+                                       cmocka_unit_test(memory_above),
+                                       cmocka_unit_test(window),
+                                       cmocka_unit_test(window_at_the_end),
+                                       cmocka_unit_test(holdoff_and_cap),
+                                       cmocka_unit_test(bad_lines),
+                                       cmocka_unit_test(added_while_others_record),
                                        cmocka_unit_test(fired_in_a_handler)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
