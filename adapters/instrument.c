@@ -57,6 +57,17 @@ HOOK int dlclose(void *handle)
     return status;
 }
 
+/* A Fortran main program first sets up libgfortran, which takes the signals of faults for itself, to print where one happened,
+ * and forgets what it found. fdr's go back in front of it. Weak: libgfortran.a has this in a file with other names that are needed. */
+HOOK __attribute__((weak)) void _gfortran_set_options(int count, int *options);
+void _gfortran_set_options(int count, int *options)
+{
+    void (*real)(int, int *);
+    *(void **)&real = dlsym(RTLD_NEXT, "_gfortran_set_options");
+    if (real) real(count, options);
+    if (recording()) fdr_handlers_chain();
+}
+
 /* Linked statically, this runs before the program's own constructors; the least priority that is not reserved. A
  * failure was told in one line; the program runs on unrecorded. */
 __attribute__((constructor(101), no_instrument_function)) static void start(void)

@@ -107,9 +107,31 @@ void fdr_handlers_changed(void)
     if (fdr_load_relaxed(&fdr_switch_.on)) fdri_crash_look();
 }
 
-void fdri_crash_start(void)
+/* Which signals are caught, now that handlers were installed. */
+static void note_handlers(void)
 {
     struct fdr_superblock *super = (void *)fdri_view.base;
+    uint32_t handlers = 0;
+    for (const struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
+        if (s->installed) handlers |= bit(s);
+    fdr_store_relaxed(&super->handlers, handlers);
+    hide(fdri_crash.live.fd >= 0 && handlers >> (SIGSEGV - 1) & 1);
+}
+
+void fdr_handlers_chain(void)
+{
+    struct sigaction now;
+    if (!fdr_load_relaxed(&fdr_switch_.on) || fdr_load_acquire(&fdri_crash.pid) != getpid()) return; /* A:crash */
+    pthread_mutex_lock(&looking);
+    for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
+        if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) install(s);
+    note_handlers();
+    pthread_mutex_unlock(&looking);
+    fdri_crash_look();
+}
+
+void fdri_crash_start(void)
+{
     if (fdri_view.crash == FDRI_CRASH_OFF) return;
     fdri_crash.ended = false;
     fdri_bundle_open();
@@ -118,11 +140,8 @@ void fdri_crash_start(void)
     fdr_store_release(&fdri_crash.pid, getpid()); /* R:crash - fdri_view says where the recording is */
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
-    for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) {
-        install(&fdri_crash_signals[i]);
-        if (fdri_crash_signals[i].installed) super->handlers |= bit(&fdri_crash_signals[i]);
-    }
-    hide(fdri_crash.live.fd >= 0 && super->handlers >> (SIGSEGV - 1) & 1);
+    for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) install(&fdri_crash_signals[i]);
+    note_handlers();
 }
 
 bool fdri_crash_end(const char *by, int status)

@@ -192,6 +192,18 @@ if command -v gfortran >/dev/null && [ -e "$build/lib/libfdr-instrument.so" ]; t
     has 'died of    exit with status 9' out.txt
     has '#[0-9]+ .* solve' out.txt
     has '^  .*solve' out.txt
+    rm -f ./*.crash.fdr
+    # libgfortran takes the signals of faults when the main program begins: its handler speaks first, and a bundle is left.
+    printf 'program p\n  call solve\nend program\nsubroutine solve\n  integer, pointer :: q\n  q => null()\n  q = 3\nend subroutine\n' >fault.f90
+    gfortran -g -finstrument-functions fault.f90 -o fault -L "$build/lib" "-Wl,-rpath,$build/lib" -lfdr-instrument -lfdr
+    status=0
+    ./fault 2>err.txt || status=$?
+    same "$status" 139 "the status of a fault in Fortran"
+    has 'Backtrace for this error' err.txt
+    $fdr crash "$(bundle)" >out.txt
+    has 'died of    SIGSEGV' out.txt
+    has '#0 .* solve' out.txt
+    has_not 'taken over' out.txt
 else echo "no gfortran: ERROR STOP is not tried"; fi
 rm -f ./*.crash.fdr
 

@@ -296,6 +296,11 @@ FDR_API void fdr_note(const char *key, const char *value);
  * then leave no bundle, `fdr info` says so from now on. Without it that is seen with the next thread, the next snapshot, or
  * within 5 s by fdr's own thread. Makes ten system calls; any thread. */
 FDR_API void fdr_handlers_changed(void);
+/* The same, and handlers that took the place of fdr's are called by fdr's from now on, as if they had been there first
+ * (docs/CRASH.md). For runtime libraries that install theirs when the program starts and forget what they found there: libgfortran,
+ * for which fdr::instrument does this by itself. Not where a handler calls the one it found: they would call each other for
+ * ever. May lock; not for signal handlers. */
+FDR_API void fdr_handlers_chain(void);
 
 /* The process is about to be ended by what is neither a signal nor exit() (MPI_Abort; libfdr-mpi calls this): where
  * FDR_CRASH=exit asks for it a bundle with this cause is left, and recording is off from then on. `by`: who ends it, 60
