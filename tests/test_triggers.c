@@ -241,7 +241,7 @@ static void event_count_and_rate(void **state)
 static void rate_of_a_burst(void **state)
 {
     (void)state;
-    start("burst: event retry rate 10/1s", NULL);
+    start("burst: event retry rate 10/1s holdoff 3600s", NULL);
     fdr_marker_id retry = fdr_marker_define("retry");
     const uint64_t ms = 1000000;
     uint64_t now = 1000 * ms;
@@ -278,6 +278,7 @@ static void rate_of_many(void **state)
     now += 2000000000;
     for (int i = 0; i < 100000 + 100000 / 255 + 1; i++) fdr_marker_at(retry, 1, now += 9000);
     assert_int_equal(fdr_trigger_count(1), 1);
+    assert_true(comes(1));
     forget_snapshots();
 }
 
