@@ -3,13 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <fdr/papi.h>
-
 #include "sampler/papi.h"
 
 static const char reason[] = "this build of libfdr-papi was made without PAPI (Debian: libpapi-dev)";
 
-static size_t choose(const char *names, struct fdr_counter_info *out, size_t most)
+size_t fdri_papi_choose(const char *names, struct fdr_counter_info *out, size_t most)
 {
     size_t n = 0;
     for (const char *p = names; *p; n++) {
@@ -24,27 +22,12 @@ static size_t choose(const char *names, struct fdr_counter_info *out, size_t mos
     return n;
 }
 
-static size_t probe(struct fdr_counter_info *out, size_t most) { return choose("PAPI", out, most); }
-static void *open_set(void) { return NULL; }
-static int read_set(void *set, uint64_t *values)
+size_t fdri_papi_probe(struct fdr_counter_info *out, size_t most) { return fdri_papi_choose("PAPI", out, most); }
+void *fdri_papi_open(void) { return NULL; }
+int fdri_papi_read(void *set, uint64_t *values)
 {
     (void)set;
     (void)values;
     return -1;
 }
-static void close_set(void *set) { (void)set; }
-
-const struct fdr_counter_provider *fdr_papi_provider(void)
-{
-    static const struct fdr_counter_provider provider = {sizeof provider,
-                                                         "PAPI",
-                                                         probe,
-                                                         choose,
-                                                         open_set,
-                                                         read_set,
-                                                         close_set,
-                                                         fdri_papi_overflow_choose,
-                                                         fdri_papi_overflow_open,
-                                                         fdri_papi_overflow_close};
-    return &provider;
-}
+void fdri_papi_close(void *set) { (void)set; }

@@ -6,7 +6,6 @@
  * stay 0 without a word. Where the kernel's side may not be counted they stay 0 all the same, and are refused here. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fdr/papi.h>
 #include <papi.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -210,7 +209,7 @@ static void fit(struct fdr_counter_info *out, const size_t *place)
     chosen_count = alone;
 }
 
-static size_t choose(const char *names, struct fdr_counter_info *out, size_t most)
+size_t fdri_papi_choose(const char *names, struct fdr_counter_info *out, size_t most)
 {
     size_t n = 0, place[CHOSEN_MAX];
     int e = fdri_papi_begin();
@@ -260,7 +259,7 @@ static void try_code(struct listing *l, int code)
     }
 }
 
-static size_t probe(struct fdr_counter_info *out, size_t most)
+size_t fdri_papi_probe(struct fdr_counter_info *out, size_t most)
 {
     struct listing l = {.out = out, .most = most};
     int e = fdri_papi_begin(), code = (int)(0 | PAPI_PRESET_MASK);
@@ -290,7 +289,7 @@ static size_t probe(struct fdr_counter_info *out, size_t most)
 
 /* ---- own-thread sets ---- */
 
-static void *open_set(void)
+void *fdri_papi_open(void)
 {
     struct set *s = malloc(sizeof *s);
     if (!s) return NULL;
@@ -308,7 +307,7 @@ static void *open_set(void)
     return NULL;
 }
 
-static int read_set(void *set, uint64_t *values)
+int fdri_papi_read(void *set, uint64_t *values)
 {
     long long value[CHOSEN_MAX];
     if (PAPI_read(((struct set *)set)->id, value) != PAPI_OK) return -EIO;
@@ -316,7 +315,7 @@ static int read_set(void *set, uint64_t *values)
     return 0;
 }
 
-static void close_set(void *set)
+void fdri_papi_close(void *set)
 {
     struct set *s = set;
     long long value[CHOSEN_MAX];
@@ -326,19 +325,4 @@ static void close_set(void *set)
     PAPI_unregister_thread();
     pthread_mutex_unlock(&fdri_papi_lock);
     free(s);
-}
-
-const struct fdr_counter_provider *fdr_papi_provider(void)
-{
-    static const struct fdr_counter_provider provider = {sizeof provider,
-                                                         "PAPI",
-                                                         probe,
-                                                         choose,
-                                                         open_set,
-                                                         read_set,
-                                                         close_set,
-                                                         fdri_papi_overflow_choose,
-                                                         fdri_papi_overflow_open,
-                                                         fdri_papi_overflow_close};
-    return &provider;
 }

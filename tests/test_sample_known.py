@@ -35,14 +35,7 @@ PROGRAM = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
-static __thread volatile double sink;
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "spin.h"
 #define WORK(n, by) do { double x = 1; for (long i = 0; i < (n); i++) x = x * 1.0000001 + (by); sink = x; } while (0)
 __attribute__((noinline)) static void first(long n) { WORK(n, .1); }
 __attribute__((noinline)) static void second(long n) { WORK(n, .2); }
@@ -127,7 +120,7 @@ def compile_all():
     with open(f"{work}/known.c", "w") as f:
         f.write(PROGRAM)
     for name, flag in (("framed", "-fno-omit-frame-pointer"), ("bare", "-fomit-frame-pointer")):
-        subprocess.run(["cc", "-std=gnu11", "-O2", "-g", flag, f"-I{source}/include", f"{work}/known.c", "-o", f"{work}/{name}",
+        subprocess.run(["cc", "-std=gnu11", "-O2", "-g", flag, f"-I{source}/include", f"-I{source}/tests", f"{work}/known.c", "-o", f"{work}/{name}",
                         f"-L{build}/lib", f"-Wl,-rpath,{build}/lib", "-lfdr", "-pthread", "-ldl"], check=True)
 
 

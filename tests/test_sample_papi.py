@@ -35,22 +35,8 @@ PROGRAM = r"""
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-static volatile double sink;
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-#define SPIN(name) \
-    __attribute__((noinline)) static void name(void) \
-    { \
-        double x = 1; \
-        for (int i = 0; i < 20000; i++) x = x * 1.0000001 + 0.1; \
-        sink = x; \
-    }
+#include "spin.h"
 SPIN(hot)
 SPIN(warm)
 SPIN(unseen)
@@ -229,7 +215,7 @@ def missing():
 try:
     with open(f"{work}/program.c", "w") as f:
         f.write(PROGRAM)
-    subprocess.run(["cc", "-O1", "-g", "-fno-omit-frame-pointer", "-std=gnu11", f"-I{tree}/include", f"{work}/program.c", "-o",
+    subprocess.run(["cc", "-O1", "-g", "-fno-omit-frame-pointer", "-std=gnu11", f"-I{tree}/include", f"-I{tree}/tests", f"{work}/program.c", "-o",
                     f"{work}/program", f"-L{build}/lib", f"-Wl,-rpath,{build}/lib",
                     "-lfdr", "-lpthread"], check=True)
     missing()

@@ -21,17 +21,10 @@ bad = 0
 
 PROGRAM = r"""
 #include <fdr/fdr.h>
-#include <ctime>
 #include <stdexcept>
 #include <string>
 #include <thread>
-static volatile double sink;
-static double now()
-{
-    timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "spin.h"
 template <int N> __attribute__((noinline)) static int thrower(int n)
 {
     std::string held(40 + n % 7, 'x');
@@ -78,7 +71,7 @@ def check(good, what, *shown):
 try:
     with open(f"{work}/program.cc", "w") as f:
         f.write(PROGRAM)
-    subprocess.run(["c++", "-O2", "-g", f"-I{source}/include", f"{work}/program.cc", "-o", f"{work}/program", f"-L{build}/lib",
+    subprocess.run(["c++", "-O2", "-g", f"-I{source}/include", f"-I{source}/tests", f"{work}/program.cc", "-o", f"{work}/program", f"-L{build}/lib",
                     f"-Wl,-rpath,{build}/lib", "-lfdr", "-lpthread"], check=True)
     for crash in "1", "0":
         env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
