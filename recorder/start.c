@@ -280,7 +280,7 @@ static int begin(void)
     fdri_note_reset();
     fdri_define_reset();
     fdri_define_modules();
-    fdri_sampler_prepare(r->set.sample, r->set.counters.papi[0] != 0);
+    fdri_sampler_prepare(r->set.sample, r->set.counters.papi);
     fdri_arena_publish(r);
     /* R:on - everything above is in place; pairs with A:on in attach.c: a thread that attaches finds it */
     fdr_store_release(&fdr_switch_.on, r->number);

@@ -19,6 +19,7 @@ struct own {
     int fd;
     uint64_t event; /* its number: whether `fd` is still that one */
     void *set;      /* the provider's */
+    const struct fdr_counter_provider *provider;
     struct own *next, **link;
 };
 
@@ -39,7 +40,7 @@ static void drop(struct own *o)
     if (o->next) o->next->link = o->link;
     bool there = fdri_descriptor_event(o->fd) == o->event;
     pthread_mutex_unlock(&lock);
-    if (there) provider->overflow_close(o->set);
+    if (there) o->provider->overflow_close(o->set);
     fdri_descriptors_give(1);
     free(o);
 }
@@ -78,6 +79,7 @@ static struct own *make(uint32_t tid, char *why, size_t why_bytes)
     snprintf(why, why_bytes, "a quarter of RLIMIT_NOFILE is in use");
     o->tid = tid;
     o->round = round_;
+    o->provider = provider;
     o->set = room ? provider->overflow_open(&o->fd, why, why_bytes) : NULL;
     o->event = o->set ? fdri_descriptor_event(o->fd) : 0;
     if (o->event) return o;
@@ -151,18 +153,32 @@ int fdri_own_descriptor(uint32_t tid)
 
 /* ---- start, fork ---- */
 
-bool fdri_own_choose(struct fdri_sampling *how, bool taken)
+/* The provider makes one set of what is read (FDR_PAPI) and what overflows: it must know both before a thread makes one. */
+static void choose(const struct fdri_sampling *how, const char *papi, struct fdr_counter_info *info)
+{
+    static struct fdr_counter_info read[16];
+    struct fdr_counter_info none;
+    provider->overflow_choose("", 0, &none);
+    provider->choose(papi, read, 16);
+    provider->overflow_choose(how->name, how->period_ns, info);
+}
+
+void fdri_own_none(void)
+{
+    struct fdr_counter_info none;
+    if (provider) provider->overflow_choose("", 0, &none);
+}
+
+bool fdri_own_choose(struct fdri_sampling *how, const char *papi)
 {
     struct fdr_counter_info info = {.works = 0};
-    provider = fdri_provider(info.why, sizeof info.why);
+    const struct fdr_counter_provider *p = fdri_provider(info.why, sizeof info.why);
     round_++;
     drop_last();
-    bool can = provider && provider->size >= sizeof *provider && provider->overflow_choose;
-    if (provider && !can) snprintf(info.why, sizeof info.why, "%s has no overflow", provider->name);
-    if (can && taken)
-        snprintf(info.why, sizeof info.why, "a thread runs one set of %s's events at a time, and FDR_PAPI has it",
-                 provider->name);
-    else if (can) provider->overflow_choose(how->name, how->period_ns, &info);
+    bool can = p && p->size >= sizeof *p && p->overflow_choose;
+    if (p && !can) snprintf(info.why, sizeof info.why, "%s has no overflow", p->name);
+    if (can) provider = p;
+    if (can) choose(how, papi, &info);
     if (!info.works) {
         fdri_say("FDR_SAMPLE: the overflow of %s is no source of samples here (%s); using off: no samples are taken",
                  how->name, info.why);

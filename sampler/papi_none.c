@@ -23,11 +23,3 @@ size_t fdri_papi_choose(const char *names, struct fdr_counter_info *out, size_t 
 }
 
 size_t fdri_papi_probe(struct fdr_counter_info *out, size_t most) { return fdri_papi_choose("PAPI", out, most); }
-void *fdri_papi_open(void) { return NULL; }
-int fdri_papi_read(void *set, uint64_t *values)
-{
-    (void)set;
-    (void)values;
-    return -1;
-}
-void fdri_papi_close(void *set) { (void)set; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-papi: event sets of the calling thread. PAPI is asked for nothing that a listing says: an event works if it can be
+/* libfdr-papi: which events work. PAPI is asked for nothing that a listing says: an event works if it can be
  * added, started, and moves when what it counts is made to happen.
  *
  * The domain is set to everything before any set is made: PAPI's default counts user mode only, where context switches
@@ -19,18 +19,10 @@
 
 #include "sampler/papi.h"
 
-enum { CHOSEN_MAX = 16 };
-
 pthread_mutex_t fdri_papi_lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t initialised; /* the process PAPI was made ready in */
 static int init_error;
-static int chosen[CHOSEN_MAX];
-static int chosen_count;
-static bool multiplexed; /* more events than the processor counts at once */
-
-struct set {
-    int id;
-};
+struct fdri_papi_plan fdri_papi_plan;
 
 static unsigned long thread_id(void) { return (unsigned long)syscall(SYS_gettid); }
 
@@ -133,7 +125,8 @@ static void unit_of(int code, struct fdr_counter_info *info)
     PAPI_event_info_t about;
     if (PAPI_get_event_info(code, &about) == PAPI_OK && about.units[0])
         snprintf(info->unit, sizeof info->unit, "%.15s", about.units);
-    if (strstr(info->name, "-CLOCK")) strcpy(info->unit, "ns");
+    if (strstr(info->name, "-CLOCK") || strstr(info->name, "SW_CPU_CLOCK") || strstr(info->name, "SW_TASK_CLOCK"))
+        strcpy(info->unit, "ns");
 }
 
 /* Why PAPI may not know an event here: the parts of it that do not work on this machine. */
@@ -160,60 +153,49 @@ int fdri_papi_describe(struct fdr_counter_info *info, const char *name, int leng
     return code;
 }
 
-/* An empty set, made for multiplexing where that was found necessary. Negative: PAPI's error. */
-static int make_set(bool multiplex)
-{
-    int set = PAPI_NULL, e = PAPI_create_eventset(&set);
-    if (e) return e;
-    if (multiplex) {
-        e = PAPI_assign_eventset_component(set, 0);
-        if (!e) e = PAPI_set_multiplex(set);
-    }
-    if (!e) return set;
-    PAPI_destroy_eventset(&set);
-    return e;
-}
-
-static void drop_set(int set)
-{
-    PAPI_cleanup_eventset(set);
-    PAPI_destroy_eventset(&set);
-}
-
 /* How many of the chosen go into one set. */
 static int fitting(bool multiplex, int *error)
 {
-    int set = make_set(multiplex), n = 0;
+    int code[FDRI_PAPI_MAX + 1], set = fdri_papi_make_set(multiplex), total = fdri_papi_codes(code), n = 0;
     *error = set < 0 ? set : 0;
     if (set < 0) return 0;
-    while (n < chosen_count && !(*error = PAPI_add_event(set, chosen[n]))) n++;
-    drop_set(set);
+    while (n < total && !(*error = PAPI_add_event(set, code[n]))) n++;
+    fdri_papi_drop_set(set);
     return n;
 }
 
-/* All together; those that do not fit are multiplexed, where PAPI can, or refused. */
+/* All together; those that do not fit are multiplexed, where PAPI can, or refused. What is multiplexed does not overflow. */
 static void fit(struct fdr_counter_info *out, const size_t *place)
 {
-    int error, multiplex_error = 0, alone = fitting(false, &error);
-    multiplexed = false;
-    if (alone == chosen_count) return;
-    if (!(multiplex_error = PAPI_multiplex_init()) && fitting(true, &multiplex_error) == chosen_count) {
-        multiplexed = true;
+    struct fdri_papi_plan *p = &fdri_papi_plan;
+    int code[FDRI_PAPI_MAX + 1], total = fdri_papi_codes(code), error, multiplex_error = PAPI_ECNFLCT;
+    int alone = fitting(false, &error);
+    p->multiplexed = false;
+    if (alone == total) return;
+    if (!p->period && !(multiplex_error = PAPI_multiplex_init()) && fitting(true, &multiplex_error) == total) {
+        p->multiplexed = true;
         return;
     }
-    for (int i = alone; i < chosen_count; i++) {
+    int fits = 0;
+    for (int i = 0; i < p->count; i++) {
+        if (fdri_papi_place(code, alone, p->event[i]) >= 0) {
+            p->event[fits++] = p->event[i];
+            continue;
+        }
         out[place[i]].works = 0;
         snprintf(out[place[i]].why, sizeof out[place[i]].why, "does not fit beside the others: %s; multiplexing: %s",
                  PAPI_strerror(error), PAPI_strerror(multiplex_error));
     }
-    chosen_count = alone;
+    p->count = fits;
 }
 
 size_t fdri_papi_choose(const char *names, struct fdr_counter_info *out, size_t most)
 {
-    size_t n = 0, place[CHOSEN_MAX];
+    size_t n = 0, place[FDRI_PAPI_MAX];
+    struct fdri_papi_plan *plan = &fdri_papi_plan;
     int e = fdri_papi_begin();
-    chosen_count = 0;
+    plan->count = 0;
+    if (!e) fdri_papi_retire();
     for (const char *p = names; *p;) {
         int length = (int)strcspn(p, ",");
         if (length && n < most) {
@@ -224,15 +206,15 @@ size_t fdri_papi_choose(const char *names, struct fdr_counter_info *out, size_t 
                 snprintf(info->name, sizeof info->name, "%.*s", length, p);
                 snprintf(info->why, sizeof info->why, "PAPI_library_init: %s", PAPI_strerror(e));
             }
-            if (info->works && chosen_count < CHOSEN_MAX) {
-                place[chosen_count] = n;
-                chosen[chosen_count++] = code;
+            if (info->works && plan->count < FDRI_PAPI_MAX) {
+                place[plan->count] = n;
+                plan->event[plan->count++] = code;
             }
         }
         n += length > 0;
         p += length + (p[length] == ',');
     }
-    if (chosen_count) fit(out, place);
+    if (plan->count) fit(out, place);
     pthread_mutex_unlock(&fdri_papi_lock);
     return n;
 }
@@ -285,44 +267,4 @@ size_t fdri_papi_probe(struct fdr_counter_info *out, size_t most)
         }
     }
     return l.count + 1;
-}
-
-/* ---- own-thread sets ---- */
-
-void *fdri_papi_open(void)
-{
-    struct set *s = malloc(sizeof *s);
-    if (!s) return NULL;
-    pthread_mutex_lock(&fdri_papi_lock);
-    int e = PAPI_register_thread();
-    s->id = e ? e : make_set(multiplexed);
-    if (s->id >= 0) {
-        for (int i = 0; i < chosen_count && !e; i++) e = PAPI_add_event(s->id, chosen[i]);
-        if (!e) e = PAPI_start(s->id);
-        if (e) drop_set(s->id);
-    }
-    pthread_mutex_unlock(&fdri_papi_lock);
-    if (s->id >= 0 && !e) return s;
-    free(s);
-    return NULL;
-}
-
-int fdri_papi_read(void *set, uint64_t *values)
-{
-    long long value[CHOSEN_MAX];
-    if (PAPI_read(((struct set *)set)->id, value) != PAPI_OK) return -EIO;
-    for (int i = 0; i < chosen_count; i++) values[i] = (uint64_t)value[i];
-    return 0;
-}
-
-void fdri_papi_close(void *set)
-{
-    struct set *s = set;
-    long long value[CHOSEN_MAX];
-    pthread_mutex_lock(&fdri_papi_lock);
-    PAPI_stop(s->id, value);
-    drop_set(s->id);
-    PAPI_unregister_thread();
-    pthread_mutex_unlock(&fdri_papi_lock);
-    free(s);
 }

@@ -15,6 +15,6 @@ const struct fdr_counter_provider *fdr_papi_provider(void)
                                                          .close = fdri_papi_close,
                                                          .overflow_choose = fdri_papi_overflow_choose,
                                                          .overflow_open = fdri_papi_overflow_open,
-                                                         .overflow_close = fdri_papi_overflow_close};
+                                                         .overflow_close = fdri_papi_close};
     return &provider;
 }

@@ -117,8 +117,8 @@ uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns);
 /* The target's descriptor is what it was, or it needs none; false: the program closed it, and may have it by now. */
 bool fdri_source_there(const struct fdri_target *t);
 uint64_t fdri_source_cpu_ns(uint32_t tid);
-/* Async-signal-safe: what the thread's counter has come to; 0: it is gone. */
-uint64_t fdri_source_events(const struct fdri_target *t);
+/* In its handler, before its stack is read: what the thread's counter has come to; 0: it is gone. */
+uint64_t fdri_source_events(struct fdri_target *t);
 
 /* ---- ring.c ---- */
 bool fdri_ring_open(struct fdri_target *t);
@@ -126,9 +126,10 @@ void fdri_ring_drain(struct fdri_target *t);
 void fdri_ring_close(struct fdri_target *t);
 
 /* ---- own.c ---- */
-/* Does the provider's event how->name overflow here? Says why not, and who is sampled. `taken`: the provider's sets are used for
- * something else. Before the first thread attaches. */
-bool fdri_own_choose(struct fdri_sampling *how, bool taken);
+/* Does the provider's event how->name overflow here, beside those that `papi` names? Says why not, and who is sampled. Before the
+ * first thread attaches. */
+bool fdri_own_choose(struct fdri_sampling *how, const char *papi);
+void fdri_own_none(void); /* nothing does in this recording */
 /* The calling thread attaches; `blocked`: its signals. Allocates and locks, but in no handler of the program's. */
 void fdri_own_begin(uint32_t tid, const sigset_t *blocked);
 /* The helper: has the thread made one? A descriptor of it, -1 and errno where not; the caller's to close. */

@@ -103,8 +103,9 @@ static void drop_fd(struct fdri_target *t)
     if (t->fd < 0) return;
     fdr_store_relaxed(&fdri_sampler.by_fd[t->fd], (struct fdri_target *)NULL);
     bool there = fdri_source_there(t);
-    if (there && fdri_sampler.how.provided) { /* the event stays with its thread */
-        ioctl(t->fd, PERF_EVENT_IOC_DISABLE, 0);
+    if (there && fdri_sampler.how.provided) { /* the event stays with its thread; others that it leads go on counting */
+        uint64_t never = 1ull << 62;
+        ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &never);
         fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) & ~O_ASYNC);
     }
     if (there) close(t->fd);
@@ -150,12 +151,12 @@ static bool start_event(struct fdri_target *t)
     return false;
 }
 
-uint64_t fdri_source_events(const struct fdri_target *t)
+uint64_t fdri_source_events(struct fdri_target *t)
 {
-    uint64_t word[2]; /* the count; of a group: how many there are, and the first's */
+    uint64_t *word = t->window.word; /* the count; of a group: how many there are, and each, its leader's first */
     if (!fdri_source_there(t)) return 0;
-    ssize_t n = read(t->fd, word, sizeof word);
-    return n == (ssize_t)sizeof word[0] ? word[0] : n == (ssize_t)sizeof word ? word[1] : 0;
+    ssize_t n = read(t->fd, word, sizeof t->window.word) / (ssize_t)sizeof *word;
+    return n == 1 ? word[0] : n > 1 ? word[1] : 0;
 }
 
 /* ---- timers ---- */

@@ -334,11 +334,12 @@ static bool start_helper(void)
     return !e;
 }
 
-void fdri_sampler_prepare(const char *setting, bool papi)
+void fdri_sampler_prepare(const char *setting, const char *papi)
 {
     struct fdri_sampling *how = &fdri_sampler.how;
     *how = fdri_sampling_parse(setting);
-    if (how->provided && !fdri_own_choose(how, papi)) *how = (struct fdri_sampling){0};
+    if (!how->provided) fdri_own_none();
+    else if (!fdri_own_choose(how, papi)) *how = (struct fdri_sampling){0};
 }
 
 void fdri_sampler_start(int signal)

@@ -2,7 +2,8 @@
 /* As much of PAPI as libfdr-papi calls, for machines whose own has no events: built as libpapi by tests.
  *   FAKE::FAULTS, FAKE::PAGE-FAULTS  the thread's minor faults       FAKE::CONTEXT-SWITCHES  starts, stays 0
  *   FAKE::CPU-CLOCK                  the thread's CPU time, ns       FAKE::BROKEN            cannot be added
- * FAKE::PAGE-FAULTS and FAKE::CPU-CLOCK overflow, by perf events, as PAPI's do; FAKE_QUIET: the component has no interrupts.
+ * FAKE::PAGE-FAULTS and FAKE::CPU-CLOCK overflow, by perf events, as PAPI's do: the first event of a set leads the others of it in
+ * the kernel, and what is read is what that counts. FAKE_QUIET: the component has no interrupts.
  * A thread runs one set at a time, and must be known before it looks for names: PAPI crashes otherwise.
  * FAKE_EMPTY: a PAPI that starts and has none of them.
  * FAKE_COUNTERS: how many go into one set (8). FAKE_MULTIPLEX: sets can be multiplexed. */
@@ -24,7 +25,7 @@ enum { FAULTS, PAGE_FAULTS, SWITCHES, CLOCK, BROKEN, EVENTS, SETS = 256 };
 static const char *const names[EVENTS] = {"FAKE::FAULTS", "FAKE::PAGE-FAULTS", "FAKE::CONTEXT-SWITCHES",
                                           "FAKE::CPU-CLOCK", "FAKE::BROKEN"};
 static struct {
-    int used, count, running, multiplex, event[32], fd;
+    int used, count, running, multiplex, event[32], fd[32], overflows;
     long owner;
     long long base[32];
 } sets[SETS];
@@ -117,7 +118,7 @@ int PAPI_create_eventset(int *set)
     for (int i = 0; i < SETS; i++) {
         if (__atomic_exchange_n(&sets[i].used, 1, __ATOMIC_ACQ_REL)) continue;
         sets[i].count = sets[i].running = sets[i].multiplex = 0;
-        sets[i].fd = -1;
+        sets[i].overflows = 0;
         return *set = i, PAPI_OK;
     }
     return PAPI_ENOMEM;
@@ -133,22 +134,41 @@ int PAPI_add_event(int set, int code)
 {
     const char *most = getenv("FAKE_COUNTERS");
     if (event_of(code) == BROKEN) return PAPI_ENOEVNT;
+    for (int i = 0; i < sets[set].count; i++)
+        if (sets[set].event[i] == event_of(code)) return PAPI_ECNFLCT;
     if (!sets[set].multiplex && sets[set].count >= (most ? atoi(most) : 8)) return PAPI_ECNFLCT;
     sets[set].event[sets[set].count++] = event_of(code);
     return PAPI_OK;
 }
 
 static void on_overflow(int number) { (void)number; }
-static int open_event(int set, int threshold)
+static int open_event(int event, int threshold, int leader)
 {
-    struct perf_event_attr a = {.size = sizeof a, .type = PERF_TYPE_SOFTWARE, .disabled = 1, .exclude_kernel = 1};
-    struct f_owner_ex owner = {F_OWNER_TID, (pid_t)syscall(SYS_gettid)};
-    a.config = sets[set].event[0] == CLOCK ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_PAGE_FAULTS;
+    struct perf_event_attr a = {
+        .size = sizeof a, .type = PERF_TYPE_SOFTWARE, .disabled = leader < 0, .exclude_kernel = 1};
+    a.config = event == CLOCK      ? PERF_COUNT_SW_TASK_CLOCK
+               : event == SWITCHES ? PERF_COUNT_SW_DUMMY
+                                   : PERF_COUNT_SW_PAGE_FAULTS_MIN;
     a.sample_period = (unsigned)threshold;
     a.read_format = PERF_FORMAT_GROUP;
-    int fd = sets[set].fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, 0);
-    return fd < 0 || fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) || fcntl(fd, F_SETOWN_EX, &owner) ||
-           fcntl(fd, F_SETFD, FD_CLOEXEC) || fcntl(fd, F_SETSIG, SIGRTMIN + 2);
+    return (int)syscall(SYS_perf_event_open, &a, 0, -1, leader, 0);
+}
+static void close_events(int set)
+{
+    for (int i = 0; i < sets[set].count && sets[set].overflows; i++) close(sets[set].fd[i]);
+    sets[set].overflows = 0;
+}
+static int open_events(int set, int threshold)
+{
+    struct f_owner_ex owner = {F_OWNER_TID, (pid_t)syscall(SYS_gettid)};
+    int *fd = sets[set].fd, bad = 0;
+    sets[set].overflows = 1;
+    for (int i = 0; i < sets[set].count; i++) {
+        fd[i] = open_event(sets[set].event[i], i ? 0 : threshold, i ? fd[0] : -1);
+        bad |= fd[i] < 0 || fcntl(fd[i], F_SETFD, FD_CLOEXEC);
+    }
+    return bad || fcntl(fd[0], F_SETFL, O_ASYNC | O_NONBLOCK) || fcntl(fd[0], F_SETOWN_EX, &owner) ||
+           fcntl(fd[0], F_SETSIG, SIGRTMIN + 2);
 }
 int PAPI_overflow(int set, int code, int threshold, int flags, PAPI_overflow_handler_t handler)
 {
@@ -158,17 +178,16 @@ int PAPI_overflow(int set, int code, int threshold, int flags, PAPI_overflow_han
     if (sets[set].running) return PAPI_EISRUN;
     if (!sets[set].count || sets[set].event[0] != event_of(code)) return PAPI_ENOEVNT;
     if (event_of(code) != CLOCK && event_of(code) != PAGE_FAULTS) return PAPI_ENOSUPP;
-    if (sets[set].fd >= 0) close(sets[set].fd);
-    sets[set].fd = -1;
+    close_events(set);
     if (!threshold) return PAPI_OK;
     sigaction(SIGRTMIN + 2, &a, NULL);
-    return open_event(set, threshold) ? PAPI_ESYS : PAPI_OK;
+    return open_events(set, threshold) ? PAPI_ESYS : PAPI_OK;
 }
 int PAPI_start(int set)
 {
     if (runs) return PAPI_EISRUN;
     runs = 1;
-    if (sets[set].fd >= 0) ioctl(sets[set].fd, PERF_EVENT_IOC_ENABLE, 0);
+    if (sets[set].overflows) ioctl(sets[set].fd[0], PERF_EVENT_IOC_ENABLE, 0);
     sets[set].owner = syscall(SYS_gettid);
     sets[set].running = 1;
     for (int i = 0; i < sets[set].count; i++) sets[set].base[i] = now(sets[set].event[i]);
@@ -176,15 +195,18 @@ int PAPI_start(int set)
 }
 int PAPI_read(int set, long long *value)
 {
+    long long group[33];
     if (!sets[set].running) return PAPI_ENOTRUN;
     if (sets[set].owner != syscall(SYS_gettid)) abort(); /* sets belong to their threads */
-    for (int i = 0; i < sets[set].count; i++) value[i] = now(sets[set].event[i]) - sets[set].base[i];
+    if (sets[set].overflows && read(sets[set].fd[0], group, sizeof group) < 0) return PAPI_ESYS;
+    for (int i = 0; i < sets[set].count; i++)
+        value[i] = sets[set].overflows ? group[1 + i] : now(sets[set].event[i]) - sets[set].base[i];
     return PAPI_OK;
 }
 int PAPI_stop(int set, long long *value)
 {
     int e = PAPI_read(set, value);
-    if (sets[set].fd >= 0) ioctl(sets[set].fd, PERF_EVENT_IOC_DISABLE, 0);
+    if (sets[set].overflows) ioctl(sets[set].fd[0], PERF_EVENT_IOC_DISABLE, 0);
     runs = sets[set].running = 0;
     return e;
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=180
 # Overflow of PAPI's events as a source of samples: of a fake PAPI, whose events are perf events as PAPI's are, and of the machine's
-# own where it has any. Who is sampled, where, and by how much; forks, exec, a second recording, threads that come and go, the
+# own where it has any. Who is sampled, where, and by how much, alone and beside events that are read; forks, exec, a second recording, threads that come and go, the
 # program's own handler of PAPI's signal; everything that can be missing, in one line each.
 import json
 import os
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     sigaction(SIGRTMIN + 2, &a, NULL);
     fdr_init(NULL);
     if (!strcmp(mode, "faults")) touch(5000);
-    else work(0.3);
+    else if (strcmp(mode, "refused")) work(0.3);
     if (!strcmp(mode, "handler")) threads(1, handles);
     if (!strcmp(mode, "threads")) {
         threads(2, records);
@@ -91,9 +91,12 @@ int main(int argc, char **argv)
     }
     if (!strcmp(mode, "close")) {
         close_range(3, ~0u, 0);
-        int theirs = open("/dev/null", O_RDONLY), more = dup(theirs);
-        work(0.5);
-        return close(theirs) || close(more);
+        int theirs = open("/proc/self/exe", O_RDONLY), more[20];
+        for (int i = 0; i < 20; i++) more[i] = dup(theirs);
+        for (int i = 0; i < 50; i++) work(0.01);
+        if (lseek(theirs, 0, SEEK_CUR)) return 5; /* somebody read it */
+        for (int i = 0; i < 20; i++) if (close(more[i])) return 6;
+        return close(theirs);
     }
     if (!strcmp(mode, "many")) {
         threads(8, brief);
@@ -146,8 +149,10 @@ def run(mode, setting, fake=True, **extra):
     done = subprocess.run([f"{work}/program", mode], env=env, capture_output=True, text=True)
     check(done.returncode == 0, f"{mode or 'plain'} with {setting} ends well", done.returncode, done.stderr)
     files = [f"{work}/{name}" for name in os.listdir(work) if name.endswith(".fdr")]
-    told = json.loads(subprocess.run([fdr, "samples", "--json", "--limit", "0", files[0]], capture_output=True, check=True).stdout) if files else None
-    return done.stderr.splitlines(), told
+    if not files:
+        return done.stderr.splitlines(), None
+    told = json.loads(subprocess.run([fdr, "samples", "--json", "--limit", "0", files[0]], capture_output=True, check=True).stdout)
+    return done.stderr.splitlines(), told | {"file": files[0]}
 
 
 def shares(told):
@@ -155,13 +160,13 @@ def shares(told):
 
 
 def refused(what, reason, setting, **extra):
-    said, told = run("", setting, **extra)
+    said, told = run("refused", setting, **extra)
     check(len(said) == 1 and reason in said[0] and "no samples are taken" in said[0], f"{what}: said once", said)
     check(told["samples"] == 0, f"{what}: and none are taken", told["samples"])
 
 
-def source(event, each, fake):
-    said, told = run("threads", f"{event}/{each}", fake)
+def source(event, each, fake, **extra):
+    said, told = run("threads", f"{event}/{each}", fake, **extra)
     check(len(said) == 1 and "threads that record are sampled" in said[0], f"{event}: who is sampled is said once", said)
     names = sorted(s["name"] for s in told["streams"] if s["kept"])
     check(names == ["program", "records", "records"], "threads that record are sampled, and no other", names)
@@ -169,14 +174,39 @@ def source(event, each, fake):
     share = shares(told)
     check(0.6 < share["hot"] < 0.85 and 0.15 < share["warm"] < 0.4, "they are where it went", share)
     check("unseen" not in share, "not where other threads were")
-    said, told = run("", f"{event}/10", fake)
+    said, told = run("", f"{event}/10", fake, **extra)
     check(len(said) == 2 and "using 100000" in said[0] and told["streams"][0]["period"] == 100000, f"{event}: 100 us is the least", said)
     check(0.2e9 <= told["weight"] <= 0.4e9, "and what it weighs is right", told["weight"])
     for mode in ("exec", "many"):
-        run(mode, f"{event}/{each}", fake)
+        run(mode, f"{event}/{each}", fake, **extra)
     for mode in ("fork", "again"):
-        said, told = run(mode, f"{event}/{each}", fake)
+        said, told = run(mode, f"{event}/{each}", fake, **extra)
         check(len(said) == 2 and 0.15e9 <= told["weight"] <= 0.25e9, f"{mode}: its own samples, all of them", said, told["weight"])
+
+
+def read(file):
+    """What calls counted, by region and counter."""
+    rows = json.loads(subprocess.run([fdr, "counters", "--json", "--by", "call", file], capture_output=True, check=True).stdout)
+    return {(r["region"], r["counter"].split("::")[1]): r["amount"] for r in rows}
+
+
+def beside(prefix, fake, **extra):
+    """Events that overflow and events that are read, in one set of each thread."""
+    clock = "CPU-CLOCK" if fake else "TASK-CLOCK"
+    both = {"FDR_PAPI": f"{prefix}PAGE-FAULTS,{prefix}{clock}"} | extra
+    said, told = run("faults", f"{prefix}PAGE-FAULTS/100", fake, **both)
+    amount = read(told["file"])
+    check(len(said) == 1 and 4000 <= told["weight"] <= 6000, "an event that is read, too: its samples", said, told["weight"])
+    check(4900 <= amount["touch", "PAGE-FAULTS"] <= 5300 and 1e5 < amount["touch", clock] < 1e9, "and its count", amount)
+    said, told = run("threads", f"{prefix}{clock}/1000000", fake, **both)
+    amount = read(told["file"])
+    check(len(said) == 1 and 0.75e9 <= told["weight"] <= 1.2e9, "all threads that record are sampled", said, told["weight"])
+    check(0.85e9 <= amount["work", clock] <= 1.2e9, "and read", amount)
+    for mode, least in ("fork", 0.15e9), ("again", 0.15e9), ("many", 0.2e9), ("close", 0.2e9):
+        said, told = run(mode, f"{prefix}{clock}/1000000", fake, **both)
+        amount = read(told["file"]) if told else {}
+        check(mode == "close" or amount.get(("work", clock), 0) >= least, f"{mode}: both", said, amount)
+    check("of thread" in " ".join(said), "close: the program's files are left alone, one line", said)
 
 
 def faked():
@@ -198,7 +228,24 @@ def faked():
     refused("a count beyond PAPI's", "up to 2147483647", "FAKE::PAGE-FAULTS/3000000000")
     refused("a PAPI that does not start", "PAPI_library_init: not supported", "FAKE::CPU-CLOCK/1000000", FAKE_DEAD="1")
     refused("a PAPI without events", "PAPI knows no such event", "PAPI_TOT_INS/100000", FAKE_EMPTY="1")
-    refused("sets that are in use", "FDR_PAPI has it", "FAKE::CPU-CLOCK/1000000", FDR_PAPI="FAKE::FAULTS")
+    beside("FAKE::", True)
+    multiplexed = {"FDR_PAPI": "FAKE::FAULTS,FAKE::PAGE-FAULTS", "FAKE_COUNTERS": "1", "FAKE_MULTIPLEX": "1"}
+    refused("beside multiplexed ones", "FDR_PAPI's events are multiplexed", "FAKE::CPU-CLOCK/1000000", **multiplexed)
+    said, told = run("", "FAKE::CPU-CLOCK/1000000", FDR_PAPI="FAKE::FAULTS", FAKE_COUNTERS="1")
+    check(len(said) == 1 and "of FDR_PAPI's beside it (component fake): conflict" in said[0] and told["samples"] == 0,
+          "no room beside those that are read: said once", said)
+
+
+def real():
+    """The machine's own PAPI; where its libpfm4 does not know the processor, told that it does."""
+    subprocess.run(["cc", "-shared", "-fPIC", f"{tree}/tests/papi_known.c", "-o", f"{work}/known.so", "-ldl"], check=True)
+    for extra in {}, {"LD_PRELOAD": f"{work}/known.so"}:
+        text = subprocess.run([fdr, "counters", "--json"], capture_output=True, check=True, env=os.environ | extra).stdout
+        if any(r["name"].endswith("TASK-CLOCK") and r["works"] for r in json.loads(text)):
+            source("perf::TASK-CLOCK", 1000000, False, **extra)
+            beside("perf::", False, **extra)
+            return
+        refused("this machine's PAPI", "perf::TASK-CLOCK", "perf::TASK-CLOCK/1000000", fake=False, **extra)
 
 
 def missing():
@@ -224,10 +271,7 @@ try:
         print("skipped: no perf events here")
     else:
         faked()
-        if listed.get("perf::TASK-CLOCK"):
-            source("perf::TASK-CLOCK", 1000000, False)
-        else:
-            refused("this machine's PAPI", "perf::TASK-CLOCK", "perf::TASK-CLOCK/1000000", fake=False)
+        real()
 finally:
     shutil.rmtree(work)
 print("passed" if not bad else f"{bad} failed")

@@ -34,7 +34,7 @@
 
 static char dir[64];
 static _Thread_local volatile double sink; /* its own in each thread: nothing here races */
-static volatile sig_atomic_t urgent, profiled;
+static _Atomic int urgent, profiled;
 
 static double now(void)
 {

@@ -42,10 +42,13 @@ struct fdr_counter_provider {
     void (*close)(void *set);
     /* Samples whenever an event has happened a number of times (FDR_SAMPLE=EVENT/COUNT). NULL: there are none; a structure that
      * ends before this (size) has none.
-     * Tries `event` in the calling thread with `period`: works and why. If it works, overflow_open makes it from now on. */
+     * Tries `event` in the calling thread with `period`: works and why. If it works, overflow_open makes it from now on; period 0:
+     * nothing overflows from now on. Where FDR_PAPI names events, too, `choose` has been called before it: where both cannot be had in
+     * a thread, this says so. */
     void (*overflow_choose)(const char *event, uint64_t period, struct fdr_counter_info *out);
     /* In the thread that is to be sampled: a running set. *fd is its perf event, which counts and sends no signals (no
-     * O_ASYNC); libfdr takes a descriptor of its own of it (dup), has a signal of its own sent, changes its period, disables it.
+     * O_ASYNC); libfdr takes a descriptor of its own of it (dup), has a signal of its own sent, changes its period; what it reads there
+     * is the count, or of a group the number of counts and then each, this event's first.
      * NULL and `why` where that fails. May allocate. */
     void *(*overflow_open)(int *fd, char *why, size_t why_bytes);
     /* In the same thread, at its end. */
