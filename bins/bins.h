@@ -116,6 +116,12 @@ void fdri_piece_split(struct fdri_arena *a, struct fdr_location *l, uint32_t off
  * none. */
 uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t least_log2,
                         uint32_t *got_log2);
+/* The other half of the piece of twice its size. */
+static inline struct fdr_bin *fdri_piece_buddy(const struct fdri_arena *a, uint32_t off, uint32_t size_log2)
+{
+    uint32_t first = (uint32_t)a->bins_off;
+    return fdri_bin(a, first + ((off - first) ^ 1u << size_log2));
+}
 void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2);
 /* The same for a piece that its owner does not know of: any thread, lock-free. Its header still says how large it is. */
 void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t off);

@@ -97,6 +97,8 @@ void fdri_piece_split(struct fdri_arena *a, struct fdr_location *l, uint32_t off
         l->split_bins++;
         fdr_add_relaxed(&a->pinned, 1u);
     }
+    /* nobody has looked there for long: all at once, not one after the other */
+    for (uint32_t half = want; half < have; half++) __builtin_prefetch(fdri_bin(a, off + (1u << half)), 1, 3);
     while (have > want) {
         have--;
         piece_push(a, l, off + (1u << have), have);
@@ -120,8 +122,8 @@ void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off,
 {
     uint32_t full = a->bin_log2, was = size_log2;
     while (size_log2 < full) { /* two free halves are a whole again */
-        uint32_t rel = off - (uint32_t)a->bins_off, buddy = (uint32_t)a->bins_off + (rel ^ 1u << size_log2);
-        struct fdr_bin *b = fdri_bin(a, buddy);
+        struct fdr_bin *b = fdri_piece_buddy(a, off, size_log2);
+        uint32_t buddy = (uint32_t)((uint8_t *)b - a->base);
         if (b->size_log2 != size_log2 || (fdr_load_relaxed(&b->generation) & 1) ||
             !piece_unlink(a, l, buddy, size_log2))
             break;

@@ -222,6 +222,7 @@ static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
     uint32_t next = (uint32_t)fdr_load_relaxed(&v->list_head),
              after = next ? fdr_load_relaxed(&fdri_bin(a, next)->next) : 0;
     if (after) __builtin_prefetch(fdri_bin(a, after));
+    if (next && *have < a->bin_log2) __builtin_prefetch(fdri_piece_buddy(a, next, *have)); /* it may be free as well */
     return off;
 }
 
