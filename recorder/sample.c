@@ -295,7 +295,10 @@ static uint64_t sample(struct fdr_sampled *d, const struct fdr_look *look, bool 
     fdr_store_relaxed(&l->busy, (uint64_t)(uintptr_t)__builtin_frame_address(0));
     fdr_signal_fence();
     if (d->t.fresh) {
-        if (!live) fdri_set_clock(&d->t, true);
+        if (!live) {
+            fdri_set_clock(&d->t, true);
+            l->start_tick = 0; /* was of the other clock; the first sample sets it */
+        }
         d->t.fresh = false;
     }
     uint64_t most = FDR_SAMPLE_NUMBER_MAX - d->s->number;

@@ -20,8 +20,8 @@ static uint64_t period_of(const char *text)
         const char *unit;
         double ns;
         bool rate;
-    } units[] = {{"Hz", 1e9, true}, {"kHz", 1e6, true}, {"khz", 1e6, true}, {"hz", 1e9, true}, {"MHz", 1e3, true},
-                 {"ns", 1, false},  {"us", 1e3, false}, {"ms", 1e6, false}, {"s", 1e9, false}};
+    } units[] = {{"Hz", 1e9, true}, {"kHz", 1e6, true}, {"khz", 1e6, true}, {"hz", 1e9, true},  {"MHz", 1e3, true},
+                 {"GHz", 1, true},  {"ns", 1, false},   {"us", 1e3, false}, {"ms", 1e6, false}, {"s", 1e9, false}};
     const char *end;
     double v = fdri_number(text, &end);
     if (end == text || !(v > 0 && v < 1e18)) return 0;
@@ -79,18 +79,24 @@ static bool event(struct fdri_sampling *s, const char *w)
     return false;
 }
 
-static bool word(struct fdri_sampling *s, const char *w)
+/* Words that say how often by time, or which time: they go with no event. */
+static bool time_word(struct fdri_sampling *s, const char *w, uint64_t *period_ns)
 {
-    if (event(s, w)) return true;
     uint64_t period = period_of(w);
-    if (period && !s->events) s->period_ns = period;
-    else if (!strcmp(w, "on") || !strcmp(w, "1")) s->period_ns = USUAL_NS;
-    else if (!strcmp(w, "off") || !strcmp(w, "0")) s->period_ns = 0;
+    if (period) *period_ns = period;
     else if (!strcmp(w, "cpu")) s->wall = false;
     else if (!strcmp(w, "wall")) s->wall = true;
+    else return false;
+    return true;
+}
+
+static bool word(struct fdri_sampling *s, const char *w, uint64_t *period_ns)
+{
+    if (!strcmp(w, "on") || !strcmp(w, "1")) *period_ns = USUAL_NS;
+    else if (!strcmp(w, "off") || !strcmp(w, "0")) *period_ns = 0;
     else if (!strcmp(w, "unwind")) s->stacks = FDRI_UNWINDER;
     else if (!strcmp(w, "nostack")) s->stacks = FDRI_NO_STACKS;
-    else return false;
+    else return !s->events && event(s, w);
     return true;
 }
 
@@ -104,16 +110,25 @@ static void say_unknown(const char *text, const char *w)
 
 struct fdri_sampling fdri_sampling_parse(const char *text)
 {
-    struct fdri_sampling s = {.period_ns = *text ? USUAL_NS : 0};
+    struct fdri_sampling s = {.period_ns = 0};
     char copy[160], *save = NULL;
+    const char *timed = NULL, *wrong = *text ? "" : NULL;
+    uint64_t period_ns = *text ? USUAL_NS : 0;
     strncpy(copy, text, sizeof copy - 1);
     copy[sizeof copy - 1] = 0;
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
-        if (word(&s, w)) continue;
-        say_unknown(text, w);
+        bool of_time = time_word(&s, w, &period_ns);
+        wrong = of_time || word(&s, w, &period_ns) ? NULL : w;
+        if (of_time) timed = w;
+        if (wrong) break;
+    }
+    if (wrong) {
+        say_unknown(text, wrong);
         return (struct fdri_sampling){0};
     }
+    if (s.events && timed) fdri_say("FDR_SAMPLE=%s: what overflows is no time; using it without '%s'", text, timed);
     if (s.events) s.wall = false;
+    if (!s.events || !period_ns) s.period_ns = period_ns; /* 0: "off", of an event, too */
     if (s.provided && strstr(s.name, "CLOCK") && s.period_ns < LEAST_NS) {
         fdri_say("FDR_SAMPLE=%s: below 100000ns of %s leave a program no time for itself; using 100000", text, s.name);
         s.period_ns = LEAST_NS;

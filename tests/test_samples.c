@@ -277,6 +277,27 @@ static void P1_streams_of_ended_threads_are_used_again(void **state)
     fdr_file_close(f);
 }
 
+/* A thread that found no room is one, however often it asks; streams begin with their first sample, by whatever clock that is. */
+static void threads_without_room_are_counted_once(void **state)
+{
+    (void)state;
+    enum { THREADS = 200 };
+    uint32_t held = 0;
+    thinned_start("samples", "whole", "256K");
+    for (uint32_t tid = 1; tid <= THREADS; tid++) {
+        struct fdr_sampled *s = fdr_sampled_open(tid, "worker", FDR_BY_CPU_TIME, 1);
+        if (s) held++;
+        else
+            for (int again = 0; again < 3; again++) assert_null(fdr_sampled_open(tid, "worker", FDR_BY_CPU_TIME, 1));
+        present(s, 6 + tid, 1, true);
+    }
+    struct fdr_file *f = thinned_finish();
+    assert_in_range(held, 1, THREADS - 1);
+    assert_int_equal(fdr_file_info(f)->lost_locations, THREADS - held);
+    assert_int_equal(fdr_location_info(f, 0)->start_ns, 7000);
+    fdr_file_close(f);
+}
+
 /* Nothing but counted where nothing records, or what is given makes no sense. */
 static void P10_odd_arguments_do_no_harm(void **state)
 {
@@ -308,6 +329,7 @@ int main(void)
                                        cmocka_unit_test(last_and_first_keep_their_end),
                                        cmocka_unit_test(P4_paths_come_back_as_presented),
                                        cmocka_unit_test(P1_streams_of_ended_threads_are_used_again),
+                                       cmocka_unit_test(threads_without_room_are_counted_once),
                                        cmocka_unit_test(P10_odd_arguments_do_no_harm)};
     snprintf(dir, sizeof dir, "/tmp/fdr-test-samples-XXXXXX");
     if (!mkdtemp(dir)) return 1;

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* What FDR_SAMPLE says, and the line that each value costs that makes no sense. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sampler/sampler.h"
+
+/* What parsing `text` writes to standard error. */
+static struct fdri_sampling parse(const char *text, char *said, size_t bytes)
+{
+    int ends[2], before = dup(2);
+    assert_int_equal(pipe(ends), 0);
+    dup2(ends[1], 2);
+    struct fdri_sampling s = fdri_sampling_parse(text);
+    dup2(before, 2);
+    close(before);
+    close(ends[1]);
+    ssize_t n = read(ends[0], said, bytes - 1);
+    said[n > 0 ? n : 0] = 0;
+    close(ends[0]);
+    return s;
+}
+
+static void good_ones_are_silent(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t period;
+        bool wall, events, provided;
+        enum fdri_stacks stacks;
+    } good[] = {{"", 0, false, false, false, FDRI_FRAME_POINTERS},
+                {"on", 1000000, false, false, false, FDRI_FRAME_POINTERS},
+                {"1kHz", 1000000, false, false, false, FDRI_FRAME_POINTERS},
+                {"2ms,wall", 2000000, true, false, false, FDRI_FRAME_POINTERS},
+                {"wall,500Hz,unwind", 2000000, true, false, false, FDRI_UNWINDER},
+                {"wall,cpu,nostack", 1000000, false, false, false, FDRI_NO_STACKS},
+                {"1kHz,,wall", 1000000, true, false, false, FDRI_FRAME_POINTERS},
+                {"1kHz,off", 0, false, false, false, FDRI_FRAME_POINTERS},
+                {"page-faults/100", 100, false, true, false, FDRI_FRAME_POINTERS},
+                {"page-faults/100,on", 100, false, true, false, FDRI_FRAME_POINTERS},
+                {"page-faults/100,unwind,off", 0, false, true, false, FDRI_UNWINDER},
+                {"PAPI_TOT_INS/100000,nostack", 100000, false, true, true, FDRI_NO_STACKS}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        char said[600];
+        struct fdri_sampling s = parse(good[i].text, said, sizeof said);
+        if (*said) fail_msg("%s: %s", good[i].text, said);
+        if (s.period_ns != good[i].period || s.wall != good[i].wall || s.events != good[i].events ||
+            s.provided != good[i].provided || s.stacks != good[i].stacks)
+            fail_msg("%s", good[i].text);
+    }
+}
+
+static void others_cost_one_line_that_says_what_is_used(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says;
+        uint64_t period;
+    } bad[] = {{"fast", "'fast' is no rate", 0},
+               {"1kHz,foo", "'foo' is no rate", 0},
+               {"0.5", "'0.5' is no rate", 0},
+               {"-5ms", "'-5ms' is no rate", 0},
+               {"0Hz", "'0Hz' is no rate", 0},
+               {"nan", "'nan' is no rate", 0},
+               {",", "'' is no rate", 0},
+               {"cache-misses/0", "'cache-misses/0' is no rate", 0},
+               {"page-faults/1x", "'page-faults/1x' is no rate", 0},
+               {"page-faults/10,cycles/10", "'cycles/10' is no rate", 0},
+               {"10us", "using 100us", 100000},
+               {"1GHz", "using 100us", 100000},
+               {"page-faults/100,wall", "without 'wall'", 100},
+               {"2kHz,page-faults/100", "without '2kHz'", 100},
+               {"page-faults/100,2kHz", "without '2kHz'", 100},
+               {"perf::TASK-CLOCK/10", "using 100000", 100000}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char said[600];
+        struct fdri_sampling s = parse(bad[i].text, said, sizeof said);
+        char *line = strchr(said, '\n');
+        if (!line || line[1] || !strstr(said, bad[i].text) || !strstr(said, bad[i].says) ||
+            s.period_ns != bad[i].period || s.wall)
+            fail_msg("%s: period %llu, %s", bad[i].text, (unsigned long long)s.period_ns, said);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good_ones_are_silent),
+                                       cmocka_unit_test(others_cost_one_line_that_says_what_is_used)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
