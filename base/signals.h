@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* All signals but those an instruction of this thread can raise: blocked, these would kill without a handler. */
+/* All signals but those an instruction of this thread can raise: blocked, these would kill without a handler. And the mask of a thread
+ * as the kernel has it: the C library keeps the signal by which it cancels threads out of every set, and a thread that is to be cancelled at
+ * any moment (PTHREAD_CANCEL_ASYNCHRONOUS) would die with a lock of ours. It is cancelled when the mask is put back. */
 #ifndef FDR_BASE_SIGNALS_H
 #define FDR_BASE_SIGNALS_H
 #include <signal.h>
+#include <string.h>
+
+#include "base/raw.h"
 
 static inline void fdr_signals_but_faults(sigset_t *set)
 {
@@ -14,5 +19,23 @@ static inline void fdr_signals_but_faults(sigset_t *set)
     sigdelset(set, SIGTRAP);
     sigdelset(set, SIGSYS);
     sigdelset(set, SIGABRT);
+}
+
+/* Blocks these, and cancellation (glibc's signal 32). *old is for fdr_signals_restore only. */
+static inline void fdr_signals_block(sigset_t *old)
+{
+    sigset_t all;
+    uint64_t mask, was = 0;
+    fdr_signals_but_faults(&all);
+    memcpy(&mask, &all, sizeof mask);
+    mask |= 1ull << 31;
+    fdr_raw_mask(SIG_SETMASK, &mask, &was);
+    memcpy(old, &was, sizeof was);
+}
+static inline void fdr_signals_restore(const sigset_t *old)
+{
+    uint64_t mask;
+    memcpy(&mask, old, sizeof mask);
+    fdr_raw_mask(SIG_SETMASK, &mask, NULL);
 }
 #endif

@@ -13,10 +13,21 @@
 
 #include "base/guard.h"
 #include "base/raw.h"
+#include "base/signals.h"
 #include "export/crash.h"
 #include "export/export.h"
 
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* who looks at the handlers finds all of them in place */
+static void look_begin(sigset_t *old)
+{
+    fdr_signals_block(old);
+    pthread_mutex_lock(&looking);
+}
+static void look_end(const sigset_t *old)
+{
+    pthread_mutex_unlock(&looking);
+    fdr_signals_restore(old);
+}
 
 static bool is_ours(const struct sigaction *now)
 {
@@ -51,13 +62,14 @@ static void install(struct fdri_crash_signal *s)
 static void uninstall(void)
 {
     struct sigaction now;
-    pthread_mutex_lock(&looking);
+    sigset_t old;
+    look_begin(&old);
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++) {
         if (s->installed && sigaction(s->number, NULL, &now) == 0 && is_ours(&now))
             sigaction(s->number, &s->previous, NULL);
         fdr_store_relaxed(&s->installed, false);
     }
-    pthread_mutex_unlock(&looking);
+    look_end(&old);
 }
 
 /* A handler may have interrupted a record and made a child without atfork handlers (_Fork, clone): that would go on with the record
@@ -89,17 +101,26 @@ bool fdri_crash_own_view(void) { return fdri_crash.seen_by == getpid(); }
 
 /* A thread that has just attached may look while another one starts or ends the recording; a vfork child has handlers of its own.
  * Whoever finds somebody else looking leaves it to them: nobody waits here, in whatever handler. */
-void fdri_crash_look(void)
+static void look(void)
 {
     struct sigaction now;
     uint32_t lost = 0;
-    if (fdr_load_acquire(&fdri_crash.pid) != getpid() || pthread_mutex_trylock(&looking)) return; /* A:crash */
+    if (pthread_mutex_trylock(&looking)) return;
     struct fdr_superblock *super = (void *)fdri_view.base;
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (fdr_load_relaxed(&s->installed) && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) lost |= bit(s);
     fdr_store_relaxed(&super->handlers_lost, lost);
     if (lost >> (SIGSEGV - 1) & 1) hide(false);
     pthread_mutex_unlock(&looking);
+}
+
+void fdri_crash_look(void)
+{
+    sigset_t old;
+    if (fdr_load_acquire(&fdri_crash.pid) != getpid()) return; /* A:crash */
+    fdr_signals_block(&old);
+    look();
+    fdr_signals_restore(&old);
 }
 
 void fdr_handlers_changed(void)
@@ -121,12 +142,13 @@ static void note_handlers(void)
 void fdr_handlers_chain(void)
 {
     struct sigaction now;
+    sigset_t old;
     if (!fdr_load_relaxed(&fdr_switch_.on) || fdr_load_acquire(&fdri_crash.pid) != getpid()) return; /* A:crash */
-    pthread_mutex_lock(&looking);
+    look_begin(&old);
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) install(s);
     note_handlers();
-    pthread_mutex_unlock(&looking);
+    look_end(&old);
     fdri_crash_look();
 }
 

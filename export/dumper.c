@@ -88,10 +88,9 @@ static void *dump_loop(void *unused)
 
 int fdri_dumper_start(void)
 {
-    sigset_t all, old;
+    sigset_t old;
     int e = 0;
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* the application's signals are not ours to take */
+    fdr_signals_block(&old); /* the application's signals are not ours to take */
     pthread_mutex_lock(&lock);
     if (!have_dumper) {
         stopping = false;
@@ -103,7 +102,7 @@ int fdri_dumper_start(void)
         have_dumper = !e;
     }
     pthread_mutex_unlock(&lock);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdr_signals_restore(&old);
     return -e;
 }
 

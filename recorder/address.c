@@ -99,7 +99,7 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
 {
     const char *name = "";
     Dl_info info;
-    sigset_t all, old;
+    sigset_t old;
     if (fdri_inside) return 0; /* an instrumented allocator, called by what follows */
     int saved = errno;
     fdri_inside++;
@@ -107,8 +107,7 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
     /* names are found offline; only rules need one now, and they get what the dynamic symbol table has */
     if ((fdri_rules_any() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname)
         name = info.dli_sname;
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    fdr_signals_block(&old);
     pthread_mutex_lock(&lock);
     struct table *t = writable();
     uint64_t found = t ? probe(t, address) : 0;
@@ -120,7 +119,7 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
         put(t, address, region ? region : REFUSED);
     }
     pthread_mutex_unlock(&lock);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdr_signals_restore(&old);
     fdri_inside--;
     errno = saved;
     return region;
@@ -153,17 +152,16 @@ static void forget(uint64_t from, uint64_t to)
 
 void fdr_modules_changed(void)
 {
-    sigset_t all, old;
+    sigset_t old;
     if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_inside) return;
     int saved = errno;
     fdri_inside++;
     fdri_modules_look(); /* takes the loader's lock: before ours */
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    fdr_signals_block(&old);
     pthread_mutex_lock(&lock);
     fdri_modules_forget(forget);
     pthread_mutex_unlock(&lock);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdr_signals_restore(&old);
     fdri_inside--;
     errno = saved;
 }

@@ -57,9 +57,8 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     if (fdri_inside || (t->dead_for == number && ++t->dead_since % LOOK_AGAIN)) return false;
     int saved = errno; /* of the program, which did not ask for any of this */
     fdri_inside++;
-    sigset_t all, old;
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigset_t old;
+    fdr_signals_block(&old);
     bool here = pass(number), ok = here && build(t, lane);
     if (here && !ok) {
         static unsigned said;
@@ -87,7 +86,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         fdri_set_soft(t);
     }
     if (here) passed();
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdr_signals_restore(&old);
     fdri_inside--;
     errno = saved;
     return ok;
@@ -145,9 +144,8 @@ void fdri_detach(void *unused)
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
     fdri_crash_thread_end();
     if (!t->recording) return;
-    sigset_t all, old;
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigset_t old;
+    fdr_signals_block(&old);
     if (on && t->recording == on && pass(on)) {
         if (fdri_lane.recording == on) end_location(&fdri_lane);
         end_location(t);
@@ -157,7 +155,7 @@ void fdri_detach(void *unused)
     fdri_lane.recording = fdri_lane.plain = fdri_lane.rounded = 0;
     fdri_rewind_release(t);
     fdri_address_thread(false);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdr_signals_restore(&old);
 }
 
 /* An operation that a handler interrupted and then left by longjmp never cleared `busy`. If this frame lies above the

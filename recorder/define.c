@@ -40,9 +40,7 @@ static uint32_t module_count, returns; /* returns: how often one came back to wh
 
 static void enter_lock(sigset_t *old)
 {
-    sigset_t all;
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, old);
+    fdr_signals_block(old);
     fdri_inside++;
     pthread_mutex_lock(&lock);
 }
@@ -50,7 +48,7 @@ static void leave_lock(const sigset_t *old)
 {
     pthread_mutex_unlock(&lock);
     fdri_inside--;
-    pthread_sigmask(SIG_SETMASK, old, NULL);
+    fdr_signals_restore(old);
 }
 
 static uint64_t hash_text(uint64_t h, const char *s, size_t n)

@@ -33,15 +33,14 @@ void fdri_after_grace(void (*what)(void *), void *with)
 {
     pthread_t helper;
     pthread_attr_t detached;
-    sigset_t all, old;
+    sigset_t old;
     struct later *later = fdri_address_forked() ? NULL : malloc(sizeof *later);
     if (!later) return; /* a child must not wait: the parent's threads are in the registry. It stays where it is */
     *later = (struct later){what, with};
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* the application's signals are not ours to take */
+    fdr_signals_block(&old); /* the application's signals are not ours to take */
     if (pthread_create(&helper, &detached, wait_and_do, later)) free(later);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdr_signals_restore(&old);
     pthread_attr_destroy(&detached);
 }

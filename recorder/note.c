@@ -13,9 +13,7 @@ void fdri_note_reset(void) { fdr_store_relaxed(&held, 0u); }
 
 static void enter_lock(sigset_t *old)
 {
-    sigset_t all;
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, old);
+    fdr_signals_block(old);
     uint32_t none = 0;
     while (!fdr_cas_acq_rel_u32(&held, &none, 1u)) { /* L:note - pairs with R:note */
         none = 0;
@@ -26,7 +24,7 @@ static void enter_lock(sigset_t *old)
 static void leave_lock(const sigset_t *old)
 {
     fdr_store_release(&held, 0u); /* R:note */
-    pthread_sigmask(SIG_SETMASK, old, NULL);
+    fdr_signals_restore(old);
 }
 
 static struct fdr_notes_block *block_at(uint32_t off) { return off ? fdri_at(&fdri_rec.arena, off) : NULL; }

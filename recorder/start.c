@@ -44,9 +44,8 @@ static bool bare(void)
 /* No handler may come while this thread holds all the locks: it might define something. */
 static void take_all(void)
 {
-    sigset_t all, old;
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigset_t old;
+    fdr_signals_block(&old);
     pthread_mutex_lock(&lock);
     fork_mask = old;
     fdri_counters_fork(0);
@@ -73,7 +72,7 @@ static void fork_done(int phase)
     fdri_sampler_fork(phase);
     sigset_t old = fork_mask;
     pthread_mutex_unlock(&lock);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdr_signals_restore(&old);
 }
 static void fork_parent(void) { fork_done(1); }
 

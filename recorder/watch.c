@@ -22,15 +22,13 @@ static uint32_t regions; /* atomic: there is a trigger on regions */
 
 void fdri_watch_lock(sigset_t *old)
 {
-    sigset_t all;
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, old);
+    fdr_signals_block(old);
     pthread_mutex_lock(&lock);
 }
 void fdri_watch_unlock(const sigset_t *old)
 {
     pthread_mutex_unlock(&lock);
-    pthread_sigmask(SIG_SETMASK, old, NULL);
+    fdr_signals_restore(old);
 }
 
 /* ---- the table; all under the lock ---- */

@@ -104,12 +104,11 @@ static void *monitor(void *unused)
 
 static int start_thread(void)
 {
-    sigset_t all, old;
+    sigset_t old;
     sem_init(&stop, 0, 0);
-    fdr_signals_but_faults(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* the application's signals are not ours to take */
+    fdr_signals_block(&old); /* the application's signals are not ours to take */
     int e = pthread_create(&thread, NULL, monitor, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fdr_signals_restore(&old);
     return e;
 }
 

@@ -294,7 +294,7 @@ FDR_API void fdr_note(const char *key, const char *value);
 
 /* A library may have installed handlers of signals (MPI_Init; libfdr-mpi calls this): where they took the place of fdr's, which
  * then leave no bundle, `fdr info` says so from now on. Without it that is seen with the next thread, the next snapshot, or
- * within 5 s by fdr's own thread. Makes ten system calls; any thread. */
+ * within 5 s by fdr's own thread. Makes twelve system calls; any thread. */
 FDR_API void fdr_handlers_changed(void);
 /* The same, and handlers that took the place of fdr's are called by fdr's from now on, as if they had been there first
  * (docs/CRASH.md). For runtime libraries that install theirs when the program starts and forget what they found there: libgfortran,
