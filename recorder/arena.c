@@ -80,7 +80,7 @@ static int open_live_dir(const struct fdri_settings *s, const char **why)
         if (fd >= 0) close(fd);
         return -EACCES;
     }
-    *why = st.st_uid != getuid()               ? "belongs to another user"
+    *why = st.st_uid != geteuid()              ? "belongs to another user"
            : (st.st_mode & 022)                ? "others may write there"
            : !ram_backed(fd) && !s->live_force ? "is not RAM-backed (FDR_LIVE_FORCE=1 uses it all the same)"
                                                : NULL;

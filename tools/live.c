@@ -14,7 +14,7 @@ const char *live_directory(void)
     static char path[64];
     const char *given = getenv("FDR_LIVE_DIR");
     if (given && given[0]) return given;
-    snprintf(path, sizeof path, "/dev/shm/fdr-%u", (unsigned)getuid());
+    snprintf(path, sizeof path, "/dev/shm/fdr-%u", (unsigned)geteuid());
     return path;
 }
 
