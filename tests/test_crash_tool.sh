@@ -221,6 +221,16 @@ has 'killed without a trace' out.txt
 same "$(head -1 out.txt | cut -d' ' -f1)" FIRST "the first line"
 has '#0 .* culprit' out.txt
 
+# One that was gone before it had recorded anything: it died when it began, not when the machine did.
+printf '#include <fdr/fdr.h>\n#include <unistd.h>\nint main(void) { fdr_init(0); _exit(0); }\n' >nothing.c
+cc "${options[@]}" nothing.c -o nothing -lfdr
+mkdir "$live/nothing"
+chmod 700 "$live/nothing"
+FDR_LIVE_DIR=$live/nothing ./nothing
+$fdr crash "$live"/nothing/*.live.fdr >out.txt
+said=$(date -d "$(sed -n 's/^newest  *//p' out.txt)" +%s)
+[ $(($(date +%s) - said)) -lt 600 ] || { echo "it says $said:"; cat out.txt; bad=1; }
+
 # Two of four ranks were asked to end, of the others there is nothing: nobody is said to have died by himself, and who is missing is said.
 mkdir ranks
 for r in 0 2; do

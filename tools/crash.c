@@ -136,6 +136,7 @@ static void judge(struct death *d)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
     d->realtime_ns = (i->alive_ns > i->last_ns ? i->alive_ns : i->last_ns) + (uint64_t)i->realtime_offset_ns;
+    if (d->realtime_ns < i->created_realtime_ns) d->realtime_ns = i->created_realtime_ns; /* no event in it */
     if (i->has_cause) {
         d->how = is_request(i->cause_signal) ? BY_REQUEST : BY_FAULT;
         d->realtime_ns = i->cause_realtime_ns ? i->cause_realtime_ns
