@@ -106,6 +106,43 @@ static bool top_is_complete(const struct fdri_thread *t)
     return false;
 }
 
+/* All that was put anywhere of this class and depth, but for an open call; all partitions are sealed. UINT64_MAX: a rewind was under way,
+ * and a reader sees to that. */
+static uint64_t placed(const struct fdri_thread *t, uint32_t class_, uint32_t depth, uint64_t accounts)
+{
+    const struct fdr_part *p;
+    for (uint32_t off = t->loc->parts_first; off; off = p->next) {
+        p = fdri_off(t, off);
+        if (p->class_ != class_ || p->depth != depth) continue;
+        if (p->forgets) return UINT64_MAX;
+        accounts += p->total;
+    }
+    return accounts;
+}
+
+static uint64_t calls_placed(const struct fdri_thread *t, uint32_t depth)
+{
+    const struct fdr_level *v = fdri_level(t, depth);
+    return placed(t, FDR_CLASS_REGION, depth, v->filtered + v->reduced_gate + v->lost);
+}
+
+/* The operation may have counted its event and not put it anywhere: it is lost. Or the other way round: its call is over. */
+static void settle(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    struct fdr_level *v = fdri_level(t, l->depth);
+    struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
+    for (uint32_t c = FDR_CLASS_REGION + 1; points && c < FDR_CLASS_COUNT; c++) {
+        uint64_t accounts = points->by_class[c].filtered + points->by_class[c].reduced_gate + points->by_class[c].lost;
+        if (placed(t, c, l->depth, accounts) + 1 == points->by_class[c].presented) points->by_class[c].lost++;
+    }
+    bool open = l->depth && !(v->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));
+    if (open && calls_placed(t, l->depth) == v->presented) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
+    if (l->depth == l->level_blocks * FDR_LEVELS_PER_BLOCK) return;
+    v = fdri_level(t, l->depth + 1);
+    if (calls_placed(t, l->depth + 1) + 1 == v->presented) v->lost++;
+}
+
 /* An operation ended in the middle. A call whose record was complete is closed; what else was left half-done is sealed
  * away. */
 static void mend(struct fdri_thread *t)
@@ -118,6 +155,7 @@ static void mend(struct fdri_thread *t)
     for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
         fdri_part_mend(&fdri_rec.arena, fdri_off(t, off));
     fdri_claim_unpin(l);
+    settle(t);
     fdri_epochs_abandoned(t);
 }
 

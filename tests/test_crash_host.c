@@ -363,10 +363,10 @@ static void *endless(void *unused)
 static void cancelled(void)
 {
     record(10);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 600; i++) { /* most of them while they begin: there locks are held */
         pthread_t t;
         if (pthread_create(&t, NULL, endless, NULL)) _exit(1);
-        usleep((useconds_t)(i * 37 % 500));
+        usleep((useconds_t)(i * 37 % (i % 3 ? 120 : 500)));
         pthread_cancel(t);
         pthread_join(t, NULL);
     }
