@@ -18,6 +18,9 @@ struct fdr_topology {
     /* Pages that the calling thread touches first come from node `id` while it has any; false: refused. UINT32_MAX puts
      * back what was before the first call. Not for two threads at once. */
     bool (*prefer)(uint32_t id);
+    /* Pages in place stay there, also where the kernel moves those of others to whom it sees touching them (automatic NUMA
+     * balancing), which it finds out by page faults. false: refused, errno says why. */
+    bool (*stay)(void *memory, uint64_t bytes);
 };
 
 /* Read anew at each call, which is at the start of a recording. May allocate. */

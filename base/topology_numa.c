@@ -34,6 +34,9 @@ static bool prefer(uint32_t id)
     return set_mempolicy(MPOL_PREFERRED, mask, MASK_BITS) == 0;
 }
 
+/* Balancing leaves alone what has a policy of its own. This one is the default's: the node of who touches a page first. */
+static bool stay(void *memory, uint64_t bytes) { return mbind(memory, bytes, MPOL_PREFERRED, NULL, 0, 0) == 0; }
+
 static uint8_t nearest(const struct fdr_topology *t, int node)
 {
     uint8_t best = 0;
@@ -69,6 +72,7 @@ void fdr_topology_read(struct fdr_topology *t)
     t->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
     t->cpu = cpu_here;
     t->prefer = prefer;
+    t->stay = stay;
     if (numa_available() >= 0 && numa_max_node() > 0) find_nodes(t);
     if (t->nodes < 2) {
         t->nodes = 1;

@@ -237,6 +237,13 @@ static void *map_live(struct fdri_recorder *r, uint64_t bytes)
     return m;
 }
 
+static void keep_in_place(const struct fdri_recorder *r, void *memory, uint64_t bytes)
+{
+    static unsigned said;
+    if (r->topology.nodes > 1 && !r->topology.stay(memory, bytes) && fdri_once(&said))
+        fdri_say("the kernel may move memory between NUMA nodes: %s", strerror(errno));
+}
+
 int fdri_arena_make(struct fdri_recorder *r)
 {
     const uint64_t most = 3ull << 30;
@@ -271,6 +278,7 @@ int fdri_arena_make(struct fdri_recorder *r)
         return e;
     }
     fdri_arena_divide(&r->arena, &r->topology);
+    keep_in_place(r, m, bytes);
     r->meta_in_bins = 0;
     r->shares = (struct fdri_shares){0};
     r->sample_share = r->sample_bins = 0;

@@ -29,11 +29,19 @@ static bool prefer(uint32_t id)
     preferred = id;
     return true;
 }
+static void *stays;
+static bool stay(void *memory, uint64_t bytes)
+{
+    (void)bytes;
+    stays = memory;
+    return true;
+}
 static struct fdr_topology machine = {.nodes = NODES,
                                       .page_bytes = 4096,
                                       .id = {0, 1, 4, 5},
                                       .cpu = cpu,
                                       .prefer = prefer,
+                                      .stay = stay,
                                       .of_cpu = {0, 0, 1, 1, 2, 2, 3, 3}};
 
 static void *format(struct fdri_arena *a, uint32_t bin_bytes)
@@ -213,6 +221,7 @@ static void P1_bins_of_a_location_come_from_its_node(void **state)
     (void)state;
     start(&machine, "4M");
     assert_true(prefers > NODES && preferred == UINT32_MAX); /* the arena was placed, and the policy put back */
+    assert_ptr_equal(stays, fdri_rec.arena.base);            /* and is to stay there */
     pthread_t t[NODES];
     for (uintptr_t i = 0; i < NODES; i++) pthread_create(&t[i], NULL, one_thread, (void *)i);
     for (uint32_t i = 0; i < NODES; i++) pthread_join(t[i], NULL);

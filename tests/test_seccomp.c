@@ -49,6 +49,7 @@ static const struct call {
     CALL(linkat),
     CALL(lseek),
     CALL(madvise),
+    CALL(mbind),
     CALL(membarrier),
     CALL(mkdirat),
     CALL(mmap),

@@ -236,10 +236,21 @@ static bool no_preference(uint32_t id)
     (void)id;
     return true;
 }
+static bool any_memory(void *memory, uint64_t bytes)
+{
+    (void)memory;
+    (void)bytes;
+    return true;
+}
 static void P3_P9_snapshots_under_load_on_two_nodes(void **state)
 {
-    static const struct fdr_topology two = {
-        .nodes = 2, .page_bytes = 4096, .id = {0, 1}, .of_cpu = {0, 1}, .cpu = some_cpu, .prefer = no_preference};
+    static const struct fdr_topology two = {.nodes = 2,
+                                            .page_bytes = 4096,
+                                            .id = {0, 1},
+                                            .of_cpu = {0, 1},
+                                            .cpu = some_cpu,
+                                            .prefer = no_preference,
+                                            .stay = any_memory};
     (void)state;
     fdr_topology_given = &two;
     one_storm("telescope", "1M", 1 << 20, "128ns", NULL);
