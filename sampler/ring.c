@@ -56,6 +56,7 @@ bool fdri_ring_open(struct fdri_target *t)
     t->event = fdri_descriptor_event(fd);
     t->source = FDRI_BY_RING;
     t->units = 0;
+    if (t->step > 1) fdri_source_rate(t);
     return true;
 }
 

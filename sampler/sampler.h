@@ -73,6 +73,10 @@ struct fdri_target {
     uint32_t seen;       /* round of the helper that last saw the thread */
     uint32_t checked;    /* `taken` when the start time was last looked at */
     bool attached;
+    bool blocked;        /* it keeps our signal blocked: no handler comes there */
+    uint32_t looks;      /* that found it so, one after the other */
+    uint32_t seen_taken; /* `taken` and its CPU time when that was last looked at */
+    uint64_t seen_ns;
     /* the handler's (by ring: the helper's) */
     uint32_t taken;          /* atomic: samples so far */
     uint64_t step;           /* every how many periods one is taken */

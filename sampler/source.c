@@ -275,8 +275,8 @@ bool fdri_source_open(struct fdri_target *t, uint64_t step)
     t->armed = 0;
     t->random = (t->zero_ns * 0x9E3779B97F4A7C15u ^ t->tid) | 1;
     /* The kernel knows no unwinder: who asks for it gets the handler everywhere. */
-    bool ring = !t->attached && fdri_sampler.perf && !fdri_sampler.how.provided &&
-                fdri_sampler.how.stacks != FDRI_UNWINDER;
+    bool ring = fdri_sampler.perf && !fdri_sampler.how.provided &&
+                (t->blocked || (!t->attached && fdri_sampler.how.stacks != FDRI_UNWINDER));
     if (ring && fdri_ring_open(t)) return true;
     if (start_event(t)) return true;
     return !fdri_sampler.how.events && start_timer(t);

@@ -224,6 +224,49 @@ static bool is_another(struct fdri_target *t)
     return start_time != unknown && start_time != t->start_time;
 }
 
+static bool holds_back(uint32_t tid)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/self/task/%u/status", tid);
+    const char *mask = read_text(path, text, sizeof text) ? strstr(text, "\nSigBlk:") : NULL;
+    return mask && strtoull(mask + sizeof "\nSigBlk:" - 1, NULL, 16) >> (fdri_sampler.signal - 1) & 1;
+}
+
+/* Should a handler have come since the last look? */
+static bool overdue(struct fdri_target *t)
+{
+    uint32_t taken = fdr_load_relaxed(&t->taken);
+    uint64_t cpu_ns = fdri_source_cpu_ns(t->tid), least = 8 * t->step * t->slow * fdri_sampler.how.period_ns;
+    bool by_cpu = !fdri_sampler.how.wall && !fdri_sampler.how.events;
+    bool first = !t->seen_ns, due = !first && taken == t->seen_taken && (!by_cpu || cpu_ns - t->seen_ns >= least);
+    if (first || due || taken != t->seen_taken) t->seen_ns = cpu_ns | 1;
+    if (taken != t->seen_taken) t->looks = 0;
+    t->seen_taken = taken;
+    return due;
+}
+
+enum { LOOKS = 3 }; /* for a moment signals are blocked in many places */
+
+/* A thread that keeps our signal blocked (that blocks all, as those of servers do) is sampled by the kernel as long as it does. */
+static void look_at_mask(struct fdri_target *t)
+{
+    static unsigned said, said_not;
+    char name[20] = "";
+    bool ring = fdri_sampler.perf && !fdri_sampler.how.provided;
+    if (!t->blocked && (t->source == FDRI_BY_RING || !overdue(t))) return;
+    bool blocked = holds_back(t->tid);
+    t->looks = blocked == t->blocked ? 0 : t->looks + 1;
+    if (t->looks < (blocked ? LOOKS : 1)) return;
+    t->looks = 0;
+    t->blocked = blocked;
+    if (ring) open_again(t);
+    if (!blocked || !look_up(t->tid, name)) return;
+    ring = t->source == FDRI_BY_RING;
+    if (fdri_once(ring ? &said : &said_not))
+        fdri_say("thread %u (%s) blocks signal %d, which samples it: %s", t->tid, name, fdri_sampler.signal,
+                 ring ? "the kernel does instead, and does not know its regions" : "it is not sampled while it does");
+}
+
 static void see(uint32_t tid)
 {
     struct fdri_target *t = slots ? of_tid[slot_of(of_tid, slots, tid)] : NULL;
@@ -249,6 +292,7 @@ static void drop_gone(void)
         if (!t->tid) continue;
         checks++;
         if (is_another(t)) end_target(t); /* found as a new one in the next round */
+        else look_at_mask(t);
     }
     if (count != before) rebuild(slots);
 }

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=120 */
+/* A thread that blocks all signals, as those of servers do: no handler comes there, and it is sampled all the same. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+
+#include "sampler/sampler.h"
+
+static double cpu(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void *blocks(void *records)
+{
+    static volatile double sink;
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    if (records) FDR_REGION("first") sink = 1;
+    for (double end = cpu() + 1; cpu() < end;) sink = sink * 1.0000001 + 0.1;
+    return NULL;
+}
+
+/* Milliseconds of the other thread that the samples stand for; -1: no perf events here. */
+static long sampled(const char *setting, void *records)
+{
+    char dir[] = "/tmp/fdr-blocked-XXXXXX", message[300];
+    struct fdr_config c = {.size = sizeof c, .sample = setting, .arena = "anonymous", .buffer = "8M"};
+    const struct fdr_sample_stream *s;
+    struct fdr_file *f;
+    pthread_t t;
+    long ms = 0;
+    assert_non_null(c.dir = mkdtemp(dir));
+    assert_int_equal(fdr_init(&c), 0);
+    bool perf = fdri_sampler.perf;
+    pthread_create(&t, NULL, blocks, records);
+    pthread_join(t, NULL);
+    assert_int_equal(fdr_snapshot("end"), 0);
+    assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
+    for (size_t n = fdr_sample_streams(f, &s); n--; s++)
+        if (s->tid != (uint32_t)getpid()) ms += (long)s->periods;
+    fdr_file_close(f);
+    unlink(fdr_last_snapshot());
+    fdr_finalize();
+    rmdir(dir);
+    return perf ? ms : -1;
+}
+
+static void sampled_by_the_kernel(void **state)
+{
+    (void)state;
+    long silent = sampled("1kHz", NULL), records = sampled("1kHz", &records), unwound = sampled("1kHz,unwind", NULL);
+    print_message("%ld, %ld, %ld ms of 1000\n", silent, records, unwound);
+    if (silent < 0) skip();
+    assert_in_range(silent, 500, 1100);
+    assert_in_range(records, 300, 1100); /* until somebody notices that no handler comes */
+    assert_in_range(unwound, 300, 1100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sampled_by_the_kernel)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
