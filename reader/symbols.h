@@ -14,6 +14,7 @@ bool fdri_reader_symbols_allowed(void);
 void fdri_reader_symbols_fallback(struct fdr_file *f);
 /* A demangled copy (malloc), or NULL. */
 char *fdri_reader_demangle(const char *name);
+char *fdri_reader_demangle_cxx(const char *name); /* C++ alone */
 
 /* ---- samples: any address, with what is inlined there ---- */
 struct fdri_reader_symbols; /* the files that were opened, by module */

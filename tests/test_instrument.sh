@@ -398,7 +398,7 @@ if command -v gfortran >/dev/null; then
     for level in -O0 -O2; do
         gfortran "$level" "${hooks[@]}" -fno-optimize-sibling-calls numbers.f90 -o numbers "${link[@]}"
         record "numbers-gfortran$level" ../numbers || true
-        calls "numbers-gfortran$level" main=1 MAIN__=1 __numbers_MOD_step=1000 __numbers_MOD_fib=177
+        calls "numbers-gfortran$level" main=1 MAIN__=1 numbers::step=1000 numbers::fib=177
     done
 fi
 
