@@ -30,6 +30,7 @@ module fdr
     public :: fdr_collective_begin, fdr_collective_end, fdr_collective_begin_at, fdr_collective_end_at
     public :: fdr_thread_name, fdr_note, fdr_pause, fdr_resume, fdr_rewind_mark, fdr_rewind
     public :: fdr_phase_begin, fdr_phase_end, fdr_snapshot, fdr_last_snapshot, fdr_version
+    public :: fdr_trigger_add, fdr_trigger_remove, fdr_trigger_fire, fdr_trigger_count
 
     interface
         subroutine fdr_finalize() bind(c, name="fdr_finalize")
@@ -110,6 +111,19 @@ module fdr
         end subroutine
         subroutine fdr_rewind() bind(c, name="fdr_rewind")
         end subroutine
+        integer(c_int) function fdr_trigger_remove(trigger) bind(c, name="fdr_trigger_remove")
+            import :: c_int
+            integer(c_int), value :: trigger
+        end function
+        subroutine fdr_trigger_fire(trigger, value) bind(c, name="fdr_trigger_fire")
+            import :: c_int, c_double
+            integer(c_int), value :: trigger
+            real(c_double), value :: value
+        end subroutine
+        integer(c_int64_t) function fdr_trigger_count(trigger) bind(c, name="fdr_trigger_count")
+            import :: c_int, c_int64_t
+            integer(c_int), value :: trigger
+        end function
     end interface
 
     interface ! the C functions behind those that take or give strings
@@ -174,6 +188,10 @@ module fdr
             import :: c_char
             character(kind=c_char), intent(in) :: name(*)
         end subroutine
+        integer(c_int) function c_trigger_add(line) bind(c, name="fdr_trigger_add")
+            import :: c_int, c_char
+            character(kind=c_char), intent(in) :: line(*)
+        end function
         integer(c_int) function c_snapshot(reason) bind(c, name="fdr_snapshot")
             import :: c_int, c_char
             character(kind=c_char), intent(in) :: reason(*)
@@ -263,6 +281,12 @@ contains
         character(len=*), intent(in) :: name
         call c_phase_end(text(name))
     end subroutine
+
+    !> line: as in docs/TRIGGERS.md. The trigger's id (over 0), or minus an error number.
+    integer function fdr_trigger_add(line)
+        character(len=*), intent(in) :: line
+        fdr_trigger_add = int(c_trigger_add(text(line)))
+    end function
 
     !> 0, or minus an error number.
     integer function fdr_snapshot(reason)

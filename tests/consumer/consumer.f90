@@ -4,7 +4,7 @@ program consumer
     use fdr
     implicit none
     integer(fdr_id) :: outer, inner, temperature, steps, round, pair
-    integer :: i
+    integer :: i, trigger
     if (fdr_init() /= 0) error stop "fdr_init"
     outer = fdr_region_define("outer loop", "consumer.f90", 10)
     inner = fdr_region_define("inner", "consumer.f90", 14)
@@ -26,6 +26,12 @@ program consumer
         call fdr_leave(inner)
         call fdr_leave(outer)
     end do
+    trigger = fdr_trigger_add("mine: api  ")
+    if (trigger <= 0) error stop "fdr_trigger_add"
+    if (fdr_trigger_count(trigger) /= 0) error stop "fdr_trigger_count"
+    if (fdr_trigger_remove(trigger) /= 0) error stop "fdr_trigger_remove"
+    call fdr_trigger_fire(trigger, 1.0_fdr_real) ! of none: nothing happens
+    if (fdr_trigger_remove(trigger) == 0) error stop "fdr_trigger_remove of one that is gone"
     if (fdr_snapshot("from Fortran") /= 0) error stop "fdr_snapshot"
     if (index(fdr_last_snapshot(), ".fdr") == 0) error stop "fdr_last_snapshot"
     if (len(fdr_version()) < 5) error stop "fdr_version"
