@@ -382,6 +382,23 @@ END
     expect 2 "recover of no recording" "$fdr" recover /bin/true -o x.fdr
 fi
 
+# ---- several at once: what somebody else has taken is no failure ---------------------------------------------------
+FDR_LIVE_DIR=$work/twice.live FDR_LIVE_FORCE=1 FDR_BUFFER=1M ./program _exit
+one=$(find "$work/twice.live" -name '*.live.fdr' | head -1)
+[ -n "$one" ] || fail "nothing was left to copy"
+for verb in 'gc --unread --age 0s twice' 'collect twice -o twice.out'; do
+    mkdir -p twice twice.out
+    chmod 700 twice
+    for i in $(seq 150); do cp "$one" "twice/many.$i.live.fdr"; done
+    pids=()
+    # shellcheck disable=SC2086
+    for _ in 1 2 3 4; do "$fdr" $verb >/dev/null 2>>twice.txt & pids+=($!); done
+    status=0
+    for p in "${pids[@]}"; do wait "$p" || status=$?; done
+    [ "$status" = 0 ] && [ -z "$(find twice -name '*.fdr')" ] && ok "four at once: fdr $verb" || fail "four at once, $verb: $status, $(head -3 twice.txt)"
+done
+rm -rf twice twice.live twice.out
+
 # ---- nothing leaks -------------------------------------------------------------------------------------------------
 for _ in $(seq "${FDR_LEFT_STARTS:-50}"); do ./program exit 0; done
 [ "$(find "$live" -mindepth 1 | wc -l)" = 0 ] && ok "clean starts and stops leave nothing" || fail "clean exits left: $(ls "$live")"

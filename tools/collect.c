@@ -74,12 +74,14 @@ static int take(const struct arguments *a, const struct left *l, json_t *list)
 {
     char to[4096];
     if (l->live) return from_process(a, l, list);
+    if (!l->readable && left_gone(l)) return DONE; /* somebody else's by now */
     if (!l->readable) {
         complain("%s: no recording that can be read; it stays", l->path);
         return COULD_NOT;
     }
     int e = left_copy(l, a->out, to, sizeof to);
-    if (!e) e = left_remove(l);
+    if (e && left_gone(l)) return DONE;
+    if (!e && (e = left_remove(l)) && left_gone(l)) e = 0;
     if (e) complain("%s: cannot be moved to %s: %s; it stays", l->path, a->out, strerror(-e));
     else say(a, list, l, to, "now");
     return e ? COULD_NOT : DONE;

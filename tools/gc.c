@@ -87,6 +87,7 @@ static int remove_it(const struct arguments *a, const struct left *l, json_t *li
 {
     char size[HUMAN_BYTES];
     int e = a->dry_run ? 0 : left_remove(l);
+    if (e && left_gone(l)) return DONE; /* as it was to be */
     if (e) {
         complain("%s: %s", l->path, strerror(-e));
         return COULD_NOT;

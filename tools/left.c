@@ -155,6 +155,12 @@ void left_free(struct left_list *list)
 
 const char *left_name(const struct left *l) { return strrchr(l->path, '/') + 1; }
 
+bool left_gone(const struct left *l)
+{
+    struct stat now;
+    return fstatat(l->dir, left_name(l), &now, AT_SYMLINK_NOFOLLOW) ? errno == ENOENT : !same_file(&l->stat, &now);
+}
+
 int left_remove(const struct left *l)
 {
     struct stat now;

@@ -34,6 +34,8 @@ int left_find(const char *directory, long owner, struct left_list *list);
 void left_tidy(const struct left_list *list);
 void left_free(struct left_list *list);
 const char *left_name(const struct left *l);
+/* Somebody else has removed it, or made another one of that name, since it was found. */
+bool left_gone(const struct left *l);
 /* Removes what was found, and nothing that has taken its name since. 0 or -errno. */
 int left_remove(const struct left *l);
 /* Copies to DIRECTORY/NAME, or the next free of NAME.2, NAME.3 ...: complete and synced before it has its name; empty
