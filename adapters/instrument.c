@@ -21,7 +21,7 @@ HOOK void __cyg_profile_func_exit(void *function, void *call_site);
 
 /* Through the address table at once, not through a stub that jumps there. */
 #if __has_attribute(noplt)
-extern __typeof__(fdr_enter_address) fdr_enter_address __attribute__((noplt));
+extern __typeof__(fdr_enter_function_) fdr_enter_function_ __attribute__((noplt));
 extern __typeof__(fdr_leave_address) fdr_leave_address __attribute__((noplt));
 #endif
 
@@ -32,8 +32,7 @@ static inline __attribute__((no_instrument_function, always_inline)) int recordi
 
 void __cyg_profile_func_enter(void *function, void *call_site)
 {
-    (void)call_site;
-    if (recording()) fdr_enter_address(function);
+    if (recording()) fdr_enter_function_(function, call_site, __builtin_dwarf_cfa(), __builtin_return_address(0));
 }
 
 void __cyg_profile_func_exit(void *function, void *call_site)

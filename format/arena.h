@@ -487,7 +487,9 @@ struct fdr_level {
     uint32_t points_off;   /* off of struct fdr_level_points (accounts and partitions of point classes) */
     uint32_t zero_gap;     /* 1: the newest with an ordinal was left out */
     uint32_t reading_gate; /* of level 0: readings this deep or deeper are no longer stored; 0 all are */
-    uint32_t reserved[4];
+    /* of an open call with an address, as the compiler's hook told: recorder/gone.c */
+    uint64_t frame;        /* how far below the end of the thread's stack; UINT64_MAX: nobody told */
+    uint32_t caller, site; /* low halves: the complement of the function's return address, and the hook's */
 };
 static_assert(sizeof(struct fdr_level) == 128, "level");
 enum fdr_level_flags {

@@ -14,14 +14,13 @@
 __thread struct fdri_thread fdri_self;
 __thread struct fdri_thread fdri_lane;
 
-static FDR_NOINLINE void enter_slow(fdr_region region, uint64_t address, bool live, uint64_t time_ns)
+static FDR_NOINLINE void enter_slow(fdr_region region, const struct fdri_function *f, bool live, uint64_t time_ns)
 {
     struct fdri_thread *t = fdri_begin(live ? FDRI_LIVE : FDRI_NS);
     if (!t) return;
-    uint32_t before = t->loc->depth;
-    fdri_enter_tick(t, region, address, live, time_ns);
+    bool opened = fdri_enter_tick(t, region, f, live, time_ns);
     uint32_t depth = t->loc->depth;
-    bool edges = live && depth > before && t->top->flags & FDR_LEVEL_EDGES && t == &fdri_self;
+    bool edges = live && opened && t->top->flags & FDR_LEVEL_EDGES && t == &fdri_self;
     fdri_end(t);
     if (edges) fdri_edge_enter(region, depth);
 }
@@ -95,23 +94,48 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
     return true;
 }
 
-/* The same for a function that this thread knows by its address. */
-static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread *t, uint64_t address)
+/* The compiler put f into the newest calls, which share its frame and return address, and not near its own beginning: the usual
+ * case of what fdri_is_below finds out. */
+static inline __attribute__((always_inline)) bool is_plain_part(const struct fdr_level *v, uint32_t depth,
+                                                                const struct fdri_function *f, uint64_t bytes)
+{
+    if (f->site - f->address < FDRI_NEAR) return false;
+    for (; v->frame == f->frame && v->address; v--, depth--)
+        if (v->caller != (uint32_t)f->caller || v->site == (uint32_t)f->site || depth % FDR_LEVELS_PER_BLOCK == 1)
+            return false;
+    return v->address && v->frame <= f->frame - bytes;
+}
+
+enum enter_result { ENTERED, UNKNOWN, BESIDE };
+
+/* The same for a function that this thread knows by its address. BESIDE, where that matters (look): its frame is not below that
+ * of the newest call. */
+static inline __attribute__((always_inline)) enum enter_result enter_known(struct fdri_thread *t,
+                                                                           struct fdri_function f, bool look)
 {
     struct fdr_location *l = t->loc;
     if (FDR_UNLIKELY(l->depth >= t->soft || l->busy || t->known_version != fdr_load_relaxed(&fdri_address_version)))
-        return false;
+        return UNKNOWN;
     mark_busy(l);
     uint64_t tick = fdr_ticks();
     uint32_t depth = l->depth;
-    const struct fdri_known *k = &t->known[fdri_known_slot(t, address)];
-    if (FDR_UNLIKELY(k->address != address || tick < l->last_tick)) return not_busy(l);
-    struct fdr_level *v = child_of(t, t->top, depth);
-    v->address = address;
+    const struct fdri_known *k = &t->known[fdri_known_slot(t, f.address)];
+    if (FDR_UNLIKELY(k->address != f.address || tick < l->last_tick)) {
+        not_busy(l);
+        return UNKNOWN;
+    }
+    struct fdr_level *top = t->top;
+    uint64_t bytes = k->site == (uint32_t)f.site ? k->frame_bytes : FDRI_LEAST_FRAME;
+    if (look && (f.frame - bytes < top->frame || !top->address) && !is_plain_part(top, depth, &f, bytes)) {
+        not_busy(l);
+        return BESIDE;
+    }
+    struct fdr_level *v = child_of(t, top, depth);
+    fdri_level_place(v, &f);
     fdri_push(t, l, v, depth, k->row_off, k->region, 0, tick);
     l->last_tick = tick;
     fdr_store_release(&l->busy, 0); /* R:busy */
-    return true;
+    return ENTERED;
 }
 
 /* Everything leave_fast left alone, with the tick it has taken. Works on what all share: not after fdr_finalize, which sees
@@ -236,7 +260,7 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
  * own region in it, so the region is written again once the depth says that the level is ours. An operation that this
  * one may have interrupted works on levels above the limit. So no busy mark is needed. False: there is more to it. */
 static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thread *t, fdr_region region,
-                                                                uint64_t address)
+                                                                const struct fdri_function *f)
 {
     struct fdr_location *l = t->loc;
     uint32_t depth = l->depth, key = FDRI_KEY(FDR_DEF_REGION, region);
@@ -249,7 +273,7 @@ static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thre
     v->enter_tick = l->last_tick;
     v->region = region;
     v->row_off = row_off;
-    v->address = address;
+    fdri_level_place(v, f);
     v->flags = FDR_LEVEL_UNTIMED;
     v->skipped = 0;
     fdr_bump_relaxed(&row->untimed, 1);
@@ -260,7 +284,7 @@ static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thre
     fdr_store_release(&l->depth, depth + 1); /* R:frame */
     fdr_signal_fence();
     v->region = region;
-    v->address = address;
+    fdri_level_place(v, f);
     t->untimed++;
     return true;
 }
@@ -303,9 +327,9 @@ void fdr_enter_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_self;
     if (FDR_LIKELY(t->recording == on)) {
-        if (FDR_LIKELY(enter_fast(t, region)) || enter_counted(t, region, 0)) return;
+        if (FDR_LIKELY(enter_fast(t, region)) || enter_counted(t, region, NULL)) return;
     }
-    enter_slow(region, 0, true, 0);
+    enter_slow(region, NULL, true, 0);
 }
 
 void fdr_leave_(fdr_region region, uint32_t on)
@@ -321,20 +345,64 @@ void fdr_leave_(fdr_region region, uint32_t on)
     else if (result == NOT_MINE) leave_slow(region, 0, true, 0);
 }
 
-static FDR_NOINLINE void enter_unknown(struct fdri_thread *t, uint64_t address)
+/* The function, with what the stack tells of it. Four words, not the structure, lead here, and tail calls: so they stay in
+ * registers where all is as usual. */
+static struct fdri_function function_of(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
-    fdr_region region = fdri_address_region(address);
-    if (!enter_counted(t, region, address)) enter_slow(region, address, true, 0);
+    struct fdri_function f = {address, frame, caller, site, frame};
+    if (frame != FDRI_UNTOLD) f.upper = fdri_frame_upper(&f);
+    return f;
 }
 
-void fdr_enter_address(const void *function)
+static FDR_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
+{
+    struct fdri_thread *t = &fdri_self;
+    const struct fdri_function f = function_of(address, frame, caller, site);
+    fdr_region region = fdri_address_region(address);
+    bool gone = frame != FDRI_UNTOLD && FDR_UNLIKELY(!fdri_is_below(t, &f)) && fdri_gone(t, &f);
+    if (gone || !enter_counted(t, region, &f)) enter_slow(region, &f, true, 0); /* which closes those that are */
+}
+
+/* It shares its frame with the newest call, or some of it: part of that one, or was that left? */
+static FDR_NOINLINE void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
+{
+    struct fdri_thread *t = &fdri_self;
+    const struct fdri_function f = function_of(address, frame, caller, site);
+    if (FDR_UNLIKELY(!fdri_is_below(t, &f)) || enter_known(t, f, false) != ENTERED)
+        enter_unknown(address, frame, caller, site);
+}
+
+/* The thread's first function: an address is looked up by threads that liburcu knows, so it attaches before. */
+static FDR_NOINLINE void enter_first(uint64_t address, uint64_t pointer, uint64_t caller, uint64_t site)
+{
+    if (fdri_attached()) enter_unknown(address, pointer ? fdri_self.stack_end - pointer : FDRI_UNTOLD, ~caller, site);
+}
+
+/* pointer 0: nobody told. */
+static inline __attribute__((always_inline)) void enter_address(uint64_t address, uint64_t pointer, uint64_t caller,
+                                                                uint64_t site)
 {
     struct fdri_thread *t = &fdri_self;
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    /* attaches first: looking an address up needs a thread that liburcu knows */
-    if (!on || (FDR_UNLIKELY(t->recording != on) && !fdri_attached())) return;
-    uint64_t address = (uint64_t)(uintptr_t)function;
-    if (FDR_UNLIKELY(!enter_known(t, address))) enter_unknown(t, address);
+    if (!on) return;
+    if (FDR_UNLIKELY(t->recording != on)) {
+        enter_first(address, pointer, caller, site);
+        return;
+    }
+    uint64_t frame = pointer ? t->stack_end - pointer : FDRI_UNTOLD;
+    caller = ~caller;
+    enum enter_result result = enter_known(t, (struct fdri_function){address, frame, caller, site, 0}, pointer != 0);
+    if (FDR_UNLIKELY(result == BESIDE)) enter_beside(address, frame, caller, site);
+    else if (FDR_UNLIKELY(result == UNKNOWN)) enter_unknown(address, frame, caller, site);
+}
+
+void fdr_enter_address(const void *function) { enter_address((uint64_t)(uintptr_t)function, 0, 0, 0); }
+
+void fdr_enter_function_(const void *function, const void *caller, const void *pointer, const void *site)
+{
+    uint64_t sp = (uint64_t)(uintptr_t)pointer;
+    if (!sp) __builtin_unreachable();
+    enter_address((uint64_t)(uintptr_t)function, sp, (uint64_t)(uintptr_t)caller, (uint64_t)(uintptr_t)site);
 }
 
 void fdr_leave_address(const void *function)
@@ -365,7 +433,7 @@ void fdr_leave(fdr_region region)
 }
 void fdr_enter_at(fdr_region region, uint64_t time_ns)
 {
-    if (fdr_load_relaxed(&fdr_switch_.on)) enter_slow(region, 0, false, time_ns);
+    if (fdr_load_relaxed(&fdr_switch_.on)) enter_slow(region, NULL, false, time_ns);
 }
 void fdr_leave_at(fdr_region region, uint64_t time_ns)
 {

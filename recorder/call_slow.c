@@ -160,6 +160,8 @@ static bool kept_out(struct fdr_row *row, const struct fdri_rule *rule, uint32_t
     }
 }
 
+static void close_gone(struct fdri_thread *t, const struct fdri_function *f);
+
 static void set_overflow(struct fdri_thread *t, uint32_t deeper)
 {
     t->loc->overflow = deeper;
@@ -180,22 +182,24 @@ static bool deep_enough(struct fdri_thread *t)
     return false;
 }
 
-void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns)
+bool fdri_enter_tick(struct fdri_thread *t, fdr_region region, const struct fdri_function *f, bool live,
+                     uint64_t time_ns)
 {
     struct fdr_location *l = t->loc;
+    if (f && f->frame != FDRI_UNTOLD) close_gone(t, f);
     /* Calls deeper than the stack cannot be matched by name. If the caller's frame lies above where that began,
      * a longjmp left them all. */
     if (l->overflow && FDRI_HERE() > t->overflow_sp + 4096) set_overflow(t, 0);
     if (region > FDR_ID_MAX) region = 0;
     if (!deep_enough(t)) {
         fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region))->untimed++;
-        return;
+        return false;
     }
     struct fdr_level *v = fdri_level(t, l->depth + 1);
     struct fdr_row *row = fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region));
     uint32_t flags = 0;
-    v->address = address;
-    if (address) fdri_known_add(t, address, region, row);
+    fdri_level_place(v, f);
+    if (f) fdri_known_add(t, f, region, row);
     if (FDR_UNLIKELY(row->flags & FDR_ROW_GATED)) {
         const struct fdri_rule *rule = fdri_rule_of(region);
         if (rule && kept_out(row, rule, &flags)) {
@@ -204,12 +208,12 @@ void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
             fdr_bump_relaxed(&v->filtered, 1);
             t->top->skipped++;
             t->top->flags |= FDR_LEVEL_SKIPS;
-            return;
+            return false;
         }
     }
     if (l->depth >= t->depth_limit || l->pause) {
         push_untimed(t, v, row, region);
-        return;
+        return false;
     }
     uint64_t tick = live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
     if (FDR_UNLIKELY(l->flags & FDR_LOCATION_STOPPED)) {
@@ -219,6 +223,7 @@ void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
     flags |= ordinal_flag(t, v, tick);
     fdri_push(t, l, v, l->depth, fdri_off_of(t, row), region, flags, tick);
     l->last_tick = tick;
+    return true;
 }
 
 /* Closes the top call, v at that depth, whatever kind it is. */
@@ -255,6 +260,27 @@ static void close_any(struct fdri_thread *t, uint64_t tick)
     uint32_t depth = t->loc->depth;
     close_kind(t, v, depth, tick);
     if (FDR_UNLIKELY(v->flags & FDR_LEVEL_MARKED)) fdri_rewind_ended(t, v, depth, tick);
+}
+
+/* Closes the calls from depth `from` on, all but the first without a leave of their own. */
+static void close_from(struct fdri_thread *t, uint32_t from, uint64_t tick)
+{
+    struct fdr_location *l = t->loc;
+    l->unbalanced += l->depth - from;
+    l->last_tick = tick; /* first: an epoch may be cut inside, and holds what is closed now */
+    while (l->depth >= from) close_any(t, tick);
+}
+
+/* Calls that f shows to be gone end now. */
+static void close_gone(struct fdri_thread *t, const struct fdri_function *f)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t from = fdri_gone(t, f);
+    if (!from) return;
+    if (l->overflow) set_overflow(t, 0);
+    l->unbalanced++;
+    bool timed = !(fdri_level(t, from)->flags & FDR_LEVEL_UNTIMED);
+    close_from(t, from, timed ? fdri_clamp_live(t, fdri_tick_live(t)) : l->last_tick);
 }
 
 /* Where on the stack is this region (or code address), counted from the top? 0 = not there. */
@@ -298,8 +324,5 @@ void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
     }
     bool timed = !(fdri_level(t, found)->flags & FDR_LEVEL_UNTIMED);
     uint64_t tick = !timed ? l->last_tick : live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
-    l->unbalanced += l->depth - found;
-    l->last_tick = tick; /* first: an epoch may be cut inside, and holds what is closed now */
-    while (l->depth > found) close_any(t, tick);
-    close_any(t, tick);
+    close_from(t, found, tick);
 }

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/ownstack.h"
 #include "recorder/recorder.h"
 
 enum { ROUNDS = 64 };
@@ -134,6 +135,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->mark = NULL;
     t->hand = (struct fdri_hand){0};
     t->no_more_levels = false;
+    t->stack_end = fdr_own_stack_end(fdri_is_first(l));
     fdri_known_start(t);
     t->untimed = t->phases = 0;
     t->fresh = true;
@@ -144,6 +146,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
         l->level0_off = zero + head;
         t->top = fdri_off(t, l->level0_off);
         t->top->region = UINT32_MAX;
+        t->top->address = UINT64_MAX;      /* no function's; its frame 0 is above all */
         t->top->flags = FDR_LEVEL_OUTSIDE; /* the program may leave a region of that number, too */
         fdri_set_clock(t, false);
         if (fdri_rows_start(t) && fdri_grow_levels(t)) return true;

@@ -9,6 +9,7 @@
  *   define.c   definitions                 totals.c   exact totals per region
  *   address.c  code address to region      rules.c    include/exclude rules, phases
  *   known.c    the same, per thread        rewind.c   forget an iteration
+ *   gone.c     calls that a longjmp left
  *   watch*.c   triggers on what is recorded
  *   rows_full.c  which totals go when there is no room
  *   usage.c    sums for the caller         meta.c     memory for a location's accounts
@@ -181,6 +182,10 @@ struct fdri_thread {
     bool aside_done;       /* they were, or nothing will be */
     struct fdri_hand hand;
     uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
+    uint64_t stack_end;                     /* of the thread's own stack */
+    uint64_t stack_bytes;                   /* gone.c: how large it can be, once that was asked; 0: nobody knows */
+    bool stack_known;
+    uint8_t asked_in_vain;
     uint64_t tied_to; /* stored tick + 1 of the newest record that names a parent in its own tick */
 };
 extern __thread struct fdri_thread fdri_self __attribute__((visibility("hidden")));
@@ -245,6 +250,8 @@ uint64_t fdri_tick_now(void); /* full ticks of the recording's clock */
 void fdri_clock_adopt(struct fdri_thread *t);
 
 /* ---- location.c ---- */
+/* Is it the first thread's of the process, or its lane? */
+static inline bool fdri_is_first(const struct fdr_location *l) { return (int)l->tid == fdri_rec.pid; }
 struct fdr_location *fdri_location_new(void); /* an empty block, free and pinned, on the chain; NULL: no room */
 /* A location with level 0 and what else it begins with, without an id and not shown yet; false: no room, nothing is left
  * behind. In block l, or where that is NULL in any. */
@@ -258,7 +265,15 @@ bool fdri_grow_levels(struct fdri_thread *t);                  /* one more block
 void fdri_set_soft(struct fdri_thread *t);                     /* recomputes when enter and leave must go slow */
 
 /* ---- call.c ---- */
-void fdri_enter_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns);
+/* A function that is entered, as the compiler's hook tells. */
+struct fdri_function {
+    uint64_t address, frame, caller, site; /* as in struct fdr_level; of caller the complement */
+    uint64_t upper;                        /* where the frame ends that begins at `frame`; not less than it really is */
+};
+#define FDRI_UNTOLD UINT64_MAX /* frame: nobody told, nor the two behind it */
+/* f: NULL where the region came by its id. True: a call is open that is not only counted. */
+bool fdri_enter_tick(struct fdri_thread *t, fdr_region region, const struct fdri_function *f, bool live,
+                     uint64_t time_ns);
 void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns);
 
 /* ---- store.c ---- */
@@ -337,6 +352,14 @@ uint32_t fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_lo
 void fdri_reserve_ledger(struct fdri_thread *t);      /* lines for reductions, while there is room */
 void fdri_stop(struct fdri_thread *t, uint64_t tick); /* strategy `first`: store nothing from now on */
 void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick);
+
+/* ---- gone.c ---- */
+uint64_t fdri_frame_upper(const struct fdri_function *f); /* looks for it on the stack */
+/* Is f, not untold, called by the newest call, or part of it? False: look closer. Cheap. */
+bool fdri_is_below(struct fdri_thread *t, const struct fdri_function *f);
+/* The outermost open call that cannot be there any more when f, not untold, is entered; 0: all may be. Where some are above f it
+ * makes system calls. */
+uint32_t fdri_gone(struct fdri_thread *t, const struct fdri_function *f);
 
 /* ---- point.c ---- */
 /* Accounts and partitions of points at that depth, made where there are none; NULL: no room. */
@@ -449,16 +472,27 @@ fdr_region fdri_address_region(uint64_t address);
 struct fdri_known {
     uint64_t address;
     uint32_t row_off, region;
+    uint32_t site, frame_bytes; /* entered from there its frame has at least so many bytes */
 };
+enum { FDRI_LEAST_FRAME = 8 }; /* where a function returns to */
+enum { FDRI_NEAR = 256 };      /* its hook is not called further from its beginning */
 extern uint32_t fdri_address_version
     __attribute__((visibility("hidden"))); /* rises when addresses lose their meaning */
 static inline uint32_t fdri_known_slot(const struct fdri_thread *t, uint64_t address)
 {
     return (uint32_t)(address * 0x9E3779B97F4A7C15u >> t->known_shift);
 }
+/* Of the place that f was entered from. */
+struct fdri_place {
+    uint64_t frame_bytes; /* 0: not known, or not always the same */
+    bool whole;           /* f itself, not put into another function by the compiler; only that is sure */
+};
+struct fdri_place fdri_known_place(struct fdri_thread *t, const struct fdri_function *f);
+/* How many bytes the frame of f has; 0: not known. */
+uint64_t fdri_known_frame(const struct fdri_thread *t, const struct fdri_function *f);
 void fdri_known_start(struct fdri_thread *t);                  /* also: forget everything */
 void fdri_known_drop(struct fdri_thread *t, uint32_t row_off); /* that row gets another key */
-void fdri_known_add(struct fdri_thread *t, uint64_t address, fdr_region region, const struct fdr_row *row);
+void fdri_known_add(struct fdri_thread *t, const struct fdri_function *f, fdr_region region, const struct fdr_row *row);
 void fdri_address_reset(void);
 bool fdri_address_forked(void);       /* a child: nobody may wait for a grace period */
 void fdri_address_thread(bool comes); /* this thread begins or ends to look addresses up */

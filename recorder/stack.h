@@ -35,6 +35,16 @@ static inline __attribute__((always_inline)) void fdri_push(struct fdri_thread *
     t->top = v;
 }
 
+/* What the call about to be pushed is known by. f: NULL where it came by the region's id. */
+static inline __attribute__((always_inline)) void fdri_level_place(struct fdr_level *v, const struct fdri_function *f)
+{
+    v->address = f ? f->address : 0;
+    if (!f) return;
+    v->frame = f->frame;
+    v->caller = (uint32_t)f->caller;
+    v->site = (uint32_t)f->site;
+}
+
 static inline __attribute__((always_inline)) void fdri_pop(struct fdri_thread *t, struct fdr_location *l,
                                                            struct fdr_level *parent)
 {

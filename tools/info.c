@@ -253,7 +253,7 @@ static void print_location_count(uint64_t n, const char *what)
 static void print_location_notes(const struct fdr_location_info *l)
 {
     print_location_count(l->clamped, "events whose clock stepped back; they carry the newest time before them");
-    print_location_count(l->unbalanced, "calls closed by the leave of an outer one (longjmp, exceptions)");
+    print_location_count(l->unbalanced, "calls that ended without a leave of their own (longjmp, exceptions)");
     print_location_count(l->stray_leaves, "leaves of regions that were not open; ignored");
     print_location_count(l->truncated, "user events whose payload was cut");
     print_location_count(l->abandoned, "operations abandoned by longjmp out of a signal handler");

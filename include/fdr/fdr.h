@@ -108,6 +108,10 @@ FDR_API fdr_region fdr_region_define_address(const void *function);
 /* [record] Enter / leave of code known by its address: fdr_region_define_address and fdr_enter in one step. */
 FDR_API void fdr_enter_address(const void *function);
 FDR_API void fdr_leave_address(const void *function);
+/* Implementation detail of fdr::instrument: fdr_enter_address that also sees which open calls a longjmp has left. caller: return
+ * address of the function; pointer: stack pointer when the hook was called, never 0, and always taken in the same way; site:
+ * return address of the hook. [record] but for the first call after a jump, which makes system calls. */
+FDR_API void fdr_enter_function_(const void *function, const void *caller, const void *pointer, const void *site);
 
 /* Code was unloaded (dlclose): other code may lie at its addresses from now on. fdr::instrument calls this by itself.
  * May lock; not for signal handlers. */
@@ -143,16 +147,16 @@ FDR_API void fdr_enter_(fdr_region region, uint32_t on); /* [record] fdr_enter b
 FDR_API void fdr_leave_(fdr_region region, uint32_t on);
 
 /* [record] Enters / leaves a region. A leave that skips open regions closes them (longjmp, exceptions) and
- * counts it; a leave of a region that is not open is counted and ignored. One record per call is stored, at
+ * counts it: whoever jumps to a place again and again leaves there a region that was entered before. A leave of a region that is not open is counted and ignored. One record per call is stored, at
  * the leave; open calls are on the shadow stack, which is in the arena.
  * Idea: call records with the leave's region implied, Wagner 2015 (3.3.5), here with the duration in hand. */
 #ifndef FDR_NO_INLINE
-extern __inline__ __attribute__((gnu_inline, always_inline)) void fdr_enter(fdr_region region)
+extern __inline__ __attribute__((gnu_inline, always_inline, no_instrument_function)) void fdr_enter(fdr_region region)
 {
     uint32_t on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
     if (__builtin_expect(on != 0, 1)) fdr_enter_(region, on);
 }
-extern __inline__ __attribute__((gnu_inline, always_inline)) void fdr_leave(fdr_region region)
+extern __inline__ __attribute__((gnu_inline, always_inline, no_instrument_function)) void fdr_leave(fdr_region region)
 {
     uint32_t on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
     if (__builtin_expect(on != 0, 1)) fdr_leave_(region, on);
@@ -166,25 +170,28 @@ FDR_API void fdr_leave_at(fdr_region region, uint64_t time_ns);
 
 /* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it or longjmp. Where its definition finds no
  * room its calls are recorded as [unknown], and it is not asked for again in this recording. */
+/* The compiler's function hooks leave it alone: a region entered in it goes on behind it. */
+#define FDR_UNHOOKED_ __attribute__((no_instrument_function))
 struct fdr_scope_ {
     fdr_region region;
     int once;
 };
 #define FDR_NOT_ENTERED_ UINT32_MAX
 #define FDR_REFUSED_     0x80000000u /* in a scope's id, with the number of the recording that had no room for it */
-static inline void fdr_scope_leave_(struct fdr_scope_ *s)
+FDR_UNHOOKED_ static inline void fdr_scope_leave_(struct fdr_scope_ *s)
 {
     if (s->region != FDR_NOT_ENTERED_) fdr_leave(s->region);
 }
 /* Rarely called: the id of a scope that has none yet, 0 where it gets none. */
-static inline fdr_region fdr_scope_define_(uint32_t *id, uint32_t on, const char *name, const char *file, unsigned line)
+FDR_UNHOOKED_ static inline fdr_region fdr_scope_define_(uint32_t *id, uint32_t on, const char *name, const char *file,
+                                                         unsigned line)
 {
     if (__atomic_load_n(id, __ATOMIC_RELAXED) == (on | FDR_REFUSED_)) return 0;
     fdr_region r = fdr_region_define(name, file, line);
     __atomic_store_n(id, r ? r : on | FDR_REFUSED_, __ATOMIC_RELAXED);
     return r;
 }
-static inline fdr_region fdr_scope_enter_(uint32_t *id, const char *name, const char *file, unsigned line)
+FDR_UNHOOKED_ static inline fdr_region fdr_scope_enter_(uint32_t *id, const char *name, const char *file, unsigned line)
 {
     fdr_region r = __atomic_load_n(id, __ATOMIC_RELAXED);
     uint32_t on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
