@@ -106,6 +106,14 @@ static inline __attribute__((always_inline)) bool is_plain_part(const struct fdr
     return v->address && v->frame <= f->frame - bytes;
 }
 
+/* The newest call that has a frame: regions entered by id go with the function they are in. */
+static inline __attribute__((always_inline)) const struct fdr_level *
+newest_function(struct fdri_thread *t, struct fdr_level *v, uint32_t *depth)
+{
+    while (FDR_UNLIKELY(!v->address)) v = fdri_parent_of(t, v, (*depth)--);
+    return v;
+}
+
 enum enter_result { ENTERED, UNKNOWN, BESIDE };
 
 /* The same for a function that this thread knows by its address. BESIDE, where that matters (look): its frame is not below that
@@ -124,13 +132,14 @@ static inline __attribute__((always_inline)) enum enter_result enter_known(struc
         not_busy(l);
         return UNKNOWN;
     }
-    struct fdr_level *top = t->top;
     uint64_t bytes = k->site == (uint32_t)f.site ? k->frame_bytes : FDRI_LEAST_FRAME;
-    if (look && (f.frame - bytes < top->frame || !top->address) && !is_plain_part(top, depth, &f, bytes)) {
+    uint32_t at = depth;
+    const struct fdr_level *below = look ? newest_function(t, t->top, &at) : NULL;
+    if (look && f.frame - bytes < below->frame && !is_plain_part(below, at, &f, bytes)) {
         not_busy(l);
         return BESIDE;
     }
-    struct fdr_level *v = child_of(t, top, depth);
+    struct fdr_level *v = child_of(t, t->top, depth);
     fdri_level_place(v, &f);
     fdri_push(t, l, v, depth, k->row_off, k->region, 0, tick);
     l->last_tick = tick;
