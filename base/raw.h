@@ -61,6 +61,13 @@ static inline void fdr_raw_mask(int how, const uint64_t *set, uint64_t *old)
 {
     syscall(SYS_rt_sigprocmask, how, set, old, 8);
 }
+/* Signals that are blocked and wait, for this thread or the process. */
+static inline uint64_t fdr_raw_pending(void)
+{
+    uint64_t set = 0;
+    syscall(SYS_rt_sigpending, &set, 8);
+    return set;
+}
 /* Every thread of the process passes a full barrier before this returns. Where the kernel does not know it nothing happens. */
 static inline void fdr_raw_barrier_register(void) { syscall(SYS_membarrier, 16, 0, 0); }
 static inline void fdr_raw_barrier(void) { syscall(SYS_membarrier, 8, 0, 0); }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/raw.h"
+#include "base/registers.h"
 #include "export/crash.h"
 #include "export/export.h"
 
@@ -156,6 +157,34 @@ static bool has_handler(const struct fdri_crash_signal *s)
            (s->previous.sa_handler != SIG_DFL && s->previous.sa_handler != SIG_IGN);
 }
 
+/* abort() was interrupted: its signal's handler may return, and the process dies all the same, without a handler. It stands in what
+ * raise() has on the stack below it. */
+__attribute__((no_sanitize("thread", "address"))) static bool in_abort(const void *context)
+{
+    uint64_t registers[FDR_REGISTERS];
+    sigjmp_buf fault, *before = fdri_guard;
+    volatile bool is = false;
+    if (!fdri_crash.abort_bytes) return false;
+    fdr_registers(context, registers);
+    const volatile uint64_t *word = (void *)(uintptr_t)(fdr_registers_sp(registers) & ~7ull);
+    fdri_guard = &fault; /* the stack may end here */
+    if (sigsetjmp(fault, 0) == 0)
+        for (int i = 0; i < 128 && !is; i++) is = word[i] - fdri_crash.abort_at <= fdri_crash.abort_bytes;
+    fdri_guard = before;
+    return is;
+}
+
+/* The handler was for one signal (SA_RESETHAND), or has put back the default action. True: the process goes on; what comes next
+ * ends it, by us: also a fault whose instruction is tried once more. */
+static bool goes_on(struct fdri_crash_signal *s, const void *context)
+{
+    if (fdr_raw_pending() >> (s->number - 1) & 1) return false; /* raised once more */
+    if (s->number == SIGABRT && in_abort(context)) return false;
+    memset(&s->previous, 0, sizeof s->previous);
+    if (fdr_load_relaxed(&s->installed)) fdri_crash_catch(s->number);
+    return true;
+}
+
 /* True: the application's handler dealt with it and the process goes on. */
 static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
@@ -169,7 +198,9 @@ static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context
     call_previous(s, info, context);
     given.signal = 0;
     super()->cause_signal = 0;
-    if (at_default(s->number)) return false; /* it was only to say something first */
+    bool last = at_default(s->number);
+    if (last && !goes_on(s, context)) return false; /* it was only to say something first */
+    if (last && info->si_code > 0) return true;     /* its instruction is tried once more: who knows */
     fdr_add_relaxed(&super()->faults_survived, 1u);
     return true;
 }
@@ -290,6 +321,15 @@ static bool arena_replaced(void)
     fdr_store_relaxed(&fdr_switch_.on, 0u);
     return syscall(SYS_mmap, fdri_view.base, fdri_view.bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != -1;
+}
+
+bool fdri_crash_catch(int number)
+{
+    struct sigaction ours;
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = fdri_crash_on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART; /* a second fault must come in, not kill */
+    return sigaction(number, &ours, NULL) == 0;
 }
 
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context)

@@ -53,6 +53,7 @@ struct fdri_crash {
     uint32_t context_bytes, context_count;
     const void *const *abort_message; /* of the C library, or NULL */
     void *(*exception_type)(void);    /* of the C++ runtime, or NULL */
+    uint64_t abort_at, abort_bytes;   /* code of abort(); 0 bytes: not known */
 };
 extern struct fdri_crash fdri_crash;
 
@@ -69,6 +70,7 @@ extern struct fdri_death fdri_death;
 /* ---- crash.c ---- */
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
 bool fdri_crash_under_way(void);
+bool fdri_crash_catch(int number); /* makes the handler above that of a signal */
 /* crash_start.c; also in the handler */
 bool fdri_crash_see_again(void);
 /* The same for a process that calls exit, or is ended `by` something else that is no signal; it goes on. `context`: where, as a signal would give it. */

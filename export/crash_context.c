@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -132,6 +133,17 @@ static void environment(void)
     add("environment", shown, (size_t)(t.at - shown));
 }
 
+static void find_abort(void)
+{
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    void *at = dlsym(RTLD_DEFAULT, "abort");
+    fdri_crash.abort_bytes = 0;
+    if (!at || !dladdr1(at, &info, (void **)(void *)&symbol, RTLD_DL_SYMENT) || !symbol) return;
+    fdri_crash.abort_at = (uint64_t)(uintptr_t)at;
+    fdri_crash.abort_bytes = symbol->st_size;
+}
+
 void fdri_crash_context(void)
 {
     struct utsname u;
@@ -145,4 +157,5 @@ void fdri_crash_context(void)
     }
     fdri_crash.abort_message = dlvsym(RTLD_DEFAULT, "__abort_msg", "GLIBC_PRIVATE");
     *(void **)(void *)&fdri_crash.exception_type = dlsym(RTLD_DEFAULT, "__cxa_current_exception_type");
+    find_abort();
 }

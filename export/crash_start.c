@@ -50,13 +50,9 @@ static uint32_t bit(const struct fdri_crash_signal *s) { return 1u << (s->number
 
 static void install(struct fdri_crash_signal *s)
 {
-    struct sigaction ours;
     fdr_store_relaxed(&s->installed, false);
     if (sigaction(s->number, NULL, &s->previous) || !wanted(s, &s->previous)) return;
-    memset(&ours, 0, sizeof ours);
-    ours.sa_sigaction = fdri_crash_on_signal;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART; /* a second fault must come in, not kill */
-    fdr_store_relaxed(&s->installed, sigaction(s->number, &ours, NULL) == 0);
+    fdr_store_relaxed(&s->installed, fdri_crash_catch(s->number));
 }
 
 static void uninstall(void)

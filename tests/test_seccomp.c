@@ -67,6 +67,7 @@ static const struct call {
     CALL(renameat2),
     CALL(rseq),
     CALL(rt_sigaction),
+    CALL(rt_sigpending),
     CALL(rt_sigprocmask),
     CALL(rt_sigreturn),
     CALL(rt_tgsigqueueinfo),
