@@ -8,6 +8,7 @@
  *   counter_energy.c   powercap (RAPL)
  *   counter_derived.c  quotients of other counters: IPC, share of time off the processor
  *   counter_edge.c     read at the edges of calls, by the calling thread
+ *   in_handler.c       whether that may allocate
  *   monitor.c          the thread that samples; monitor_threads.c: which threads it observes
  *
  * A *source* is what is read at once: it gives one or more counters. It is opened per thread, or once for the process.
@@ -17,6 +18,7 @@
 
 #include <fdr/counters.h>
 #include <fdr/fdr.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -103,6 +105,13 @@ extern const char *fdri_powercap;
 enum { FDRI_IPC, FDRI_OFF_CPU };
 /* Names of the counters that derived counter `which` is made of, as for fdri_counters_choose; one or two. */
 extern const char *const fdri_derived_of[2][2];
+
+/* ---- in_handler.c ---- */
+void fdri_in_handler_warm(void); /* loads what the others need; before them, not in a handler */
+/* Is the caller, a thread that had these signals blocked, in a handler of the program's (which may have interrupted malloc)? In doubt
+ * it is. Async-signal-safe; all signals but those of faults are blocked meanwhile. Costs some 0.2 us for each frame of the stack. */
+bool fdri_in_handler(const sigset_t *blocked);
+bool fdri_in_handler_now(void); /* blocks them itself */
 
 /* ---- counter_edge.c ---- */
 void fdri_edges_start(const char *counters, const char *papi);

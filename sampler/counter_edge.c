@@ -2,7 +2,7 @@
 /* Counters read at the edges of chosen calls, by the thread that makes the call. What rose between enter and leave becomes
  * one user event "fdr.edges" inside the call, just before its leave: a field per counter.
  *
- * A thread opens its counters at its first such call (that may lock and allocate, like attaching); after that an
+ * A thread opens its counters at its first such call that is in no handler of a signal (that locks and allocates); after that an
  * edge costs the reading: a system call for a group of perf events, another for each further source. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -111,8 +111,9 @@ static struct edge_thread *begin(void)
     static __thread bool making;
     uint32_t now = fdr_load_acquire(&generation); /* A:edges */
     if (!(now & 1)) return NULL;
+    if (mine && mine->busy) return NULL;
+    if (FDR_UNLIKELY(!mine || mine->generation != now) && (making || fdri_in_handler_now())) return NULL;
     if (FDR_UNLIKELY(!mine)) {
-        if (making) return NULL;
         making = true;
         pthread_once(&once, make_key);
         mine = have_key ? new_thread() : NULL;
@@ -120,7 +121,6 @@ static struct edge_thread *begin(void)
         if (!mine) return NULL;
     }
     struct edge_thread *t = mine;
-    if (t->busy) return NULL;
     t->busy = true;
     fdr_signal_fence();
     if (FDR_UNLIKELY(t->generation != now)) {
@@ -140,6 +140,15 @@ static void end(struct edge_thread *t)
     t->busy = false;
 }
 
+/* The program closed them: they cannot be opened again, the provider holds what it cannot give back. */
+static void lost(struct edge_thread *t)
+{
+    static unsigned said;
+    t->broken = true;
+    if (fdri_once(&said))
+        fdri_say("FDR_PAPI: the program closed the counters of a thread; its calls are not read any more");
+}
+
 static bool read_all(struct edge_thread *t, uint64_t *value)
 {
     const struct plan *p = t->plan;
@@ -154,7 +163,9 @@ static bool read_all(struct edge_thread *t, uint64_t *value)
             value[r->place[which]] = some[which];
         }
     }
-    return !p->provided || p->provider->read(t->set, value + p->panel.count) == 0;
+    int e = p->provided ? p->provider->read(t->set, value + p->panel.count) : 0;
+    if (e == -EBADF) lost(t);
+    return !e;
 }
 
 /* ---- edges ---- */
@@ -249,6 +260,7 @@ void fdri_edges_start(const char *counters, const char *papi)
     p->total = p->panel.count + p->provided;
     if (!p->total) return;
     define_event(p, name);
+    fdri_in_handler_warm();
     if (p->event) fdr_store_release(&generation, generation + 1); /* R:edges - the plan is made; pairs with A:edges */
 }
 

@@ -146,6 +146,7 @@ static int read_hardware(struct fdri_handle *h, uint64_t *value)
     for (uint32_t i = 0; i < HARDWARE; i++) {
         uint64_t answer[3];
         if (!(h->wanted >> i & 1)) continue;
+        if (!fdri_descriptor_is(h->fd[i], &h->mark[i])) return -EBADF; /* each is read: a part of them may be closed */
         ssize_t got = read(h->fd[i], answer, sizeof answer);
         if (got != sizeof answer) return got < 0 ? -errno : -EIO;
         value[i] = h->state[i][0] = scaled(answer, h->state[i][0]);

@@ -56,20 +56,6 @@ static void drop_last(void)
 }
 static void make_key(void) { have_key = pthread_key_create(&key, thread_ends) == 0; }
 
-/* A handler of the program may have interrupted the allocator, which sets need. It runs on an alternate stack, or with its own
- * signal blocked: where none is blocked that has a handler, there is no handler. */
-static bool in_handler(const sigset_t *blocked)
-{
-    stack_t alternate;
-    struct sigaction a;
-    if (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK)) return true;
-    for (int i = 1; i <= SIGRTMAX; i++)
-        if (sigismember(blocked, i) == 1 && sigaction(i, NULL, &a) == 0 && a.sa_handler != SIG_DFL &&
-            a.sa_handler != SIG_IGN)
-            return true;
-    return false;
-}
-
 static struct own *make(uint32_t tid, char *why, size_t why_bytes)
 {
     struct own *o = calloc(1, sizeof *o);
@@ -102,8 +88,8 @@ void fdri_own_begin(uint32_t tid, const sigset_t *blocked)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     char why[FDRI_WHY_BYTES] = "no key for what threads leave behind";
     if (!fdri_sampler.how.provided) return;
-    if (in_handler(blocked)) {
-        say_not(tid, "its first event comes from a signal handler, or it blocks signals that have one");
+    if (fdri_in_handler(blocked)) {
+        say_not(tid, "its first event comes from a signal handler, which may have interrupted the allocator");
         return;
     }
     pthread_once(&once, make_key);
@@ -184,6 +170,7 @@ bool fdri_own_choose(struct fdri_sampling *how, const char *papi)
                  how->name, info.why);
         return false;
     }
+    fdri_in_handler_warm();
     fdri_say("FDR_SAMPLE: %s counts each thread by itself: threads that record are sampled, others are not",
              provider->name);
     return true;

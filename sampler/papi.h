@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of libfdr-papi share: papi_papi.c (which events work), papi_set_papi.c (event sets of a thread), what stands in
+/* What the files of libfdr-papi share: papi_papi.c (which events work), papi_set_papi.c (event sets of a thread), papi_held.c (their descriptors), what stands in
  * their place without PAPI (papi_none.c, papi_set_none.c), papi_provider.c (what libfdr calls). */
 #ifndef FDR_SAMPLER_PAPI_H
 #define FDR_SAMPLER_PAPI_H
@@ -37,6 +37,20 @@ int fdri_papi_make_set(bool multiplex);
 void fdri_papi_drop_set(int set);
 /* The calling thread has no set that runs any more; who has it reads -EBADF. */
 void fdri_papi_retire(void);
+
+/* ---- papi_held.c ---- */
+/* A perf event that PAPI holds for a set of the calling thread. */
+struct fdri_papi_held {
+    int fd;
+    bool leads;      /* it is read; others only with it */
+    uint64_t number; /* whether `fd` is still that event */
+};
+/* The number of the newest perf event; 0: there are none. */
+uint64_t fdri_papi_now(void);
+/* Adds to the `count` that are known those that came after `since`, while the set was made: how many there are now. Not for handlers. */
+int fdri_papi_hold(uint64_t since, struct fdri_papi_held *held, int count, int most);
+/* One of them (`reading`: of those that are read) is not there any more. Allocates nothing. */
+bool fdri_papi_lost(const struct fdri_papi_held *held, int count, bool reading);
 
 /* As in struct fdr_counter_provider. */
 size_t fdri_papi_probe(struct fdr_counter_info *out, size_t most);

@@ -24,12 +24,14 @@
 
 #include "sampler/papi.h"
 
+enum { HELD = FDRI_PAPI_MAX + 2 };
 struct set {
-    int id;          /* PAPI_NULL: it runs no more */
-    int users;       /* who counts, who is sampled: both of this thread */
-    int fd;          /* of the event that overflows; -1: none */
-    uint64_t number; /* of that event: whether `fd` is still its own */
+    int id;    /* PAPI_NULL: it runs no more */
+    int users; /* who counts, who is sampled: both of this thread */
+    int fd;    /* of the event that overflows; -1: none */
     pid_t pid;
+    struct fdri_papi_held held[HELD];
+    int holds;
     int code[FDRI_PAPI_MAX + 1], codes;
     int place[FDRI_PAPI_MAX], count; /* of what is read among them */
 };
@@ -122,12 +124,8 @@ static int arm(int set, int number)
 
 /* ---- one set ---- */
 
-/* The program closed its descriptor, and may have the number by now: PAPI would read and close the program's file. */
-static bool closed(const struct set *s)
-{
-    uint64_t number = 0;
-    return s->fd >= 0 && (ioctl(s->fd, PERF_EVENT_IOC_ID, &number) || number != s->number);
-}
+/* The program closed descriptors of it, and may have their numbers by now: PAPI would read and close the program's files. */
+static bool closed(const struct set *s) { return fdri_papi_lost(s->held, s->holds, false); }
 
 static void stop(struct set *s)
 {
@@ -172,10 +170,14 @@ static bool overflows(struct set *s, struct failure *f)
     const PAPI_component_info_t *info = PAPI_get_component_info(PAPI_get_event_component(s->code[0]));
     int e;
     if (!info || !info->hardware_intr) return !failed(f, s->code[0], "no interrupts when its events overflow", 0);
-    signalling(info->hardware_intr_sig, &s->number);
+    uint64_t number = 0;
+    signalling(info->hardware_intr_sig, &number);
     if ((e = arm(s->id, info->hardware_intr_sig))) return !failed(f, s->code[0], "PAPI_overflow", e);
-    s->fd = signalling(info->hardware_intr_sig, &s->number);
-    if (s->fd >= 0 && !fcntl(s->fd, F_SETFL, fcntl(s->fd, F_GETFL) & ~O_ASYNC)) return true;
+    s->fd = signalling(info->hardware_intr_sig, &number);
+    if (s->fd >= 0 && !fcntl(s->fd, F_SETFL, fcntl(s->fd, F_GETFL) & ~O_ASYNC)) {
+        s->held[s->holds++] = (struct fdri_papi_held){s->fd, true, number};
+        return true;
+    }
     return !failed(f, s->code[0], "its events overflow, but no perf event does", 0);
 }
 
@@ -194,10 +196,14 @@ static struct set *make(struct failure *f)
     failed(f, fdri_papi_plan.overflow, "PAPI_create_eventset", PAPI_ENOMEM);
     if (!s) return NULL;
     *s = (struct set){.fd = -1, .pid = getpid()};
+    uint64_t since = fdri_papi_now();
     s->codes = fdri_papi_codes(s->code);
     s->id = fdri_papi_make_set(fdri_papi_plan.multiplexed);
     f->error = s->id;
-    if (s->id >= 0 && fill(s, f)) return running = s;
+    if (s->id >= 0 && fill(s, f)) {
+        s->holds = fdri_papi_hold(since, s->held, s->holds, HELD);
+        return running = s;
+    }
     if (s->id >= 0) fdri_papi_drop_set(s->id);
     free(s);
     return NULL;
@@ -232,7 +238,7 @@ int fdri_papi_read(void *set, uint64_t *values)
 {
     struct set *s = set;
     long long value[FDRI_PAPI_MAX + 1];
-    if (s->id == PAPI_NULL || closed(s)) return -EBADF;
+    if (s->id == PAPI_NULL || fdri_papi_lost(s->held, s->holds, true)) return -EBADF;
     if (PAPI_read(s->id, value) != PAPI_OK) return -EIO;
     for (int i = 0; i < s->count; i++) values[i] = (uint64_t)value[s->place[i]];
     return 0;

@@ -241,7 +241,8 @@ void fdri_source_rate(struct fdri_target *t)
 {
     uint64_t period = fdri_sampler.how.period_ns * t->step * t->slow;
     if (t->source == FDRI_BY_PERF || t->source == FDRI_BY_RING) {
-        ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period);
+        if (fdri_source_there(t))
+            ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period); /* it may be the program's event by now */
     } else if (t->source == FDRI_BY_TIMER && fdri_sampler.how.wall) {
         t->zero_ns = fdr_clock_ns(CLOCK_MONOTONIC);
         t->armed = 0;

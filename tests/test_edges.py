@@ -21,9 +21,12 @@ bad = 0
 
 PROGRAM = r"""
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -48,9 +51,67 @@ static void *work(void *p) {
     }
     return p;
 }
+enum { PIPES = 40, BYTES = 4000 };
+/* Its pipes get the numbers of all that it closed. They are not to be read, written or closed by anybody else. */
+static int closing(void)
+{
+    static char in[BYTES], out[2 * BYTES];
+    int p[PIPES][2], kept = 1;
+    close_range(3, ~0u, 0);
+    for (int i = 0; i < BYTES; i++) in[i] = (char)(i * 7);
+    for (int i = 0; i < PIPES; i++) kept &= !pipe2(p[i], O_NONBLOCK) && write(p[i][1], in, BYTES) == BYTES;
+    work(0);
+    int failed = fdr_snapshot("done");
+    fdr_finalize();
+    for (int i = 0; i < PIPES; i++) {
+        kept &= read(p[i][0], out, sizeof out) == BYTES && !memcmp(in, out, BYTES);
+        kept &= !close(p[i][0]) && !close(p[i][1]);
+    }
+    return failed ? 2 : !kept;
+}
+extern void *__libc_calloc(size_t n, size_t bytes);
+extern void *__libc_malloc(size_t bytes);
+static __thread int handling;
+static int allocated;
+void *calloc(size_t n, size_t bytes) { return allocated += handling, __libc_calloc(n, bytes); }
+void *malloc(size_t bytes) { return allocated += handling, __libc_malloc(bytes); }
+static void on(int number)
+{
+    (void)number;
+    handling = 1;
+    FDR_REGION("handled") touch(2);
+    handling = 0;
+}
+/* Its first call is in a handler, which not even blocks its own signal. */
+static void *handles(void *p) { raise(SIGUSR2); work(p); raise(SIGUSR2); return p; }
+/* Ordinary code that blocks a signal with a handler. */
+static void *blocks(void *p)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    return work(p);
+}
+static int handlers(void)
+{
+    struct sigaction a = {.sa_handler = on, .sa_flags = SA_NODEFER};
+    void *(*of[])(void *) = {handles, blocks};
+    pthread_t t;
+    sigaction(SIGUSR2, &a, NULL);
+    for (int i = 0; i < 2; i++) pthread_create(&t, NULL, of[i], NULL), pthread_join(t, NULL);
+    int failed = fdr_snapshot("done");
+    fdr_finalize();
+    return failed ? 2 : allocated != 0;
+}
 int main(int argc, char **argv)
 {
     fdr_init(NULL);
+    if (argc > 1 && !strcmp(argv[1], "handlers")) return handlers();
+    if (argc > 1 && !strcmp(argv[1], "close")) {
+        work(0);
+        return closing();
+    }
     if (argc > 1 && !strcmp(argv[1], "fork")) {
         work(0);
         fflush(stdout);
@@ -192,6 +253,24 @@ def rights():
         check(not any(r["counter"] == "perf:context-switches" for r in counters(file)), f"{name}: nothing recorded as zeros")
 
 
+def real_events():
+    """The machine's own PAPI; where its libpfm4 does not know the processor, told that it does."""
+    subprocess.run(["cc", "-shared", "-fPIC", f"{source}/tests/papi_known.c", "-o", f"{work}/known.so", "-ldl"], check=True)
+    for extra in {}, {"LD_PRELOAD": f"{work}/known.so"}:
+        text = subprocess.run([fdr, "counters", "--json"], capture_output=True, check=True, env=os.environ | extra).stdout
+        if any(r["name"] in ("PAGE-FAULTS", "perf::PAGE-FAULTS") and r["works"] for r in json.loads(text)):
+            closed("closed-real", "perf::PAGE-FAULTS,perf::TASK-CLOCK", **extra)
+            return
+    print("skipped: PAPI has no events of perf's here")
+
+
+def closed(name, events, **environment):
+    """The program closes all descriptors: its own, which have the numbers then, are left alone."""
+    done, file = run(name, "close", FDR_PAPI=events, **environment)
+    check(done.stderr.count("\n") == 1 and "closed the counters of a thread" in done.stderr, f"{name}: said once", done.stderr)
+    check(call(file, events.split(",")[0], "inner").get("calls_read") == 10, f"{name}: what was read until then is there")
+
+
 def papi():
     library = f"{build}/lib/libfdr-papi.so"
     needed = re.findall(r"NEEDED.*\[(libpapi[^]]*)\]", subprocess.run(["readelf", "-d", library], capture_output=True, text=True).stdout)
@@ -236,6 +315,12 @@ def papi():
     done, file = run("fake-fork", "fork", FDR_PAPI="FAKE::PAGE-FAULTS", **fake)
     inner = call(file, "PAGE-FAULTS", "inner")
     check(inner.get("calls_read") == 10 and 1000 <= inner["amount"] <= 1060, "PAPI in a child", inner)
+    if "perf:task-clock" in {r["name"] for r in json.loads(subprocess.run([fdr, "counters", "--json"], capture_output=True).stdout) if r["works"]}:
+        closed("closed", "FAKE::PAGE-FAULTS,FAKE::CPU-CLOCK", FAKE_PERF="1", **fake)
+        real_events()
+    done, file = run("handlers", "handlers", FDR_PAPI="FAKE::PAGE-FAULTS", **fake)
+    check(call(file, "PAGE-FAULTS", "handled").get("calls_read") == 1, "what is made for a thread is not made in a handler, and then read there")
+    check(call(file, "PAGE-FAULTS", "inner").get("calls_read") == 20, "but in a thread that blocks signals")
     two = "FAKE::FAULTS,FAKE::PAGE-FAULTS"
     done, file = run("narrow", FDR_PAPI=two, FAKE_COUNTERS="1", **fake)
     check("does not fit beside the others: conflict; multiplexing: not supported" in done.stderr, "too many for the processor", done.stderr)

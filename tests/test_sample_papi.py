@@ -45,7 +45,16 @@ static void work(double seconds)
     double until = now() + seconds;
     FDR_REGION("work") while (now() < until) hot(), hot(), hot(), warm();
 }
-static void *records(void *p) { pthread_setname_np(pthread_self(), "records"); work(0.3); return p; }
+static void *records(void *p)
+{
+    sigset_t handled; /* which is no sign of a handler */
+    sigemptyset(&handled);
+    sigaddset(&handled, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &handled, NULL);
+    pthread_setname_np(pthread_self(), "records");
+    work(0.3);
+    return p;
+}
 static void *quiet(void *p)
 {
     pthread_setname_np(pthread_self(), "quiet");

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* libfdr-papi: the descriptors that PAPI holds for a set. A program that closes descriptors it did not open closes these, too, and its
+ * next file has their numbers: PAPI would take what a pipe of the program's holds for counts, and close it in the end.
+ *
+ * PAPI does not say which they are: they are the perf events that came while the set was made. Others of that time are told by what
+ * PAPI's are not: libfdr's are close-on-exec, and those that lead a group of another thread's take no member of this one. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sampler/papi.h"
+
+static uint64_t number_of(int fd)
+{
+    uint64_t number = 0;
+    return ioctl(fd, PERF_EVENT_IOC_ID, &number) ? 0 : number;
+}
+
+/* An event of the calling thread that counts nothing, in a group with `leader` (-1: alone). */
+static int open_none(int leader)
+{
+    struct perf_event_attr a = {.size = sizeof a,
+                                .type = PERF_TYPE_SOFTWARE,
+                                .config = PERF_COUNT_SW_DUMMY,
+                                .disabled = leader < 0,
+                                .exclude_kernel = 1,
+                                .exclude_hv = 1};
+    return (int)syscall(SYS_perf_event_open, &a, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
+}
+
+uint64_t fdri_papi_now(void)
+{
+    int fd = open_none(-1);
+    uint64_t number = fd < 0 ? 0 : number_of(fd);
+    if (fd >= 0) close(fd);
+    return number;
+}
+
+static bool leads_here(int fd)
+{
+    int member = open_none(fd);
+    if (member >= 0) close(member);
+    return member >= 0;
+}
+
+/* Of the events since `since` those that are close-on-exec, or those that are not. */
+static int list(DIR *folder, uint64_t since, bool on_exec, struct fdri_papi_held *held, int most)
+{
+    int n = 0;
+    rewinddir(folder);
+    for (struct dirent *e; n < most && (e = readdir(folder));) {
+        int fd = atoi(e->d_name), flags = e->d_name[0] == '.' ? -1 : fcntl(fd, F_GETFD);
+        uint64_t number = flags < 0 || !(flags & FD_CLOEXEC) == on_exec ? 0 : number_of(fd);
+        if (number > since) held[n++] = (struct fdri_papi_held){fd, leads_here(fd), number};
+    }
+    return n;
+}
+
+int fdri_papi_hold(uint64_t since, struct fdri_papi_held *held, int count, int most)
+{
+    DIR *folder = since ? opendir("/proc/self/fd") : NULL;
+    if (!folder) return count;
+    int n = count + list(folder, since, false, held + count, most - count);
+    if (!n) n = list(folder, since, true, held, most); /* a PAPI whose own are close-on-exec */
+    closedir(folder);
+    return n;
+}
+
+bool fdri_papi_lost(const struct fdri_papi_held *held, int count, bool reading)
+{
+    for (int i = 0; i < count; i++)
+        if ((held[i].leads || !reading) && number_of(held[i].fd) != held[i].number) return true;
+    return false;
+}
