@@ -27,6 +27,11 @@ static inline long fdr_raw_pwrite(int fd, const void *from, uint64_t count, uint
     return fdr_raw_result(syscall(SYS_pwrite64, fd, from, count, off));
 }
 static inline int fdr_raw_fstat(int fd, struct stat *st) { return (int)fdr_raw_result(syscall(SYS_fstat, fd, st)); }
+/* Of the path itself, not of what a link names. */
+static inline int fdr_raw_lstat(const char *path, struct stat *st)
+{
+    return (int)fdr_raw_result(syscall(SYS_newfstatat, AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW));
+}
 static inline int fdr_raw_unlinkat(int dir, const char *path)
 {
     return (int)fdr_raw_result(syscall(SYS_unlinkat, dir, path, 0));

@@ -49,6 +49,16 @@ static int regain(const struct fdri_held *held, const char *path, int flags)
     return is_it(fd, held) ? fd : -1;
 }
 
+/* A program that ran out of descriptors dies of it, and /proc is read through some. */
+void fdri_bundle_spend(void)
+{
+    for (int i = 0; i < FDRI_CRASH_SPARE; i++) {
+        struct fdri_held *spare = &fdri_crash.spare[i];
+        if (is_it(spare->fd, spare)) fdr_raw_close(spare->fd);
+        spare->fd = -1;
+    }
+}
+
 /* Writing beyond RLIMIT_FSIZE would be a signal of its own. */
 static bool may_write(uint64_t bytes)
 {
@@ -168,10 +178,10 @@ static void finish_live(int live, int dir)
 
 static bool path_is_live(void)
 {
-    int fd = fdr_raw_openat(AT_FDCWD, fdri_view.live_path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
-    bool is = fdri_crash.live.fd >= 0 && is_it(fd, &fdri_crash.live);
-    if (fd >= 0) fdr_raw_close(fd);
-    return is;
+    struct stat st;
+    const struct fdri_held *live = &fdri_crash.live;
+    if (live->fd < 0 || fdr_raw_lstat(fdri_view.live_path, &st)) return false; /* no openat: it may be refused */
+    return st.st_dev == live->dev && st.st_ino == live->ino;
 }
 
 static bool beside(int dir)

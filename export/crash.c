@@ -114,7 +114,7 @@ static void send_again(int number, siginfo_t *info)
     struct sigaction standard;
     memset(&standard, 0, sizeof standard);
     sigaction(number, &standard, NULL);
-    fdr_raw_queue(fdr_raw_getpid(), fdr_raw_gettid(), number, info);
+    fdr_raw_queue(fdri_pid(), fdr_raw_gettid(), number, info);
 }
 
 /* The same at the instruction where it was interrupted: it waits until the handler returns, for a core file would show the
@@ -216,9 +216,9 @@ static void give_causes(void)
 }
 static void take_self(void) { fdri_threads_self(interrupted); }
 
-static void (*const stages[])(void) = {store_death,        fdri_threads_maps, take_self,        fdri_threads_others,
-                                       fdri_section_begin, give_causes,       fdri_threads_add, fdri_section_texts,
-                                       fdri_section_end,   fdri_bundle_write};
+static void (*const stages[])(void) = {store_death,         fdri_bundle_spend,  fdri_threads_maps, take_self,
+                                       fdri_threads_others, fdri_section_begin, give_causes,       fdri_threads_add,
+                                       fdri_section_texts,  fdri_section_end,   fdri_bundle_write};
 enum { STAGES = sizeof stages / sizeof *stages };
 
 static void go_through_stages(void)
@@ -340,7 +340,7 @@ void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
     struct fdri_crash_signal *s = fdri_crash_signals;
     if (!inside_given((uint64_t)(uintptr_t)__builtin_frame_address(0))) given.signal = 0; /* it was left by longjmp */
     while (s < fdri_crash_signals + FDRI_CRASH_SIGNALS - 1 && s->number != number) s++;
-    if (fdr_raw_getpid() != fdri_crash.pid) { /* a child: not its recording */
+    if (fdri_pid() != fdri_crash.pid) { /* a child: not its recording */
         bool gone = number == SIGSEGV && fdr_load_relaxed(&fdri_crash.hidden) && in_arena(info, SEGV_MAPERR);
         if (gone && fdri_crash_see_again()) { /* it ends its parent's record there */
         } else if (has_handler(s)) {

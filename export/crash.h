@@ -23,7 +23,7 @@
 #include "export/words.h"
 #include "format/crash.h"
 
-enum { FDRI_STEM_MAX = 288, FDRI_CONTEXT_BYTES = 16384 };
+enum { FDRI_STEM_MAX = 288, FDRI_CONTEXT_BYTES = 16384, FDRI_CRASH_SPARE = 2 };
 
 struct fdri_crash_signal {
     int number;
@@ -47,6 +47,7 @@ struct fdri_crash {
     int seen_by;                      /* such a child that has a view of its own; 0: none */
     bool ended;                       /* its bundle was left by exit or the like: no other one is */
     struct fdri_held live, dir, file; /* the mapped arena, FDR_DIR, an unnamed file in it; fd -1: none */
+    struct fdri_held spare[FDRI_CRASH_SPARE]; /* closed by the crash, which then has that many to open */
     char live_dir[512];
     char stem[FDRI_STEM_MAX];            /* "NAME.HOST.PID[.rRANK]." */
     uint8_t context[FDRI_CONTEXT_BYTES]; /* entries of the section that are known at start */
@@ -106,6 +107,7 @@ void fdri_section_end(void);
 void fdri_section_proc(const char *path);
 
 /* ---- bundle.c ---- */
+void fdri_bundle_spend(void); /* the spare descriptors */
 void fdri_bundle_write(void);
 /* Before the deadline. 0 or -errno. */
 int fdri_bundle_put(int fd, const void *from, uint64_t count, uint64_t off);

@@ -43,7 +43,7 @@ static bool is(const struct sigaction *now, void (*what)(int))
 static bool wanted(const struct fdri_crash_signal *s, const struct sigaction *now)
 {
     if (s->number == fdri_view.signal || is(now, SIG_IGN) || is_ours(now)) return false;
-    return s->fault || (is(now, SIG_DFL) && getpid() != 1);
+    return s->fault || (is(now, SIG_DFL) && fdri_pid() != 1);
 }
 
 static uint32_t bit(const struct fdri_crash_signal *s) { return 1u << (s->number - 1); }
@@ -89,11 +89,11 @@ bool fdri_crash_see_again(void)
     long m = syscall(SYS_mmap, fdri_view.base, fdri_view.bytes, PROT_READ | PROT_WRITE,
                      MAP_FIXED | MAP_PRIVATE | (is ? 0 : MAP_ANONYMOUS | MAP_NORESERVE), is ? live->fd : -1, 0);
     if (m != -1) fdr_store_relaxed(&fdri_crash.hidden, false);
-    if (m != -1) fdri_crash.seen_by = (int)getpid();
+    if (m != -1) fdri_crash.seen_by = fdri_pid();
     return m != -1;
 }
 
-bool fdri_crash_own_view(void) { return fdri_crash.seen_by == getpid(); }
+bool fdri_crash_own_view(void) { return fdri_crash.seen_by == fdri_pid(); }
 
 /* A thread that has just attached may look while another one starts or ends the recording; a vfork child has handlers of its own.
  * Whoever finds somebody else looking leaves it to them: nobody waits here, in whatever handler. */
@@ -113,7 +113,7 @@ static void look(void)
 void fdri_crash_look(void)
 {
     sigset_t old;
-    if (fdr_load_acquire(&fdri_crash.pid) != getpid()) return; /* A:crash */
+    if (fdr_load_acquire(&fdri_crash.pid) != fdri_pid()) return; /* A:crash */
     fdr_signals_block(&old);
     look();
     fdr_signals_restore(&old);
@@ -139,7 +139,7 @@ void fdr_handlers_chain(void)
 {
     struct sigaction now;
     sigset_t old;
-    if (!fdr_load_relaxed(&fdr_switch_.on) || fdr_load_acquire(&fdri_crash.pid) != getpid()) return; /* A:crash */
+    if (!fdr_load_relaxed(&fdr_switch_.on) || fdr_load_acquire(&fdri_crash.pid) != fdri_pid()) return; /* A:crash */
     look_begin(&old);
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) install(s);
@@ -155,7 +155,7 @@ void fdri_crash_start(void)
     fdri_bundle_open();
     fdri_crash_context();
     fdri_guard_handler = fdri_crash_on_signal;
-    fdr_store_release(&fdri_crash.pid, getpid()); /* R:crash - fdri_view says where the recording is */
+    fdr_store_release(&fdri_crash.pid, fdri_pid()); /* R:crash - fdri_view says where the recording is */
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
     for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) install(&fdri_crash_signals[i]);

@@ -93,7 +93,7 @@ static void on_asked(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info;
     int saved = errno;
-    if (fdr_raw_getpid() == fdri_crash.pid && fdri_crash_under_way()) {
+    if (fdri_pid() == fdri_crash.pid && fdri_crash_under_way()) {
         struct slot *s = slot_of((uint32_t)fdr_raw_gettid());
         if (s && !fdr_load_relaxed(&s->answered)) fdri_threads_self(context);
         /* until the process is gone: what runs on could end it otherwise, or change what is being saved */

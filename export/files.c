@@ -117,7 +117,7 @@ static void make_path(char *to, size_t bytes, uint32_t number, const char *end)
     char host[64] = "host", rank[16] = "";
     gethostname(host, sizeof host - 1);
     if (fdri_view.rank >= 0) snprintf(rank, sizeof rank, ".r%d", fdri_view.rank);
-    snprintf(to, bytes, "%s/%s.%s.%d%s.%u.%s", fdri_view.dir, fdri_view.name, host, (int)getpid(), rank, number, end);
+    snprintf(to, bytes, "%s/%s.%s.%d%s.%u.%s", fdri_view.dir, fdri_view.name, host, fdri_view.pid, rank, number, end);
 }
 
 struct fdri_unfinished fdri_unfinished;

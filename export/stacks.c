@@ -155,7 +155,7 @@ static void ask(uint32_t tid, int number)
         by_proc(s, sp, pc);
     } else if (way == BY_SIGNAL && number && !blocks(tid, number)) {
         fdr_store_release(&s->state, ASKED); /* R:stack - the slot is clear */
-        fdr_raw_tgkill(getpid(), (int)tid, number);
+        fdr_raw_tgkill(fdri_pid(), (int)tid, number);
     }
 }
 

@@ -6,7 +6,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <fdr/fdr.h>
+
+#include "base/atomic.h"
+#include "base/raw.h"
 #include "format/arena.h"
+
+/* The number of this process. A filter may refuse getpid, which says nothing about the number: then it is the one the
+ * recording began with, and 0 in a child with memory of its own, where that page is empty. Async-signal-safe. */
+static inline int fdri_pid(void)
+{
+    int pid = fdr_raw_getpid();
+    return pid > 0 ? pid : (int)fdr_load_relaxed(&fdr_switch_.pid);
+}
 
 /* FDR_CRASH: nothing; faults copied, requests to end marked and renamed in place; both copied; and calls of exit that say
  * that something went wrong. */
@@ -17,7 +29,7 @@ struct fdri_export_view {
     uint64_t bytes;
     bool ticks; /* clock of the recording: tick counter, else ns */
     char name[64], dir[512];
-    int rank;
+    int rank, pid;
     int signal; /* 0: none */
     uint64_t holdoff_ns, disk_bytes;
     uint32_t keep;

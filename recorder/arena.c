@@ -157,7 +157,7 @@ static int name_live(struct fdri_recorder *r, int dir, int (*take)(int dir, cons
     int e = -EEXIST;
     gethostname(host, sizeof host - 1);
     for (int n = 0; n < 10000 && e == -EEXIST; n++) {
-        snprintf(name, sizeof name, "%s.%s.%d.%d.live.fdr", r->set.name, host, (int)getpid(), n);
+        snprintf(name, sizeof name, "%s.%s.%d.%d.live.fdr", r->set.name, host, r->life.pid, n);
         e = take(dir, name, fd);
     }
     if (e >= 0) snprintf(r->live_path, sizeof r->live_path, "%s/%s", r->set.live_dir, name);

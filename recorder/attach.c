@@ -75,7 +75,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         fdri_crash_look();
         fdri_note_exit(true);
         /* in a vfork child the kernel would set these up for the child, not for the thread it stands for */
-        if (getpid() == fdri_rec.pid) {
+        if (fdri_pid() == fdri_rec.pid) {
             fdri_crash_thread_begin();
             fdri_sampler_attached(t->loc->tid, &old);
         }

@@ -27,6 +27,16 @@ static size_t read_text(const char *path, char *text, size_t bytes)
     return n > 0 ? (size_t)n : 0;
 }
 
+/* A filter may refuse getpid even before the first recording. */
+static int number(void)
+{
+    char text[1024];
+    int pid = fdri_pid();
+    if (pid > 0) return pid;
+    read_text("/proc/self/stat", text, sizeof text);
+    return atoi(text);
+}
+
 static uint64_t start_time(void)
 {
     char text[1024];
@@ -45,7 +55,7 @@ static uint64_t boot(void)
     return h;
 }
 
-struct fdri_life fdri_life_now(void) { return (struct fdri_life){getpid(), boot(), start_time()}; }
+struct fdri_life fdri_life_now(void) { return (struct fdri_life){number(), boot(), start_time()}; }
 
 static bool other(uint64_t a, uint64_t b) { return a && b && a != b; }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/ownstack.h"
+#include "export/view.h"
 #include "recorder/recorder.h"
 
 enum { ROUNDS = 64 };
@@ -108,7 +109,7 @@ static void clear(struct fdr_location *l)
 static uint32_t thread_id(void)
 {
     clockid_t its;
-    if (getpid() == fdri_rec.pid || pthread_getcpuclockid(pthread_self(), &its)) return (uint32_t)syscall(SYS_gettid);
+    if (fdri_pid() == fdri_rec.pid || pthread_getcpuclockid(pthread_self(), &its)) return (uint32_t)syscall(SYS_gettid);
     return (uint32_t) ~(its >> 3); /* such a clock is named ~tid << 3 | 6 */
 }
 

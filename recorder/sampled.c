@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "export/view.h"
 #include "recorder/reduce.h"
 
 /* The ended ones, newest first. */
@@ -23,7 +24,7 @@ static struct {
 /* Held by the process that took it: a forked child does not wait for what its parent was doing. */
 static void lock(uint32_t recording)
 {
-    uint32_t me = (uint32_t)getpid(), held = 0;
+    uint32_t me = (uint32_t)fdri_pid(), held = 0;
     while (!fdr_cas_acq_rel_u32(&streams.lock, &held, me)) { /* L:streams */
         if (held != me) continue;
         held = 0;

@@ -38,7 +38,7 @@ static bool wiped;         /* the switch is off in every child with memory of it
  * stays.) */
 static bool bare(void)
 {
-    return fdri_rec.running && fdri_rec.pid != getpid() && !(wiped && fdr_load_relaxed(&fdr_switch_.on));
+    return fdri_rec.running && fdri_rec.pid != fdri_pid() && !(wiped && fdr_load_relaxed(&fdr_switch_.on));
 }
 
 /* No handler may come while this thread holds all the locks: it might define something. */
@@ -174,7 +174,7 @@ static void fill_superblock(struct fdri_recorder *r)
     s->ticks_per_second = r->ticks_per_second;
     s->clock_start = (struct fdr_clock_pair){r->start.tick, r->start.monotonic_ns, r->start.realtime_ns, 0};
     s->clock_last = s->clock_start;
-    s->pid = (uint32_t)getpid();
+    s->pid = (uint32_t)r->life.pid;
     s->rank = rank_of_environment();
     s->created_realtime_ns = r->start.realtime_ns;
     s->process_start_time = r->life.start_time;
@@ -197,6 +197,7 @@ static void start_export(struct fdri_recorder *r)
     struct fdri_export_view v = {.base = r->arena.base,
                                  .bytes = r->arena.super->arena_bytes,
                                  .ticks = r->ticks,
+                                 .pid = r->pid,
                                  .rank = r->arena.super->rank,
                                  .signal = r->set.signal,
                                  .holdoff_ns = r->set.holdoff_ns,
@@ -273,7 +274,8 @@ static int begin(void)
     fdri_rules_load(r->set.filter, r->set.counters.edges[0] || r->set.counters.papi[0], r->set.edge_regions);
     fdri_watch_start(r->set.triggers);
     r->number = ++recordings;
-    r->pid = getpid();
+    r->pid = r->life.pid;
+    fdr_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);
     r->running = true;
     fdri_address_reset();
     fdri_note_reset();
@@ -343,7 +345,7 @@ void fdr_finalize(void)
 {
     if (bare()) return; /* whoever holds the lock may be no thread of this process */
     pthread_mutex_lock(&lock);
-    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != getpid()) {
+    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != fdri_pid()) {
         pthread_mutex_unlock(&lock);
         return;
     }
@@ -359,7 +361,7 @@ void fdr_finalize(void)
 int fdr_ending(const char *by, int status)
 {
     bool left = false;
-    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != getpid() || pthread_mutex_trylock(&lock)) return 0;
+    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != fdri_pid() || pthread_mutex_trylock(&lock)) return 0;
     if (fdr_load_relaxed(&fdr_switch_.on)) left = fdri_crash_end(by ? by : "?", status);
     pthread_mutex_unlock(&lock);
     return left;

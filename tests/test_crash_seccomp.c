@@ -15,27 +15,12 @@
 
 #include "tests/deaths.h"
 
-static const int fatal_path[] = {SYS_clock_gettime,
-                                 SYS_close,
-                                 SYS_fstat,
-                                 SYS_getdents64,
-                                 SYS_getpid,
-                                 SYS_gettid,
-                                 SYS_linkat,
-                                 SYS_madvise,
-                                 SYS_mmap,
-                                 SYS_nanosleep,
-                                 SYS_openat,
-                                 SYS_prlimit64,
-                                 SYS_pwrite64,
-                                 SYS_read,
-                                 SYS_renameat2,
-                                 SYS_rt_sigaction,
-                                 SYS_rt_sigprocmask,
-                                 SYS_rt_sigreturn,
-                                 SYS_rt_tgsigqueueinfo,
-                                 SYS_tgkill,
-                                 SYS_unlinkat};
+static const int fatal_path[] = {SYS_clock_gettime, SYS_close,          SYS_fstat,        SYS_getdents64,
+                                 SYS_getpid,        SYS_gettid,         SYS_linkat,       SYS_madvise,
+                                 SYS_mmap,          SYS_nanosleep,      SYS_newfstatat,   SYS_openat,
+                                 SYS_prlimit64,     SYS_pwrite64,       SYS_read,         SYS_renameat2,
+                                 SYS_rt_sigaction,  SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_tgsigqueueinfo,
+                                 SYS_tgkill,        SYS_unlinkat};
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
 static fdr_region region;
 

@@ -139,7 +139,8 @@ FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field
  * a forked child finds zeroed. */
 struct fdr_switch_page_ {
     uint32_t on;
-    uint32_t pad[1023];
+    uint32_t pid; /* of the process that records */
+    uint32_t pad[1022];
 };
 extern FDR_API struct fdr_switch_page_ fdr_switch_;
 
