@@ -236,10 +236,11 @@ static bool holds_back(uint32_t tid)
 static bool overdue(struct fdri_target *t)
 {
     uint32_t taken = fdr_load_relaxed(&t->taken);
-    uint64_t cpu_ns = fdri_source_cpu_ns(t->tid), least = 8 * t->step * t->slow * fdri_sampler.how.period_ns;
+    uint64_t cpu_ns = fdri_source_cpu_ns(t->tid) | 1, /* 0: not looked at yet */
+        least = 8 * t->step * t->slow * fdri_sampler.how.period_ns;
     bool by_cpu = !fdri_sampler.how.wall && !fdri_sampler.how.events;
-    bool first = !t->seen_ns, due = !first && taken == t->seen_taken && (!by_cpu || cpu_ns - t->seen_ns >= least);
-    if (first || due || taken != t->seen_taken) t->seen_ns = cpu_ns | 1;
+    bool first = !t->seen_ns, due = !first && taken == t->seen_taken && (!by_cpu || cpu_ns >= t->seen_ns + least);
+    if (first || due || taken != t->seen_taken) t->seen_ns = cpu_ns;
     if (taken != t->seen_taken) t->looks = 0;
     t->seen_taken = taken;
     return due;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 */
-/* A thread that blocks all signals, as those of servers do: no handler comes there, and it is sampled all the same. */
+/* ctest: label=signals timeout=120 wrap=fdri_ring_open */
+/* A thread that blocks all signals, as those of servers do: no handler comes there, and it is sampled all the same. One that only
+ * waits meanwhile is left as it is. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -72,8 +73,50 @@ static void sampled_by_the_kernel(void **state)
     assert_in_range(unwound, 300, 1100);
 }
 
+static unsigned given_up; /* atomic: threads that the kernel samples from then on because they block signals */
+bool __real_fdri_ring_open(struct fdri_target *t);
+bool __wrap_fdri_ring_open(struct fdri_target *t);
+bool __wrap_fdri_ring_open(struct fdri_target *t)
+{
+    if (t->blocked) __atomic_fetch_add(&given_up, 1, __ATOMIC_RELAXED);
+    return __real_fdri_ring_open(t);
+}
+
+enum { WAITING = 8 };
+static pthread_barrier_t looked;
+
+static void *waits(void *unused)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    FDR_REGION("first") pthread_barrier_wait(&looked);
+    pthread_barrier_wait(&looked);
+    return unused;
+}
+
+static void one_that_waits_stays(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/fdr-blocked-XXXXXX";
+    struct fdr_config c = {.size = sizeof c, .sample = "1kHz", .arena = "anonymous", .buffer = "8M"};
+    pthread_t t[WAITING];
+    unsigned before = __atomic_load_n(&given_up, __ATOMIC_RELAXED);
+    assert_non_null(c.dir = mkdtemp(dir));
+    assert_int_equal(fdr_init(&c), 0);
+    pthread_barrier_init(&looked, NULL, WAITING + 1);
+    for (int i = 0; i < WAITING; i++) pthread_create(&t[i], NULL, waits, NULL);
+    pthread_barrier_wait(&looked);
+    usleep(1000000); /* they are found, and looked at */
+    assert_int_equal(__atomic_load_n(&given_up, __ATOMIC_RELAXED), before);
+    pthread_barrier_wait(&looked);
+    for (int i = 0; i < WAITING; i++) pthread_join(t[i], NULL);
+    fdr_finalize();
+    rmdir(dir);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sampled_by_the_kernel)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sampled_by_the_kernel), cmocka_unit_test(one_that_waits_stays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
