@@ -189,6 +189,8 @@ static bool goes_on(struct fdri_crash_signal *s, const void *context)
 static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
     if (!has_handler(s)) return false;
+    /* Raised by that very handler: it gives the signal to whom it found, and fdr_handlers_chain() has put us in front of it. */
+    if (given.signal == s->number && info->si_code <= 0) return false;
     struct fdr_crash_cause c = cause_of(s->number, info, 0);
     store_cause(&c); /* what is left tells of it should the handler end the process by itself */
     given.frame = (uint64_t)(uintptr_t)__builtin_frame_address(0);

@@ -205,6 +205,35 @@ static void handlers_that_end_the_process(void **state)
 
 static void leave_well(int number) { (void)number, exit(0); }
 
+/* As Python's faulthandler, installed after us and put behind us again: it puts back whom it found, which is us, and raises. */
+static struct sigaction found;
+static void pass_on(int number)
+{
+    if (++seen > 3) _exit(3);
+    sigaction(number, &found, NULL);
+    raise(number);
+}
+static void chained_and_dies(void)
+{
+    struct sigaction a = {.sa_handler = pass_on, .sa_flags = SA_NODEFER};
+    record();
+    sigaction(SIGSEGV, &a, &found);
+    fdr_handlers_chain();
+    *nowhere = 1;
+}
+static void who_passes_it_back_to_us_is_called_once(void **state)
+{
+    (void)state;
+    pid_t pid;
+    const struct death_place *p = death_place();
+    struct fdr_config c = death_config(p);
+    assert_int_equal(death_of(&c, chained_and_dies, &pid) & ~0x80, SIGSEGV);
+    struct fdr_file *f = opened(death_file(p->dir));
+    assert_int_equal(fdr_file_info(f)->cause_signal, SIGSEGV);
+    fdr_file_close(f);
+    assert_string_equal(death_file(p->live), "");
+}
+
 static void replaced_later(void)
 {
     record();
@@ -391,6 +420,7 @@ int main(void)
         cmocka_unit_test(a_handler_that_jumps_is_over),  cmocka_unit_test(P10_survivors_leave_no_bundle),
         cmocka_unit_test(handlers_that_end_the_process), cmocka_unit_test(who_replaces_us_wins),
         cmocka_unit_test(who_replaces_us_is_seen),       cmocka_unit_test(P10_descriptors_are_proved),
-        cmocka_unit_test(children_leave_nothing),        cmocka_unit_test(P10_a_file_cut_under_the_map)};
+        cmocka_unit_test(children_leave_nothing),        cmocka_unit_test(who_passes_it_back_to_us_is_called_once),
+        cmocka_unit_test(P10_a_file_cut_under_the_map)};
     return cmocka_run_group_tests(tests, NULL, clean);
 }
