@@ -48,27 +48,17 @@ static bool leads_here(int fd)
     return member >= 0;
 }
 
-/* Of the events since `since` those that are close-on-exec, or those that are not. */
-static int list(DIR *folder, uint64_t since, bool on_exec, struct fdri_papi_held *held, int most)
-{
-    int n = 0;
-    rewinddir(folder);
-    for (struct dirent *e; n < most && (e = readdir(folder));) {
-        int fd = atoi(e->d_name), flags = e->d_name[0] == '.' ? -1 : fcntl(fd, F_GETFD);
-        uint64_t number = flags < 0 || !(flags & FD_CLOEXEC) == on_exec ? 0 : number_of(fd);
-        if (number > since) held[n++] = (struct fdri_papi_held){fd, leads_here(fd), number};
-    }
-    return n;
-}
-
 int fdri_papi_hold(uint64_t since, struct fdri_papi_held *held, int count, int most)
 {
     DIR *folder = since ? opendir("/proc/self/fd") : NULL;
     if (!folder) return count;
-    int n = count + list(folder, since, false, held + count, most - count);
-    if (!n) n = list(folder, since, true, held, most); /* a PAPI whose own are close-on-exec */
+    for (struct dirent *e; count < most && (e = readdir(folder));) {
+        int fd = atoi(e->d_name), flags = e->d_name[0] == '.' ? -1 : fcntl(fd, F_GETFD);
+        uint64_t number = flags < 0 || flags & FD_CLOEXEC ? 0 : number_of(fd);
+        if (number > since) held[count++] = (struct fdri_papi_held){fd, leads_here(fd), number};
+    }
     closedir(folder);
-    return n;
+    return count;
 }
 
 bool fdri_papi_lost(const struct fdri_papi_held *held, int count, bool reading)
