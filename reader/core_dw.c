@@ -22,6 +22,7 @@ struct core {
     uint64_t bytes;
     struct segment *segment;
     size_t count;
+    bool cut; /* its header tells of more than there is: `ulimit -c`, a full disk */
 };
 
 static bool read_at(int fd, uint64_t off, void *to, size_t count)
@@ -45,7 +46,9 @@ static int by_address(const void *x, const void *y)
  * beyond its size, so what follows ends. */
 static void add_segment(struct core *c, const GElf_Phdr *p, uint64_t *left)
 {
-    if (p->p_type != PT_LOAD || p->p_offset >= c->bytes) return;
+    if (p->p_type != PT_LOAD) return;
+    if (p->p_filesz && (p->p_offset >= c->bytes || p->p_filesz > c->bytes - p->p_offset)) c->cut = true;
+    if (p->p_offset >= c->bytes) return;
     uint64_t bytes = fdr_min(fdr_min(p->p_filesz, c->bytes - p->p_offset), *left);
     if (!bytes || bytes > UINT64_MAX - p->p_vaddr) return;
     *left -= bytes;
@@ -124,7 +127,9 @@ static int extract(struct core *c, const char *core, const char *out, char *mess
     uint64_t address = find_segments(c) ? find_arena(c, &s) : 0;
     if (!address) {
         snprintf(message, message_bytes, "%s: %s", core,
-                 c->segment ? "no arena in it; a mapped one is in its live file, not in the core" : "not a core file");
+                 !c->segment ? "not a core file"
+                 : c->cut    ? "the core is cut off, and no arena is in what is there of it"
+                             : "no arena in it; a mapped one is in its live file, not in the core");
         return -ENOENT;
     }
     int fd = open(out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -370,6 +370,9 @@ if [ "$pattern" = core ] && "$fdr" version --build | grep -q "dw"; then
         "$fdr" info from-core.fdr >out.txt
         has "outer > c" "info of it"
         expect 2 "recover CORE: never over another" "$fdr" recover "$core" -o from-core.fdr
+        head -c 4096 "$core" >cut.core
+        expect 2 "recover CORE: a core that is cut off" "$fdr" recover cut.core -o cut-core.fdr
+        has "cut off" "recover CORE: a core that is cut off"
     else echo "no core file is written here: skipped"; fi
     # one that says of each of 60000 segments that it has 2^62 bytes: no, and soon
     python3 - <<'END'
