@@ -5,7 +5,8 @@
  *   1 meta        accounts "before", definitions, totals, stacks
  *   2 stacks      each open stack once more, twice; the longest prefix equal in both is what stands in the file
  *   3 bins        all that are handed out by then; payload up to the commit word read first; a bin whose generation moved meanwhile is dropped
- *   4 partitions  again: their list heads are now newer than the bins, so no list names a bin that was taken away
+ *   4 new blocks  partitions, epochs, levels, which may lie where a bin was that the file has
+ *     partitions  again, of all locations: their list heads are now newer than all that, so no list names a bin that was taken away
  *   5 tail        accounts "after", and the tick at which each stack was copied
  *   6 checks      of what was written, read back (checks.c)
  *   7 superblock  last: a file without it is none
@@ -214,12 +215,11 @@ FDR_RACY static int copy_bins(int fd, uint64_t virgin, uint64_t *dropped)
 
 /* ---- 4: partitions and floors ---- */
 
-/* The whole list as it stands now, also partitions made since meta was copied. *forgets: what a rewind has not counted yet. */
-FDR_RACY static int copy_parts(int fd, const struct fdr_location *l, uint64_t *forgets)
+/* The list from `first` on as it stands now. *forgets: what a rewind has not counted yet. */
+FDR_RACY static int copy_parts(int fd, const struct fdr_location *l, uint32_t first, uint64_t *forgets)
 {
     const struct fdr_part *p;
     *forgets = 0;
-    uint32_t first = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
     int e = fdri_put(fd, &first, sizeof first, (uint64_t)((const uint8_t *)&l->parts_first - fdri_view.base));
     for (uint32_t off = first; off && off <= fdri_view.bytes - sizeof(struct fdr_part) && !e;) {
         struct fdr_part copy;
@@ -321,6 +321,7 @@ static struct {
 } tail;
 static uint8_t level_blocks[TAIL_ENTRIES]; /* of each when the copy began */
 static uint64_t filtered[TAIL_ENTRIES];    /* likewise, of threads that had rewound by then */
+static uint32_t parts_first[TAIL_ENTRIES]; /* of each when its new blocks were copied */
 static_assert(FDR_LEVEL_BLOCKS_MAX <= UINT8_MAX, "they fit");
 
 FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l)
@@ -400,7 +401,9 @@ static void take_rewound(struct fdr_tail_entry *entry, uint64_t records)
     entry->end_tick += records != 0;
 }
 
-FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
+/* Blocks that came while the copy was made may lie where the file has a bin that was given back for them. So those of all
+ * locations are written before the first list head is read: none names such a bin then. */
+FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *first)
 {
     static const uint32_t nobodys = FDR_LOCATION_FREE;
     int e = 0;
@@ -410,13 +413,33 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
             e = fdri_put(fd, &nobodys, sizeof nobodys, (uint64_t)((const uint8_t *)&l->flags - fdri_view.base));
             continue;
         }
-        uint64_t forgets;
-        e = copy_parts(fd, l, &forgets);
-        if (!e) e = copy_epochs(fd, l);
         struct fdr_tail_entry *entry = entry_of(l, &i);
+        uint64_t forgets;
+        uint32_t parts = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
+        e = copy_parts(fd, l, parts, &forgets);
+        if (!e) e = copy_epochs(fd, l);
         if (!entry) continue;
+        parts_first[entry - tail.entry] = parts;
         if (!e) e = copy_new_levels(fd, l, level_blocks[entry - tail.entry]);
         if (!e) e = copy_frozen(fd, l);
+    }
+    return e;
+}
+
+FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
+{
+    static const uint32_t nobodys = FDR_LOCATION_FREE;
+    uint32_t i = 0;
+    int e = copy_new_blocks(fd, first);
+    for (const struct fdr_location *l = first; l && !e; l = next_location(l)) {
+        if (is_free(l)) {
+            e = fdri_put(fd, &nobodys, sizeof nobodys, (uint64_t)((const uint8_t *)&l->flags - fdri_view.base));
+            continue;
+        }
+        struct fdr_tail_entry *entry = entry_of(l, &i);
+        if (!entry) continue;
+        uint64_t forgets;
+        e = copy_parts(fd, l, parts_first[entry - tail.entry], &forgets);
         entry->presented = presented_of(l);
         entry->under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
         entry->end_tick = fdr_load_relaxed(&l->last_tick);  /* a hint: it moved, or not */

@@ -189,13 +189,11 @@ void fdri_outside_write_stacks(struct copy *c)
 
 /* ---- partitions, tail ---- */
 
-/* Returns what a rewind has taken away and not counted yet. */
-static uint64_t copy_parts(struct copy *c, uint64_t location_off)
+/* The list from `first` on. Returns what a rewind has taken away and not counted yet. */
+static uint64_t copy_parts(struct copy *c, uint64_t location_off, uint32_t first)
 {
     struct fdr_part part;
-    uint32_t first = 0;
     uint64_t floor = 0, most = c->bytes / sizeof part, forgets = 0;
-    if (!GET_FIELD(c, location_off, struct fdr_location, parts_first, &first)) return 0;
     fdri_outside_put(c, location_off + offsetof(struct fdr_location, parts_first), &first, sizeof first);
     for (uint64_t off = first; off && most-- && fdri_outside_get(c, off, &part, sizeof part); off = part.next) {
         GET_FIELD(c, off, struct fdr_part, list_head, &part.list_head); /* with the fields before it, not older */
@@ -260,13 +258,14 @@ static void copy_new_levels(struct copy *c, uint64_t off, const struct fdr_locat
     fdri_outside_put(c, off + offsetof(struct fdr_location, level_blocks), &l->level_blocks, sizeof l->level_blocks);
 }
 
-void fdri_outside_finish_locations(struct copy *c)
+/* All that came while the copy was made, before the first list head is read: export/snapshot.c says why. */
+static void copy_new_blocks(struct copy *c)
 {
     struct fdr_location l;
-    leave_out_newcomers(c);
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
-        uint64_t off = c->location_off[i], busy = 0;
-        uint64_t forgets = copy_parts(c, off);
+        uint64_t off = c->location_off[i];
+        uint32_t *parts = &c->stacks[i].parts_first;
+        if (GET_FIELD(c, off, struct fdr_location, parts_first, parts)) copy_parts(c, off, *parts);
         if (!get_location(c, off, &l) || is_gone(c, i, &l)) {
             leave_out(c, i);
             continue;
@@ -274,13 +273,33 @@ void fdri_outside_finish_locations(struct copy *c)
         if (c->mode != FDRI_OUTSIDE_HEADERS) fdri_outside_copy_epochs(c, &l);
         copy_new_levels(c, off, &l, c->stacks[i].level_blocks);
         copy_frozen(c, l.frozen_off);
-        struct fdr_tail_entry *e = &c->tail.entry[i];
-        e->presented = presented_of(c, &l);
-        GET_FIELD(c, off, struct fdr_location, busy, &busy);
-        e->under_way = busy != 0;
-        GET_FIELD(c, off, struct fdr_location, last_tick, &e->end_tick);
-        if (l.flags & FDR_LOCATION_REWINDS) take_rewound(e, forgets + filtered_of(c, &l) - c->stacks[i].filtered);
     }
+}
+
+static void finish_location(struct copy *c, uint32_t i)
+{
+    struct fdr_location l;
+    struct fdr_tail_entry *e = &c->tail.entry[i];
+    uint64_t off = c->location_off[i], busy = 0;
+    uint64_t forgets = copy_parts(c, off, c->stacks[i].parts_first);
+    if (!get_location(c, off, &l) || is_gone(c, i, &l)) {
+        leave_out(c, i);
+        return;
+    }
+    e->presented = presented_of(c, &l);
+    GET_FIELD(c, off, struct fdr_location, busy, &busy);
+    e->under_way = busy != 0;
+    GET_FIELD(c, off, struct fdr_location, last_tick, &e->end_tick);
+    if (l.flags & FDR_LOCATION_REWINDS) take_rewound(e, forgets + filtered_of(c, &l) - c->stacks[i].filtered);
+}
+
+void fdri_outside_finish_locations(struct copy *c)
+{
+    struct fdr_location l;
+    leave_out_newcomers(c);
+    copy_new_blocks(c);
+    for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++)
+        if (c->tail.entry[i].location != UINT32_MAX) finish_location(c, i);
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) /* what one had may be in the copy as another's */
         if (c->tail.entry[i].location != UINT32_MAX && get_location(c, c->location_off[i], &l) && is_gone(c, i, &l))
             leave_out(c, i);

@@ -13,7 +13,7 @@
 #include "recorder/recorder.h"
 #include "sampler/samples_view.h"
 
-enum { LOOK_AGAIN = 1024 }; /* a thread that found no room looks again after so many events */
+enum { LOOK_AGAIN = 1024 }; /* a thread that found no room looks again after so many events, at first sooner */
 
 __thread uint32_t fdri_inside;
 static pthread_key_t exit_key;
@@ -52,9 +52,16 @@ static bool pass(uint32_t number)
 }
 static void passed(void) { fdr_sub_acq_rel(&passing, 1u); /* L:pass - what was done is seen by who waits */ }
 
+/* After 1, 2, 4, ... events, then every LOOK_AGAIN: who holds the memory makes room with each bin it fills, once it runs. */
+static bool look_again(struct fdri_thread *t)
+{
+    uint32_t n = ++t->dead_since;
+    return n < LOOK_AGAIN ? !(n & (n - 1)) : n % LOOK_AGAIN == 0;
+}
+
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
-    if (fdri_inside || (t->dead_for == number && ++t->dead_since % LOOK_AGAIN)) return false;
+    if (fdri_inside || (t->dead_for == number && !look_again(t))) return false;
     int saved = errno; /* of the program, which did not ask for any of this */
     fdri_inside++;
     sigset_t old;
@@ -63,6 +70,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     if (here && !ok) {
         static unsigned said;
         if (t->dead_for != number) fdr_add_relaxed(&fdri_rec.arena.super->lost_locations, 1u);
+        if (t->dead_for != number) t->dead_since = 0;
         t->dead_for = number;
         if (fdri_once(&said))
             fdri_say("the buffer of %llu bytes has no room for one more thread; its events are only counted "

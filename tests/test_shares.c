@@ -73,10 +73,32 @@ static void P2_newcomers_in_a_tiny_buffer(void **state)
     }
 }
 
+/* Who found no room finds it soon after there is some, not 1,024 events later. */
+static void P2_who_was_turned_away_looks_again(void **state)
+{
+    (void)state;
+    uint32_t n = 0;
+    start("telescope", "128K");
+    for (; n < MOST && !fdri_rec.arena.super->lost_locations; n++) {
+        begin(&w[n], n + 1);
+        turn(&w[n], 30);
+    }
+    assert_true(n > 1 && n < MOST);
+    for (uint32_t i = 0; i + 1 < n; i++) end(&w[i]);
+    uint64_t before = fdri_rec.arena.super->lost_unattached;
+    turn(&w[n - 1], 120); /* calls: 240 events */
+    print_message("%u threads; %u events later the last one found room\n", n,
+                  (unsigned)(fdri_rec.arena.super->lost_unattached - before));
+    assert_true(fdri_rec.arena.super->lost_unattached - before < 200);
+    end(&w[n - 1]);
+    fdr_finalize();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_sleeper_does_not_starve_newcomers),
-                                       cmocka_unit_test(P2_newcomers_in_a_tiny_buffer)};
+                                       cmocka_unit_test(P2_newcomers_in_a_tiny_buffer),
+                                       cmocka_unit_test(P2_who_was_turned_away_looks_again)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     return bad;
 }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=240 wrap=pwrite
+ * A snapshot is many writes. Whatever threads do between two of them, and that is all they do meanwhile: the file is whole. Blocks of
+ * accounts that come then take the place of bins that the file has already. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REGIONS = 24, DEEPEST = 24 };
+static fdr_region region[REGIONS];
+static uint64_t seed, now;
+static uint32_t depth;
+static unsigned writes, when;
+static uint32_t burst;
+static char dir[] = "/tmp/fdr-between-XXXXXX";
+
+static uint32_t rnd(uint32_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % below;
+}
+
+static void calls(uint32_t events)
+{
+    for (uint32_t i = 0; i < events; i++) {
+        now += rnd(40) == 0 ? rnd(20000) : rnd(300);
+        if (depth < DEEPEST && (depth < 1 || rnd(2))) fdr_enter_at(region[depth++], now);
+        else fdr_leave_at(region[--depth], now);
+    }
+}
+
+ssize_t __real_pwrite(int fd, const void *bytes, size_t count, off_t off);
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off);
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off)
+{
+    if (writes++ == when) calls(burst);
+    return __real_pwrite(fd, bytes, count, off);
+}
+
+static void start(const char *strategy)
+{
+    char name[16];
+    const struct fdr_config c = {.size = sizeof c,
+                                 .ignore_environment = 1,
+                                 .arena = "anonymous",
+                                 .buffer = "256K",
+                                 .strategy = strategy,
+                                 .signal = "none",
+                                 .dir = dir,
+                                 .keep = "2,newest",
+                                 .timer = "monotonic"};
+    assert_int_equal(fdr_init(&c), 0);
+    for (int i = 0; i < REGIONS; i++) {
+        snprintf(name, sizeof name, "r%d", i);
+        region[i] = fdr_region_define(name, NULL, 0);
+    }
+    seed = 5;
+    now = 1000000;
+    depth = 0;
+}
+
+static void look(const char *strategy)
+{
+    struct fdr_file *f;
+    char message[300] = "";
+    writes = 0;
+    assert_int_equal(fdr_snapshot("between"), 0);
+    if (fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message) != FDR_WHOLE || fdr_file_verify(f) != FDR_WHOLE)
+        fail_msg("%s, %u events at write %u of %u: %s", strategy, burst, when, writes,
+                 message[0] ? message : fdr_file_damage(f, 0));
+    fdr_file_close(f);
+    unlink(fdr_last_snapshot());
+}
+
+static void P8_whatever_happens_meanwhile(void **state)
+{
+    static const char *const strategies[] = {"telescope", "whole", "last"};
+    static const uint32_t bursts[] = {300, 3000, 20000};
+    (void)state;
+    for (int s = 0; s < 3; s++)
+        for (int b = 0; b < 3; b++) {
+            start(strategies[s]);
+            when = UINT32_MAX;
+            burst = bursts[b];
+            calls(2000); /* accounts grow as long as the recording is young */
+            for (uint32_t step = 0, all = 1; step < all; step += 1 + all / 60) {
+                when = UINT32_MAX;
+                look(strategies[s]);
+                all = writes;
+                when = step;
+                look(strategies[s]);
+            }
+            fdr_finalize();
+        }
+    rmdir(dir);
+}
+
+int main(void)
+{
+    if (!mkdtemp(dir)) return 1;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_whatever_happens_meanwhile)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
