@@ -180,9 +180,10 @@ static int fold_file(struct fold *f, const struct fdr_select *select)
     return good ? 0 : -ENOMEM;
 }
 
-/* A frame's name; ';' separates frames and a line ends a stack, so neither may stand in it. */
+/* A frame's name; ';' separates frames and a line ends a stack, so neither may stand in it, and nothing is no frame. */
 static void frame_name(struct fdr_text *out, const char *name)
 {
+    if (!*name) fdr_text_string(out, "[no name]");
     for (; *name; name++) {
         char c = *name == ';' ? ':' : (unsigned char)*name < 0x20 ? ' ' : *name;
         fdr_text_bytes(out, &c, 1);

@@ -138,6 +138,7 @@ static inline void fill(const struct fdri_reader_stream *s, struct fdr_read_even
     e->id = c->id;
     e->duration_ns = c->duration_ns;
     e->field_count = 0;
+    e->sample = NULL;
 }
 
 /* ---- steps ---- */

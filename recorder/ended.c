@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/raw.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 
@@ -242,7 +243,7 @@ void fdri_ended_prepare(struct fdri_thread *t)
 
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
 {
-    static const struct timespec a_while = {0, 50000};
+    enum { A_WHILE_NS = 50000 };
     uint32_t who = t->loc ? t->loc->id + 1 : UINT32_MAX;
     bool attaching = urgency >= FDRI_ATTACHING;
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return false; /* what is there stays */
@@ -253,6 +254,8 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
     enum outcome outcome = urgency == FDRI_ATTACHING_WHOLE ? work_whole() : work(urgency);
     fdri_ended_unlock();
     if (outcome != COME_AGAIN || !attaching) return outcome == ROOM;
-    nanosleep(&a_while, NULL); /* a claimer is inside, or one that ends is not there yet */
+    /* A claimer is inside, or one that ends is not there yet. No cancellation point: a thread that is being cancelled asynchronously
+     * would wait in there for the signal that is blocked here, for ever. */
+    fdr_raw_sleep(A_WHILE_NS);
     return true;
 }
