@@ -185,6 +185,10 @@ kill -KILL "$pid" "$other"
 wait "$ended" "$pid" "$other" 2>/dev/null
 expect 1 "hang of a bundle" "$fdr" hang "$live"/program.*."$ended".*.crash.fdr
 has "outer > z" "hang of a bundle"
+mapfile -t many < <(for _ in $(seq 17); do echo "$live"/program.*."$ended".*.crash.fdr; done)
+expect 1 "hang of 17" "$fdr" hang "${many[@]}"
+has "17 of 17 processes stand in z" "hang of 17"
+has "stacks: of the first 16" "hang of 17"
 expect 1 "hang of what a kill left" "$fdr" hang "$live"/program.*."$other".0.live.fdr
 has "outer > y" "hang of what a kill left"
 expect 0 "hang of what a kill left: longer than was seen" "$fdr" hang --for 100h "$live"/program.*."$other".0.live.fdr
