@@ -128,7 +128,9 @@ for v in 0 all 3,best -1,oldest 3oldest; do wrong FDR_KEEP "$v" 8,oldest; done
 wrong FDR_HOLDOFF soon 1s
 wrong FDR_DISK plenty 512M
 for v in often 10 0Hz -1kHz nan infkHz 1e999Hz 2h '1 kHz' 1kHz,fast 1kHz,,wal page-faults/0 faults/7 cycles/ cycles/1e6; do wrong FDR_SAMPLE "$v" off; done
-for v in 1us 1MHz 99us,wall; do wrong FDR_SAMPLE "$v" 100us; done
+for v in 1us 1MHz; do wrong FDR_SAMPLE "$v" 100us; done
+# ThreadSanitizer's own handler runs at that rate all the time, with the signal blocked, and ours much later: that is said as well
+[ "${FDR_SANITIZE:-}" = thread ] || wrong FDR_SAMPLE 99us,wall 100us
 for v in often 1us 11s; do wrong FDR_COUNTER_INTERVAL "$v" 1ms; done
 wrong FDR_FINALIZE yes none
 for v in 2 yes ALL; do wrong FDR_CRASH "$v" 1; done
