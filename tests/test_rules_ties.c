@@ -53,11 +53,26 @@ static void play(const char *p)
     }
 }
 
+struct tie {
+    const char *resolution, *events, *shown;
+};
+static void check_ties(const struct tie *tie, size_t count, const char *rules)
+{
+    for (size_t i = 0; i < count; i++) {
+        char text[100];
+        start(tie[i].resolution, rules);
+        play(tie[i].events);
+        struct fdr_file *f = take();
+        shown(f, text, sizeof text);
+        if (strcmp(text, tie[i].shown)) print_message("%s at %s\n", tie[i].events, tie[i].resolution);
+        assert_string_equal(text, tie[i].shown);
+        end(f);
+    }
+}
+
 static void P9_what_was_in_a_call_left_out(void **state)
 {
-    static const struct {
-        const char *resolution, *events, *shown;
-    } cases[] = {
+    static const struct tie cases[] = {
         /* Without a its only call could be anybody's: a stays. */
         {"0", "b100 a100 c100 )100 )100", "bac)))"},
         {"64ns", "b128 a130 c131 )132 )140 )500", "bac)))"},
@@ -77,24 +92,13 @@ static void P9_what_was_in_a_call_left_out(void **state)
         {"8ns", "a2229 c2229 )2261 )2261 c2262 *2262 )2543", "?c))c*)"},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[100];
-        start(cases[i].resolution, "min 300ns name a\n");
-        play(cases[i].events);
-        struct fdr_file *f = take();
-        shown(f, text, sizeof text);
-        if (strcmp(text, cases[i].shown)) print_message("%s at %s\n", cases[i].events, cases[i].resolution);
-        assert_string_equal(text, cases[i].shown);
-        end(f);
-    }
+    check_ties(cases, sizeof cases / sizeof *cases, "min 300ns name a\n");
 }
 
 /* Calls that were open at the mark stay, with all that was stored inside of them by then; what came after it goes. */
 static void P9_a_rewind_leaves_what_was_open(void **state)
 {
-    static const struct {
-        const char *resolution, *events, *shown;
-    } cases[] = {
+    static const struct tie cases[] = {
         {"0", "a1504 b1505 *1505 )1514 < )1572 >", "ab*))"},
         {"0", "a100 b100 c100 )100 < )200 )300 >", "abc)))"},
         {"0", "a100 b100 c100 )100 < )100 )100 >", "abc)))"},
@@ -108,16 +112,7 @@ static void P9_a_rewind_leaves_what_was_open(void **state)
         {"0", "a100 < b100 < c100 )100 )200 )300 >", "ab))"},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[100];
-        start(cases[i].resolution, "");
-        play(cases[i].events);
-        struct fdr_file *f = take();
-        shown(f, text, sizeof text);
-        if (strcmp(text, cases[i].shown)) print_message("%s at %s\n", cases[i].events, cases[i].resolution);
-        assert_string_equal(text, cases[i].shown);
-        end(f);
-    }
+    check_ties(cases, sizeof cases / sizeof *cases, "");
 }
 
 static uint64_t seed = 88172645463325252u;

@@ -147,9 +147,9 @@ extern FDR_API struct fdr_switch_page_ fdr_switch_;
 FDR_API void fdr_enter_(fdr_region region, uint32_t on); /* [record] fdr_enter behind the gate; `on` = its word */
 FDR_API void fdr_leave_(fdr_region region, uint32_t on);
 
-/* [record] Enters / leaves a region. A leave that skips open regions closes them (longjmp, exceptions) and
- * counts it: whoever jumps to a place again and again leaves there a region that was entered before. A leave of a region that is not open is counted and ignored. One record per call is stored, at
- * the leave; open calls are on the shadow stack, which is in the arena.
+/* [record] Enters / leaves a region. A leave that skips open regions closes them (longjmp, exceptions) and counts it: whoever
+ * jumps to a place again and again leaves there a region that was entered before. A leave of a region that is not open is
+ * counted and ignored. One record per call is stored, at the leave; open calls are on the shadow stack, which is in the arena.
  * Idea: call records with the leave's region implied, Wagner 2015 (3.3.5), here with the duration in hand. */
 #ifndef FDR_NO_INLINE
 extern __inline__ __attribute__((gnu_inline, always_inline, no_instrument_function)) void fdr_enter(fdr_region region)
@@ -169,10 +169,11 @@ FDR_API void fdr_leave(fdr_region region);
 FDR_API void fdr_enter_at(fdr_region region, uint64_t time_ns);
 FDR_API void fdr_leave_at(fdr_region region, uint64_t time_ns);
 
-/* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it or longjmp. Where its definition finds no
- * room its calls are recorded as [unknown], and it is not asked for again in this recording. */
 /* The compiler's function hooks leave it alone: a region entered in it goes on behind it. */
 #define FDR_UNHOOKED_ __attribute__((no_instrument_function))
+
+/* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it or longjmp. Where its definition finds no
+ * room its calls are recorded as [unknown], and it is not asked for again in this recording. */
 struct fdr_scope_ {
     fdr_region region;
     int once;
