@@ -15,6 +15,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/helpers.h"
 #include "base/signals.h"
 #include "export/export.h"
 
@@ -98,7 +99,7 @@ int fdri_dumper_start(void)
         served_ns = 0;
         sem_init(&asked, 0, 0);
         e = pthread_create(&dumper, NULL, dump_loop, NULL);
-        if (!e) pthread_setname_np(dumper, "fdr-dumper");
+        if (!e) pthread_setname_np(dumper, FDR_DUMPER);
         have_dumper = !e;
     }
     pthread_mutex_unlock(&lock);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/helpers.h"
 #include "base/signals.h"
 #include "recorder/grace.h"
 #include "recorder/recorder.h"
@@ -20,7 +21,7 @@ static void *wait_and_do(void *argument)
 {
     struct later later = *(struct later *)argument;
     free(argument);
-    pthread_setname_np(pthread_self(), "fdr-reclaim"); /* here: who made it must not touch a thread that may be over */
+    pthread_setname_np(pthread_self(), FDR_RECLAIM); /* here: who made it must not touch a thread that may be over */
     urcu_memb_register_thread();
     urcu_memb_synchronize_rcu();
     fdr_take_over(&fdri_grace_word);

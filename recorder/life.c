@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/helpers.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 
@@ -76,7 +77,7 @@ void fdri_life_look(void)
 /* The dumper cannot wait for its own end. */
 static void *begin_anew(void *unused)
 {
-    pthread_setname_np(pthread_self(), "fdr-restart");
+    pthread_setname_np(pthread_self(), FDR_RESTART);
     fdri_begin_anew();
     return unused;
 }

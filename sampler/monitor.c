@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/helpers.h"
 #include "base/say.h"
 #include "base/signals.h"
 #include "sampler/counter_view.h"
@@ -78,7 +79,7 @@ static uint64_t slower(uint64_t interval_ns)
 static void *monitor(void *unused)
 {
     (void)unused;
-    prctl(PR_SET_NAME, "fdr-monitor");
+    prctl(PR_SET_NAME, FDR_MONITOR);
     prctl(PR_SET_TIMERSLACK, 1000ul);
     fdr_resume(); /* rules with phases pause a thread until its phase begins; this one has none */
     prepare();

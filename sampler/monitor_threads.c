@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/helpers.h"
 #include "base/say.h"
 #include "sampler/monitor.h"
 
@@ -32,12 +33,13 @@ uint32_t fdri_threads_observed(void)
 /* Threads of ours are none of the application's. */
 static bool ours(int tid)
 {
-    char name[16] = "";
+    char name[24] = "";
     int fd = fdri_proc_open(tid, "comm");
     if (fd < 0) return true; /* gone already */
     ssize_t n = read(fd, name, sizeof name - 1);
     close(fd);
-    return n <= 0 || !strncmp(name, "fdr-", 4);
+    if (n > 0) name[n - 1] = 0; /* the end of the line */
+    return n <= 0 || (tid != getpid() && fdr_is_helper(name));
 }
 
 static struct fdri_observed *place_of(int tid, struct fdri_observed **free_place)

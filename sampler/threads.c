@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/helpers.h"
 #include "sampler/samples_view.h"
 #include "sampler/sampler.h"
 
@@ -159,7 +160,7 @@ static void begin_target(uint32_t tid)
     char name[20] = "";
     uint64_t start_time = look_up(tid, name);
     if (start_time == unknown) say_no_descriptors(); /* the next round tries again */
-    if (!start_time || start_time == unknown || (tid != (uint32_t)fdri_sampler.pid && !strncmp(name, "fdr-", 4)))
+    if (!start_time || start_time == unknown || (tid != (uint32_t)fdri_sampler.pid && fdr_is_helper(name)))
         return; /* gone again, or one of our helpers */
     if (2 * (count + 1) > slots && !rebuild(slots ? slots * 2 : 256)) return;
     struct fdri_target *t = new_target();
@@ -375,7 +376,7 @@ static bool start_helper(void)
     int e = pthread_create(&helper, NULL, help, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (e) fdri_say("no thread to look after samples: %s; none are taken", strerror(e));
-    else pthread_setname_np(helper, "fdr-sampler");
+    else pthread_setname_np(helper, FDR_SAMPLER);
     return !e;
 }
 

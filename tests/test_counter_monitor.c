@@ -12,6 +12,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -352,6 +354,35 @@ static void threads_come_and_go(void **state)
     assert_int_equal(fdri_descriptors_held(), 0);
 }
 
+static volatile int named; /* its thread id, while it is there */
+static void *called_as_ours_are(void *unused)
+{
+    prctl(PR_SET_NAME, "fdr-of-theirs");
+    named = (int)syscall(SYS_gettid);
+    while (named) usleep(1000);
+    return unused;
+}
+
+/* A program called "fdr-..." names all its threads so. */
+static void names_that_begin_as_ours(void **state)
+{
+    (void)state;
+    pthread_t t;
+    opened = closed = 0;
+    start("chip:cycles", "", "");
+    pthread_create(&t, NULL, called_as_ours_are, NULL);
+    while (!named) usleep(1000);
+    wait_for_readings(getenv("TSAN_OPTIONS") ? 3 : 2);
+    struct readings r = {.thread = (uint64_t)named};
+    struct fdr_file *f = take();
+    each_event(f, add_reading, &r);
+    fdr_file_close(f);
+    named = 0;
+    pthread_join(t, NULL);
+    fdr_finalize();
+    assert_true(r.count > 0);
+}
+
 static void a_source_that_does_not_open_is_no_zeros(void **state)
 {
     (void)state;
@@ -496,6 +527,7 @@ int main(void)
         cmocka_unit_test(readings_thin_in_little_memory),
         cmocka_unit_test(instructions_per_cycle),
         cmocka_unit_test(threads_come_and_go),
+        cmocka_unit_test(names_that_begin_as_ours),
         cmocka_unit_test(a_source_that_does_not_open_is_no_zeros),
         cmocka_unit_test(each_thread_reads_its_own_provider),
         cmocka_unit_test(handlers_interrupt_edges),
