@@ -176,6 +176,14 @@ def basics():
     check("fdr-monitor" in subprocess.run([fdr, "info", file], capture_output=True, text=True).stdout, "the monitor's location")
 
 
+def sampled():
+    done, file = run("sampled", FDR_COUNTERS="page-faults", FDR_SAMPLE="1kHz,wall")
+    silent = one(counters(file, "--by", "region"), region="(threads that never called fdr)")
+    check(2900 <= silent.get("amount", 0) <= 3600, "a thread that never calls fdr stays one where it is sampled", silent, done.stderr)
+    text = subprocess.run([fdr, "counters", "--by", "thread", file], capture_output=True, text=True).stdout
+    check("(never called fdr)" in text and "(samples)" not in text, "also by its name", text)
+
+
 def missing():
     done, file = run("missing", FDR_COUNTERS="page-faults,hw:cycles,no-such-thing,energy:package-1-2")
     said = [line for line in done.stderr.splitlines() if line.startswith("fdr: FDR_COUNTERS")]
@@ -259,6 +267,7 @@ try:
                     f"-L{build}/lib", f"-Wl,-rpath,{build}/lib", "-lfdr", "-lpthread"], check=True)
     os.chmod(work, 0o755)
     basics()
+    sampled()
     missing()
     phases()
     thinned()

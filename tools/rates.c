@@ -307,7 +307,8 @@ static uint32_t place_of_thread(const struct gather *g, uint32_t thread, uint64_
 {
     for (size_t i = 0; i < g->places; i++) {
         const struct fdr_location_info *l = g->place[i].info;
-        if (l->tid == thread && l->parent == UINT32_MAX && (!l->end_ns || l->end_ns >= now)) return (uint32_t)i;
+        if (l->tid == thread && l->parent == UINT32_MAX && !l->samples && (!l->end_ns || l->end_ns >= now))
+            return (uint32_t)i;
     }
     return UINT32_MAX;
 }
