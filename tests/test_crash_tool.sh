@@ -41,9 +41,13 @@ __attribute__((noinline)) int culprit(const char *how)
     if (!strcmp(how, "raise")) raise(SIGTERM); else if (!strcmp(how, "exit")) exit(7);
     return folded(v);
 }
+static int waiting;
 static void *bystander(void *unused)
 {
-    FDR_REGION("waiting") pause();
+    FDR_REGION("waiting") {
+        __atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
+        pause();
+    }
     return unused;
 }
 static void *deaf(void *unused)
@@ -62,7 +66,9 @@ int main(int argc, char **argv)
     fdr_note("case", "seventeen");
     fdr_note("case", "eighteen");
     fdr_metric_id m = fdr_metric_define("residual", "", FDR_F64, FDR_METRIC_GAUGE);
-    pthread_create(&t, NULL, bystander, NULL);
+    int crowd = strcmp(argv[1], "crowd") ? 1 : 300;
+    for (int i = 0; i < crowd; i++) pthread_create(&t, NULL, bystander, NULL);
+    while (__atomic_load_n(&waiting, __ATOMIC_RELAXED) < crowd) usleep(1000);
     pthread_create(&t, NULL, deaf, NULL);
     for (int i = 0; i < 200; i++)
         FDR_REGION("step") fdr_metric_f64(m, 0.5 * i);
@@ -172,6 +178,20 @@ END
     has 'note       what = index 17 of 12' out.txt
     rm -f ./*.crash.fdr
 fi
+
+# More threads than a bundle has stacks of: nobody is missing.
+FDR_BUFFER=32M die ./victim crowd
+$fdr crash "$(bundle)" >out.txt
+same "$(grep -c '^  waiting, for' out.txt)" 300 "threads that are told of"
+has 'its stack is not here: a bundle has those of 257 threads' out.txt
+$fdr crash --json "$(bundle)" >out.json
+python3 - out.json <<'END'
+import json, sys
+[d] = json.load(open(sys.argv[1]))
+waiting = [t for t in d["threads"] if t["open"] == ["waiting"]]
+assert len({t["tid"] for t in waiting}) == 300, len(waiting)
+assert len([t for t in waiting if t["frames"]]) < 257 and sum(t["faulting"] for t in d["threads"]) == 1
+END
 
 # Calls of exit, where that was asked for: from C, and ERROR STOP.
 FDR_CRASH='exit' die ./victim exit

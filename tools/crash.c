@@ -48,6 +48,16 @@ const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_
     return found;
 }
 
+bool is_without_stack(const struct fdr_file *file, const struct fdr_location_info *l)
+{
+    const struct fdr_crash_thread_info *t;
+    size_t count = fdr_crash_threads(file, &t);
+    if (!l->live || l->parent != UINT32_MAX || l->samples) return false;
+    for (size_t i = 0; i < count; i++)
+        if (t[i].tid == l->tid) return false;
+    return true;
+}
+
 struct fdr_crash_cause_info main_cause(const struct fdr_file *file)
 {
     const struct fdr_crash_cause_info *row;

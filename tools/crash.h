@@ -18,6 +18,8 @@ struct death {
 
 /* The location of a thread; NULL: it recorded nothing. */
 const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_t tid);
+/* A thread that recorded and lived, of which fdr_crash_threads knows nothing: what it had open is all there is. */
+bool is_without_stack(const struct fdr_file *file, const struct fdr_location_info *l);
 /* "SIGSEGV: address not mapped, 0x8" */
 const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_cause_info *cause, char *text,
                            size_t bytes);

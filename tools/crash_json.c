@@ -44,18 +44,39 @@ json_t *frames_json(struct fdr_file *file, size_t thread)
     return list;
 }
 
+static json_t *open_json(const struct fdr_file *file, const struct fdr_location_info *l)
+{
+    json_t *open = json_array();
+    for (size_t i = 0; l && i < l->open_count; i++)
+        json_array_append_new(open, json_text(region_name(file, l->open[i].region)));
+    return open;
+}
+
+/* As thread_json, of what the arena says. */
+static json_t *stackless_json(const struct fdr_file *file, const struct fdr_location_info *l, uint32_t dead)
+{
+    json_t *o = json_object();
+    set(o, "tid", json_u64(l->tid));
+    set(o, "name", json_text(l->name));
+    set(o, "faulting", json_boolean(l->tid == dead));
+    set(o, "answered", json_false());
+    set(o, "location", json_u64(l->id));
+    set(o, "open", open_json(file, l));
+    set(o, "frames", json_array());
+    set(o, "registers", json_object());
+    return o;
+}
+
 static json_t *thread_json(struct fdr_file *file, size_t index, const struct fdr_crash_thread_info *t)
 {
     const struct fdr_location_info *l = location_of(file, t->tid);
-    json_t *o = json_object(), *open = json_array(), *registers = json_object();
+    json_t *o = json_object(), *registers = json_object();
     set(o, "tid", json_u64(t->tid));
     set(o, "name", json_text(t->name));
     set(o, "faulting", json_boolean(t->faulting));
     set(o, "answered", json_boolean(t->answered));
-    for (size_t i = 0; l && i < l->open_count; i++)
-        json_array_append_new(open, json_text(region_name(file, l->open[i].region)));
     set(o, "location", l ? json_u64(l->id) : json_null());
-    set(o, "open", open);
+    set(o, "open", open_json(file, l));
     set(o, "frames", frames_json(file, index));
     for (size_t i = 0; i < t->register_count && fdr_crash_register_name(t->machine, i); i++) {
         char value[24];
@@ -129,6 +150,9 @@ json_t *crash_json(const struct death *d)
     set(o, "notes", notes);
     for (size_t n = 0, count = fdr_crash_threads(d->file, &t); n < count; n++)
         json_array_append_new(threads, thread_json(d->file, n, &t[n]));
+    for (size_t n = 0; n < fdr_location_count(d->file); n++)
+        if (is_without_stack(d->file, fdr_location_info(d->file, n)))
+            json_array_append_new(threads, stackless_json(d->file, fdr_location_info(d->file, n), mine.tid));
     set(o, "threads", threads);
     set(o, "events", l ? events_json(d->file, l->id, i->has_cause ? mine.time_ns : i->last_ns) : json_array());
     set(o, "faults_survived", json_u64(i->faults_survived));

@@ -174,11 +174,12 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
         if (t[i].answered) print_frames(file, i, 12);
         else print_silent(file, t[i].tid);
     }
-    for (size_t i = 0; !count && i < fdr_location_count(file); i++) { /* no section: what the arena knows */
+    for (size_t i = 0; i < fdr_location_count(file); i++) { /* no section, or more threads than it holds */
         const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (!l->live || l->tid == dead) continue;
+        if (l->tid == dead || !is_without_stack(file, l)) continue;
         printf("\nthread %u %s\n", l->tid, l->name);
         print_open(file, l, end_ns);
+        if (count) printf("  its stack is not here: a bundle has those of %zu threads\n", count);
     }
 }
 
