@@ -114,37 +114,50 @@ newest_function(struct fdri_thread *t, struct fdr_level *v, uint32_t *depth)
     return v;
 }
 
-enum enter_result { ENTERED, UNKNOWN, BESIDE };
-
-/* The same for a function that this thread knows by its address. BESIDE, where that matters (look): its frame is not below that
- * of the newest call. */
-static inline __attribute__((always_inline)) enum enter_result enter_known(struct fdri_thread *t,
-                                                                           struct fdri_function f, bool look)
+static inline __attribute__((always_inline)) const struct fdri_known *known_of(struct fdri_thread *t, uint64_t address)
 {
-    struct fdr_location *l = t->loc;
-    if (FDR_UNLIKELY(l->depth >= t->soft || l->busy || t->known_version != fdr_load_relaxed(&fdri_address_version)))
-        return UNKNOWN;
-    mark_busy(l);
-    uint64_t tick = fdr_ticks();
+    return &t->known[fdri_known_slot(t, address)];
+}
+
+/* How much of the stack is the call's own, at the least. */
+static inline __attribute__((always_inline)) uint64_t own_bytes(const struct fdri_known *k, uint64_t site)
+{
+    return k->site == (uint32_t)site ? k->frame_bytes : FDRI_LEAST_FRAME;
+}
+
+/* Ends the operation. */
+static inline __attribute__((always_inline)) void push_known(struct fdri_thread *t, struct fdr_location *l,
+                                                             const struct fdri_known *k, const struct fdri_function *f,
+                                                             uint64_t tick)
+{
     uint32_t depth = l->depth;
-    const struct fdri_known *k = &t->known[fdri_known_slot(t, f.address)];
-    if (FDR_UNLIKELY(k->address != f.address || tick < l->last_tick)) {
-        not_busy(l);
-        return UNKNOWN;
-    }
-    uint64_t bytes = k->site == (uint32_t)f.site ? k->frame_bytes : FDRI_LEAST_FRAME;
-    uint32_t at = depth;
-    const struct fdr_level *below = look ? newest_function(t, t->top, &at) : NULL;
-    if (look && f.frame - bytes < below->frame && !is_plain_part(below, at, &f, bytes)) {
-        not_busy(l);
-        return BESIDE;
-    }
     struct fdr_level *v = child_of(t, t->top, depth);
-    fdri_level_place(v, &f);
+    fdri_level_place(v, f);
     fdri_push(t, l, v, depth, k->row_off, k->region, 0, tick);
     l->last_tick = tick;
     fdr_store_release(&l->busy, 0); /* R:busy */
-    return ENTERED;
+}
+
+static void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site, uint64_t tick,
+                         const struct fdri_known *k);
+
+/* The same for a function that this thread knows by its address. False: it does not. look: is the stack told? Then its frame must be
+ * below that of the newest call; where it is not, or that one has none, enter_beside goes on from here, busy. That takes more
+ * registers than there are for nothing, so it is a function of its own. */
+static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread *t, struct fdri_function f, bool look)
+{
+    struct fdr_location *l = t->loc;
+    if (FDR_UNLIKELY(l->depth >= t->soft || l->busy || t->known_version != fdr_load_relaxed(&fdri_address_version)))
+        return false;
+    mark_busy(l);
+    uint64_t tick = fdr_ticks();
+    const struct fdri_known *k = known_of(t, f.address);
+    if (FDR_UNLIKELY(k->address != f.address || tick < l->last_tick)) return not_busy(l);
+    const struct fdr_level *newest = t->top;
+    if (look && (!newest->address || f.frame - own_bytes(k, f.site) < newest->frame))
+        enter_beside(f.address, f.frame, f.caller, f.site, tick, k);
+    else push_known(t, l, k, &f, tick);
+    return true;
 }
 
 /* Everything leave_fast left alone, with the tick it has taken. Works on what all share: not after fdr_finalize, which sees
@@ -372,13 +385,30 @@ static FDR_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64_
     if (gone || !enter_counted(t, region, &f)) enter_slow(region, &f, true, 0); /* which closes those that are */
 }
 
-/* It shares its frame with the newest call, or some of it: part of that one, or was that left? */
-static FDR_NOINLINE void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
+/* Frames that overlap, and it is no plain part: was the newest call left, or are they parts of one function all the same? */
+static FDR_NOINLINE void enter_same_place(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
     struct fdri_thread *t = &fdri_self;
     const struct fdri_function f = function_of(address, frame, caller, site);
-    if (FDR_UNLIKELY(!fdri_is_below(t, &f)) || enter_known(t, f, false) != ENTERED)
-        enter_unknown(address, frame, caller, site);
+    if (FDR_UNLIKELY(!fdri_is_below(t, &f)) || !enter_known(t, f, false)) enter_unknown(address, frame, caller, site);
+}
+
+/* A known function's frame is not below that of the newest call, or that one has none. Busy, with the tick. */
+static FDR_NOINLINE void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site, uint64_t tick,
+                                      const struct fdri_known *k)
+{
+    struct fdri_thread *t = &fdri_self;
+    struct fdr_location *l = t->loc;
+    const struct fdri_function f = {address, frame, caller, site, 0};
+    uint64_t bytes = own_bytes(k, site);
+    uint32_t depth = l->depth;
+    const struct fdr_level *newest = newest_function(t, t->top, &depth);
+    if (FDR_LIKELY(frame - bytes >= newest->frame || is_plain_part(newest, depth, &f, bytes))) {
+        push_known(t, l, k, &f, tick);
+        return;
+    }
+    not_busy(l);
+    enter_same_place(address, frame, caller, site);
 }
 
 /* The thread's first function: an address is looked up by threads that liburcu knows, so it attaches before. */
@@ -400,9 +430,8 @@ static inline __attribute__((always_inline)) void enter_address(uint64_t address
     }
     uint64_t frame = pointer ? t->stack_end - pointer : FDRI_UNTOLD;
     caller = ~caller;
-    enum enter_result result = enter_known(t, (struct fdri_function){address, frame, caller, site, 0}, pointer != 0);
-    if (FDR_UNLIKELY(result == BESIDE)) enter_beside(address, frame, caller, site);
-    else if (FDR_UNLIKELY(result == UNKNOWN)) enter_unknown(address, frame, caller, site);
+    if (FDR_UNLIKELY(!enter_known(t, (struct fdri_function){address, frame, caller, site, 0}, pointer != 0)))
+        enter_unknown(address, frame, caller, site);
 }
 
 void fdr_enter_address(const void *function) { enter_address((uint64_t)(uintptr_t)function, 0, 0, 0); }
