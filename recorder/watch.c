@@ -52,13 +52,22 @@ static size_t table_bytes(uint32_t log2)
     return sizeof(struct fdri_watch_table) + (sizeof(struct fdri_watch_entry) << log2);
 }
 
+/* Of a table at most half full with what is in `old` and one more. */
+static uint32_t next_log2(const struct fdri_watch_table *old)
+{
+    uint32_t log2 = FIRST_LOG2, living = 1;
+    for (uint32_t i = 0; old && i < 1u << old->log2; i++) living += old->entry[i].key && !old->entry[i].gone;
+    while (living * 2 > 1u << log2) log2++;
+    return log2;
+}
+
 /* One with room; entries of triggers that went are left behind. Its memory is the kernel's: who defines something may be a
  * handler that interrupted the allocator. */
 static struct fdri_watch_table *writable(void)
 {
     struct fdri_watch_table *old = fdri_watch_table;
     if (old && old->used < (1u << old->log2) * 3 / 4) return old;
-    uint32_t log2 = old ? old->log2 + 1 : FIRST_LOG2;
+    uint32_t log2 = next_log2(old);
     struct fdri_watch_table *t = mmap(NULL, table_bytes(log2), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
                                       0);
     if (t == MAP_FAILED) return NULL;
@@ -76,6 +85,16 @@ static void free_tables(void *newest)
         older = t->older;
         munmap(t, table_bytes(t->log2));
     }
+}
+
+void fdri_watch_free_older(void)
+{
+    sigset_t old;
+    fdri_watch_lock(&old);
+    struct fdri_watch_table *t = fdri_watch_table, *older = t ? t->older : NULL;
+    if (older) fdr_store_relaxed(&t->older, (struct fdri_watch_table *)NULL);
+    fdri_watch_unlock(&old);
+    if (older) fdri_after_grace(free_tables, older);
 }
 
 static uint64_t to_ticks(uint64_t ns) { return ns > UINT64_MAX / 2 ? UINT64_MAX : fdri_ns_to_ticks(ns); }

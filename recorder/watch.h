@@ -75,7 +75,9 @@ struct fdri_watch_table {
     uint32_t log2, used;
     struct fdri_watch_entry entry[];
 };
-extern struct fdri_watch_table *fdri_watch_table; /* under liburcu's read lock */
+extern struct fdri_watch_table *fdri_watch_table; /* under liburcu's read lock; by the dumper thread without */
+/* Tables that were replaced. By the dumper thread, which looks at none of them at that moment; frees them when nobody else does. */
+void fdri_watch_free_older(void);
 /* Calls see(entry) for every entry of the key. */
 #define FDRI_EACH_ENTRY(table, k, e)                                                                                   \
     for (uint32_t i_ = (k)*0x9E3779B1u >> (32 - (table)->log2), mask_ = (1u << (table)->log2) - 1, there_;             \

@@ -234,6 +234,7 @@ static bool is_due(uint64_t *last_ns, uint64_t now)
 uint64_t fdri_watch_poll(uint64_t now)
 {
     static uint64_t memory_ns, p99_ns;
+    fdri_watch_free_older();
     struct plan p = plan();
     if (p.memory && is_due(&memory_ns, now)) see_memory();
     if (p.p99 && is_due(&p99_ns, now)) see_p99();

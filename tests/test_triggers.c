@@ -14,6 +14,7 @@
 #include <fdr/reader.h>
 
 #include "base/clock.h"
+#include "recorder/watch.h"
 #include "tests/snapshots_seen.h"
 
 static void start(const char *triggers, const char *more_keep)
@@ -474,6 +475,32 @@ static void added_while_others_record(void **state)
     forget_snapshots();
 }
 
+/* Triggers that come and go for as long as the program runs: what is kept of them is not more and more. */
+static void tables_stay_small(void **state)
+{
+    (void)state;
+    char name[32];
+    start("", NULL);
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "many_%d", i);
+        fdr_region_define(name, NULL, 0);
+    }
+    for (int i = 0; i < 200; i++) {
+        int id = fdr_trigger_add("region many_* over 1s");
+        while (id == -ENOSPC) { /* places are given back by and by */
+            sleep_ms(1);
+            id = fdr_trigger_add("region many_* over 1s");
+        }
+        assert_int_equal(fdr_trigger_remove(id), 0);
+    }
+    assert_in_range(fdri_watch_table->log2, 6, 10);
+    fdri_dumper_wake(); /* it gives those that were replaced back */
+    for (int i = 0; i < 10000 && fdr_load_relaxed(&fdri_watch_table->older); i++) sleep_ms(1);
+    assert_null(fdr_load_relaxed(&fdri_watch_table->older));
+    fdr_finalize();
+    forget_snapshots();
+}
+
 static void in_a_handler(int number)
 {
     (void)number;
@@ -513,6 +540,7 @@ int main(void)
                                        cmocka_unit_test(holdoff_and_cap),
                                        cmocka_unit_test(bad_lines),
                                        cmocka_unit_test(added_while_others_record),
+                                       cmocka_unit_test(tables_stay_small),
                                        cmocka_unit_test(fired_in_a_handler)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
