@@ -213,8 +213,8 @@ static void choose_built_in(struct plan *p, const char *list)
     struct fdri_choice choice[EDGE_COUNTERS];
     char missing[900];
     size_t n = fdri_counters_choose(list, true, choice, EDGE_COUNTERS, missing, sizeof missing);
+    fdri_panel_make(&p->panel, choice, n, missing, sizeof missing);
     fdri_counters_missing("FDR_EDGE_COUNTERS", list, missing);
-    fdri_panel_make(&p->panel, choice, n);
 }
 
 /* Their names go behind the built-in ones. */

@@ -43,17 +43,18 @@ void fdri_counters_missing(const char *variable, const char *list, const char *m
 
 static void prepare(void)
 {
-    static struct fdri_choice all[2 * MONITOR_COUNTERS], threads[MONITOR_COUNTERS], whole[MONITOR_COUNTERS];
+    enum { MOST = 4 * MONITOR_COUNTERS };
+    static struct fdri_choice all[MOST], threads[MOST], whole[MOST];
     char missing[900];
-    size_t n = fdri_counters_choose(plan.sampled, false, all, sizeof all / sizeof *all, missing, sizeof missing);
+    size_t n = fdri_counters_choose(plan.sampled, false, all, MOST, missing, sizeof missing);
     size_t of[2] = {0, 0};
     for (size_t i = 0; i < n; i++) {
-        size_t *count = &of[all[i].source->per_thread];
-        if (*count < MONITOR_COUNTERS) (all[i].source->per_thread ? threads : whole)[(*count)++] = all[i];
+        bool of_thread = all[i].source->per_thread;
+        (of_thread ? threads : whole)[of[of_thread]++] = all[i];
     }
+    fdri_panel_make(&of_threads, threads, of[1], missing, sizeof missing);
+    fdri_panel_make(&of_process, whole, of[0], missing, sizeof missing);
     fdri_counters_missing("FDR_COUNTERS", plan.sampled, missing);
-    fdri_panel_make(&of_threads, threads, of[1]);
-    fdri_panel_make(&of_process, whole, of[0]);
     process.tid = -1;
     if (of_process.count && fdri_observe_begin(&process, &of_process, 0, 0)) process.tid = -1;
 }

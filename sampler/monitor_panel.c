@@ -53,13 +53,12 @@ static uint32_t place_of(struct fdri_panel *p, struct fdri_choice c)
     if (!r) return MONITOR_COUNTERS;
     r->wanted |= 1u << c.which;
     r->place[c.which] = (uint8_t)p->count;
-    p->choice[p->count++] = c;
-    fdri_counter_define(c);
-    return p->count - 1;
+    p->choice[p->count] = c;
+    return p->count++;
 }
 
-/* A derived counter brings what it is made of. */
-static void add_parts(struct fdri_panel *p, uint32_t place)
+/* A derived counter brings what it is made of. False: there is no room for a part, it could only be 0. */
+static bool add_parts(struct fdri_panel *p, uint32_t place)
 {
     char missing[FDRI_WHY_BYTES];
     struct fdri_choice part;
@@ -67,16 +66,33 @@ static void add_parts(struct fdri_panel *p, uint32_t place)
         const char *name = fdri_derived_of[p->choice[place].which][i];
         bool found = name && fdri_counters_choose(name, true, &part, 1, missing, sizeof missing);
         p->part[place][i] = (uint8_t)(found ? place_of(p, part) : MONITOR_COUNTERS);
+        if (name && p->part[place][i] == MONITOR_COUNTERS) return false;
     }
+    return true;
 }
 
-void fdri_panel_make(struct fdri_panel *p, const struct fdri_choice *choice, size_t count)
+static bool add(struct fdri_panel *p, struct fdri_choice choice)
 {
+    struct fdri_panel before = *p;
+    uint32_t place = place_of(p, choice);
+    bool added = place < MONITOR_COUNTERS && (choice.source != &fdri_source_derived || add_parts(p, place));
+    if (!added) *p = before;
+    return added;
+}
+
+void fdri_panel_make(struct fdri_panel *p, const struct fdri_choice *choice, size_t count, char *missing,
+                     size_t missing_bytes)
+{
+    char name[64];
     memset(p, 0, sizeof *p);
     for (size_t i = 0; i < count; i++) {
-        uint32_t place = place_of(p, choice[i]);
-        if (place < MONITOR_COUNTERS && choice[i].source == &fdri_source_derived) add_parts(p, place);
+        size_t used = strlen(missing);
+        if (add(p, choice[i])) continue;
+        fdri_counter_text(name, sizeof name, choice[i]);
+        snprintf(missing + used, missing_bytes - used, "%s%s: more than %d counters of %s", used ? "; " : "", name,
+                 MONITOR_COUNTERS, choice[i].source->per_thread ? "threads" : "the process");
     }
+    for (uint32_t i = 0; i < p->count; i++) fdri_counter_define(p->choice[i]);
     p->events = (p->count + MONITOR_PER_EVENT - 1) / MONITOR_PER_EVENT;
 }
 

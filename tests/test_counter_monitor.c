@@ -68,6 +68,25 @@ static void chip_close(struct fdri_handle *h)
 static const struct fdri_source chip = {"chip",           true,      chip_counters, 3,         chip_probe,
                                         chip_descriptors, chip_open, chip_read,     chip_close};
 
+/* Two with as many counters as a source may have. */
+#define COUNTER(n)                                                                                                     \
+    {                                                                                                                  \
+        "c" #n, "", FDR_METRIC_COUNTER                                                                                 \
+    }
+static const struct fdri_counter wide_counters[] = {
+    COUNTER(0), COUNTER(1), COUNTER(2),  COUNTER(3),  COUNTER(4),  COUNTER(5),  COUNTER(6),  COUNTER(7),
+    COUNTER(8), COUNTER(9), COUNTER(10), COUNTER(11), COUNTER(12), COUNTER(13), COUNTER(14), COUNTER(15)};
+static int wide_read(struct fdri_handle *h, uint64_t *value)
+{
+    (void)h;
+    for (uint64_t i = 0; i < FDRI_SOURCE_COUNTERS; i++) value[i] = 100 + i;
+    return 0;
+}
+static const struct fdri_source wide = {"wide",           true,      wide_counters, 16,        chip_probe,
+                                        chip_descriptors, chip_open, wide_read,     chip_close},
+                                wider = {"wider",          true,      wide_counters, 16,        chip_probe,
+                                         chip_descriptors, chip_open, wide_read,     chip_close};
+
 /* ---- a provider ---- */
 
 static uint32_t sets;
@@ -329,6 +348,55 @@ static void instructions_per_cycle(void **state)
     fdri_source_add(&chip);
 }
 
+struct wides {
+    uint32_t type[2]; /* kinds of events that readings of the main thread are */
+    uint32_t fields, others;
+};
+static void add_wide(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
+{
+    struct wides *w = p;
+    (void)f;
+    if (strncmp(d->name, "fdr.counters.", 13) || e->field[0] != (uint64_t)getpid()) return;
+    if (e->id == w->type[0] || e->id == w->type[1]) return;
+    w->type[w->type[0] != 0] = e->id;
+    for (uint32_t i = 4; i < d->field_count; i++) w->others += strncmp(d->field_name[i], "wide", 4) != 0;
+    w->fields += d->field_count - 4;
+}
+
+static const char *missing_in(struct fdr_file *f)
+{
+    for (uint32_t i = 1; i <= fdr_definition_count(f, FDR_MARKER_DEFINITION); i++)
+        if (strstr(fdr_definition(f, FDR_MARKER_DEFINITION, i)->name, "fdr.counters.missing"))
+            return fdr_definition(f, FDR_MARKER_DEFINITION, i)->name;
+    return "";
+}
+
+/* What finds no room is named; and a quotient is not recorded without what it is made of: it would be 0. */
+static void more_than_there_is_room_for(void **state)
+{
+    char list[300] = "", *end = list;
+    struct wides w = {{0}, 0, 0};
+    (void)state;
+    fdri_source_add(&wide);
+    fdri_source_add(&wider);
+    for (int i = 0; i < 22; i++) end += sprintf(end, "%s:c%d,", i < 16 ? "wide" : "wider", i % 16);
+    strcpy(end, "ipc,wider:c6,wider:c7,chip:temperature"); /* ipc is the 23rd, and brings instructions and cycles */
+    opened = closed = 0;
+    start(list, "", "");
+    wait_for_readings(2);
+    struct fdr_file *f = take();
+    each_event(f, add_wide, &w);
+    assert_int_equal(w.fields, 24);
+    assert_int_equal(w.others, 0);
+    assert_non_null(strstr(missing_in(f), "derived:ipc: more than 24 counters of threads"));
+    assert_non_null(strstr(missing_in(f), "chip:temperature: more than 24 counters of threads"));
+    assert_null(strstr(missing_in(f), "wide"));
+    fdr_file_close(f);
+    fdr_finalize();
+    fdri_source_add(NULL);
+    fdri_source_add(&chip);
+}
+
 static void *short_life(void *p)
 {
     usleep((useconds_t)(uintptr_t)p);
@@ -526,6 +594,7 @@ int main(void)
         cmocka_unit_test(readings_are_running_counts_of_each_thread),
         cmocka_unit_test(readings_thin_in_little_memory),
         cmocka_unit_test(instructions_per_cycle),
+        cmocka_unit_test(more_than_there_is_room_for),
         cmocka_unit_test(threads_come_and_go),
         cmocka_unit_test(names_that_begin_as_ours),
         cmocka_unit_test(a_source_that_does_not_open_is_no_zeros),
