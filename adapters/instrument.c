@@ -7,8 +7,8 @@
  * after it; one that only happens to find the hooks may run constructors earlier, and those are not recorded. Hooks
  * before the start, after fdr_finalize and in a forked child find the switch off and return.
  *
- * A hook is one load, one test and one jump: nothing is saved, nothing is on the stack, so it is as safe in signal
- * handlers, in threads and under exceptions as the [record] function it jumps to. */
+ * A hook is one jump: nothing is saved, nothing is on the stack, so it is as safe in signal handlers, in threads and
+ * under exceptions as the [record] function it jumps to. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,20 +25,20 @@ extern __typeof__(fdr_enter_function_) fdr_enter_function_ __attribute__((noplt)
 extern __typeof__(fdr_leave_address) fdr_leave_address __attribute__((noplt));
 #endif
 
-static inline __attribute__((no_instrument_function, always_inline)) int recording(void)
-{
-    return __builtin_expect(__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED) != 0, 1);
-}
-
 void __cyg_profile_func_enter(void *function, void *call_site)
 {
-    if (recording()) fdr_enter_function_(function, call_site, __builtin_dwarf_cfa(), __builtin_return_address(0));
+    fdr_enter_function_(function, call_site, __builtin_dwarf_cfa(), __builtin_return_address(0));
 }
 
 void __cyg_profile_func_exit(void *function, void *call_site)
 {
     (void)call_site;
-    if (recording()) fdr_leave_address(function);
+    fdr_leave_address(function);
+}
+
+static inline __attribute__((no_instrument_function)) int recording(void)
+{
+    return __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED) != 0;
 }
 
 /* What is loaded next may lie where this was: its functions are not the ones known there. */

@@ -122,7 +122,7 @@ static inline __attribute__((always_inline)) const struct fdri_known *known_of(s
 /* How much of the stack is the call's own, at the least. */
 static inline __attribute__((always_inline)) uint64_t own_bytes(const struct fdri_known *k, uint64_t site)
 {
-    return k->site == (uint32_t)site ? k->frame_bytes : FDRI_LEAST_FRAME;
+    return FDR_LIKELY(k->site == (uint32_t)site) ? k->frame_bytes : FDRI_LEAST_FRAME;
 }
 
 /* Ends the operation. */
@@ -186,7 +186,7 @@ static_assert(offsetof(struct fdr_level, flags) == offsetof(struct fdr_level, re
 
 static inline __attribute__((always_inline)) bool is_top(const struct fdr_level *v, fdr_region region, uint64_t address)
 {
-    return address ? v->address == address && !v->flags : region_and_flags(v) == region;
+    return address ? FDR_LIKELY(v->address == address) && FDR_LIKELY(!v->flags) : region_and_flags(v) == region;
 }
 
 /* A duration between least and most of its row: there is a counter for it. */

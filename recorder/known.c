@@ -18,12 +18,12 @@ static struct fdri_known nothing[2] = {{.address = NO_ADDRESS}, {.address = NO_A
 void fdri_known_start(struct fdri_thread *t)
 {
     t->known = nothing;
-    t->known_shift = 63;
+    t->known_shift = 31;
     t->known_misses = 0;
     t->known_version = fdr_load_relaxed(&fdri_address_version);
 }
 
-static uint32_t log2_of(const struct fdri_thread *t) { return t->known == nothing ? 0 : 64 - t->known_shift; }
+static uint32_t log2_of(const struct fdri_thread *t) { return t->known == nothing ? 0 : 32 - t->known_shift; }
 
 /* Behind the entries: what is known of the places that hooks were called from, by hash, of as many. */
 static uint64_t *places(const struct fdri_thread *t, uint32_t log2) { return (uint64_t *)(t->known + (1u << log2)); }
@@ -39,7 +39,7 @@ static void make(struct fdri_thread *t, uint32_t log2)
     t->known_misses = 0;
     if (!off) return;
     t->known = (void *)((uint8_t *)fdri_off(t, off) + head);
-    t->known_shift = 64 - log2;
+    t->known_shift = 32 - log2;
     t->known[0].address = NO_ADDRESS;
     if (old) fdri_meta_give(t, fdri_off_of(t, old) - head);
 }

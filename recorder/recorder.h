@@ -480,7 +480,7 @@ extern uint32_t fdri_address_version
     __attribute__((visibility("hidden"))); /* rises when addresses lose their meaning */
 static inline uint32_t fdri_known_slot(const struct fdri_thread *t, uint64_t address)
 {
-    return (uint32_t)(address * 0x9E3779B97F4A7C15u >> t->known_shift);
+    return (uint32_t)address * 0x9E3779B1u >> t->known_shift;
 }
 /* Of the place that f was entered from. */
 struct fdri_place {
