@@ -5,7 +5,7 @@
  *   0                superblock (4096 bytes)
  *   bins_off ..      bins, bin_bytes each, handed out upwards
  *   .. arena_bytes   meta blocks (definitions, locations, levels, partitions, totals), handed out downwards
- *   arena_bytes ..   only in snapshots: the tail (struct fdr_tail), at most 64 KiB
+ *   arena_bytes ..   only in snapshots: the tail (struct fdr_tail), at most 256 KiB
  *
  * All integers are little-endian and of fixed width. Positions are byte offsets from the start of the
  * arena (`off`, 0 = none); never pointers. A reader trusts none of it. docs/FORMAT.md is the specification.
@@ -25,7 +25,8 @@
 #define FDR_META_ALIGN       64u /* every meta block starts at a multiple of this */
 #define FDR_BIN_MIN_BYTES    512u
 #define FDR_BIN_MAX_BYTES    65536u
-#define FDR_TAIL_MAX_BYTES   65536u
+#define FDR_TAIL_MAX_BYTES   262144u
+#define FDR_TAIL_CHECKS      32768u /* of these for checks, at least */
 
 /* ---- kinds of meta blocks; each starts with struct fdr_meta_head, so a scan finds them ---- */
 #define FDR_META_MAGIC 0x4d524446u /* "FDRM" */

@@ -124,7 +124,7 @@ static void add_text(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
     if (name == count || !copy || !fdri_reader_room(&b->text, b->text_count, &b->text_room, sizeof *b->text)) return;
     memcpy(copy, bytes, count);
     struct fdri_reader_text t = {copy, copy + name + 1, count - name - 1};
-    char *plain = strcmp(t.name, "exception") ? NULL : malloc(t.bytes + 3);
+    char *plain = strcmp(t.name, "exception") ? NULL : fdri_reader_malloc(t.bytes + 3);
     if (plain) { /* a type's mangled name stands alone; demanglers want what it is the name of */
         snprintf(plain, t.bytes + 3, "_Z%s", t.text);
         char *demangled = fdri_reader_demangle(plain);
@@ -166,7 +166,7 @@ void fdri_reader_bundle(struct fdr_file *f)
         fdri_reader_damage(f, "crash section: its check is wrong");
         return;
     }
-    if (!(f->bundle = calloc(1, sizeof *f->bundle))) return;
+    if (!(f->bundle = fdri_reader_calloc(1, sizeof *f->bundle))) return;
     uint64_t at = sizeof head;
     for (uint32_t i = 0; i < head.count; i++) {
         struct fdr_crash_entry e;

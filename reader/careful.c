@@ -31,7 +31,7 @@ bool fdri_reader_careful_start(struct fdri_reader_stream *s)
 {
     uint32_t depths = s->depth_max - s->base + 1, size = 1;
     while (size < depths + 1) size *= 2;
-    if (!s->tree) s->tree = malloc(2 * size * sizeof *s->tree);
+    if (!s->tree) s->tree = fdri_reader_malloc(2 * size * sizeof *s->tree);
     if (!s->tree) return false;
     s->tree_size = size;
     for (uint32_t i = 0; i < size; i++) {

@@ -72,8 +72,10 @@ void fdri_reader_checks(struct fdr_file *f)
     const struct fdr_spare *s = &f->spare;
     if (!s->chunk_count) return;
     if (f->has_tail && f->size - f->end >= s->tail_bytes &&
-        fdr_check32(f->bytes + f->end, s->tail_bytes) != s->tail_check)
+        fdr_check32(f->bytes + f->end, s->tail_bytes) != s->tail_check) {
         fdri_reader_damage(f, "the tail is not what was written");
+        f->tail_bad = true;
+    }
     uint64_t bytes = (uint64_t)s->chunk_count * sizeof(struct fdr_chunk);
     if (s->chunk_log2 > 31 || s->chunk_count > FDR_TAIL_MAX_BYTES / sizeof(struct fdr_chunk) || s->chunks_off % 8 ||
         s->chunks_off > f->size || f->size - s->chunks_off < bytes)

@@ -25,7 +25,7 @@ void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, s
     c->may_keep_whole = false;
     c->whole = NULL;
     c->whole_room = 0;
-    c->decoder.sample = p->class_ == FDR_CLASS_SAMPLE ? malloc(sizeof *c->decoder.sample) : NULL;
+    c->decoder.sample = p->class_ == FDR_CLASS_SAMPLE ? fdri_reader_malloc(sizeof *c->decoder.sample) : NULL;
 }
 
 void fdri_reader_cursor_done(struct fdri_reader_cursor *c)
@@ -68,7 +68,7 @@ static bool keep_whole(struct fdri_reader_cursor *c, struct fdri_reader_bin *b)
 {
     if (!c->may_keep_whole || b->records > WHOLE_MOST || __atomic_load_n(&b->state, __ATOMIC_RELAXED)) return false;
     if (b->records > c->whole_room) {
-        struct fdr_record *wider = realloc(c->whole, b->records * sizeof *wider);
+        struct fdr_record *wider = fdri_reader_realloc(c->whole, b->records * sizeof *wider);
         if (!wider) return false;
         c->whole = wider;
         c->whole_room = b->records;

@@ -50,9 +50,9 @@ static void note_record(struct fdri_reader_location *l, const struct fdri_reader
 
 void fdri_reader_cut(struct fdr_file *f, struct fdri_reader_location *l)
 {
-    struct fdri_reader_cursor *c = malloc(sizeof *c);
+    struct fdri_reader_cursor *c = fdri_reader_malloc(sizeof *c);
     struct fdr_record r;
-    l->over = calloc(FDRI_READER_DEPTH_MAX + 2, sizeof *l->over);
+    l->over = fdri_reader_calloc(FDRI_READER_DEPTH_MAX + 2, sizeof *l->over);
     for (size_t i = 0; c && l->over && i < l->part_count; i++) {
         struct fdri_reader_part *p = &l->part[i];
         bool any = p->any && newest(f, l, p, c, &r);

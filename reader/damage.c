@@ -13,7 +13,7 @@ bool fdri_reader_room(void *array, size_t count, size_t *room, size_t size)
     size_t more = *room ? *room * 2 : 16;
     void *old, *grown;
     memcpy(&old, array, sizeof old);
-    grown = realloc(old, more * size);
+    grown = fdri_reader_realloc(old, more * size);
     if (!grown) return false;
     memcpy(array, &grown, sizeof grown);
     *room = more;
@@ -32,13 +32,15 @@ void fdri_reader_damage(struct fdr_file *f, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     const char *text = f->damage_count == FDRI_READER_DAMAGE_MAX ? "more damage follows that is not listed" : line;
-    char *copy = strdup(text);
+    char *copy = fdri_reader_strdup(text);
     if (copy) f->damage[f->damage_count++] = copy;
 }
 
-size_t fdr_file_damage_count(const struct fdr_file *f) { return f->damage_count; }
+/* That memory was short is the last line. */
+size_t fdr_file_damage_count(const struct fdr_file *f) { return f->damage_count + fdri_reader_memory_short(f); }
 
 const char *fdr_file_damage(const struct fdr_file *f, size_t index)
 {
-    return index < f->damage_count ? f->damage[index] : "";
+    if (index < f->damage_count) return f->damage[index];
+    return index == f->damage_count && fdri_reader_memory_short(f) ? FDRI_READER_NO_MEMORY : "";
 }

@@ -23,7 +23,7 @@ static const struct fdr_def *def_at(const uint8_t *bytes, uint32_t room)
     uint64_t need = sizeof *d + (uint64_t)d->name_bytes + d->file_bytes + 2;
     need = ((need + 7) & ~(uint64_t)7) + d->payload_bytes;
     if (need > d->bytes) return NULL;
-    uint8_t *copy = malloc(d->bytes);
+    uint8_t *copy = fdri_reader_malloc(d->bytes);
     if (!copy) return NULL;
     memcpy(copy, bytes, d->bytes);
     memset(copy + offsetof(struct fdr_def, check), 0, sizeof d->check);
@@ -175,7 +175,7 @@ static bool grow_unknown(struct fdr_file *f)
 {
     if (f->unknown_slots && f->unknown_count < f->unknown_slots / 2) return true;
     size_t slots = f->unknown_slots ? f->unknown_slots * 2 : 64;
-    struct fdr_definition **wider = calloc(slots, sizeof *wider);
+    struct fdr_definition **wider = fdri_reader_calloc(slots, sizeof *wider);
     if (!wider) return false;
     for (size_t i = 0; i < f->unknown_slots; i++)
         if (f->unknown[i])
@@ -196,7 +196,7 @@ static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, u
     struct {
         struct fdr_definition d;
         char name[32];
-    } *made = calloc(1, sizeof *made);
+    } *made = fdri_reader_calloc(1, sizeof *made);
     if (!made) return &nobody;
     if (id) snprintf(made->name, sizeof made->name, "[unknown %u]", id);
     else snprintf(made->name, sizeof made->name, "[unknown]"); /* no region */

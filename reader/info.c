@@ -30,7 +30,7 @@ static const char *reason_kind_name(uint32_t kind)
 
 static void open_calls(struct fdri_reader_location *l)
 {
-    l->open = calloc(l->live_count ? l->live_count : 1, sizeof *l->open);
+    l->open = fdri_reader_calloc(l->live_count ? l->live_count : 1, sizeof *l->open);
     l->info.samples = (l->raw.flags & FDR_LOCATION_SAMPLES) != 0;
     l->info.open = l->open;
     if (!l->open) return;

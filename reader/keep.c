@@ -106,7 +106,7 @@ static bool by_headers(struct fdr_file *f, const struct fdri_reader_location *l,
 
 void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
 {
-    struct fdri_reader_cursor *c = malloc(sizeof *c);
+    struct fdri_reader_cursor *c = fdri_reader_malloc(sizeof *c);
     if (!c) return;
     uint64_t from = UINT64_MAX, to = 0;
     for (size_t i = 0; i < l->part_count; i++) {

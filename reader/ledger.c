@@ -121,7 +121,12 @@ size_t fdr_ledger(struct fdr_file *f, const struct fdr_ledger_row **rows)
  * not put it anywhere yet, or the other way round. */
 static void bounds(const struct fdri_reader_location *l, uint64_t *before, uint64_t *after)
 {
-    bool moving = l->moving && l->in_tail, under_way = l->raw.busy != 0 || (l->in_tail && l->tail.under_way);
+    if (l->moving && !l->in_tail) { /* the tail had no room for it */
+        *before = 0;
+        *after = UINT64_MAX;
+        return;
+    }
+    bool moving = l->moving, under_way = l->raw.busy != 0 || (l->in_tail && l->tail.under_way);
     *before = moving ? l->tail.completed : l->presented_before - (under_way && l->presented_before > 0);
     *after = (moving ? l->tail.presented : l->presented_before) + under_way;
 }
@@ -158,5 +163,6 @@ enum fdr_verdict fdr_file_verify(struct fdr_file *f)
                 verify_part(f, &f->location[i], &f->location[i].part[j]);
     f->verified = true;
     pthread_mutex_unlock(&f->lock);
+    if (fdri_reader_memory_short(f)) return FDR_UNREADABLE;
     return f->sound ? FDR_WHOLE : FDR_DAMAGED;
 }

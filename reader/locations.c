@@ -94,7 +94,7 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
         depth = 0;
     }
     if (l->suspect) return;
-    if (!depth || !(l->live = calloc(depth, sizeof *l->live))) return;
+    if (!depth || !(l->live = fdri_reader_calloc(depth, sizeof *l->live))) return;
     for (uint32_t d = 1; d <= depth; d++) {
         const struct fdr_level *v = fdri_reader_level(f, l, d);
         uint32_t flags = v ? v->flags : 0;
@@ -120,7 +120,7 @@ static void find_frozen(struct fdr_file *f, struct fdri_reader_location *l)
         return;
     }
     l->stopped = true;
-    if (!count || !(l->frozen = calloc(count, sizeof *l->frozen))) return;
+    if (!count || !(l->frozen = fdri_reader_calloc(count, sizeof *l->frozen))) return;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t flags = z->frame[i].flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_ORDINAL);
         uint32_t ordinal = z->frame[i].flags >> FDR_FROZEN_ORDINAL;
@@ -159,7 +159,7 @@ static uint64_t presented(struct fdr_file *f, const struct fdri_reader_location 
 static void read_tail(struct fdr_file *f)
 {
     struct fdr_tail tail;
-    if (!f->has_tail) return;
+    if (!f->has_tail || f->tail_bad) return;
     memcpy(&tail, f->bytes + f->end, sizeof tail);
     uint64_t fit = (f->size - f->end - sizeof tail) / sizeof(struct fdr_tail_entry);
     for (uint64_t i = 0; i < tail.count && i < fit; i++) {
@@ -176,10 +176,10 @@ static void read_tail(struct fdr_file *f)
 }
 
 /* Did this location go on while it was copied? It may have ended meanwhile, or before its header was copied and after what
- * belongs to it. */
+ * belongs to it. Where the tail has no room for it nobody knows, nor where the tail is lost. */
 static bool went_on(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
-    if (!f->has_tail) return false;
+    if (!f->has_tail || f->tail_bad) return false;
     if (!l->in_tail) return l->raw.flags & FDR_LOCATION_LIVE;
     uint64_t rested = l->tail.completed ? l->tail.completed + l->raw.depth + l->raw.overflow + 1 : l->tail.presented;
     return l->tail.presented > rested || l->tail.presented != l->presented_before ||
@@ -356,6 +356,7 @@ void fdri_reader_locations(struct fdr_file *f)
     for (size_t i = 0; i < f->location_count; i++) {
         struct fdri_reader_location *l = &f->location[i];
         l->moving = went_on(f, l);
+        if (l->moving && !l->in_tail) l->cut = l->raw.last_tick >> l->clock.shift;
         if (l->other_unit && l->off && !l->moving)
             fdri_reader_damage(f, "location %u: its unit of time is not that of its bins", l->id);
         if (l->off) find_frames(f, l);

@@ -61,8 +61,8 @@ static void sift(struct fdr_iter *it, size_t i)
 static bool open_all(struct fdr_iter *it)
 {
     struct fdr_file *f = it->file;
-    it->source = calloc(f->location_count + 1, sizeof *it->source);
-    it->heap = calloc(f->location_count + 1, sizeof *it->heap);
+    it->source = fdri_reader_calloc(f->location_count + 1, sizeof *it->source);
+    it->heap = fdri_reader_calloc(f->location_count + 1, sizeof *it->heap);
     if (!it->source || !it->heap) return false;
     for (size_t i = 0; i < f->location_count; i++) {
         if (!fdri_reader_selected(&it->select, f->location[i].id)) continue;
@@ -82,7 +82,7 @@ static bool open_all(struct fdr_iter *it)
 
 struct fdr_iter *fdr_iter_open(struct fdr_file *f, const struct fdr_select *select)
 {
-    struct fdr_iter *it = calloc(1, sizeof *it);
+    struct fdr_iter *it = fdri_reader_calloc(1, sizeof *it);
     if (!it) return NULL;
     it->file = f;
     if (select) it->select = *select;

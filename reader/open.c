@@ -15,7 +15,7 @@
 void *fdri_reader_keep(struct fdr_file *f, size_t bytes)
 {
     if (!fdri_reader_room(&f->kept_memory, f->kept_count, &f->kept_room, sizeof *f->kept_memory)) return NULL;
-    void *p = calloc(1, bytes ? bytes : 1);
+    void *p = fdri_reader_calloc(1, bytes ? bytes : 1);
     if (p) f->kept_memory[f->kept_count++] = p;
     return p;
 }
@@ -29,6 +29,7 @@ static void first_line(const struct fdr_file *f, char *message, size_t message_b
 static enum fdr_verdict assemble(struct fdr_file *f, struct fdr_file **out, char *message, size_t message_bytes)
 {
     f->sound = true;
+    fdri_reader_memory_begin(f);
     pthread_mutex_init(&f->lock, NULL);
     if (!fdri_reader_superblock(f, message, message_bytes)) {
         fdr_file_close(f);
@@ -42,6 +43,11 @@ static enum fdr_verdict assemble(struct fdr_file *f, struct fdr_file **out, char
     fdri_reader_notes(f);
     fdri_reader_bundle(f);
     fdr_file_symbolise(f);
+    if (fdri_reader_memory_short(f)) {
+        snprintf(message, message_bytes, "%s", FDRI_READER_NO_MEMORY);
+        fdr_file_close(f);
+        return FDR_UNREADABLE;
+    }
     first_line(f, message, message_bytes);
     *out = f;
     return f->sound ? FDR_WHOLE : FDR_DAMAGED;
@@ -51,9 +57,9 @@ enum fdr_verdict fdr_file_open_memory(const void *bytes, size_t count, struct fd
                                       size_t message_bytes)
 {
     *out = NULL;
-    struct fdr_file *f = calloc(1, sizeof *f);
+    struct fdr_file *f = fdri_reader_calloc(1, sizeof *f);
     if (f && (uintptr_t)bytes % 64) { /* structures are read in place */
-        f->owned = aligned_alloc(64, (count + 64) & ~(size_t)63);
+        f->owned = fdri_reader_aligned(64, (count + 64) & ~(size_t)63);
         if (f->owned) memcpy(f->owned, bytes, count);
     }
     if (!f || ((uintptr_t)bytes % 64 && !f->owned)) {
@@ -118,7 +124,8 @@ static bool bring_in(struct fdr_file *f, int fd, char *message, size_t message_b
 enum fdr_verdict fdri_reader_open_fd(int fd, bool headers_only, struct fdr_file **out, char *message,
                                      size_t message_bytes)
 {
-    struct fdr_file *f = calloc(1, sizeof *f);
+    struct fdr_file *f = fdri_reader_calloc(1, sizeof *f);
+    if (!f) snprintf(message, message_bytes, "out of memory");
     if (!f || !bring_in(f, fd, message, message_bytes)) {
         free(f);
         return FDR_UNREADABLE;

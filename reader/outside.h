@@ -8,8 +8,10 @@
 #include "reader/process.h"
 
 enum { BATCH = 256 * 1024, STACK_MAX = FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX };
-/* the last 4 KiB are for checks */
-enum { TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - 4096 - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry) };
+/* 5,733: more than the threads that 64 MiB are sure to have room for. Others have none (FORMAT.md, 12.1). */
+enum {
+    TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - FDR_TAIL_CHECKS - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry)
+};
 
 struct kept_stack {
     uint64_t location_off; /* 0: not read */

@@ -123,7 +123,7 @@ static int by_place(const void *x, const void *y)
 
 void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
 {
-    struct seen *s = calloc(1, sizeof *s);
+    struct seen *s = fdri_reader_calloc(1, sizeof *s);
     if (!s) return;
     bool whole = l->off && along_chain(f, l, s);
     if (!whole) {

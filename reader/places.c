@@ -32,7 +32,7 @@ static bool grow(struct fdri_reader_places *p)
     if (p->slots && p->count < p->slots / 2) return true;
     struct fdri_reader_places wider = *p;
     wider.slots = p->slots ? p->slots * 2 : 1024;
-    if (!(wider.slot = calloc(wider.slots, sizeof *wider.slot))) return false;
+    if (!(wider.slot = fdri_reader_calloc(wider.slots, sizeof *wider.slot))) return false;
     for (size_t i = 0; i < p->slots; i++)
         if (p->slot[i].place) wider.slot[slot_of(&wider, p->slot[i].address, p->slot[i].module)] = p->slot[i];
     free(p->slot);
@@ -70,7 +70,7 @@ static const char *fallback_name(struct fdr_file *f, const struct fdri_reader_de
 
 static const struct fdr_place *look_up(struct fdr_file *f, uint64_t address, uint64_t time_ns)
 {
-    if (!f->places && !(f->places = calloc(1, sizeof *f->places))) return &nowhere;
+    if (!f->places && !(f->places = fdri_reader_calloc(1, sizeof *f->places))) return &nowhere;
     if (!f->places->symbols && !f->places->slots && fdri_reader_symbols_allowed())
         f->places->symbols = fdri_reader_symbols_open();
     if (!grow(f->places)) return &nowhere;

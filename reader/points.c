@@ -77,10 +77,10 @@ bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, s
     q->tick = UINT64_MAX;
     q->readings = l->raw.flags & FDR_LOCATION_READINGS;
     if (!count) return true;
-    q->memory = malloc(count * sizeof *q->memory);
-    q->heap = malloc(count * sizeof *q->heap);
+    q->memory = fdri_reader_malloc(count * sizeof *q->memory);
+    q->heap = fdri_reader_malloc(count * sizeof *q->heap);
     if (!q->memory || !q->heap) return false;
-    if (l->raw.samples_off && (q->paths = malloc(sizeof *q->paths))) {
+    if (l->raw.samples_off && (q->paths = fdri_reader_malloc(sizeof *q->paths))) {
         q->paths->number = fdri_reader_samples_from(f, l);
         q->paths->next = 0;
         min_tick = 0; /* what one stands for is told by the one before */

@@ -4,7 +4,7 @@
  *   process.c    where a running process has its arena; outside*.c: a copy of it; live.c: read as a file
  *   open.c       bytes of a file, verdict        clock.c      stored ticks to ns
  *   superblock.c its fields, or a way around     damage.c     what was found wrong, as text
- *   checks.c     its spare, checks of meta blocks
+ *   checks.c     its spare, checks of meta blocks   memory.c   memory, and whether it was short
  *   meta.c       where the meta blocks are       locations.c  locations, stacks, tail
  *   scan.c       all bin headers                 parts.c      partitions: lists of bins, or what a scan gives
  *   bins.c       one bin: header, decoding       list.c       the bins of one partition, in order
@@ -181,9 +181,11 @@ struct fdr_file {
     uint64_t bins_end;   /* no bin beyond */
     uint64_t meta_first; /* no meta block before */
     bool has_tail;       /* a snapshot */
+    bool tail_bad;       /* and what it says is not believed */
     bool has_crash;      /* a bundle: a crash section lies behind the arena */
     bool sound;          /* nothing found damaged so far */
     bool headers_only;   /* a look at a running process: bins have no payload */
+    uint32_t refused;    /* memory.c: how often memory had been refused when this was opened */
 
     struct fdri_reader_found *found;
     size_t found_count, found_room;
@@ -244,6 +246,18 @@ static inline const void *fdri_reader_at(const struct fdr_file *f, uint64_t off,
 }
 /* Room for one more element: grows *array (of *room elements of `size` bytes). false: no memory. */
 bool fdri_reader_room(void *array, size_t count, size_t *room, size_t size);
+
+/* ---- memory.c ---- */
+/* As those of the C library, and remembered where there is none. A count or size of 0 is taken as 1. */
+void *fdri_reader_malloc(size_t bytes);
+void *fdri_reader_calloc(size_t count, size_t bytes);
+void *fdri_reader_realloc(void *old, size_t bytes);
+void *fdri_reader_aligned(size_t align, size_t bytes);
+char *fdri_reader_strdup(const char *text);
+#define FDRI_READER_NO_MEMORY "out of memory: not all of it could be read"
+void fdri_reader_memory_begin(struct fdr_file *f);
+/* Was memory refused since? Then what is known of the file may lack anything. */
+bool fdri_reader_memory_short(const struct fdr_file *f);
 
 /* ---- open.c ---- */
 /* Everything but the bytes themselves; `message` as in fdr_file_open. */

@@ -140,6 +140,16 @@ static bool settle_all(struct fdri_reader_image *m)
     return true;
 }
 
+/* Where the tail is lost, or the location was not in it: as if it had been quiet. One that is not in a tail has nothing to show. */
+static struct fdr_tail_entry tail_entry(const struct fdr_file *f, const struct fdri_reader_location *l)
+{
+    if (l->in_tail || (f->has_tail && !f->tail_bad)) return l->tail;
+    return (struct fdr_tail_entry){.location = l->id,
+                                   .presented = l->presented_before,
+                                   .cut_tick = l->raw.last_tick,
+                                   .end_tick = l->raw.last_tick};
+}
+
 static void write_tail(struct fdri_reader_image *m)
 {
     const struct fdr_file *f = m->file;
@@ -147,8 +157,8 @@ static void write_tail(struct fdri_reader_image *m)
     uint8_t *to = m->bytes + m->arena_bytes;
     for (size_t i = 0; i < f->location_count; i++) {
         const struct fdri_reader_location *l = &f->location[i];
-        struct fdr_tail_entry e = l->tail;
-        if (!l->in_tail) continue;
+        struct fdr_tail_entry e = tail_entry(f, l);
+        if (!l->in_tail && !(e.presented && l->raw.flags & FDR_LOCATION_LIVE)) continue;
         memcpy(to + sizeof tail + tail.count++ * sizeof e, &e, sizeof e);
     }
     memcpy(to, &tail, sizeof tail);
@@ -279,10 +289,10 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     finish_superblock(&m);
     m.bytes_all = m.arena_bytes;
     if (f->has_tail || f->sb.snapshot_number) write_tail(&m);
-    bool settled = settle_all(&m);
+    bool enough = !fdri_reader_memory_short(f), settled = enough && settle_all(&m);
     if (settled) write_crash(&m);
     if (settled) write_checks(&m);
-    int result = settled ? write_file(&m, out_path) : -EBADMSG;
+    int result = settled ? write_file(&m, out_path) : enough ? -EBADMSG : -ENOMEM;
     munmap(m.bytes, room);
     if (result) snprintf(message, message_bytes, "cannot write %s: %s", out_path, strerror(-result));
     else summary(f, message, message_bytes);

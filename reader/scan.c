@@ -58,7 +58,7 @@ static int by_identity(const void *x, const void *y)
 struct fdri_reader_found **fdri_reader_by_identity(struct fdr_file *f)
 {
     if (f->by_identity) return f->by_identity;
-    f->by_identity = malloc((f->found_count + 1) * sizeof *f->by_identity);
+    f->by_identity = fdri_reader_malloc((f->found_count + 1) * sizeof *f->by_identity);
     if (!f->by_identity) return NULL;
     for (size_t i = 0; i < f->found_count; i++) f->by_identity[i] = &f->found[i];
     f->by_identity[f->found_count] = NULL;

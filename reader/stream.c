@@ -475,10 +475,10 @@ static bool is_other(const struct fdri_reader_part *p) { return p->band > 0 || p
 static bool make_room(struct fdri_reader_stream *s, size_t others)
 {
     size_t depths = s->depth_max - s->base;
-    s->level = calloc(s->depth_max + 3, sizeof *s->level);
-    s->stack = calloc(s->depth_max + 3, sizeof *s->stack);
-    s->memory = malloc((depths + others + 1) * sizeof *s->memory);
-    s->used = malloc((depths + others + 1) * sizeof(struct fdri_reader_cursor *));
+    s->level = fdri_reader_calloc(s->depth_max + 3, sizeof *s->level);
+    s->stack = fdri_reader_calloc(s->depth_max + 3, sizeof *s->stack);
+    s->memory = fdri_reader_malloc((depths + others + 1) * sizeof *s->memory);
+    s->used = fdri_reader_malloc((depths + others + 1) * sizeof(struct fdri_reader_cursor *));
     s->may_keep_whole = (depths + others) * s->file->location_count <= WHOLE_CURSORS;
     return s->level && s->stack && s->memory && s->used;
 }
@@ -532,7 +532,7 @@ static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)
 struct fdri_reader_stream *fdri_reader_stream_open(struct fdr_file *f, struct fdri_reader_location *l,
                                                    const struct fdr_select *w)
 {
-    struct fdri_reader_stream *s = calloc(1, sizeof *s);
+    struct fdri_reader_stream *s = fdri_reader_calloc(1, sizeof *s);
     if (!s) return NULL;
     s->file = f;
     s->location = l;

@@ -67,8 +67,8 @@ static void find_end(struct fdr_file *f)
                            (unsigned long long)said);
         f->end = f->size;
     }
-    if (f->has_tail && (f->size - f->end - sizeof tail) / sizeof(struct fdr_tail_entry) < tail.count)
-        fdri_reader_damage(f, "cut off: the tail is not complete");
+    f->tail_bad = f->has_tail && (f->size - f->end - sizeof tail) / sizeof(struct fdr_tail_entry) < tail.count;
+    if (f->tail_bad) fdri_reader_damage(f, "cut off: the tail is not complete");
     else if (sb->snapshot_number && !f->has_tail && f->size >= sb->arena_bytes)
         fdri_reader_damage(f, "cut off: the tail is missing");
 }

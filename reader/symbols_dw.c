@@ -51,7 +51,7 @@ static const char *keep_copy(struct fdr_file *f, const char *text)
 static char *source_name(const char *symbol)
 {
     static const char *const made[] = {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm."};
-    char *name = strdup(symbol), *at = name ? strchr(name, '@') : NULL;
+    char *name = fdri_reader_strdup(symbol), *at = name ? strchr(name, '@') : NULL;
     if (at && at > name) *at = 0;
     for (size_t i = 0; name && i < sizeof made / sizeof *made; i++)
         if ((at = strstr(name, made[i])) && at > name) *at = 0;
@@ -127,7 +127,10 @@ struct fdri_reader_symbols {
     size_t count, room;
 };
 
-struct fdri_reader_symbols *fdri_reader_symbols_open(void) { return calloc(1, sizeof(struct fdri_reader_symbols)); }
+struct fdri_reader_symbols *fdri_reader_symbols_open(void)
+{
+    return fdri_reader_calloc(1, sizeof(struct fdri_reader_symbols));
+}
 
 void fdri_reader_symbols_close(struct fdri_reader_symbols *s)
 {

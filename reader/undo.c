@@ -11,7 +11,7 @@
 static uint8_t *own(struct fdr_file *f)
 {
     if (!f->owned) {
-        f->owned = aligned_alloc(64, (f->size + 63) & ~(uint64_t)63);
+        f->owned = fdri_reader_aligned(64, (f->size + 63) & ~(uint64_t)63);
         if (f->owned) memcpy(f->owned, f->bytes, f->size);
         if (f->owned) f->bytes = f->owned;
     } else if (f->mapped && mprotect(f->owned, f->size, PROT_READ | PROT_WRITE)) {

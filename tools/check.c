@@ -192,13 +192,16 @@ static int check(const struct arguments *a, struct findings *f)
 {
     struct fdr_file *file = NULL;
     char message[512] = "";
-    enum fdr_verdict verdict = open_quietly(a->path, &file, message, sizeof message);
+    open_quietly(a->path, &file, message, sizeof message);
     if (!file) return unreadable(a, f, message);
     bool live = written_by(a->path, fdr_file_info(file)) != 0; /* and could not be read from its process */
-    if (fdr_file_verify(file) == FDR_DAMAGED) verdict = FDR_DAMAGED;
     size_t rows = check_ledger(f, file, live);
+    if (fdr_file_verify(file) == FDR_UNREADABLE) { /* memory was short: neither whole nor damaged */
+        snprintf(message, sizeof message, "%s", fdr_file_damage(file, fdr_file_damage_count(file) - 1));
+        fdr_file_close(file);
+        return unreadable(a, f, message);
+    }
     for (size_t i = 0; i < fdr_file_damage_count(file); i++) add(f->damage, "%s", fdr_file_damage(file, i));
-    if (verdict == FDR_DAMAGED && fdr_file_damage_count(file) == 0) add(f->damage, "%s", message);
     add_notes(f, fdr_file_info(file), live);
     bool whole = json_array_size(f->damage) == 0 && json_array_size(f->ledger) == 0;
     const char *word = whole ? "whole" : "damaged";

@@ -63,21 +63,37 @@ uint32_t process_named(const char *text)
     return parse_count(text, &pid) && pid > 0 && pid <= INT32_MAX && access(text, F_OK) != 0 ? (uint32_t)pid : 0;
 }
 
-enum fdr_verdict open_quietly(const char *path, struct fdr_file **file, char *message, size_t message_bytes)
+/* The process that writes an opened file is read in its place. */
+static bool of_process(uint32_t pid, struct fdr_file **file, char *message)
 {
-    uint32_t pid = process_named(path);
-    if (pid) return fdr_process_open(pid, true, file, message, message_bytes);
-    enum fdr_verdict verdict = fdr_file_open(path, file, message, message_bytes);
     struct fdr_file *copy = NULL;
-    if (!*file) return verdict;
-    pid = written_by(path, fdr_file_info(*file));
-    if (pid == 0) mark_read(path);
-    else fdr_process_open(pid, true, &copy, NULL, 0);
-    if (!copy) return verdict;
+    if (pid) fdr_process_open(pid, true, &copy, NULL, 0);
+    if (!copy) return false;
     fdr_file_close(*file);
     *file = copy;
     message[0] = '\0';
-    return FDR_WHOLE;
+    return true;
+}
+
+/* Whoever wrote it may have ended since it was read, which then was in the middle of a change: where nobody writes it any more it is read
+ * again. */
+enum fdr_verdict open_quietly(const char *path, struct fdr_file **file, char *message, size_t message_bytes)
+{
+    enum { TRIES = 4 };
+    uint32_t pid = process_named(path);
+    if (pid) return fdr_process_open(pid, true, file, message, message_bytes);
+    bool quiet = false;
+    for (int tries = 1;; tries++) {
+        enum fdr_verdict verdict = fdr_file_open(path, file, message, message_bytes);
+        if (!*file) return verdict;
+        quiet = quiet || !may_be_live(fdr_file_info(*file));
+        pid = written_by(path, fdr_file_info(*file));
+        if (of_process(pid, file, message)) return FDR_WHOLE;
+        if (!pid && quiet) mark_read(path);
+        if ((!pid && quiet) || (pid && tries >= TRIES)) return verdict;
+        quiet = !pid;
+        fdr_file_close(*file);
+    }
 }
 
 /* Open files of which opening has said that they are damaged. */

@@ -76,10 +76,12 @@ uint32_t opened_by(const struct stat *file)
     return found;
 }
 
+bool may_be_live(const struct fdr_file_info *info) { return !info->reason[0] && strcmp(info->state, "recording") == 0; }
+
 uint32_t written_by(const char *path, const struct fdr_file_info *info)
 {
     struct stat st;
-    if (info->reason[0] || strcmp(info->state, "recording") != 0 || stat(path, &st) != 0) return 0;
+    if (!may_be_live(info) || stat(path, &st) != 0) return 0;
     return mapped_by(&st, info->pid);
 }
 

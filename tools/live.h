@@ -14,6 +14,8 @@ const char *live_directory(void);
 uint32_t mapped_by(const struct stat *file, uint32_t pid);
 /* The process that has it open, of those we may look into; 0: none. */
 uint32_t opened_by(const struct stat *file);
+/* It is no snapshot, and has not ended. */
+bool may_be_live(const struct fdr_file_info *info);
 /* The process that maps a recording that was opened: only one that is no snapshot and has not ended may be live. */
 uint32_t written_by(const char *path, const struct fdr_file_info *info);
 

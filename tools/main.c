@@ -73,9 +73,19 @@ static void cut_short(int signal, siginfo_t *info, void *context)
     _exit(COULD_NOT);
 }
 
+/* A finding that found no memory would be none. */
+static void *memory_or_none(size_t bytes)
+{
+    void *p = malloc(bytes);
+    if (p || !bytes) return p;
+    complain("out of memory");
+    _exit(COULD_NOT);
+}
+
 int main(int argc, char **argv)
 {
     char name[64];
+    json_set_alloc_funcs(memory_or_none, free);
     sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = cut_short, .sa_flags = SA_SIGINFO}, NULL);
     if (argc < 2) {
         usage(stderr);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=threads timeout=300
+ * A snapshot while very many threads live has the events of all, from inside and from outside; also where its tail has no room for
+ * them, and where the tail is damaged: then in what recovery writes, too. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+
+#include "format/checks.h"
+
+enum { THREADS = 2000, CALLS = 7 };
+
+static pthread_barrier_t all_there, over;
+static pthread_t thread[THREADS];
+static char directory[] = "/tmp/fdr-many-XXXXXX";
+static fdr_region call, open_call;
+static uint8_t *image; /* of the snapshot; aligned as a page is */
+static size_t bytes;
+
+static void *work(void *unused)
+{
+    for (int i = 0; i < CALLS; i++) {
+        fdr_enter(call);
+        fdr_leave(call);
+    }
+    fdr_enter(open_call);
+    pthread_barrier_wait(&all_there);
+    pthread_barrier_wait(&over);
+    return unused;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .buffer = "64M", .signal = "none", .crash = "0"};
+    assert_non_null(mkdtemp(directory));
+    c.dir = c.live_dir = directory;
+    c.arena = "anonymous";
+    assert_int_equal(fdr_init(&c), 0);
+    call = fdr_region_define("call", NULL, 0);
+    open_call = fdr_region_define("open", NULL, 0);
+    pthread_attr_t a;
+    pthread_attr_init(&a);
+    pthread_attr_setstacksize(&a, 128 * 1024);
+    pthread_barrier_init(&all_there, NULL, THREADS + 1);
+    pthread_barrier_init(&over, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&thread[i], &a, work, NULL), 0);
+    pthread_attr_destroy(&a);
+    pthread_barrier_wait(&all_there);
+    return 0;
+}
+
+static int finish(void **state)
+{
+    (void)state;
+    pthread_barrier_wait(&over);
+    for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+    fdr_finalize();
+    free(image);
+    return rmdir(directory);
+}
+
+/* Enters of closed calls, and of open ones. */
+static void count(struct fdr_file *f, size_t *closed, size_t *open)
+{
+    struct fdr_read_event e;
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    assert_non_null(it);
+    *closed = *open = 0;
+    while (fdr_iter_next(it, &e)) {
+        if (e.kind != FDR_ENTER) continue;
+        const struct fdr_definition *d = fdr_definition(f, FDR_REGION_DEFINITION, e.id);
+        *closed += strcmp(d->name, "call") == 0;
+        *open += strcmp(d->name, "open") == 0;
+    }
+    fdr_iter_close(it);
+}
+
+static void all_are_shown(struct fdr_file *f)
+{
+    size_t closed, open;
+    count(f, &closed, &open);
+    assert_int_equal(closed, THREADS * CALLS);
+    assert_int_equal(open, THREADS);
+}
+
+static void a_snapshot_has_them_all(void **state)
+{
+    (void)state;
+    struct fdr_file *f;
+    struct stat st;
+    char message[256];
+    assert_int_equal(fdr_snapshot("many"), 0);
+    FILE *in = fopen(fdr_last_snapshot(), "r");
+    assert_non_null(in);
+    assert_int_equal(fstat(fileno(in), &st), 0);
+    bytes = (size_t)st.st_size;
+    image = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
+    assert_int_equal(fread(image, 1, bytes, in), bytes);
+    fclose(in);
+    assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
+    unlink(fdr_last_snapshot());
+    all_are_shown(f);
+    assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
+    fdr_file_close(f);
+}
+
+static void one_from_outside_has_them_all(void **state)
+{
+    (void)state;
+    struct fdr_file *f;
+    char message[256] = "";
+    enum fdr_verdict v = fdr_process_open((uint32_t)getpid(), true, &f, message, sizeof message);
+    if (v != FDR_WHOLE) fail_msg("%s", message);
+    all_are_shown(f);
+    fdr_file_close(f);
+}
+
+static struct fdr_tail *tail(void) { return (void *)(image + ((const struct fdr_superblock *)image)->arena_bytes); }
+
+/* The tail has room for the newest ten only. Their events end where their blocks say. */
+static void where_the_tail_ends_nothing_does(void **state)
+{
+    (void)state;
+    struct fdr_file *f;
+    char message[256];
+    struct fdr_spare *spare = (void *)(image + FDR_SPARE_OFF);
+    const uint32_t all = tail()->count;
+    const struct fdr_spare before = *spare;
+    assert_true(all >= THREADS);
+    tail()->count = 10;
+    spare->tail_check = fdr_check32(tail(), spare->tail_bytes);
+    spare->check = fdr_spare_check(spare);
+    assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_WHOLE);
+    all_are_shown(f);
+    uint64_t from, to;
+    const struct fdr_ledger_row *rows;
+    assert_true(fdr_ledger(f, &rows) >= THREADS);
+    fdr_ledger_bounds(f, rows[0].location, &from, &to); /* the oldest: nobody knows what it did meanwhile */
+    assert_true(from == 0 && to == UINT64_MAX);
+    fdr_file_close(f);
+    tail()->count = all;
+    *spare = before;
+}
+
+static void damaged(uint64_t from, uint64_t to)
+{
+    struct fdr_file *f;
+    char message[256], path[] = "/tmp/fdr-many-recovered-XXXXXX";
+    uint8_t *was = malloc(to - from);
+    memcpy(was, image + from, to - from);
+    memset(image + from, 0, to - from);
+    assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    all_are_shown(f);
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(fdr_file_recover(f, path, message, sizeof message), 0);
+    fdr_file_close(f);
+    assert_int_equal(fdr_file_open(path, &f, message, sizeof message), FDR_WHOLE);
+    all_are_shown(f);
+    assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
+    fdr_file_close(f);
+    unlink(path);
+    memcpy(image + from, was, to - from);
+    free(was);
+}
+
+static void a_lost_tail_costs_no_event(void **state)
+{
+    (void)state;
+    uint64_t at = ((const struct fdr_superblock *)image)->arena_bytes;
+    damaged(at, at + 4096);         /* all that says that it is one */
+    damaged(at + 8192, at + 12288); /* some of its entries */
+    damaged(at + 4096, bytes);      /* the rest of it, and the checks behind it */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_snapshot_has_them_all),
+        cmocka_unit_test(one_from_outside_has_them_all),
+        cmocka_unit_test(where_the_tail_ends_nothing_does),
+        cmocka_unit_test(a_lost_tail_costs_no_event),
+    };
+    return cmocka_run_group_tests(tests, begin, finish);
+}
