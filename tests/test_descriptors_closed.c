@@ -12,6 +12,7 @@
 #include "victim.h"
 
 #include <fcntl.h>
+#include <fdr/reader.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -78,7 +79,7 @@ static void *sleeps(void *unused)
 static void start(const char *sample, const char *counters)
 {
     __atomic_store_n(&over, false, __ATOMIC_RELAXED);
-    snapshots_start((struct fdr_config){.buffer = "8M", .sample = sample, .counters = counters});
+    snapshots_start((struct fdr_config){.buffer = "8M", .sample = sample, .counters = counters, .keep = "2,newest"});
 }
 
 /* Until so many more of everything that is taken here have come. */
@@ -173,6 +174,48 @@ static void none_left(void **state)
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
+/* Threads of which there are samples. */
+static unsigned sampled_threads(void)
+{
+    const struct fdr_sample_stream *s;
+    struct fdr_file *f;
+    char message[300];
+    unsigned n = 0;
+    assert_int_equal(fdr_snapshot("now"), 0);
+    assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
+    for (size_t i = fdr_sample_streams(f, &s); i-- > 0; s++) n += s->kept > 0;
+    fdr_file_close(f);
+    unlink(fdr_last_snapshot());
+    return n;
+}
+
+/* More threads than a quarter of the descriptors there may be: the others are sampled all the same, by timers. */
+static void beyond_a_quarter(void **state)
+{
+    enum { CROWD = 24, MOST = 64 };
+    (void)state;
+    struct rlimit before, less;
+    pthread_t t[CROWD];
+    unsigned sampled = 0;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    less = (struct rlimit){MOST, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
+    start("1kHz", "");
+    bool perf = fdri_sampler.perf;
+    for (int i = 0; i < CROWD; i++) assert_int_equal(pthread_create(&t[i], NULL, silent, NULL), 0);
+    for (time_t until = time(NULL) + PATIENCE; sampled < CROWD && time(NULL) < until;) {
+        sleep_ms(100);
+        sampled = sampled_threads();
+    }
+    uint32_t held = fdri_descriptors_held();
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < CROWD; i++) pthread_join(t[i], NULL);
+    fdr_finalize();
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_true(sampled >= CROWD);
+    assert_int_equal(held, perf ? MOST / 4 : 0);
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -190,6 +233,6 @@ static int leave(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(by_cpu_time), cmocka_unit_test(by_wall_time),
-                                       cmocka_unit_test(none_left)};
+                                       cmocka_unit_test(none_left), cmocka_unit_test(beyond_a_quarter)};
     return cmocka_run_group_tests(tests, enter, leave);
 }
