@@ -163,7 +163,8 @@ static uint32_t read_task(uint32_t tid, const char *file, char *to, uint32_t byt
     return n > 0 ? (uint32_t)n : 0;
 }
 
-/* Threads that block the signal will not answer, however long one waits: our own do, and many of others'. */
+/* Threads that block the signal will not answer, however long one waits: our own do, and many of others'. Nobody does where
+ * there is no signal to ask with. */
 static void find_deaf(int number)
 {
     static const char line[] = "SigBlk:\t";
@@ -175,7 +176,7 @@ static void find_deaf(int number)
             uint64_t blocked;
             if (memcmp(p, line, sizeof line - 1)) continue;
             fdri_hex(p + sizeof line - 1, text + n, &blocked);
-            slots[i].deaf = blocked >> (number - 1) & 1;
+            slots[i].deaf = !number || (blocked >> (number - 1) & 1);
             break;
         }
         if (!n) slots[i].deaf = true; /* it is gone */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=180
  * P7: deaths as programs think of them: while snapshots are written, in an exit handler, on the smallest of stacks, on the program's own
- * alternate stack, behind pthread_exit of the main thread, by exec from a thread or of itself, twice at once from one program. */
+ * alternate stack, where no signal is left to ask others with, behind pthread_exit of the main thread, by exec from a thread or of itself, twice at once from one program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -185,6 +185,43 @@ static void P7_odd_ends(void **state)
     dies_of(die_without_permissions, SIGSEGV);
 }
 
+/* ---- no signal is left to ask other threads with ---- */
+
+static void nothing(int number) { (void)number; }
+static void *waits(void *unused)
+{
+    record(3);
+    for (;;) pause();
+    return unused;
+}
+static void die_with_all_signals_taken(void)
+{
+    pthread_t t;
+    for (int n = SIGRTMIN; n <= SIGRTMAX; n++) signal(n, nothing);
+    record(10);
+    pthread_create(&t, NULL, waits, NULL);
+    usleep(10000);
+    *nowhere = 1;
+}
+static void P7_nobody_can_be_asked(void **state)
+{
+    (void)state;
+    const struct fdr_crash_thread_info *t;
+    struct fdr_file *f;
+    char message[200], name[48];
+    dies_of(die_with_all_signals_taken, SIGSEGV);
+    assert_int_equal(fdr_file_open(find(death_place_as_it_is()->dir, ".crash.fdr"), &f, message, sizeof message),
+                     FDR_WHOLE);
+    size_t n = fdr_crash_threads(f, &t);
+    assert_true(n >= 2 && t[0].faulting && t[0].answered);
+    for (size_t i = 1; i < n; i++) {
+        assert_false(t[i].answered);
+        snprintf(name, sizeof name, "task/%u/syscall", t[i].tid);
+        assert_non_null(fdr_crash_text(f, name, NULL));
+    }
+    fdr_file_close(f);
+}
+
 /* ---- exec ---- */
 
 static void *exec_true(void *unused)
@@ -282,6 +319,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(P7_while_snapshots_are_written),
                                        cmocka_unit_test(P7_small_and_own_stacks),
                                        cmocka_unit_test(P7_odd_ends),
+                                       cmocka_unit_test(P7_nobody_can_be_asked),
                                        cmocka_unit_test(P7_exec_in_a_thread),
                                        cmocka_unit_test(P7_exec_of_itself),
                                        cmocka_unit_test(P7_twins)};
