@@ -67,10 +67,11 @@ static const char *metric(struct words *w, struct fdri_watch *t)
 static const char *event(struct words *w, struct fdri_watch *t)
 {
     static const char wrong[] = "expected: event GLOB count N, or event GLOB rate N/DURATION";
-    char *slash;
+    char *slash = NULL;
     t->source = accept(w, "rate") ? FDRI_BY_EVENT_RATE : FDRI_BY_COUNT;
     if (t->source == FDRI_BY_COUNT && !accept(w, "count")) return wrong;
-    t->count = strtoull(next(w), &slash, 10);
+    const char *count = next(w);
+    t->count = *count >= '0' && *count <= '9' ? strtoull(count, &slash, 10) : 0;
     if (!t->count) return wrong;
     if (t->source == FDRI_BY_COUNT) return *slash ? wrong : NULL;
     return *slash == '/' && fdri_parse_duration(slash + 1, &t->ns) && t->ns ? NULL : wrong;
@@ -81,7 +82,8 @@ static const char *memory(struct words *w, struct fdri_watch *t)
     t->source = FDRI_BY_MEMORY;
     const char *limit = accept(w, "above") ? next(w) : "";
     t->percent = number(limit, "%", &t->limit);
-    return t->percent || (*limit && value(limit, &t->limit)) ? NULL : "expected: memory above SIZE, or above N%";
+    bool good = t->percent || (*limit && value(limit, &t->limit));
+    return good && t->limit >= 0 ? NULL : "expected: memory above SIZE, or above N%";
 }
 
 static const char *keep(const char *text, struct fdri_trigger *t)
