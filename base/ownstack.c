@@ -37,13 +37,12 @@ static bool take(struct lines *l, char c, uint64_t within)
     return found;
 }
 
-/* Where the mapping begins in which `within` lies; 0: in none. */
-static uint64_t mapping_of(uint64_t within)
+static uint64_t mapping_in(const char *path, uint64_t within)
 {
     char piece[PIECE];
     struct lines l = {0};
     uint64_t from = 0;
-    int fd = fdr_raw_openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    int fd = fdr_raw_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     for (long n = fd < 0 ? 0 : 1; n > 0 && !from;) {
         n = fdr_raw_read(fd, piece, sizeof piece);
         for (long i = 0; i < n && !from; i++)
@@ -51,6 +50,13 @@ static uint64_t mapping_of(uint64_t within)
     }
     if (fd >= 0) fdr_raw_close(fd);
     return from;
+}
+
+/* Where the mapping begins in which `within` lies; 0: in none. Where the first thread has ended only the others' maps tell. */
+static uint64_t mapping_of(uint64_t within)
+{
+    uint64_t from = mapping_in("/proc/self/maps", within);
+    return from ? from : mapping_in("/proc/thread-self/maps", within);
 }
 
 /* Of the first thread: what the kernel put behind the outermost frame. Of others: their descriptor lies at the end of their stack,

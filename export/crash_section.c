@@ -115,5 +115,6 @@ void fdri_section_texts(void)
     }
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) fdri_section_proc(files[i]);
     uint32_t room = fdri_section.room - fdri_section.used - 64; /* last: the longest */
-    text("maps", fdri_crash_maps.text, fdri_crash_maps.bytes < room ? fdri_crash_maps.bytes : room);
+    if (room > FDRI_MAPS_NOTE && room < fdri_section.room)
+        text("maps", fdri_crash_maps.text, fdri_maps_fit(&fdri_crash_maps, room));
 }

@@ -211,7 +211,7 @@ static void put_all(struct fdri_section *to)
     for (uint32_t i = 0; i < used; i++) add(to, &slots[i], most);
     if (to->room - to->used > 256) { /* modules loaded since the recording knows: what there is room for */
         uint32_t room = to->room - to->used - 64;
-        fdri_section_put(to, FDR_CRASH_TEXT, "maps", 5, maps.text, (uint32_t)fdr_min(maps.bytes, room), NULL, 0);
+        fdri_section_put(to, FDR_CRASH_TEXT, "maps", 5, maps.text, fdri_maps_fit(&maps, room), NULL, 0);
     }
 }
 
@@ -224,7 +224,7 @@ uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room)
     if (busy) return 0;
     for (uint32_t i = 0; i < THREADS; i++) fdr_store_relaxed(&slots[i].state, (uint32_t)FREE);
     used = 0;
-    memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    memory = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC); /* the first thread may have ended */
     if (memory < 0) return 0;
     fdri_maps_read(&maps);
     int number = install();

@@ -22,31 +22,77 @@ const char *fdri_hex(const char *p, const char *end, uint64_t *v)
     return p;
 }
 
-/* "from-to rwxp offset device inode path" */
-static const char *map_line(struct fdri_maps *maps, const char *p, const char *end)
+static void keep_line(struct fdri_maps *maps, const char *p, uint32_t bytes, bool matters)
+{
+    if (maps->bytes + bytes > (uint32_t)(matters ? FDRI_MAPS_BYTES : FDRI_MAPS_BYTES / 2)) {
+        maps->left_out++;
+        return;
+    }
+    memcpy(maps->text + maps->bytes, p, bytes);
+    maps->bytes += bytes;
+}
+
+/* "from-to rwxp offset device inode path", and the end of the line */
+static void map_line(struct fdri_maps *maps, const char *line, const char *end)
 {
     struct fdri_map m;
-    p = fdri_hex(p, end, &m.from);
+    uint64_t offset = 1;
+    bool code = false, file = false;
+    const char *p = fdri_hex(line, end, &m.from);
     p = fdri_hex(p + (p < end), end, &m.to);
-    if (end - p > 4) {
-        m.code = p[1] == 'r' && p[3] == 'x';
+    if (end - p > 6) {
+        code = p[3] == 'x';
+        m.code = p[1] == 'r' && code;
         m.data = p[1] == 'r' && p[2] == 'w';
         if (maps->count < FDRI_MAPS && m.from < m.to && (m.code || m.data)) maps->map[maps->count++] = m;
+        p = fdri_hex(p + 6, end, &offset);
     }
-    while (p < end && *p != '\n') p++;
-    return p + (p < end);
+    while (p < end) file |= *p++ == '/';
+    keep_line(maps, line, (uint32_t)(end - line), file && (code || offset == 0));
+}
+
+/* Line by line: a process may have tens of thousands, and its stack is one of the last. False: there is none. */
+static bool read_lines(struct fdri_maps *maps, const char *path)
+{
+    int fd = fdr_raw_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    uint32_t held = 0;
+    bool any = false;
+    for (long n = fd >= 0; n > 0;) {
+        n = fdr_raw_read(fd, maps->piece + held, FDRI_MAPS_PIECE - held);
+        if (n > 0) held += (uint32_t)n, any = true;
+        const char *p = maps->piece, *end = p + held, *next;
+        while ((next = memchr(p, '\n', (size_t)(end - p)))) map_line(maps, p, next + 1), p = next + 1;
+        if (p == maps->piece && held == FDRI_MAPS_PIECE) p = end; /* no line is that long */
+        held = (uint32_t)(end - p);
+        memmove(maps->piece, p, held);
+    }
+    if (fd >= 0) fdr_raw_close(fd);
+    return any;
 }
 
 void fdri_maps_read(struct fdri_maps *maps)
 {
-    int fd = fdr_raw_openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
-    uint32_t got = 0;
-    for (long n = fd >= 0; n > 0 && got<FDRI_MAPS_BYTES; got += n> 0 ? (uint32_t)n : 0)
-        n = fdr_raw_read(fd, maps->text + got, FDRI_MAPS_BYTES - got);
-    if (fd >= 0) fdr_raw_close(fd);
-    maps->bytes = got;
-    maps->count = 0;
-    for (const char *p = maps->text, *end = p + got; p < end;) p = map_line(maps, p, end);
+    maps->bytes = maps->count = maps->left_out = 0;
+    if (read_lines(maps, "/proc/self/maps")) return;
+    read_lines(maps, "/proc/thread-self/maps"); /* the first thread has ended: it shows none any more */
+}
+
+uint32_t fdri_maps_fit(struct fdri_maps *maps, uint32_t room)
+{
+    char digits[24], *d = digits + sizeof digits;
+    if (room > sizeof maps->text) room = sizeof maps->text;
+    if (!maps->left_out && maps->bytes <= room) return maps->bytes;
+    while (maps->bytes > room - FDRI_MAPS_NOTE) {
+        maps->left_out++;
+        maps->bytes--;
+        while (maps->bytes && maps->text[maps->bytes - 1] != '\n') maps->bytes--;
+    }
+    for (uint32_t n = maps->left_out; n; n /= 10) *--d = (char)('0' + n % 10);
+    char *to = maps->text + maps->bytes, *from = to;
+    memcpy(to, "... ", 4), to += 4;
+    memcpy(to, d, (size_t)(digits + sizeof digits - d)), to += digits + sizeof digits - d;
+    memcpy(to, " more\n", 6), to += 6;
+    return maps->bytes + (uint32_t)(to - from);
 }
 
 static const struct fdri_map *map_of(const struct fdri_maps *maps, uint64_t address)

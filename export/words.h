@@ -14,13 +14,19 @@ struct fdri_map {
     uint64_t from, to;
     bool code, data;
 };
-enum { FDRI_MAPS = 4096, FDRI_MAPS_BYTES = 262144 };
+enum { FDRI_MAPS = 16384, FDRI_MAPS_BYTES = 512 << 10, FDRI_MAPS_PIECE = 16384, FDRI_MAPS_NOTE = 32 };
 struct fdri_maps {
     struct fdri_map map[FDRI_MAPS]; /* readable code, writable data; ascending */
     uint32_t count, bytes;
-    char text[FDRI_MAPS_BYTES]; /* /proc/self/maps */
+    uint32_t left_out; /* lines that are not in the text */
+    char text[FDRI_MAPS_BYTES +
+              FDRI_MAPS_NOTE]; /* /proc/self/maps; of very many mappings those that hold code, or begin a file */
+    char piece[FDRI_MAPS_PIECE];
 };
 void fdri_maps_read(struct fdri_maps *maps);
+/* The text for `room` bytes, of at least FDRI_MAPS_NOTE: as many of its first lines as fit; where some are not there a last one,
+ * "... N more", says so. Its bytes. */
+uint32_t fdri_maps_fit(struct fdri_maps *maps, uint32_t room);
 /* A hexadecimal number; returns what stands behind it. */
 const char *fdri_hex(const char *p, const char *end, uint64_t *v);
 

@@ -27,7 +27,7 @@ int fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size
     while (count) {
         struct iovec here = {at, count}, there = {(void *)(uintptr_t)(p->address + off), count};
         ssize_t n = p->fd >= 0 ? pread(p->fd, at, count, (off_t)off)
-                               : process_vm_readv((pid_t)p->pid, &here, 1, &there, 1, 0);
+                               : process_vm_readv((pid_t)p->task, &here, 1, &there, 1, 0);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return n ? -errno : -EIO; /* the file was cut under its process */
         at += n;
@@ -157,11 +157,27 @@ static bool candidate(const char *line, struct mapping *m)
 static int look(const struct mapping *m, struct fdri_process *p)
 {
     p->address = m->from;
-    p->fd = m->inode ? open_mapped(p->pid, m) : -1;
+    p->fd = m->inode ? open_mapped(p->task, m) : -1;
     int e = fdri_process_read(p, 0, &p->super, sizeof p->super);
     if (!e && usable(p)) return 1;
     fdri_process_close(p);
     return e == -EPERM || e == -EACCES ? e : 0;
+}
+
+/* The kernel shows no memory and no files of a thread that has ended, also where that was the first one and the others go on. */
+static uint32_t living_task(uint32_t pid)
+{
+    char path[64], text[2];
+    uint32_t found = 0;
+    if (read_text(pid, "maps", text, sizeof text)) return pid;
+    snprintf(path, sizeof path, "/proc/%u/task", pid);
+    DIR *tasks = opendir(path);
+    for (struct dirent *e; tasks && !found && (e = readdir(tasks));) {
+        uint32_t task = (uint32_t)strtoul(e->d_name, NULL, 10);
+        if (task && read_text(task, "maps", text, sizeof text)) found = task;
+    }
+    if (tasks) closedir(tasks);
+    return found ? found : pid;
 }
 
 static bool fail(char *message, size_t message_bytes, uint32_t pid, const char *what)
@@ -177,8 +193,8 @@ bool fdri_process_find(uint32_t pid, struct fdri_process *p, char *message, size
     struct mapping m;
     int found = 0, refused = 0;
     bool others = false;
-    *p = (struct fdri_process){.pid = pid, .fd = -1};
-    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    *p = (struct fdri_process){.pid = pid, .task = living_task(pid), .fd = -1};
+    snprintf(path, sizeof path, "/proc/%u/maps", p->task);
     FILE *maps = fopen(path, "re");
     if (!maps) return fail(message, message_bytes, pid, errno == ENOENT ? "there is no such process" : strerror(errno));
     errno = 0;

@@ -12,6 +12,7 @@
 
 struct fdri_process {
     uint32_t pid;
+    uint32_t task;               /* a thread of it that has memory: the first one may have ended before the others */
     int fd;                      /* of the live file, read-only; -1: anonymous memory */
     uint64_t address;            /* of the arena in the process */
     struct fdr_superblock super; /* as it stood when the arena was found */

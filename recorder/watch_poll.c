@@ -105,7 +105,7 @@ static uint64_t resident(void)
 {
     char text[128];
     unsigned long long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
+    FILE *f = fopen("/proc/thread-self/statm", "re"); /* /proc/self is empty when the first thread has ended */
     if (!f) return 0;
     if (fgets(text, sizeof text, f)) sscanf(text, "%*u %llu", &pages);
     fclose(f);

@@ -7,7 +7,7 @@ if [ -n "${FDR_SANITIZE:-}" ] || [ "${FDR_COVERAGE:-OFF}" != OFF ]; then echo "i
 # Ours (each async-signal-safe), the C library's: system calls, memory, the way back out of a fault.
 allowed='fdr_switch_|fdri_.*|fdr_clock_read'
 allowed+='|syscall|sigaction|clock_gettime|__errno_location|__sigsetjmp|siglongjmp|__longjmp_chk'
-allowed+='|memcpy|memcmp|memset|memmove|strlen|strnlen|strncpy|__memcpy_chk|__memset_chk|__strncpy_chk|__stack_chk_fail'
+allowed+='|memcpy|memcmp|memset|memmove|memchr|strlen|strnlen|strncpy|__memcpy_chk|__memset_chk|__strncpy_chk|__stack_chk_fail'
 allowed+='|__libc_current_sigrtmin|__libc_current_sigrtmax|_GLOBAL_OFFSET_TABLE_'
 # What of ours it may not reach: the files of the healthy process.
 bad=0

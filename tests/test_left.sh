@@ -33,6 +33,7 @@ count() { ls $1 2>/dev/null | wc -l; }
 
 cat >program.c <<'END'
 #include <fdr/fdr.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,8 +53,19 @@ static int count(void)
     usleep(300000); /* a second one would be on its way */
     return seen;
 }
+static void *others(void *first)
+{
+    pthread_join(*(pthread_t *)first, NULL);
+    FDR_REGION("outer") {
+        puts("ready");
+        fflush(stdout);
+        for (;;) pause();
+    }
+    return NULL;
+}
 int main(int argc, char **argv)
 {
+    static pthread_t me, other;
     const char *how = argc > 1 ? argv[1] : "";
     struct fdr_config c = {.size = sizeof c, .buffer = "1M"};
     if (fdr_init(&c)) return 90;
@@ -65,6 +77,7 @@ int main(int argc, char **argv)
     if (!strcmp(how, "kill") || !strcmp(how, "epochs")) kill(getpid(), SIGKILL);
     if (!strcmp(how, "_exit")) _exit(7);
     if (!strcmp(how, "term")) { raise(SIGTERM); }
+    if (!strcmp(how, "leave")) me = pthread_self(), pthread_create(&other, NULL, others, &me), pthread_exit(NULL);
     if (!strcmp(how, "count")) return count();
     if (!strcmp(how, "eat")) for (;;) memset(malloc(1 << 20), 1, 1 << 20);
     fdr_enter(stuck);
@@ -73,7 +86,7 @@ int main(int argc, char **argv)
     for (;;) pause();
 }
 END
-${CC:-cc} -O1 -I"$FDR_SOURCE/include" program.c -o program -L"$FDR_BUILD/lib" -lfdr -Wl,-rpath,"$FDR_BUILD/lib" ||
+${CC:-cc} -O1 -pthread -I"$FDR_SOURCE/include" program.c -o program -L"$FDR_BUILD/lib" -lfdr -Wl,-rpath,"$FDR_BUILD/lib" ||
     { echo "cannot build the program"; exit 1; }
 
 # ---- dead and live ----------------------------------------------------------------------------------------------
@@ -156,6 +169,20 @@ expect 0 "gc of the last part" "$fdr" gc --age 1h
 [ ! -e "$live/p.fdr.124.part" ] || fail "gc left a part that nobody has open"
 rm "$live"/*.part
 expect 64 "gc --age nonsense" "$fdr" gc --age nonsense
+
+# ---- a process whose first thread has ended goes on in the others: it is live, and is read from outside ---------------
+FDR_LIVE_DIR=$work/ended FDR_LIVE_FORCE=1 ./program leave >ready4.txt &
+headless=$!
+for _ in $(seq 500); do grep -q ready ready4.txt && break; sleep 0.02; done
+expect 0 "list of a first thread that ended" "$fdr" list "$work/ended"
+has "^live " "list of a first thread that ended"
+expect 0 "gc of a first thread that ended" "$fdr" gc --age 0s --unread "$work/ended"
+expect 0 "collect of a first thread that ended" "$fdr" collect "$work/ended" -o "$work"
+[ "$(count "$work/ended/*.live.fdr")" = 1 ] || fail "the live recording of a first thread that ended was taken away"
+expect 0 "stats of a first thread that ended" "$fdr" stats "$headless"
+expect 1 "hang of a first thread that ended" "$fdr" hang --for 1ms "$headless"
+kill -KILL "$headless"
+wait "$headless" 2>/dev/null
 
 # ---- hang --------------------------------------------------------------------------------------------------------
 expect 1 "hang PID" "$fdr" hang --for 1ms "$pid"

@@ -304,6 +304,19 @@ static void print_metrics(struct fdr_file *file)
     free(last);
 }
 
+/* Of a process with very many mappings. */
+static void print_cut_map(const struct fdr_file *file)
+{
+    size_t bytes;
+    uint64_t more = 0;
+    const char *maps = fdr_crash_text(file, "maps", &bytes), *line = maps ? strstr(maps, "\n... ") : NULL;
+    if (line && sscanf(line, "\n... %" SCNu64, &more) == 1)
+        printf("\nthe memory map in this file is not all of it: %" PRIu64
+               " lines of files' data, of memory without a file, or of its "
+               "end are not there\n",
+               more);
+}
+
 int print_crash(const struct death *d)
 {
     const struct fdr_crash_thread_info *t;
@@ -324,5 +337,6 @@ int print_crash(const struct death *d)
             if (!l || fdr_location_info(d->file, n)->to_ns > l->to_ns) l = fdr_location_info(d->file, n);
     if (l) print_newest(d->file, l, end_ns), print_before(d->file, l, end_ns);
     print_metrics(d->file);
+    print_cut_map(d->file);
     return DONE;
 }

@@ -18,19 +18,38 @@ const char *live_directory(void)
     return path;
 }
 
-/* A line of maps is "start-end perms offset major:minor inode path". */
-static bool maps_hold(const char *pid, const struct stat *file)
+/* Does this task hold the file? `seen`: there was something to look at. */
+typedef bool task_holds(const char *task, const struct stat *file, bool *seen);
+
+/* A process whose first thread has ended goes on in the others, and only they show what it maps and has open. */
+static bool process_holds(task_holds *holds, const char *pid, const struct stat *file)
 {
-    char path[64], *line = NULL;
+    char path[64];
+    bool seen = false, found = holds(pid, file, &seen);
+    if (seen) return found;
+    snprintf(path, sizeof path, "/proc/%s/task", pid);
+    DIR *tasks = opendir(path);
+    for (struct dirent *e; tasks && !seen && (e = readdir(tasks));)
+        if (e->d_name[0] != '.') found = holds(e->d_name, file, &seen);
+    if (tasks) closedir(tasks);
+    return found;
+}
+
+/* A line of maps is "start-end perms offset major:minor inode path". */
+static bool maps_hold(const char *task, const struct stat *file, bool *seen)
+{
+    char path[280], *line = NULL;
     size_t room = 0;
     unsigned device_major, device_minor;
     unsigned long inode;
     bool found = false;
-    snprintf(path, sizeof path, "/proc/%s/maps", pid);
+    snprintf(path, sizeof path, "/proc/%s/maps", task);
     FILE *maps = fopen(path, "re");
-    while (maps && !found && getline(&line, &room, maps) > 0)
+    while (maps && !found && getline(&line, &room, maps) > 0) {
+        *seen = true;
         found = sscanf(line, "%*s %*s %*s %x:%x %lu", &device_major, &device_minor, &inode) == 3 &&
                 inode == file->st_ino && device_major == major(file->st_dev) && device_minor == minor(file->st_dev);
+    }
     free(line);
     if (maps) fclose(maps);
     return found;
@@ -42,24 +61,24 @@ uint32_t mapped_by(const struct stat *file, uint32_t pid)
     struct dirent *entry;
     uint32_t found = 0;
     snprintf(name, sizeof name, "%u", pid);
-    if (pid && maps_hold(name, file)) return pid;
+    if (pid && process_holds(maps_hold, name, file)) return pid;
     /* A pid of another container, or a recording that a forked child still maps. */
     DIR *proc = opendir("/proc");
     while (proc && !found && (entry = readdir(proc)))
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && maps_hold(entry->d_name, file))
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && process_holds(maps_hold, entry->d_name, file))
             found = (uint32_t)strtoul(entry->d_name, NULL, 10);
     if (proc) closedir(proc);
     return found;
 }
 
-static bool has_open(const char *pid, const struct stat *file)
+static bool has_open(const char *task, const struct stat *file, bool *seen)
 {
     char path[280];
     struct stat st;
     bool found = false;
-    snprintf(path, sizeof path, "/proc/%s/fd", pid);
+    snprintf(path, sizeof path, "/proc/%s/fd", task);
     DIR *d = opendir(path);
-    for (struct dirent *e; d && !found && (e = readdir(d));)
+    for (struct dirent *e; d && !found && (e = readdir(d)); *seen |= e->d_name[0] != '.')
         found = fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_ino == file->st_ino && st.st_dev == file->st_dev;
     if (d) closedir(d);
     return found;
@@ -70,7 +89,7 @@ uint32_t opened_by(const struct stat *file)
     uint32_t found = 0;
     DIR *proc = opendir("/proc");
     for (struct dirent *e; proc && !found && (e = readdir(proc));)
-        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && has_open(e->d_name, file))
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && process_holds(has_open, e->d_name, file))
             found = (uint32_t)strtoul(e->d_name, NULL, 10);
     if (proc) closedir(proc);
     return found;
