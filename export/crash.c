@@ -40,6 +40,7 @@ static const struct fdri_crash_signal by_exit = {.fault = true, .reason = ended_
 /* The signal of this thread that the application's own handler has now. */
 static __thread struct {
     uint64_t frame, addr;
+    const void *context;
     int32_t signal, code;
 } given;
 
@@ -48,6 +49,13 @@ static __thread struct {
 static bool inside_given(uint64_t here)
 {
     return given.signal && here + 768 <= given.frame && given.frame - here < 1u << 20;
+}
+
+/* Has that handler called us, with what it was called with itself? We stand below it then; a new signal does not, also where it
+ * arrives in the same place after a longjmp. */
+static bool handed_on(uint64_t here, const void *context)
+{
+    return given.signal && context == given.context && here < given.frame;
 }
 
 static struct fdr_superblock *super(void) { return (void *)fdri_view.base; }
@@ -132,6 +140,14 @@ static bool at_default(int number)
     return sigaction(number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL;
 }
 
+/* fdr_handlers_chain() put us in front of it, and it has put back whom it found: us, as we were before. */
+static bool put_us_back(const struct fdri_crash_signal *s)
+{
+    struct sigaction now;
+    return s->chained && sigaction(s->number, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+           now.sa_sigaction == fdri_crash_on_signal && !(now.sa_flags & FDRI_CHAINED);
+}
+
 /* Many put back the default action and raise the signal once more: that one waits until we have returned, too. */
 static void call_previous(const struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
@@ -174,33 +190,44 @@ __attribute__((no_sanitize("thread", "address"))) static bool in_abort(const voi
     return is;
 }
 
-/* The handler was for one signal (SA_RESETHAND), or has put back the default action. True: the process goes on; what comes next
+static void forget_previous(struct fdri_crash_signal *s)
+{
+    memset(&s->previous, 0, sizeof s->previous);
+    s->chained = false;
+}
+
+/* The handler was for one signal (SA_RESETHAND), or has put back the default action, or us. True: the process goes on; what comes next
  * ends it, by us: also a fault whose instruction is tried once more. */
 static bool goes_on(struct fdri_crash_signal *s, const void *context)
 {
     if (fdr_raw_pending() >> (s->number - 1) & 1) return false; /* raised once more */
     if (s->number == SIGABRT && in_abort(context)) return false;
-    memset(&s->previous, 0, sizeof s->previous);
-    if (fdr_load_relaxed(&s->installed)) fdri_crash_catch(s->number);
+    forget_previous(s);
+    if (fdr_load_relaxed(&s->installed)) fdri_crash_catch(s->number, false);
     return true;
 }
 
 /* True: the application's handler dealt with it and the process goes on. */
 static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
+    if (!given.signal && put_us_back(s)) forget_previous(s); /* the program took its handler away */
     if (!has_handler(s)) return false;
-    /* Raised by that very handler: it gives the signal to whom it found, and fdr_handlers_chain() has put us in front of it. */
-    if (given.signal == s->number && info->si_code <= 0) return false;
+    /* Raised by that very handler, or handed on: it gives the signal to whom it found, and fdr_handlers_chain() has put us in
+     * front of it. */
+    if (given.signal == s->number && (info->si_code <= 0 || context == given.context)) return false;
     struct fdr_crash_cause c = cause_of(s->number, info, 0);
     store_cause(&c); /* what is left tells of it should the handler end the process by itself */
     given.frame = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     given.addr = c.addr;
+    given.context = context;
     given.signal = c.signal;
     given.code = c.code;
     call_previous(s, info, context);
     given.signal = 0;
+    if (fdr_load_relaxed(&winner) == (uint32_t)fdr_raw_gettid())
+        return false; /* it gave it to us: the bundle is there */
     super()->cause_signal = 0;
-    bool last = at_default(s->number);
+    bool last = at_default(s->number) || put_us_back(s);
     if (last && !goes_on(s, context)) return false; /* it was only to say something first */
     if (last && info->si_code > 0) return true;     /* its instruction is tried once more: who knows */
     fdr_add_relaxed(&super()->faults_survived, 1u);
@@ -285,7 +312,8 @@ static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
     if (fdri_crash.ended && fdr_load_relaxed(&winner) == 0) { /* its bundle is there; this is how it was ended */
     } else if (fdr_cas_acq_rel_u32(&winner, &none, me)) {     /* L:winner */
         leave_file(s, info, context, 0);
-    } else { /* another thread's fault is being handled, and ends all of us */
+    } else if (none == me) { /* so is this one's */
+    } else {                 /* another thread's fault is being handled, and ends all of us */
         add_cause(cause_of(s->number, info, FDR_CAUSE_ALSO));
         for (int i = 0; i < 200 && !fdr_load_acquire(&fdri_death.until_ns); i++) fdr_raw_sleep(1000000); /* A:death */
         fdri_threads_self(context);
@@ -325,12 +353,13 @@ static bool arena_replaced(void)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != -1;
 }
 
-bool fdri_crash_catch(int number)
+bool fdri_crash_catch(int number, bool chained)
 {
     struct sigaction ours;
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = fdri_crash_on_signal;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART; /* a second fault must come in, not kill */
+    if (chained) ours.sa_flags |= FDRI_CHAINED;
     return sigaction(number, &ours, NULL) == 0;
 }
 
@@ -340,7 +369,8 @@ void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
     if (fdri_guard && faulted && (number == SIGSEGV || number == SIGBUS)) siglongjmp(*fdri_guard, 1);
     int saved = errno;
     struct fdri_crash_signal *s = fdri_crash_signals;
-    if (!inside_given((uint64_t)(uintptr_t)__builtin_frame_address(0))) given.signal = 0; /* it was left by longjmp */
+    uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    if (!inside_given(here) && !handed_on(here, context)) given.signal = 0; /* it was left by longjmp */
     while (s < fdri_crash_signals + FDRI_CRASH_SIGNALS - 1 && s->number != number) s++;
     if (fdri_pid() != fdri_crash.pid) { /* a child: not its recording */
         bool gone = number == SIGSEGV && fdr_load_relaxed(&fdri_crash.hidden) && in_arena(info, SEGV_MAPERR);

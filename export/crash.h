@@ -30,9 +30,13 @@ struct fdri_crash_signal {
     bool fault;         /* else a request to end: handled only where the default action stands */
     const char *reason; /* text of the superblock */
     bool installed;
+    bool chained; /* fdr_handlers_chain() put us in front of `previous` */
     struct sigaction previous;
 };
 enum { FDRI_CRASH_SIGNALS = 10 };
+/* In our flags where we are in front of one who was installed after us, and says nothing of other signals than SIGCHLD: whoever puts
+ * back what it had found puts us back without it. */
+enum { FDRI_CHAINED = SA_NOCLDSTOP };
 extern struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS];
 
 /* A descriptor and what it was when it was opened: applications close what is not theirs. */
@@ -71,7 +75,7 @@ extern struct fdri_death fdri_death;
 /* ---- crash.c ---- */
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
 bool fdri_crash_under_way(void);
-bool fdri_crash_catch(int number); /* makes the handler above that of a signal */
+bool fdri_crash_catch(int number, bool chained); /* makes the handler above that of a signal */
 /* crash_start.c; also in the handler */
 bool fdri_crash_see_again(void);
 /* The same for a process that calls exit, or is ended `by` something else that is no signal; it goes on. `context`: where, as a signal would give it. */

@@ -48,11 +48,12 @@ static bool wanted(const struct fdri_crash_signal *s, const struct sigaction *no
 
 static uint32_t bit(const struct fdri_crash_signal *s) { return 1u << (s->number - 1); }
 
-static void install(struct fdri_crash_signal *s)
+static void install(struct fdri_crash_signal *s, bool chained)
 {
     fdr_store_relaxed(&s->installed, false);
+    s->chained = chained;
     if (sigaction(s->number, NULL, &s->previous) || !wanted(s, &s->previous)) return;
-    fdr_store_relaxed(&s->installed, fdri_crash_catch(s->number));
+    fdr_store_relaxed(&s->installed, fdri_crash_catch(s->number, chained));
 }
 
 static void uninstall(void)
@@ -142,7 +143,7 @@ void fdr_handlers_chain(void)
     if (!fdr_load_relaxed(&fdr_switch_.on) || fdr_load_acquire(&fdri_crash.pid) != fdri_pid()) return; /* A:crash */
     look_begin(&old);
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
-        if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) install(s);
+        if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) install(s, true);
     note_handlers();
     look_end(&old);
     fdri_crash_look();
@@ -158,7 +159,7 @@ void fdri_crash_start(void)
     fdr_store_release(&fdri_crash.pid, fdri_pid()); /* R:crash - fdri_view says where the recording is */
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
-    for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) install(&fdri_crash_signals[i]);
+    for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) install(&fdri_crash_signals[i], false);
     note_handlers();
 }
 

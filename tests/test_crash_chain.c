@@ -221,6 +221,30 @@ static void chained_and_dies(void)
     fdr_handlers_chain();
     *nowhere = 1;
 }
+
+/* As crash reporters: it calls whom it found, with what it got itself. */
+static void call_found(int number, siginfo_t *info, void *context)
+{
+    if (++seen > 3) _exit(3);
+    found.sa_sigaction(number, info, context);
+}
+/* Or puts that back and returns: the instruction faults once more. */
+static void put_back(int number, siginfo_t *info, void *context)
+{
+    (void)info, (void)context;
+    if (++seen > 3) _exit(3);
+    sigaction(number, &found, NULL);
+}
+static void (*later)(int, siginfo_t *, void *);
+static int later_flags;
+static void chained_later(void)
+{
+    struct sigaction a = {.sa_sigaction = later, .sa_flags = SA_SIGINFO | later_flags};
+    record();
+    sigaction(SIGSEGV, &a, &found);
+    fdr_handlers_chain();
+    *nowhere = 1;
+}
 static void who_passes_it_back_to_us_is_called_once(void **state)
 {
     (void)state;
@@ -232,6 +256,42 @@ static void who_passes_it_back_to_us_is_called_once(void **state)
     assert_int_equal(fdr_file_info(f)->cause_signal, SIGSEGV);
     fdr_file_close(f);
     assert_string_equal(death_file(p->live), "");
+}
+static void chained_and_taken_away(void)
+{
+    struct sigaction a = {.sa_handler = leave_well};
+    record();
+    sigaction(SIGSEGV, &a, &found);
+    fdr_handlers_chain();
+    sigaction(SIGSEGV, &found, NULL);
+    *nowhere = 1;
+}
+static void who_was_taken_away_is_not_called(void **state)
+{
+    (void)state;
+    pid_t pid;
+    struct fdr_config c = death_config(death_place());
+    assert_int_equal(death_of(&c, chained_and_taken_away, &pid) & ~0x80, SIGSEGV);
+    assert_true(death_ends_with(death_file(c.dir), ".crash.fdr"));
+}
+static void who_gives_it_back_to_us_is_called_once(void **state)
+{
+    static void (*const all[])(int, siginfo_t *, void *) = {call_found, put_back};
+    static const int flags[] = {0, SA_NODEFER, SA_ONSTACK, SA_RESETHAND};
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        pid_t pid;
+        const struct death_place *p = death_place();
+        struct fdr_config c = death_config(p);
+        later = all[i / 4];
+        later_flags = flags[i % 4];
+        assert_int_equal(death_of(&c, chained_later, &pid) & ~0x80, SIGSEGV);
+        struct fdr_file *f = opened(death_file(p->dir));
+        assert_int_equal(fdr_file_info(f)->cause_signal, SIGSEGV);
+        assert_int_equal(fdr_file_info(f)->cause_addr, (uint64_t)(uintptr_t)nowhere);
+        fdr_file_close(f);
+        assert_string_equal(death_file(p->live), "");
+    }
 }
 
 static void replaced_later(void)
@@ -416,11 +476,16 @@ static int clean(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_handler_that_jumps_is_over),  cmocka_unit_test(P10_survivors_leave_no_bundle),
-        cmocka_unit_test(handlers_that_end_the_process), cmocka_unit_test(who_replaces_us_wins),
-        cmocka_unit_test(who_replaces_us_is_seen),       cmocka_unit_test(P10_descriptors_are_proved),
-        cmocka_unit_test(children_leave_nothing),        cmocka_unit_test(who_passes_it_back_to_us_is_called_once),
-        cmocka_unit_test(P10_a_file_cut_under_the_map)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_handler_that_jumps_is_over),
+                                       cmocka_unit_test(P10_survivors_leave_no_bundle),
+                                       cmocka_unit_test(handlers_that_end_the_process),
+                                       cmocka_unit_test(who_replaces_us_wins),
+                                       cmocka_unit_test(who_replaces_us_is_seen),
+                                       cmocka_unit_test(P10_descriptors_are_proved),
+                                       cmocka_unit_test(children_leave_nothing),
+                                       cmocka_unit_test(who_passes_it_back_to_us_is_called_once),
+                                       cmocka_unit_test(who_gives_it_back_to_us_is_called_once),
+                                       cmocka_unit_test(who_was_taken_away_is_not_called),
+                                       cmocka_unit_test(P10_a_file_cut_under_the_map)};
     return cmocka_run_group_tests(tests, NULL, clean);
 }

@@ -50,7 +50,7 @@ struct fdr_config {
     size_t size;
     int ignore_environment;       /* 1: only this structure and the defaults */
     const char *enable;           /* "1" | "0" */
-    const char *name;             /* NAME of the files; default: the executable's name */
+    const char *name;             /* NAME of the files, behind its last '/'; default: the executable's name */
     const char *buffer;           /* FDR_BUFFER, e.g. "64M" */
     const char *bin;              /* FDR_BIN, 512 .. 64K, a power of two, "4K" */
     const char *live_dir;         /* FDR_LIVE_DIR */
@@ -307,8 +307,8 @@ FDR_API void fdr_note(const char *key, const char *value);
 FDR_API void fdr_handlers_changed(void);
 /* The same, and handlers that took the place of fdr's are called by fdr's from now on, as if they had been there first
  * (docs/CRASH.md). For runtime libraries that install theirs when the program starts and forget what they found there: libgfortran,
- * for which fdr::instrument does this by itself. Not where a handler calls the one it found: they would call each other for
- * ever. May lock; not for signal handlers. */
+ * for which fdr::instrument does this by itself. A handler may call the one it found (with the arguments it got), raise the signal for it or put it
+ * back: that ends the process with a bundle. May lock; not for signal handlers. */
 FDR_API void fdr_handlers_chain(void);
 
 /* The process is about to be ended by what is neither a signal nor exit() (MPI_Abort; libfdr-mpi calls this): where
