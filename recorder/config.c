@@ -310,13 +310,19 @@ static void copy_path(char *to, size_t bytes, const char *variable, const char *
     snprintf(to, bytes, "%s", *v ? v : fallback);
 }
 
+/* Of a path only what is behind the last '/': it would name another directory. */
+static bool name_of(struct fdri_settings *s, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (*name) snprintf(s->name, sizeof s->name, "%.63s", name);
+    return *name;
+}
 static void default_name(struct fdri_settings *s)
 {
     char path[512];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     path[n > 0 ? n : 0] = 0;
-    const char *slash = strrchr(path, '/');
-    snprintf(s->name, sizeof s->name, "%.63s", slash && slash[1] ? slash + 1 : "program");
+    if (!name_of(s, path)) snprintf(s->name, sizeof s->name, "program");
 }
 
 int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
@@ -365,7 +371,6 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     copy_path(s->triggers, sizeof s->triggers, "FDR_TRIGGERS", get(&in, "FDR_TRIGGERS", c.triggers), "");
     parse_watchdog(&in, c.watchdog);
     s->pin_ns = duration_setting(&in, "FDR_PIN", c.pin, 0, "0");
-    default_name(s);
-    if (c.name && *c.name) snprintf(s->name, sizeof s->name, "%.63s", c.name);
+    if (!c.name || !name_of(s, c.name)) default_name(s);
     return strict && refused ? -EINVAL : 0;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A line of text to a trigger's source. docs/TRIGGERS.md has the syntax. */
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,7 @@ static bool number(const char *text, const char *end_is, double *out)
 {
     const char *end;
     *out = fdri_number(text, &end);
-    return end != text && !strcmp(end, end_is);
+    return end != text && !strcmp(end, end_is) && isfinite(*out);
 }
 
 /* Plain, or with a size's unit. */
@@ -71,8 +73,9 @@ static const char *event(struct words *w, struct fdri_watch *t)
     t->source = accept(w, "rate") ? FDRI_BY_EVENT_RATE : FDRI_BY_COUNT;
     if (t->source == FDRI_BY_COUNT && !accept(w, "count")) return wrong;
     const char *count = next(w);
+    errno = 0;
     t->count = *count >= '0' && *count <= '9' ? strtoull(count, &slash, 10) : 0;
-    if (!t->count) return wrong;
+    if (!t->count || errno) return wrong;
     if (t->source == FDRI_BY_COUNT) return *slash ? wrong : NULL;
     return *slash == '/' && fdri_parse_duration(slash + 1, &t->ns) && t->ns ? NULL : wrong;
 }

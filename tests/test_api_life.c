@@ -3,6 +3,8 @@
 /* The public header: start and end, threads, clocks, usage. */
 #include "tests/api_fixture.h"
 
+#include <glob.h>
+
 /* ---- start and end ---- */
 
 static void everything(void)
@@ -76,6 +78,23 @@ static void P10_a_failed_start_is_harmless(void **state)
     everything();
     assert_true(fdr_usage().presented > 5);
     fdr_finalize();
+}
+
+static void files_are_named_behind_the_last_slash(void **state)
+{
+    (void)state;
+    struct fdr_config c = oracle_config(oracle_directory());
+    char pattern[300];
+    glob_t found;
+    c.name = "../elsewhere/tool"; /* argv[0] */
+    assert_int_equal(fdr_init(&c), 0);
+    assert_int_equal(fdr_snapshot("named"), 0);
+    fdr_finalize();
+    snprintf(pattern, sizeof pattern, "%s/tool.*.fdr", c.dir);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    unlink(found.gl_pathv[0]);
+    globfree(&found);
 }
 
 /* ---- threads ---- */
@@ -202,9 +221,13 @@ static void P4_at_times_on_a_live_location(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P10_calls_before_init_and_after_finalize), cmocka_unit_test(P10_two_recordings_keep_their_ids),
-        cmocka_unit_test(P10_a_failed_start_is_harmless),           cmocka_unit_test(P3_threads_come_and_go),
-        cmocka_unit_test(P3_more_threads_than_the_buffer_holds),    cmocka_unit_test(P3_usage_agrees_with_the_ledger),
+        cmocka_unit_test(P10_calls_before_init_and_after_finalize),
+        cmocka_unit_test(P10_two_recordings_keep_their_ids),
+        cmocka_unit_test(P10_a_failed_start_is_harmless),
+        cmocka_unit_test(files_are_named_behind_the_last_slash),
+        cmocka_unit_test(P3_threads_come_and_go),
+        cmocka_unit_test(P3_more_threads_than_the_buffer_holds),
+        cmocka_unit_test(P3_usage_agrees_with_the_ledger),
         cmocka_unit_test(P4_at_times_on_a_live_location),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
