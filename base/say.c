@@ -19,6 +19,8 @@ void fdri_say(const char *format, ...)
     va_end(ap);
     if (n < 0) return;
     size_t length = 5 + ((size_t)n < sizeof line - 6 ? (size_t)n : sizeof line - 7);
+    for (size_t i = 5; i < length; i++) /* what a message quotes may hold anything, and it is one line */
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f) line[i] = '?';
     line[length++] = '\n';
     /* no cancellation point: base/signals.h. Failing, there is nobody to tell */
     (void)!syscall(SYS_write, STDERR_FILENO, line, length);

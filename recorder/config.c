@@ -138,6 +138,19 @@ static void parse_bin(struct source *in, const char *field)
     in->s->bin_bytes = (uint32_t)v;
 }
 
+/* The first of the words that commas separate; *length 0: none is left. */
+static const char *next_word(const char *text, size_t *length)
+{
+    text += strspn(text, ",");
+    *length = strcspn(text, ",");
+    return text;
+}
+
+static bool is_word(const char *word, size_t length, const char *name)
+{
+    return strlen(name) == length && !strncmp(word, name, length);
+}
+
 static void parse_chain(struct source *in, const char *field)
 {
     static const char *const names[] = {"", "duration", "depth", "class", "epoch"};
@@ -146,14 +159,13 @@ static void parse_chain(struct source *in, const char *field)
     struct fdri_chain *c = &in->s->chain;
     *c = standard;
     if (!*v) return;
-    char copy[128], *save = NULL;
     int n = 0;
+    size_t length;
     memset(c->step, 0, sizeof c->step);
-    snprintf(copy, sizeof copy, "%s", v);
-    for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+    for (const char *w = next_word(v, &length); length; w = next_word(w + length, &length)) {
         int step = 0;
         for (int i = 1; i <= 4; i++)
-            if (!strcmp(w, names[i])) step = i;
+            if (is_word(w, length, names[i])) step = i;
         for (int i = 0; i < n; i++)
             if (c->step[i] == step) step = 0;
         if (!step || n == FDRI_STEPS) {
@@ -195,20 +207,19 @@ static void parse_classes(struct source *in, const char *field)
                                         "sample", "io",      "task",       "user"};
     const char *v = get(in, "FDR_CLASSES", field);
     if (!*v) return;
-    char copy[160], *save = NULL;
     uint8_t rank = 1;
-    snprintf(copy, sizeof copy, "%s", v);
-    for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+    size_t length, wrong = 0;
+    char first[24] = "", why[80];
+    for (const char *w = next_word(v, &length); length; w = next_word(w + length, &length)) {
         int class_ = -1;
         for (int i = 0; i < FDRI_CLASSES; i++)
-            if (!strcmp(w, names[i])) class_ = i;
-        if (class_ < 0 || in->s->chain.class_rank[class_]) {
-            fdri_say("FDR_CLASSES=%s: '%s' is no class or stands twice%s", v, w, strict ? "" : "; it is left out");
-            refused++;
-            continue;
-        }
-        in->s->chain.class_rank[class_] = rank++;
+            if (is_word(w, length, names[i])) class_ = i;
+        if (class_ >= 0 && !in->s->chain.class_rank[class_]) in->s->chain.class_rank[class_] = rank++;
+        else if (!wrong++) snprintf(first, sizeof first, "%.*s", (int)length, w);
     }
+    snprintf(why, sizeof why, "'%s' is no class or stands twice", first);
+    if (wrong > 1) snprintf(why, sizeof why, "'%s' and %zu more are no classes or stand twice", first, wrong - 1);
+    if (wrong) bad("FDR_CLASSES", v, why, rank > 1 ? "the others" : "none");
     if (!v[strspn(v, ",")]) bad("FDR_CLASSES", v, "names no class", "none");
 }
 
@@ -247,7 +258,7 @@ static void parse_keep(struct source *in, const char *field)
     if (!*v) return;
     char *end;
     unsigned long n = strtoul(v, &end, 10);
-    if (end == v || n < 1 || n > 1000000 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest"))) {
+    if (*v < '0' || *v > '9' || n < 1 || n > 1000000 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest"))) {
         bad("FDR_KEEP", v, "expected a count, then ,oldest or ,newest", "8,oldest");
         return;
     }
@@ -263,7 +274,7 @@ static void parse_depth(struct source *in, const char *field)
     char *end;
     errno = 0;
     unsigned long n = strtoul(v, &end, 10);
-    if (*end || end == v || errno || n < 1 || n >= UINT32_MAX || *v == '-')
+    if (*end || *v < '0' || *v > '9' || errno || n < 1 || n >= UINT32_MAX)
         bad("FDR_DEPTH", v, "not a depth from 1", "no limit");
     else in->s->depth = (uint32_t)n;
 }
@@ -272,6 +283,7 @@ static void copy_list(struct source *in, char *to, size_t bytes, const char *var
 {
     const char *v = get(in, variable, field);
     if (strlen(v) >= bytes) bad(variable, v, "longer than 511 bytes", "none");
+    else if (*v && !v[strspn(v, ", ")]) bad(variable, v, "names nothing", "none");
     else strcpy(to, v);
 }
 

@@ -121,10 +121,10 @@ for v in telescop newest LAST; do wrong FDR_STRATEGY "$v" telescope; done
 for v in duration,width depth,depth duration,depth,class,epoch,depth; do wrong FDR_REDUCE "$v" duration,depth,class,epoch; done
 for v in 5 1h -1us us nan 1usx; do wrong FDR_MIN_DURATION "$v" 0; done
 for v in fine 100 -1ns; do wrong FDR_RESOLUTION "$v" 0; done
-for v in 0 -3 deep 12x 99999999999999999999; do wrong FDR_DEPTH "$v" "no limit"; done
+for v in 0 -3 deep 12x 99999999999999999999 ' 5' +5 -18446744073709551615; do wrong FDR_DEPTH "$v" "no limit"; done
 wrong FDR_TIMER sundial tsc
 for v in KILL 9 11 99 USR USR1x -1; do wrong FDR_SIGNAL "$v" USR1; done
-for v in 0 all 3,best -1,oldest 3oldest; do wrong FDR_KEEP "$v" 8,oldest; done
+for v in 0 all 3,best -1,oldest 3oldest -18446744073709551615 ' 5' +5; do wrong FDR_KEEP "$v" 8,oldest; done
 wrong FDR_HOLDOFF soon 1s
 wrong FDR_DISK plenty 512M
 for v in often 10 0Hz -1kHz nan infkHz 1e999Hz 2h '1 kHz' 1kHz,fast 1kHz,,wal page-faults/0 faults/7 cycles/ cycles/1e6; do wrong FDR_SAMPLE "$v" off; done
@@ -166,6 +166,15 @@ wrong FDR_REDUCE , duration,depth,class,epoch
 wrong FDR_CLASSES , none
 run FDR_CLASSES=metric,nonsense -- one
 lines 1 "FDR_CLASSES with a class that is none" FDR_CLASSES metric,nonsense "'nonsense'"
+run FDR_CLASSES="$(printf 'a,%.0s' $(seq 5000))metric" -- one
+lines 1 "FDR_CLASSES with 5000 that are none" FDR_CLASSES "'a' and 4999 more" "using the others"
+run FDR_REDUCE="duration$(printf ',%.0s' $(seq 200))width" -- one
+lines 1 "FDR_REDUCE with a step that is none far behind" FDR_REDUCE "using duration,depth,class,epoch"
+for name in FDR_ENABLE FDR_BUFFER FDR_STRATEGY FDR_CLASSES FDR_SAMPLE FDR_COUNTERS FDR_FILTER FDR_TRIGGERS; do
+    run "$name=$(printf 'a\nb')" -- one
+    lines 1 "$name of two lines" "$name=a?b"
+done
+for name in FDR_COUNTERS FDR_EDGE_COUNTERS FDR_PAPI FDR_EDGE_REGIONS; do wrong $name ', ,' none; done
 run FDR_FILTER="$work/missing" -- one
 lines 1 "FDR_FILTER that is not there" FDR_FILTER "$work/missing" "recording everything"
 printf 'exclude name a\nfrobnicate name b\ninclude name c\n' >rules
