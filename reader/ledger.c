@@ -140,15 +140,32 @@ void fdr_ledger_bounds(const struct fdr_file *f, uint32_t location, uint64_t *be
 
 /* ---- every bin once ---- */
 
-static void verify_part(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p)
+static void verify_part(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+                        bool unread)
 {
     for (uint32_t i = 0; i < p->bin_count; i++) {
         struct fdri_reader_bin *b = &p->bin[i];
-        if (fdri_reader_bin_good(f, l, b)) continue;
+        if (!unread && __atomic_load_n(&b->state, __ATOMIC_RELAXED) != FDRI_READER_BIN_BAD) continue;
+        if (b->told || fdri_reader_bin_good(f, l, b)) continue;
+        b->told = true;
         fdri_reader_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u) is damaged: %u records lost", b->off,
                            l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
     }
 }
+
+static enum fdr_verdict verify(struct fdr_file *f, bool unread)
+{
+    pthread_mutex_lock(&f->lock);
+    if (!f->verified && !f->headers_only)
+        for (size_t i = 0; i < f->location_count; i++)
+            for (size_t j = 0; j < f->location[i].part_count; j++)
+                verify_part(f, &f->location[i], &f->location[i].part[j], unread);
+    f->verified |= unread;
+    pthread_mutex_unlock(&f->lock);
+    return f->sound ? FDR_WHOLE : FDR_DAMAGED;
+}
+
+enum fdr_verdict fdr_file_met(struct fdr_file *f) { return verify(f, false); }
 
 enum fdr_verdict fdr_file_verify(struct fdr_file *f)
 {
@@ -156,13 +173,5 @@ enum fdr_verdict fdr_file_verify(struct fdr_file *f)
     const struct fdr_epoch_info *epochs;
     fdr_totals(f, &totals); /* finds damage of its own */
     if (!f->headers_only) fdr_epochs(f, &epochs);
-    pthread_mutex_lock(&f->lock);
-    if (!f->verified && !f->headers_only)
-        for (size_t i = 0; i < f->location_count; i++)
-            for (size_t j = 0; j < f->location[i].part_count; j++)
-                verify_part(f, &f->location[i], &f->location[i].part[j]);
-    f->verified = true;
-    pthread_mutex_unlock(&f->lock);
-    if (fdri_reader_memory_short(f)) return FDR_UNREADABLE;
-    return f->sound ? FDR_WHOLE : FDR_DAMAGED;
+    return verify(f, true);
 }

@@ -84,6 +84,7 @@ struct fdri_reader_bin {
     uint8_t size_log2;
     uint8_t state; /* enum fdri_reader_bin_state; relaxed atomic: any thread may find out */
     bool gap;      /* bins or records before it are missing */
+    bool told;     /* that it is damaged is in the list of damage */
 };
 struct fdri_reader_part {
     uint64_t off; /* of struct fdr_part; 0: only its bins say that it is there */

@@ -136,6 +136,9 @@ with open("damaged.fdr", "r+b") as f:
     f.seek(bins + 70)
     f.write(bytes(100))
 END
+same "$($fdr crash damaged.fdr 2>err.txt >out.txt; echo $?)" 1 "crash of a damaged bundle"
+has 'damaged.fdr: damaged parts are left out: bin at ' err.txt
+has '#0 .* culprit at .*victim.c:19' out.txt
 same "$($fdr recover damaged.fdr -o recovered2.fdr >/dev/null; echo $?)" 1 "recover of a damaged bundle"
 $fdr crash recovered2.fdr >out.txt
 has 'died of    SIGSEGV' out.txt

@@ -144,6 +144,12 @@ int close_recording(struct fdr_file *file, const char *path, bool decoded)
     return count > 0 ? DIFFERENT : DONE;
 }
 
+int close_partly_read(struct fdr_file *file, const char *path)
+{
+    fdr_file_met(file);
+    return close_recording(file, path, false);
+}
+
 /* ---- numbers for people ---------------------------------------------------------------------------------- */
 
 static const char *scaled(char *text, uint64_t value, uint64_t unit, const char *name)

@@ -54,6 +54,8 @@ bool is_null_device(const char *path);
 /* DIFFERENT where the file is damaged, else DONE. `decoded`: events were read, so that damaged bins count, too (and a
  * line names the first): reading leaves them out without a word. Closes the file. */
 int close_recording(struct fdr_file *file, const char *path, bool decoded);
+/* The same of damaged bins that reading has come to: for verbs that read the end of a recording, and soon. */
+int close_partly_read(struct fdr_file *file, const char *path);
 
 /* ---- numbers for people ---------------------------------------------------------------------------------- */
 #define HUMAN_BYTES 32

@@ -255,7 +255,7 @@ int verb_crash(int argc, char **argv)
     if (first) first->first = true;
     if (count) qsort(d, count, sizeof *d, by_time);
     if (count) status = worse(status, tell(&a, d, count, first ? d : NULL));
-    for (size_t i = 0; i < count; i++) fdr_file_close(d[i].file);
+    for (size_t i = 0; i < count; i++) status = worse(status, close_partly_read(d[i].file, d[i].path));
     free(d);
     free(a.path);
     return status;

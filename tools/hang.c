@@ -42,6 +42,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 struct process {
     struct fdr_file *file;
+    const char *path;
     uint64_t end_real_ns;  /* up to when we know of it, since 1970 */
     size_t threads, stuck; /* live ones with open regions; of these, those that stand */
 };
@@ -313,7 +314,9 @@ int verb_hang(int argc, char **argv)
     v.ranks.rank = calloc((size_t)a.count, sizeof *v.ranks.rank);
     for (int i = 0; v.process && v.ranks.rank && i < a.count; i++) {
         struct fdr_file *file = open_recording(a.paths[i], &damage);
-        if (file) v.process[v.processes++] = (struct process){.file = file, .end_real_ns = end_of(fdr_file_info(file))};
+        if (file)
+            v.process[v.processes++] = (struct process){
+                .file = file, .path = a.paths[i], .end_real_ns = end_of(fdr_file_info(file))};
     }
     share_time(&v);
     for (size_t i = 0; i < v.processes; i++) look(&v, &v.process[i], a.limit_ns);
@@ -324,7 +327,8 @@ int verb_hang(int argc, char **argv)
         status = a.json ? print_object(&v) : finish_output();
     }
     if (v.count) status = worse(status, DIFFERENT);
-    for (size_t i = 0; i < v.processes; i++) fdr_file_close(v.process[i].file);
+    for (size_t i = 0; i < v.processes; i++)
+        damage = worse(damage, close_partly_read(v.process[i].file, v.process[i].path));
     free(v.process);
     free(v.ranks.rank);
     free(v.stuck);

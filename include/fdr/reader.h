@@ -48,6 +48,8 @@ FDR_API int fdr_process_snapshot(uint32_t pid, const char *path, const char *rea
 /* Decodes every bin once. FDR_WHOLE or FDR_DAMAGED; findings are added to the damage list. FDR_UNREADABLE: memory was short since the
  * file was opened, and anything that was said of it may lack parts (the last line of the damage list says so, too). */
 FDR_API enum fdr_verdict fdr_file_verify(struct fdr_file *file);
+/* The same of those bins only that reading has come to so far, which it has left out where they are damaged: decodes none. */
+FDR_API enum fdr_verdict fdr_file_met(struct fdr_file *file);
 FDR_API size_t fdr_file_damage_count(const struct fdr_file *file);
 FDR_API const char *fdr_file_damage(const struct fdr_file *file, size_t index);
 
