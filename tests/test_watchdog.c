@@ -9,7 +9,9 @@
 #include "victim.h"
 
 #include <fdr/reader.h>
+#include <semaphore.h>
 
+#include "export/export.h"
 #include "tests/snapshots_seen.h"
 
 static void start(const char *watchdog) { snapshots_start((struct fdr_config){.name = "w", .watchdog = watchdog}); }
@@ -110,6 +112,45 @@ static void busy_waiting_is_a_hang(void **state)
     forget_snapshots();
 }
 
+static sem_t inside, go_on;
+static void *waits(void *region)
+{
+    fdr_enter(*(fdr_region *)region);
+    sem_post(&inside);
+    while (sem_wait(&go_on)) {}
+    fdr_leave(*(fdr_region *)region);
+    return NULL;
+}
+
+/* A process that was stopped was not looked at either: no thread stood in that time. The time is made up here. */
+static void a_stopped_process_is_no_hang(void **state)
+{
+    const uint64_t second = 1000000000u;
+    uint64_t now = 1000 * second;
+    pthread_t t;
+    (void)state;
+    start(NULL);
+    fdri_view.watchdog_ns = second; /* and nobody looks but this thread */
+    sem_init(&inside, 0, 0);
+    sem_init(&go_on, 0, 0);
+    fdr_region r = fdr_region_define("waits_here", NULL, 0);
+    assert_int_equal(pthread_create(&t, NULL, waits, &r), 0);
+    while (sem_wait(&inside)) {}
+    fdri_watchdog_start();
+    fdri_watchdog_look(now);
+    fdri_watchdog_look(now += second / 4);
+    now += 10 * second; /* stopped */
+    for (int i = 0; i < 3; i++) fdri_watchdog_look(now += second / 4);
+    assert_int_equal(snapshots(NULL, 0), 0);
+    for (int i = 0; i < 3; i++) fdri_watchdog_look(now += second / 4); /* a second, and the look that makes sure */
+    assert_int_equal(snapshots(NULL, 0), 1);
+    for (int i = 0; i < 20; i++) fdri_watchdog_look(now += second / 4);
+    assert_int_equal(snapshots(NULL, 0), 1);
+    sem_post(&go_on);
+    pthread_join(t, NULL);
+    forget_snapshots();
+}
+
 static void *brief(void *region)
 {
     fdr_enter(*(fdr_region *)region);
@@ -136,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_snapshot_for_a_hang), cmocka_unit_test(a_computation_is_no_hang),
-        cmocka_unit_test(busy_waiting_is_a_hang), cmocka_unit_test(P10_threads_that_come_and_go)};
+        cmocka_unit_test(busy_waiting_is_a_hang), cmocka_unit_test(a_stopped_process_is_no_hang),
+        cmocka_unit_test(P10_threads_that_come_and_go)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
