@@ -220,6 +220,9 @@ expect 1 "hang of what a kill left" "$fdr" hang "$live"/program.*."$other".0.liv
 has "outer > y" "hang of what a kill left"
 expect 0 "hang of what a kill left: longer than was seen" "$fdr" hang --for 100h "$live"/program.*."$other".0.live.fdr
 has "note: pid $other .* ended without a word" "hang of what a kill left: longer than was seen"
+FDR_LIVE_DIR=$work/died FDR_LIVE_FORCE=1 ./program term >/dev/null 2>&1
+expect 1 "hang with one that died" "$fdr" hang --for 500ms "$live"/program.*."$other".0.live.fdr died/*.crash.fdr
+has "not there: pid .* which died of SIGTERM" "hang with one that died"
 expect 0 "info of what a kill left" "$fdr" info "$live"/program.*."$other".0.live.fdr
 has "^alive " "info of what a kill left"
 rm -f "$live"/program.*."$ended".*.crash.fdr

@@ -456,6 +456,7 @@ cmp -s cg.fdr same.fdr || fail "recover changed what it reads"
 mkfifo pipe
 expect 2 "recover in the place of a pipe" "$fdr" recover cg.fdr -o pipe
 [ -p pipe ] || fail "the pipe is gone"
+expect 2 "recover of a pipe" timeout 60 "$fdr" recover pipe -o p.fdr
 expect 2 "replay into nowhere" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" -o "$PWD/nowhere/s.fdr"
 
 if [ $bad = 0 ]; then echo "test_tools: all good"; else echo "test_tools: $bad failed"; fi

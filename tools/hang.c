@@ -201,15 +201,25 @@ static void print_stuck(const struct verdict *v, const struct stuck *s, bool wit
     if (stack != SIZE_MAX) print_frames(s->process->file, stack, 16);
 }
 
+/* Where is one that does not stand where most do? */
+static void print_elsewhere(const struct process *p)
+{
+    const struct fdr_file_info *info = fdr_file_info(p->file);
+    char name[HUMAN_BYTES];
+    printf("not there: ");
+    print_who(p);
+    if (p->stuck) printf(", which stands elsewhere\n");
+    else if (info->has_cause && info->cause_signal)
+        printf(", which died of %s\n", signal_name(info->cause_signal, name));
+    else if (info->has_cause || info->has_end || ended_unseen(p)) printf(", which is gone\n");
+    else printf(", which goes on\n");
+}
+
 static void print_others(const struct verdict *v, const char *region)
 {
     printf("\n%zu of %zu processes stand in %s\n", in_region(v, region), v->processes, region);
-    for (size_t i = 0; i < v->processes; i++) {
-        if (stands_in(v, &v->process[i], region)) continue;
-        printf("not there: ");
-        print_who(&v->process[i]);
-        printf(", %s\n", v->process[i].stuck ? "which stands elsewhere" : "which goes on");
-    }
+    for (size_t i = 0; i < v->processes; i++)
+        if (!stands_in(v, &v->process[i], region)) print_elsewhere(&v->process[i]);
     print_missing_ranks(&v->ranks);
 }
 

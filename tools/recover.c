@@ -2,6 +2,7 @@
 /* fdr recover: writes what is readable of a damaged recording as a whole one. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/common.h"
 
@@ -51,7 +52,8 @@ static int report(const struct arguments *a, const struct fdr_file *file, const 
 static bool is_core(const char *path)
 {
     unsigned char head[18] = {0};
-    FILE *f = fopen(path, "re");
+    struct stat st;
+    FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "re") : NULL; /* a pipe would have us wait */
     size_t n = f ? fread(head, 1, sizeof head, f) : 0;
     if (f) fclose(f);
     return n == sizeof head && memcmp(head, "\177ELF", 4) == 0 && (head[16] == 4 || head[17] == 4); /* ET_CORE */
