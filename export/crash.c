@@ -247,7 +247,7 @@ static void take_self(void) { fdri_threads_self(interrupted); }
 
 static void (*const stages[])(void) = {store_death,         fdri_bundle_spend,  fdri_threads_maps, take_self,
                                        fdri_threads_others, fdri_section_begin, give_causes,       fdri_threads_add,
-                                       fdri_section_texts,  fdri_section_end,   fdri_bundle_write};
+                                       fdri_section_abort,  fdri_section_texts, fdri_section_end,  fdri_bundle_write};
 enum { STAGES = sizeof stages / sizeof *stages };
 
 static void go_through_stages(void)

@@ -23,7 +23,7 @@
 #include "export/words.h"
 #include "format/crash.h"
 
-enum { FDRI_STEM_MAX = 288, FDRI_CONTEXT_BYTES = 16384, FDRI_CRASH_SPARE = 2 };
+enum { FDRI_STEM_MAX = 288, FDRI_CONTEXT_BYTES = 16384, FDRI_CRASH_SPARE = 2, FDRI_CRASH_WHATS = 12 };
 
 struct fdri_crash_signal {
     int number;
@@ -45,6 +45,11 @@ struct fdri_held {
     uint64_t dev, ino;
 };
 
+/* std::exception_ptr: what was thrown. It is no plain value, so it is returned in memory, as whatever is large. */
+struct fdri_thrown {
+    const void *object, *nothing[3];
+};
+
 struct fdri_crash {
     int pid;                          /* whose recording; 0: none */
     bool hidden;                      /* children made without atfork handlers do not have the arena (crash_start.c) */
@@ -57,8 +62,12 @@ struct fdri_crash {
     uint8_t context[FDRI_CONTEXT_BYTES]; /* entries of the section that are known at start */
     uint32_t context_bytes, context_count;
     const void *const *abort_message; /* of the C library, or NULL */
-    void *(*exception_type)(void);    /* of the C++ runtime, or NULL */
-    uint64_t abort_at, abort_bytes;   /* code of abort(); 0 bytes: not known */
+    /* Of the C++ runtime, or NULL: the type of the exception that is being handled and what was thrown; how types with one base
+     * begin; and those what() that may be called in a process that dies: the library's own. */
+    void *(*exception_type)(void);
+    struct fdri_thrown (*current_exception)(void);
+    const void *single_base, *what[FDRI_CRASH_WHATS];
+    uint64_t abort_at, abort_bytes; /* code of abort(); 0 bytes: not known */
 };
 extern struct fdri_crash fdri_crash;
 
@@ -105,6 +114,7 @@ extern struct fdri_section fdri_section;
 bool fdri_section_add(enum fdr_crash_kind kind, const void *a, uint32_t a_bytes, const void *b, uint32_t b_bytes,
                       const void *c, uint32_t c_bytes);
 void fdri_section_begin(void);
+void fdri_section_abort(void);
 void fdri_section_texts(void);
 void fdri_section_end(void);
 /* Text of /proc/self/`path` as an entry. */

@@ -144,6 +144,28 @@ static void find_abort(void)
     fdri_crash.abort_bytes = symbol->st_size;
 }
 
+/* Where the C++ library is there by now. */
+static void find_exceptions(void)
+{
+    static const char *const whats[FDRI_CRASH_WHATS] = {"_ZNKSt13runtime_error4whatEv",
+                                                        "_ZNKSt11logic_error4whatEv",
+                                                        "_ZNKSt9exception4whatEv",
+                                                        "_ZNKSt9bad_alloc4whatEv",
+                                                        "_ZNKSt20bad_array_new_length4whatEv",
+                                                        "_ZNKSt8bad_cast4whatEv",
+                                                        "_ZNKSt10bad_typeid4whatEv",
+                                                        "_ZNKSt13bad_exception4whatEv",
+                                                        "_ZNKSt17bad_function_call4whatEv",
+                                                        "_ZNKSt12bad_weak_ptr4whatEv",
+                                                        "_ZNKSt12future_error4whatEv",
+                                                        "_ZNKSt10filesystem7__cxx1116filesystem_error4whatEv"};
+    *(void **)(void *)&fdri_crash.exception_type = dlsym(RTLD_DEFAULT, "__cxa_current_exception_type");
+    *(void **)(void *)&fdri_crash.current_exception = dlsym(RTLD_DEFAULT, "_ZSt17current_exceptionv");
+    const char *table = dlsym(RTLD_DEFAULT, "_ZTVN10__cxxabiv120__si_class_type_infoE");
+    fdri_crash.single_base = table ? table + 2 * sizeof(void *) : NULL;
+    for (int i = 0; i < FDRI_CRASH_WHATS; i++) fdri_crash.what[i] = dlsym(RTLD_DEFAULT, whats[i]);
+}
+
 void fdri_crash_context(void)
 {
     struct utsname u;
@@ -156,6 +178,6 @@ void fdri_crash_context(void)
         add("uname", text, strlen(text));
     }
     fdri_crash.abort_message = dlvsym(RTLD_DEFAULT, "__abort_msg", "GLIBC_PRIVATE");
-    *(void **)(void *)&fdri_crash.exception_type = dlsym(RTLD_DEFAULT, "__cxa_current_exception_type");
+    find_exceptions();
     find_abort();
 }

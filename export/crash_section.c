@@ -91,24 +91,58 @@ static void abort_text(void)
     if (m) text("abort", m->text, (uint32_t)strnlen(m->text, 1000));
 }
 
-/* An exception nobody caught: std::type_info is a table of functions and a name. */
+/* std::type_info, as the C++ ABI has it: a table of functions, a name, and of a class with one base that. */
+struct type {
+    const void *table;
+    const char *name;
+    const struct type *base;
+};
+
+/* Is it a std::exception, and that at its beginning? */
+static bool is_exception(const struct type *t)
+{
+    static const char name[] = "St9exception";
+    for (int i = 0; i < 32 && t && t->name; i++, t = t->base) {
+        const char *its = t->name + (*t->name == '*');
+        if (strnlen(its, sizeof name) == sizeof name - 1 && !memcmp(its, name, sizeof name - 1)) return true;
+        if (t->table != fdri_crash.single_base) return false;
+    }
+    return false;
+}
+
+/* Its what(): behind two destructors. One of the program's own may do anything, and is not called. */
+static void what_text(void)
+{
+    const char *(*what)(const void *), *says;
+    const void *object = fdri_crash.current_exception ? fdri_crash.current_exception().object : NULL;
+    const void *function = object ? (*(const void *const *const *)object)[2] : NULL;
+    for (int i = 0; function && i < FDRI_CRASH_WHATS; i++) {
+        if (function != fdri_crash.what[i]) continue;
+        memcpy(&what, &function, sizeof what);
+        says = what(object);
+        if (says) text("what", says, (uint32_t)strnlen(says, 1000));
+        return;
+    }
+}
+
+/* An exception nobody caught. */
 static void exception_text(void)
 {
-    struct type {
-        const void *table;
-        const char *name;
-    };
     const struct type *t = fdri_crash.exception_type ? fdri_crash.exception_type() : NULL;
     if (t && t->name) text("exception", t->name, (uint32_t)strnlen(t->name, 1000));
+    if (is_exception(t)) what_text();
+}
+
+void fdri_section_abort(void)
+{
+    if (fdri_death.signal->number != SIGABRT) return;
+    abort_text();
+    exception_text();
 }
 
 void fdri_section_texts(void)
 {
     static const char *const files[] = {"status", "stat", "limits", "io", "oom_score", "cgroup", "wchan"};
-    if (fdri_death.signal->number == SIGABRT) {
-        abort_text();
-        exception_text();
-    }
     if (fdri_section.room - fdri_section.used > fdri_crash.context_bytes) {
         append(&fdri_section, fdri_crash.context, fdri_crash.context_bytes);
         fdri_section.count += fdri_crash.context_count;

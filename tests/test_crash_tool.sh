@@ -179,6 +179,41 @@ END
     has 'died of    SIGABRT' out.txt
     has 'exception  std::out_of_range' out.txt
     has 'note       what = index 17 of 12' out.txt
+    # A program that knows nothing of fdr.hpp: what the library's own what() says; one of its own is not called, nor is anything else.
+    cat >throws.cpp <<'END'
+#include <fdr/fdr.h>
+#include <stdexcept>
+struct derived : std::runtime_error { using std::runtime_error::runtime_error; };
+struct speaks : std::logic_error {
+    using std::logic_error::logic_error;
+    const char *what() const noexcept override { return "of its own"; }
+};
+struct other { virtual ~other() {} int here = 1; };
+struct both : other, std::runtime_error { both() : std::runtime_error("behind another") {} };
+int main(int, char **argv)
+{
+    fdr_init(nullptr);
+    switch (*argv[1]) {
+    case 'd': throw derived("no convergence: 7 > 5");
+    case 's': throw speaks("given");
+    case 'b': throw both();
+    case 'n': [] { throw std::bad_alloc(); }();
+    default: throw 12;
+    }
+}
+END
+    g++ -std=c++17 "${options[@]}" throws.cpp -o throws -lfdr
+    for how in derived speaks both new int; do
+        die ./throws "$how"
+        $fdr crash "$(bundle)" >"out-$how.txt"
+        has 'died of    SIGABRT' "out-$how.txt"
+        has '#[0-9]+ .* main at .*throws.cpp' "out-$how.txt"
+        has '^command    ./throws' "out-$how.txt"
+        has_not '^handler ' "out-$how.txt"
+    done
+    has '^what       no convergence: 7 > 5$' out-derived.txt
+    has '^what       std::bad_alloc$' out-new.txt
+    for how in speaks both int; do has '^exception  ' "out-$how.txt"; has_not '^what ' "out-$how.txt"; done
     rm -f ./*.crash.fdr
 fi
 

@@ -98,10 +98,11 @@ static void print_head(const struct death *d)
                signal_name(i->handled_signal, when), i->handled_tid);
     print_other_causes(d->file);
     printf("%-10s %s\n", i->has_cause ? "when" : "newest", clock_text(d->realtime_ns, when, sizeof when));
-    printf("process    %s, pid %u%s on %s\n", i->exe, i->pid, "", i->host);
+    printf("process    %s, pid %u on %s\n", i->exe, i->pid, i->host);
     if (i->rank >= 0) printf("rank       %d\n", i->rank);
     print_text(d->file, "abort", "message");
     print_text(d->file, "exception", "exception");
+    print_text(d->file, "what", "what");
     print_text(d->file, "cmdline", "command");
     for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++)
         printf("note       %s = %s\n", note[n].key, note[n].value);
