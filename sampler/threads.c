@@ -44,6 +44,8 @@ static uint32_t helper_tid;
 static bool running;
 static uint32_t stopping; /* atomic */
 static sem_t wake;
+static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER; /* the helper holds it where it asks the loader */
+static bool loader_held;                                   /* by who forks; under `control` */
 
 bool fdri_is_target(const void *p)
 {
@@ -343,6 +345,13 @@ static struct timespec next_time(void)
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
+static void look_at_modules(void)
+{
+    pthread_mutex_lock(&loader);
+    if (fdri_walk_modules()) fdr_modules_changed();
+    pthread_mutex_unlock(&loader);
+}
+
 static void *help(void *unused)
 {
     (void)unused;
@@ -354,7 +363,7 @@ static void *help(void *unused)
         struct timespec until = next_time();
         bool due = now - scanned >= fdr_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
         int e;
-        if (fdri_walk_modules()) fdr_modules_changed();
+        look_at_modules();
         if (due) ours = still_ours();
         if (ours && (due || called)) scan();
         if (due) scanned = now;
@@ -440,9 +449,9 @@ void fdri_sampler_stop(void)
 /* The child has no helper, no timers, and descriptors that look at its parent's threads. */
 static void in_child(void)
 {
+    fdri_handler_forked(); /* whether or not it runs now: the thread may have been sampled before */
     if (!running) return;
     fdr_store_relaxed(&fdri_sampler.active, 0u);
-    fdri_handler_forked();
     fdri_handler_remove();
     for (uint32_t i = 0; i < used; i++) {
         struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
@@ -454,19 +463,38 @@ static void in_child(void)
     running = false;
 }
 
+enum { LOADER_WAITS = 1000 };
+
+/* A child keeps the loader's own lock as it was, for ever: the helper must not hold that one while somebody forks. Bounded, since
+ * who forks may hold it himself (in a callback of dl_iterate_phdr), and the helper wait for it. */
+static void keep_helper_from_loader(void)
+{
+    for (int i = 0; !(loader_held = !pthread_mutex_trylock(&loader)) && i < LOADER_WAITS; i++)
+        nanosleep(&(struct timespec){.tv_nsec = i < 20 ? 20000 : 1000000}, NULL);
+}
+
+static void let_helper_to_loader(bool child)
+{
+    if (loader_held) pthread_mutex_unlock(&loader);
+    else if (child) pthread_mutex_init(&loader, NULL);
+}
+
 void fdri_sampler_fork(int phase)
 {
     if (phase == 3) {
         pthread_mutex_init(&control, NULL);
+        pthread_mutex_init(&loader, NULL);
         fdri_own_fork(phase);
         return;
     }
     if (phase == 0) {
         pthread_mutex_lock(&control);
+        keep_helper_from_loader();
         fdri_own_fork(phase);
         return;
     }
     fdri_own_fork(phase);
+    let_helper_to_loader(phase == 2);
     if (phase == 2) in_child();
     pthread_mutex_unlock(&control);
 }

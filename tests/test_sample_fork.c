@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=180 wrap=dl_iterate_phdr */
+/* Children of a program that is sampled: the loader works there, also where they are made while the thread that looks after samples
+ * asks what is loaded; and they can be sampled. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+
+typedef int callback(struct dl_phdr_info *, size_t, void *);
+int __real_dl_iterate_phdr(callback *, void *);
+int __wrap_dl_iterate_phdr(callback *, void *);
+
+static unsigned inside; /* atomic: 1: the helper is to stay there, 2: it does */
+
+static int stay(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)info, (void)size, (void)unused;
+    __atomic_store_n(&inside, 2, __ATOMIC_RELEASE);
+    usleep(50000); /* with the loader's lock: a child that is made now would have it for ever */
+    return 1;
+}
+
+int __wrap_dl_iterate_phdr(callback *call, void *with)
+{
+    char name[16] = "";
+    unsigned asked = 1;
+    prctl(PR_GET_NAME, name);
+    if (!strcmp(name, "fdr-sampler") &&
+        __atomic_compare_exchange_n(&inside, &asked, 3, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        __real_dl_iterate_phdr(stay, NULL);
+    return __real_dl_iterate_phdr(call, with);
+}
+
+static int first(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)info, (void)size, (void)unused;
+    return 1;
+}
+
+/* Waits at most 60 s. */
+static bool ends(pid_t pid)
+{
+    int status;
+    for (int i = 0; i < 6000; i++, usleep(10000))
+        if (waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    return false;
+}
+
+static void a_child_can_load(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/fdr-fork-XXXXXX";
+    struct fdr_config c = {.size = sizeof c, .sample = "1kHz", .arena = "anonymous", .buffer = "8M"};
+    assert_non_null(c.dir = mkdtemp(dir));
+    assert_int_equal(fdr_init(&c), 0);
+    for (int i = 0; i < 5; i++) {
+        __atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
+        while (__atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2) usleep(1000);
+        pid_t pid = fork();
+        if (pid == 0) {
+            __real_dl_iterate_phdr(first, NULL);
+            _exit(dlopen("libm.so.6", RTLD_NOW) == NULL);
+        }
+        assert_true(ends(pid));
+    }
+    fdr_finalize();
+    rmdir(dir);
+}
+
+static double cpu(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Milliseconds of the calling thread that samples stand for. */
+static uint64_t sampled_here(struct fdr_config *c)
+{
+    char message[300];
+    static volatile double sink;
+    const struct fdr_sample_stream *s;
+    struct fdr_file *f;
+    uint64_t ms = 0;
+    if (fdr_init(c)) return 0;
+    FDR_REGION("spin") for (double end = cpu() + 0.3; cpu() < end;) sink = sink * 1.0000001 + 0.1;
+    if (fdr_snapshot("end") || fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message) != FDR_WHOLE) return 0;
+    for (size_t n = fdr_sample_streams(f, &s); n--; s++)
+        if (s->tid == (uint32_t)gettid()) ms += s->presented;
+    fdr_file_close(f);
+    unlink(fdr_last_snapshot());
+    fdr_finalize();
+    return ms;
+}
+
+/* A thread that was sampled before, in a recording that is over, has another number in a child. */
+static void a_child_of_one_that_was_sampled(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/fdr-fork-XXXXXX";
+    struct fdr_config c = {.size = sizeof c, .sample = "1kHz,wall", .arena = "anonymous", .buffer = "8M"};
+    assert_non_null(c.dir = mkdtemp(dir));
+    assert_true(sampled_here(&c) > 0);
+    pid_t pid = fork();
+    if (pid == 0) _exit(sampled_here(&c) == 0);
+    assert_true(ends(pid));
+    rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_can_load),
+                                       cmocka_unit_test(a_child_of_one_that_was_sampled)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
