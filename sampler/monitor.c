@@ -29,7 +29,7 @@ static struct fdri_panel of_threads, of_process;
 static struct fdri_observed process;
 static pthread_t thread;
 static bool running;
-static sem_t stop;
+static sem_t stop, prepared;
 
 /* What cannot work is said once, and stands in the recording. */
 void fdri_counters_missing(const char *variable, const char *list, const char *missing)
@@ -84,6 +84,7 @@ static void *monitor(void *unused)
     prctl(PR_SET_TIMERSLACK, 1000ul);
     fdr_resume(); /* rules with phases pause a thread until its phase begins; this one has none */
     prepare();
+    sem_post(&prepared);
     uint64_t interval = plan.interval_ns, due = fdr_clock_ns(CLOCK_MONOTONIC), slow = 0;
     while (of_threads.count || process.tid == 0) {
         uint64_t began = fdr_clock_ns(CLOCK_MONOTONIC);
@@ -108,8 +109,11 @@ static int start_thread(void)
 {
     sigset_t old;
     sem_init(&stop, 0, 0);
+    sem_init(&prepared, 0, 0);
     fdr_signals_block(&old); /* the application's signals are not ours to take */
     int e = pthread_create(&thread, NULL, monitor, NULL);
+    /* Trying what works here opens, reads and closes files: not beside a program that begins by closing all it did not open. */
+    while (!e && sem_wait(&prepared) && errno == EINTR) {}
     fdr_signals_restore(&old);
     return e;
 }

@@ -33,11 +33,14 @@ static const struct fdri_counter chip_counters[] = {{"cycles", "", FDR_METRIC_CO
                                                     {"instructions", "", FDR_METRIC_COUNTER},
                                                     {"temperature", "mK", FDR_METRIC_GAUGE}};
 
+static unsigned tries, try_us; /* how many were made; how long each takes */
 static int chip_probe(uint32_t which, char *why, size_t bytes)
 {
     (void)which;
     (void)why;
     (void)bytes;
+    usleep(fdr_load_relaxed(&try_us));
+    fdr_add_relaxed(&tries, 1u);
     return 0;
 }
 static uint32_t chip_descriptors(uint32_t wanted)
@@ -397,6 +400,21 @@ static void more_than_there_is_room_for(void **state)
     fdri_source_add(&chip);
 }
 
+/* Trying opens files and closes them: a program that begins by closing all that it did not open comes after that. */
+static void what_works_is_tried_before_the_program_goes_on(void **state)
+{
+    (void)state;
+    tries = 0;
+    try_us = 100000;
+    start("chip:cycles,chip:temperature", "", "");
+    unsigned after = fdr_load_relaxed(&tries);
+    wait_for_readings(1);
+    try_us = 0;
+    assert_int_equal(after, fdr_load_relaxed(&tries));
+    assert_true(after >= 2);
+    fdr_finalize();
+}
+
 static void *short_life(void *p)
 {
     usleep((useconds_t)(uintptr_t)p);
@@ -595,6 +613,7 @@ int main(void)
         cmocka_unit_test(readings_thin_in_little_memory),
         cmocka_unit_test(instructions_per_cycle),
         cmocka_unit_test(more_than_there_is_room_for),
+        cmocka_unit_test(what_works_is_tried_before_the_program_goes_on),
         cmocka_unit_test(threads_come_and_go),
         cmocka_unit_test(names_that_begin_as_ours),
         cmocka_unit_test(a_source_that_does_not_open_is_no_zeros),
