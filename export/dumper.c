@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The dumper thread: takes the snapshots that a signal, a trigger or the watchdog asks for, and looks now and then at what
- * only looking can find. It starts with the recording where FDR_SIGNAL, a trigger or the watchdog needs it, else with the
+ * only looking can find. It starts with the recording where FDR_SIGNAL, a trigger, the watchdog or company needs it, else with the
  * first trigger. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -133,7 +133,7 @@ int fdri_export_start(const struct fdri_export_view *view)
 {
     fdri_take_begin(view);
     fdri_watchdog_start();
-    if (!fdri_view.signal && !fdri_view.watchdog_ns && !fdri_trigger_any()) return 0;
+    if (!fdri_view.signal && !fdri_view.watchdog_ns && !fdri_view.company && !fdri_trigger_any()) return 0;
     int e = fdri_dumper_start();
     if (!e) install();
     return e;

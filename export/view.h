@@ -43,6 +43,7 @@ struct fdri_export_view {
     char live_path[512];
     uint64_t watchdog_ns;              /* FDR_WATCHDOG, 0: off */
     uint64_t (*poll)(uint64_t now_ns); /* looks for what the record path cannot see; returns when to be called again */
+    bool company;                      /* fdr has other threads: somebody must see when they are the only ones left */
     enum fdri_crash_mode crash;
     uint64_t crash_deadline_ns;
 };

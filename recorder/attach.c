@@ -192,6 +192,7 @@ void fdri_detach(void *unused)
     if (!t->recording) return;
     sigset_t old;
     fdr_signals_block(&old);
+    if (on && syscall(SYS_gettid) == fdri_rec.pid) fdri_alone_suspect();
     if (on && t->recording == on && pass(on)) {
         if (fdri_lane.recording == on) end_location(&fdri_lane);
         end_location(t);

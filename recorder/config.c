@@ -322,6 +322,13 @@ static void copy_path(char *to, size_t bytes, const char *variable, const char *
     snprintf(to, bytes, "%s", *v ? v : fallback);
 }
 
+void fdri_own_path(char *path, size_t bytes)
+{
+    ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
+    if (n < 0) n = readlink("/proc/thread-self/exe", path, bytes - 1); /* the first thread has ended */
+    path[n > 0 ? n : 0] = 0;
+}
+
 /* Of a path only what is behind the last '/': it would name another directory. */
 static bool name_of(struct fdri_settings *s, const char *path)
 {
@@ -332,8 +339,7 @@ static bool name_of(struct fdri_settings *s, const char *path)
 static void default_name(struct fdri_settings *s)
 {
     char path[512];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[n > 0 ? n : 0] = 0;
+    fdri_own_path(path, sizeof path);
     if (!name_of(s, path)) snprintf(s->name, sizeof s->name, "program");
 }
 

@@ -416,8 +416,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
     hex_build_id(info, id, sizeof id);
     const char *name = info->dlpi_name;
     if (*(bool *)first) { /* the executable comes first, without a name */
-        ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-        path[n > 0 ? n : 0] = 0;
+        fdri_own_path(path, sizeof path);
         name = path;
         *(bool *)first = false;
         snprintf((char *)fdri_rec.arena.super->exe, sizeof fdri_rec.arena.super->exe, "%s", path);

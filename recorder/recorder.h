@@ -78,6 +78,8 @@ bool fdri_parse_size(const char *text, uint64_t *bytes);
 bool fdri_parse_duration(const char *text, uint64_t *ns);
 /* 0, or -EINVAL where a value made no sense and the caller is strict. */
 int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *config);
+/* Of the program; "" where nobody knows. */
+void fdri_own_path(char *path, size_t bytes);
 
 /* ---- the recording ---- */
 /* Who holds what, for share.c. Atomic; reset with the arena. */
@@ -551,6 +553,9 @@ bool fdri_life_differs(const struct fdri_life *now); /* from the life the record
 void fdri_life_look(void);                /* begins a new recording where it does. Not in the dumper thread */
 uint64_t fdri_life_poll(uint64_t now_ns); /* the same in the dumper thread; when to be called again */
 void fdri_life_suspect(void);             /* it should be looked at soon. Async-signal-safe */
+/* Are threads of fdr's own the only ones left? Then the program is over. In the dumper thread; when to be called again. */
+uint64_t fdri_alone_poll(uint64_t now_ns);
+void fdri_alone_suspect(void); /* the first thread leaves: look soon */
 
 /* ---- start.c ---- */
 void fdri_begin_anew(void);             /* a new recording, where the process was restored; the old one's file stays */

@@ -190,7 +190,10 @@ static void fill_superblock(struct fdri_recorder *r)
 /* Whoever works there is done in microseconds; on a busy machine it may have to wait for a processor in between. */
 static bool hold_accounts(void) { return fdri_ended_hold(UINT32_MAX, 1000000000); }
 
-static uint64_t poll_all(uint64_t now_ns) { return fdr_min(fdri_watch_poll(now_ns), fdri_life_poll(now_ns)); }
+static uint64_t poll_all(uint64_t now_ns)
+{
+    return fdr_min(fdri_watch_poll(now_ns), fdr_min(fdri_life_poll(now_ns), fdri_alone_poll(now_ns)));
+}
 
 static void start_export(struct fdri_recorder *r)
 {
@@ -205,6 +208,7 @@ static void start_export(struct fdri_recorder *r)
                                  .keep = r->set.keep,
                                  .keep_newest = r->set.keep_newest,
                                  .watchdog_ns = r->set.watchdog_ns,
+                                 .company = fdri_sampler_wanted() || r->set.counters.sampled[0],
                                  .poll = poll_all,
                                  .look = fdri_life_look};
     memcpy(v.name, r->set.name, sizeof v.name);

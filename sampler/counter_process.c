@@ -53,7 +53,12 @@ static void close_path(struct fdri_handle *h)
 
 /* ---- memory, threads ---- */
 
-static int open_process(struct fdri_handle *h) { return open_path(h, "/proc/self/statm"); }
+/* /proc/self is the process's first thread: one that left by pthread_exit has no memory, and its statm says 0. The monitor's says it. */
+static int open_process(struct fdri_handle *h)
+{
+    int e = open_path(h, "/proc/thread-self/statm");
+    return e ? open_path(h, "/proc/self/statm") : 0;
+}
 static int read_process(struct fdri_handle *h, uint64_t *value)
 {
     char text[128], *end;

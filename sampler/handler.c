@@ -82,12 +82,14 @@ static void pass_on(int number, siginfo_t *info, void *context)
     }
 }
 
-/* A signal may come late, when the target is another thread's. */
-static bool is_own(const struct fdri_target *t)
+uint32_t fdri_own_tid(void)
 {
     if (!own_tid) own_tid = (uint32_t)syscall(SYS_gettid);
-    return fdr_load_relaxed(&t->tid) == own_tid;
+    return own_tid;
 }
+
+/* A signal may come late, when the target is another thread's. */
+static bool is_own(const struct fdri_target *t) { return fdr_load_relaxed(&t->tid) == fdri_own_tid(); }
 
 /* The helper that ends a target waits for a handler that is inside. */
 static void visit(struct fdri_target *t, void *context)

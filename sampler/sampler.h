@@ -48,7 +48,6 @@ struct fdri_frames {
 };
 struct fdri_window { /* a piece of the thread's stack */
     uint64_t from, to;
-    int pid;
     uint64_t word[FDRI_WINDOW / 8];
 };
 /* Direct calls in its code that were looked at, by their return addresses: reading code costs a system call. */
@@ -146,6 +145,7 @@ bool fdri_handler_install(int taken);
 bool fdri_handler_ours(void);
 void fdri_handler_remove(void);
 void fdri_handler_forked(void);
+uint32_t fdri_own_tid(void); /* of the calling thread. Async-signal-safe */
 
 /* ---- threads.c ---- */
 bool fdri_is_target(const void *p); /* is it one of ours? */

@@ -4,11 +4,13 @@
 #define FDR_SAMPLER_SAMPLES_VIEW_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Recording is about to begin, no thread has attached; `setting`: what FDR_SAMPLE says, "" off. `papi`: what FDR_PAPI
  * names. Says what it cannot do; never fails. */
 void fdri_sampler_prepare(const char *setting, const char *papi);
+bool fdri_sampler_wanted(void); /* as prepared: samples are to be taken */
 /* Recording has begun. `signal`: one that is taken already, 0 none. */
 void fdri_sampler_start(int signal);
 void fdri_sampler_stop(void); /* recording is about to end */

@@ -397,6 +397,8 @@ void fdri_sampler_prepare(const char *setting, const char *papi)
     else if (!fdri_own_choose(how, papi)) *how = (struct fdri_sampling){0};
 }
 
+bool fdri_sampler_wanted(void) { return fdri_sampler.how.period_ns != 0; }
+
 void fdri_sampler_start(int signal)
 {
     struct fdri_sampler *s = &fdri_sampler;

@@ -78,11 +78,17 @@ bool fdri_walk_is_code(uint64_t address)
 
 /* ---- the walk ---- */
 
+/* By the calling thread's number: that of the process is its first thread's, which has no memory once it left by pthread_exit. */
+static ssize_t own_memory(const struct iovec *here, const struct iovec *there)
+{
+    return process_vm_readv((pid_t)fdri_own_tid(), here, 1, there, 1, 0);
+}
+
 /* As many of the bytes at `at` as come. */
 static ssize_t fetch(struct fdri_window *w, uint64_t at, uint64_t bytes)
 {
     struct iovec here = {w->word, bytes}, there = {(void *)(uintptr_t)at, bytes};
-    return process_vm_readv(w->pid, &here, 1, &there, 1, 0);
+    return own_memory(&here, &there);
 }
 
 /* 16 bytes at `at` are in the window, if they are anywhere. */
@@ -101,7 +107,7 @@ void fdri_walk_probe(void)
 {
     uint64_t word = 0, copy = 0;
     struct iovec here = {&copy, sizeof copy}, there = {&word, sizeof word};
-    if (process_vm_readv(fdri_sampler.pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof word)
+    if (own_memory(&here, &there) != (ssize_t)sizeof word)
         fdri_say("stacks cannot be read here (process_vm_readv: %s): samples have regions and a program counter only",
                  strerror(errno));
 }
@@ -119,7 +125,7 @@ static uint64_t called(struct fdri_calls *known, uint64_t address)
     uint8_t code[FDR_CALL_BYTES];
     struct iovec here = {code, sizeof code}, there = {(void *)(uintptr_t)(address - sizeof code), sizeof code};
     if (!fdri_walk_is_code(address)) return 0;
-    bool came = process_vm_readv(fdri_sampler.pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof code;
+    bool came = own_memory(&here, &there) == (ssize_t)sizeof code;
     *k = (struct fdri_call){address, came ? fdr_call_target(code, address) : 0};
     return k->target;
 }
@@ -143,7 +149,6 @@ void fdri_walk(struct fdri_frames *f, struct fdri_window *w, const struct fdr_co
     uint32_t hint = 0;
     uint64_t below = c->sp, fp = c->fp;
     w->from = w->to = 0;
-    w->pid = fdri_sampler.pid;
     f->count = 0;
     f->cut = true;
     add_caller(f, w, c, known);
