@@ -313,7 +313,7 @@ FDR_RACY static uint64_t completed_of(const struct fdr_location *l)
 
 /* ---- all of it ---- */
 
-/* 5,733: more than the threads that 64 MiB are sure to have room for. Others have none (FORMAT.md, 12.1). */
+/* 5,734: more than the threads that 64 MiB are sure to have room for. Others have none (FORMAT.md, 12.1). */
 enum {
     TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - FDR_TAIL_CHECKS - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry)
 };

@@ -82,7 +82,11 @@ static bool copy_in(struct fdr_file *f, int fd)
         size_t want = f->size - done < (64u << 20) ? (size_t)(f->size - done) : 64u << 20;
         ssize_t got = pread(fd, (char *)p + done, want, (off_t)done);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
+        if (got < 0) {
+            munmap(p, f->size);
+            return false;
+        }
+        if (got == 0) break; /* cut meanwhile: what is missing is 0 */
         done += (uint64_t)got;
     }
     f->owned = p;
@@ -117,7 +121,7 @@ static bool bring_in(struct fdr_file *f, int fd, char *message, size_t message_b
     }
     f->size = (uint64_t)st.st_size;
     if (still_written(fd) ? copy_in(f, fd) : map_in(f, fd)) return true;
-    snprintf(message, message_bytes, "cannot map the file: %s", strerror(errno));
+    snprintf(message, message_bytes, "cannot read or map the file: %s", strerror(errno));
     return false;
 }
 

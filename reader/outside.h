@@ -8,7 +8,7 @@
 #include "reader/process.h"
 
 enum { BATCH = 256 * 1024, STACK_MAX = FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX };
-/* 5,733: more than the threads that 64 MiB are sure to have room for. Others have none (FORMAT.md, 12.1). */
+/* 5,734: more than the threads that 64 MiB are sure to have room for. Others have none (FORMAT.md, 12.1). */
 enum {
     TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - FDR_TAIL_CHECKS - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry)
 };

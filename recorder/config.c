@@ -209,7 +209,7 @@ static void parse_classes(struct source *in, const char *field)
     if (!*v) return;
     uint8_t rank = 1;
     size_t length, wrong = 0;
-    char first[24] = "", why[80];
+    char first[24] = "", why[96];
     for (const char *w = next_word(v, &length); length; w = next_word(w + length, &length)) {
         int class_ = -1;
         for (int i = 0; i < FDRI_CLASSES; i++)

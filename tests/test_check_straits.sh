@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 }
 END
 # FAIL_AT=N: from the Nth allocation on behind the first *.fdr opened there is no memory. VICTIM=PID: it is killed when its maps are
-# looked at first, and gone when they are.
+# looked at first, and gone when they are. EIO=1: nothing behind the first 64 KiB of a file can be read.
 cat >shim.c <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -87,6 +87,13 @@ int open(const char *path, int flags, ...)
     int fd = real(path, flags, mode);
     if (getenv("FAIL_AT") && left < 0 && strstr(path, ".fdr")) left = atol(getenv("FAIL_AT"));
     return fd;
+}
+ssize_t pread(int fd, void *to, size_t count, off_t at)
+{
+    static ssize_t (*real)(int, void *, size_t, off_t);
+    if (getenv("EIO") && at + count > 65536) return errno = EIO, -1;
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pread");
+    return real(fd, to, count, at);
 }
 static void end(const char *maps, int pid)
 {
@@ -147,6 +154,9 @@ for round in 1 2 3 4 5 6; do
     wait "$victim" 2>/dev/null
     [ $code = 0 ] || fail "round $round: killed while it was read: exit $code: $said"
     "$fdr" check "$file" >out.txt || fail "round $round: $(cat out.txt)"
+    said=$(EIO=1 LD_PRELOAD=$work/shim.so "$fdr" check "$file" 2>&1)
+    code=$?
+    if [ $code != 2 ] || [[ $said != *"Input/output error"* ]]; then fail "a disk that fails: exit $code: $said"; fi
     rm -f "$file" ready.txt
 done
 victim=
