@@ -59,6 +59,19 @@ static bool look_again(struct fdri_thread *t)
     return n < LOOK_AGAIN ? !(n & (n - 1)) : n % LOOK_AGAIN == 0;
 }
 
+/* ---- those that find no room: each is one, with its events, its samples and its lane, however often it asks ---- */
+
+static uint64_t refused[512]; /* atomic: a bit by thread id */
+
+void fdri_no_room_reset(void) { memset(refused, 0, sizeof refused); }
+
+void fdri_no_room(uint32_t tid)
+{
+    uint64_t bits = sizeof refused * 8, bit = 1ull << tid % 64;
+    if (!(fdr_or_relaxed(&refused[tid % bits / 64], bit) & bit))
+        fdr_add_relaxed(&fdri_rec.arena.super->lost_locations, 1u);
+}
+
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
     if (fdri_inside || (t->dead_for == number && !look_again(t))) return false;
@@ -69,7 +82,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     bool here = pass(number), ok = here && build(t, lane);
     if (here && !ok) {
         static unsigned said;
-        if (t->dead_for != number) fdr_add_relaxed(&fdri_rec.arena.super->lost_locations, 1u);
+        if (t->dead_for != number) fdri_no_room((uint32_t)syscall(SYS_gettid));
         if (t->dead_for != number) t->dead_since = 0;
         t->dead_for = number;
         if (fdri_once(&said))

@@ -465,6 +465,9 @@ uint32_t fdri_metric_type(uint32_t metric);
 
 /* ---- note.c ---- */
 void fdri_note_reset(void);
+/* Counts a thread that found no room, once for each recording. Async-signal-safe. */
+void fdri_no_room(uint32_t tid);
+void fdri_no_room_reset(void); /* before a recording begins */
 
 /* ---- address.c ---- */
 /* Region of a code address, defined on first sight. The thread must be attached. */

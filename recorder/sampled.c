@@ -18,7 +18,6 @@ static struct {
     uint32_t lock;               /* atomic: process id, 0 free */
     uint32_t recording;          /* whose streams these are */
     uint32_t first, count, most; /* offset; streams there are; from so many on they are used again */
-    uint64_t refused[512];       /* a bit by thread id: it is counted already; who found no room asks again and again */
 } streams;
 
 /* Held by the process that took it: a forked child does not wait for what its parent was doing. */
@@ -34,7 +33,6 @@ static void lock(uint32_t recording)
     uint64_t bytes = fdri_rec.arena.super->arena_bytes;
     streams.recording = recording;
     streams.first = streams.count = 0;
-    memset(streams.refused, 0, sizeof streams.refused);
     streams.most = (uint32_t)fdr_max(16, bytes >> 17);
 }
 static void unlock(void) { fdr_store_release(&streams.lock, 0u); /* L:streams */ }
@@ -125,13 +123,6 @@ static struct fdr_sampled *go_on(uint32_t tid, const char *name, int by, uint64_
 
 /* ---- both ---- */
 
-static void refuse(uint32_t tid)
-{
-    uint64_t bits = sizeof streams.refused * 8, bit = 1ull << tid % 64, *word = &streams.refused[tid % bits / 64];
-    if (!(*word & bit)) fdr_add_relaxed(&fdri_rec.arena.super->lost_locations, 1u);
-    *word |= bit;
-}
-
 struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period)
 {
     uint32_t on = fdr_load_acquire(&fdr_switch_.on); /* A:on */
@@ -141,7 +132,7 @@ struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sa
     struct fdr_sampled *d = streams.count >= streams.most ? go_on(tid, name, (int)by, period) : NULL;
     if (!d && (d = make(tid, name, (int)by, period))) streams.count++;
     if (!d) d = go_on(tid, name, (int)by, period);
-    if (!d) refuse(tid);
+    if (!d) fdri_no_room(tid);
     unlock();
     if (!d) return NULL;
     if (!fdri_rec.sample_share) fdri_rec.sample_share = fdri_rec.arena.super->bins_total / 16;

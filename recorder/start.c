@@ -283,6 +283,7 @@ static int begin(void)
     r->running = true;
     fdri_address_reset();
     fdri_note_reset();
+    fdri_no_room_reset();
     fdri_define_reset();
     fdri_define_modules();
     fdri_sampler_prepare(r->set.sample, r->set.counters.papi);

@@ -174,6 +174,52 @@ static void P3_more_threads_than_the_buffer_holds(void **state)
     end(f);
 }
 
+struct asks {
+    uint32_t tid;
+    bool sampled;
+};
+static void *asks_twice(void *p)
+{
+    struct asks *a = p;
+    a->tid = (uint32_t)gettid();
+    one_call_and_wait("t");
+    a->sampled = fdr_sampled_open(a->tid, "t", FDR_BY_CPU_TIME, 1) != NULL;
+    return NULL;
+}
+
+static void P3_a_thread_that_finds_no_room_twice_is_one(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "192K"});
+    enum { THREADS = 400 };
+    pthread_t t[THREADS];
+    static struct asks asks[THREADS];
+    uint64_t lost = 0, twice = 0;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 128 * 1024);
+    pthread_barrier_init(&all_there, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&t[i], &small, asks_twice, &asks[i]), 0);
+    pthread_barrier_wait(&all_there);
+    for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
+    pthread_attr_destroy(&small);
+    struct fdr_file *f = take();
+    for (int i = 0; i < THREADS; i++) {
+        bool held = false;
+        for (uint32_t k = 0; k < fdr_location_count(f); k++) {
+            const struct fdr_location_info *l = fdr_location_info(f, k);
+            held |= l->tid == asks[i].tid && !l->samples;
+        }
+        lost += !held || !asks[i].sampled;
+        twice += !held && !asks[i].sampled;
+    }
+    print_message("%llu found no room, %llu of them neither for events nor for samples\n", (unsigned long long)lost,
+                  (unsigned long long)twice);
+    assert_true(twice > 0);
+    assert_int_equal(fdr_file_info(f)->lost_locations, lost);
+    end(f);
+}
+
 /* ---- clocks and usage ---- */
 
 static void P3_usage_agrees_with_the_ledger(void **state)
@@ -227,6 +273,7 @@ int main(void)
         cmocka_unit_test(files_are_named_behind_the_last_slash),
         cmocka_unit_test(P3_threads_come_and_go),
         cmocka_unit_test(P3_more_threads_than_the_buffer_holds),
+        cmocka_unit_test(P3_a_thread_that_finds_no_room_twice_is_one),
         cmocka_unit_test(P3_usage_agrees_with_the_ledger),
         cmocka_unit_test(P4_at_times_on_a_live_location),
     };
