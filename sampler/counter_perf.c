@@ -67,8 +67,8 @@ static const struct fdri_counter hardware_counters[] = {
 };
 enum { SOFTWARE = sizeof software / sizeof *software, HARDWARE = sizeof hardware / sizeof *hardware };
 
-/* A descriptor, or -errno. */
-static int perf_open(const struct event *e, int tid, int group, uint64_t format)
+/* A descriptor, or -errno. `off`: it counts, and so do those that it leads, when it is switched on. */
+static int perf_open(const struct event *e, int tid, int group, uint64_t format, bool off)
 {
     struct perf_event_attr a;
     memset(&a, 0, sizeof a);
@@ -76,6 +76,7 @@ static int perf_open(const struct event *e, int tid, int group, uint64_t format)
     a.type = e->type;
     a.config = e->config;
     a.exclude_hv = 1;
+    a.disabled = off;
     a.read_format = format;
     int fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, group, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0 && (errno == EACCES || errno == EPERM) && !e->in_kernel) {
@@ -99,12 +100,14 @@ static void perf_close(struct fdri_handle *h)
     }
 }
 
+/* Who joins a group that counts already begins when its thread is next scheduled, and is 0 until then: the group begins as a whole. */
 static int open_all(struct fdri_handle *h, const struct event *event, uint32_t count, uint64_t format)
 {
     int leader = -1;
+    bool together = (format & GROUP) != 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!(h->wanted >> i & 1)) continue;
-        int fd = perf_open(&event[i], h->tid, format & GROUP ? leader : -1, format);
+        int fd = perf_open(&event[i], h->tid, together ? leader : -1, format, together && leader < 0);
         if (fd < 0) {
             perf_close(h);
             return fd;
@@ -112,7 +115,10 @@ static int open_all(struct fdri_handle *h, const struct event *event, uint32_t c
         h->fd[i] = fd;
         if (leader < 0) leader = fd;
     }
-    return 0;
+    if (!together || leader < 0 || ioctl(leader, PERF_EVENT_IOC_ENABLE, 0) == 0) return 0;
+    int error = -errno;
+    perf_close(h);
+    return error;
 }
 
 static int open_software(struct fdri_handle *h) { return open_all(h, software, SOFTWARE, GROUP); }
@@ -195,7 +201,7 @@ static bool provable(uint32_t which) { return which != MAJOR_FAULTS && which != 
 static int probe_software(uint32_t which, char *why, size_t bytes)
 {
     uint64_t answer[2] = {0, 0};
-    int fd = perf_open(&software[which], 0, -1, GROUP);
+    int fd = perf_open(&software[which], 0, -1, GROUP, false);
     if (fd < 0) {
         explain(why, bytes, &software[which], software_counters[which].name, fd);
         return fd;
@@ -211,7 +217,7 @@ static int probe_software(uint32_t which, char *why, size_t bytes)
 static int probe_hardware(uint32_t which, char *why, size_t bytes)
 {
     uint64_t answer[3] = {0, 0, 0};
-    int fd = perf_open(&hardware[which], 0, -1, TIMES);
+    int fd = perf_open(&hardware[which], 0, -1, TIMES, false);
     if (fd < 0) {
         explain(why, bytes, &hardware[which], hardware_counters[which].name, fd);
         return fd;

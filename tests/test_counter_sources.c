@@ -163,6 +163,25 @@ static void perf_agrees_with_getrusage(void **state)
         near(rise(s, from, to, "task-clock"), w.after.cpu_ns - w.before.cpu_ns, 3000000);
 }
 
+/* A thread that opens its own, and goes on without ever waiting. */
+static void all_of_a_group_count_at_once(void **state)
+{
+    struct fdri_handle h;
+    uint64_t from[FDRI_SOURCE_COUNTERS], to[FDRI_SOURCE_COUNTERS];
+    uint32_t clock = number_of(&fdri_source_perf, "task-clock"), wanted = working(&fdri_source_perf);
+    (void)state;
+    if (!(wanted >> clock & 1)) skip();
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(fdri_handle_open(&h, &fdri_source_perf, 0, wanted), 0);
+        assert_int_equal(h.source->read(&h, from), 0);
+        uint64_t begin = fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        while (fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID) < begin + 300000) {}
+        assert_int_equal(h.source->read(&h, to), 0);
+        fdri_handle_close(&h);
+        assert_true(to[clock] - from[clock] >= 200000); /* two clocks */
+    }
+}
+
 static void task_agrees_with_getrusage(void **state)
 {
     const struct fdri_source *s = &fdri_source_task;
@@ -376,6 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(perf_agrees_with_getrusage),
+        cmocka_unit_test(all_of_a_group_count_at_once),
         cmocka_unit_test(task_agrees_with_getrusage),
         cmocka_unit_test(sched_agrees_with_the_cpu_clock),
         cmocka_unit_test(switches_agree_with_getrusage),
