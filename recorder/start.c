@@ -32,6 +32,7 @@ uint64_t fdri_ns_to_ticks(uint64_t ns)
 /* ---- fork ---- */
 
 static sigset_t fork_mask; /* under the lock */
+static uint32_t in_fork;   /* atomic: a thread is in fork(), between the handlers, with all the locks */
 static bool wiped;         /* the switch is off in every child with memory of its own */
 
 /* Made by _Fork or clone, with a copy of a parent's recording. (A vfork child finds the switch on: the recording is its parent's, and
@@ -48,6 +49,7 @@ static void take_all(void)
     fdr_signals_block(&old);
     pthread_mutex_lock(&lock);
     fork_mask = old;
+    fdr_store_relaxed(&in_fork, 1u);
     fdri_counters_fork(0);
     fdri_sampler_fork(0);
     fdri_export_fork(0);
@@ -61,7 +63,7 @@ static void fork_prepare(void)
     if (bare()) bare_child();
     take_all();
 }
-static void fork_done(int phase)
+static void release_all(int phase)
 {
     fdri_crash_fork(phase);
     fdri_watch_fork(phase);
@@ -70,8 +72,13 @@ static void fork_done(int phase)
     fdri_export_fork(phase);
     fdri_counters_fork(phase);
     fdri_sampler_fork(phase);
-    sigset_t old = fork_mask;
     pthread_mutex_unlock(&lock);
+}
+static void fork_done(int phase)
+{
+    sigset_t old = fork_mask;
+    if (!fdr_swap_acq_rel(&in_fork, 0u)) return; /* L:fork: at_exit() did not wait any longer */
+    release_all(phase);
     fdr_signals_restore(&old);
 }
 static void fork_parent(void) { fork_done(1); }
@@ -346,19 +353,22 @@ static void give_memory_back(bool unlink_live)
     else fdri_arena_drop(&fdri_rec, unlink_live);
 }
 
-void fdr_finalize(void)
+/* Under the lock. */
+static void finalize(void)
 {
-    if (bare()) return; /* whoever holds the lock may be no thread of this process */
-    pthread_mutex_lock(&lock);
-    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != fdri_pid()) {
-        pthread_mutex_unlock(&lock);
-        return;
-    }
+    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != fdri_pid()) return;
     bool bundled = exit_status && fdri_crash_end("exit", exit_status);
     stop_recording();
     if (!bundled) fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
     if (fdri_rec.set.final_snapshot && !bundled) fdri_export_final("finalize");
     give_memory_back(true);
+}
+
+void fdr_finalize(void)
+{
+    if (bare()) return; /* whoever holds the lock may be no thread of this process */
+    pthread_mutex_lock(&lock);
+    finalize();
     pthread_mutex_unlock(&lock);
 }
 
@@ -391,8 +401,18 @@ void fdri_begin_anew(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Linked statically: after the destructors of the program. */
-__attribute__((destructor(101))) static void at_exit(void) { fdr_finalize(); }
+/* Linked statically: after the destructors of the program. The C library has forgotten our handlers of fork() by then: a thread that
+ * is in it comes out without the second one, with all the locks. */
+__attribute__((destructor(101))) static void at_exit(void)
+{
+    bool held = false;
+    if (bare()) return;
+    for (int i = 0; i < 1000 && !(held = !pthread_mutex_trylock(&lock)); i++) usleep(1000);
+    if (!held && fdr_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
+    if (!held) pthread_mutex_lock(&lock);
+    finalize();
+    pthread_mutex_unlock(&lock);
+}
 
 const char *fdr_version(void) { return FDR_VERSION_STRING; }
 const char *fdr_build(void) { return FDR_BUILD_TEXT; }
