@@ -7,13 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <elf.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/procfs.h>
-#include <sys/user.h>
 
-#include "tests/deaths.h"
+#include "tests/cores.h"
 
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
 static volatile int zero, many = 1 << 30;
@@ -32,80 +27,6 @@ static void by_kill(void)
 {
     record(), kill(getpid(), SIGSEGV);
     for (;;) pause();
-}
-
-struct told {
-    bool there;
-    int signal;
-    uint64_t pc, sp;
-    siginfo_t info;
-};
-
-/* Notes of the first thread, which is the one that died. */
-static void read_notes(const uint8_t *at, uint64_t bytes, struct told *t)
-{
-    bool first = true;
-    for (Elf64_Nhdr n; bytes >= sizeof n;) {
-        memcpy(&n, at, sizeof n);
-        uint64_t name = (n.n_namesz + 3ull) & ~3ull, size = (n.n_descsz + 3ull) & ~3ull;
-        if (sizeof n + name + size > bytes) return;
-        const uint8_t *d = at + sizeof n + name;
-        if (n.n_type == NT_PRSTATUS && first && n.n_descsz >= sizeof(struct elf_prstatus)) {
-            struct elf_prstatus s;
-            struct user_regs_struct r;
-            memcpy(&s, d, sizeof s);
-            memcpy(&r, &s.pr_reg, sizeof r);
-#if defined(__x86_64__)
-            t->pc = r.rip, t->sp = r.rsp;
-#else
-            t->pc = r.pc, t->sp = r.sp;
-#endif
-            t->signal = s.pr_cursig;
-            t->there = true;
-            first = false;
-        }
-        if (n.n_type == NT_SIGINFO) memcpy(&t->info, d, n.n_descsz < sizeof t->info ? n.n_descsz : sizeof t->info);
-        at += sizeof n + name + size;
-        bytes -= sizeof n + name + size;
-    }
-}
-
-static struct told read_core(const char *path)
-{
-    struct told t = {0};
-    struct stat st;
-    int fd = open(path, O_RDONLY);
-    const uint8_t *m = fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 4096
-                           ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
-                           : MAP_FAILED;
-    if (fd >= 0) close(fd);
-    if (m == MAP_FAILED) return t;
-    const Elf64_Ehdr *e = (const void *)m;
-    for (int i = 0; i < e->e_phnum; i++) {
-        const Elf64_Phdr *p = (const void *)(m + e->e_phoff + (uint64_t)i * sizeof *p);
-        if (p->p_type == PT_NOTE && p->p_offset + p->p_filesz <= (uint64_t)st.st_size)
-            read_notes(m + p->p_offset, p->p_filesz, &t);
-    }
-    munmap((void *)(uintptr_t)m, (size_t)st.st_size);
-    return t;
-}
-
-/* The core that a child left in its working directory. */
-static struct told core_of(const struct fdr_config *c, void (*die)(void), int *status)
-{
-    struct told t = {0};
-    char path[600];
-    pid_t pid;
-    const struct death_place *p = death_place();
-    *status = death_of(c, die, &pid);
-    DIR *d = opendir(p->dir);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        if (strncmp(e->d_name, "core", 4)) continue;
-        snprintf(path, sizeof path, "%.255s/%.255s", p->dir, e->d_name);
-        t = read_core(path);
-    }
-    if (d) closedir(d);
-    return t;
 }
 
 static void P10_the_core_is_the_same(void **state)
