@@ -7,22 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
-#include "tests/deaths.h"
+#include "tests/calls.h"
 
-#define CALL(name)                                                                                                     \
-    {                                                                                                                  \
-#name, SYS_##name                                                                                              \
-    }
-static const struct call {
-    const char *name;
-    int number;
-} published[] = {
+static const struct call published[] = {
     CALL(brk),
     CALL(clock_gettime),
     CALL(clock_nanosleep),
@@ -92,22 +81,6 @@ static const struct call {
 };
 enum { PUBLISHED = sizeof published / sizeof *published };
 
-static bool filter(void)
-{
-    struct sock_filter code[2 * PUBLISHED + 2];
-    unsigned n = 0;
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < PUBLISHED; i++) {
-        if (published[i].number < 0) continue;
-        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)published[i].number, 0, 1);
-        code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    }
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    struct sock_fprog program = {(unsigned short)n, code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
-}
-
 /* ---- the program ---- */
 
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
@@ -144,7 +117,7 @@ static void live(void)
     c.signal = "USR1";
     c.watchdog = "50ms";
     c.triggers = "count: event mark count 3";
-    if (!filter()) _exit(77);
+    if (!calls_filter(published, PUBLISHED)) _exit(77);
     if (fdr_init(&c)) _exit(52);
     region = fdr_region_define("region", "file.c", 1);
     fdr_marker_id mark = fdr_marker_define("mark");
@@ -206,43 +179,10 @@ static void P10_to_its_end(void **state) { (void)state, each(live_and_end, 5 << 
 static void P10_to_a_fault(void **state) { (void)state, each(live_and_die, SIGSEGV); }
 static void P10_to_abort(void **state) { (void)state, each(live_and_abort, SIGABRT); }
 
-/* ---- the list in the page ---- */
-
-static const char *page(void)
-{
-    static char text[65536];
-    char path[512];
-    const char *source = getenv("FDR_SOURCE");
-    snprintf(path, sizeof path, "%s/docs/CRASH.md", source ? source : ".");
-    FILE *f = fopen(path, "re");
-    if (!f) return NULL;
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
-    return text;
-}
-
-static bool is_published(const char *name)
-{
-    for (size_t i = 0; i < PUBLISHED; i++)
-        if (!strcmp(published[i].name, name)) return true;
-    return false;
-}
-
 static void the_page_lists_them(void **state)
 {
     (void)state;
-    const char *text = page();
-    if (!text) skip();
-    char *p = strstr(text, "System calls of a whole run");
-    assert_non_null(p);
-    p = strchr(p, '`');
-    char *end = p ? strchr(p + 1, '`') : NULL;
-    assert_non_null(end);
-    *end = 0;
-    size_t count = 0;
-    for (char *name = strtok(p + 1, " \n"); name; name = strtok(NULL, " \n"), count++)
-        if (!is_published(name)) fail_msg("docs/CRASH.md allows %s, the test does not", name);
-    assert_int_equal(count, PUBLISHED);
+    calls_compare("System calls of a whole run", published, PUBLISHED);
 }
 
 static int clean(void **state)
