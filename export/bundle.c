@@ -118,6 +118,12 @@ static int name_it(int from_dir, const char *from, int to_dir, const char *to_pa
     return e;
 }
 
+/* For a last small write, from now: the deadline may have been over for long. */
+static void more_time(void)
+{
+    fdri_death.until_ns = fdr_max(fdr_clock_ns(CLOCK_MONOTONIC), fdri_death.until_ns) + 100000000;
+}
+
 /* ---- a copy ---- */
 
 /* The arena into fd. Where there is no mapped file a part is better than nothing, and says that it is one. */
@@ -126,8 +132,9 @@ static int fill(int fd)
     int e = put_arena(fd);
     if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT) || fdri_crash.live.fd >= 0) return e;
     uint32_t cut = e == -ETIME ? FDR_CUT_DEADLINE : FDR_CUT_DISK;
-    fdri_death.until_ns = fdr_clock_ns(CLOCK_MONOTONIC) + 100000000; /* from now: it may have been over for long */
+    more_time();
     e = fdri_bundle_put(fd, fdri_view.base, FDR_SUPERBLOCK_BYTES, 0);
+    more_time();
     return e ? e : fdri_bundle_put(fd, (const uint8_t *)&cut, sizeof cut, offsetof(struct fdr_superblock, cut));
 }
 
@@ -209,7 +216,7 @@ void fdri_bundle_write(void)
         if (named) fdr_raw_unlinkat(AT_FDCWD, fdri_view.live_path);
         syscall(SYS_madvise, fdri_view.base, fdri_view.bytes, MADV_DONTDUMP); /* a core need not hold it again */
     } else if (live >= 0) {
-        fdri_death.until_ns += 100000000; /* the section is small and the memory is near */
+        more_time(); /* the section is small and the memory is near */
         finish_live(live, -1);
     }
 }
