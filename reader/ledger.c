@@ -162,6 +162,7 @@ static enum fdr_verdict verify(struct fdr_file *f, bool unread)
                 verify_part(f, &f->location[i], &f->location[i].part[j], unread);
     f->verified |= unread;
     pthread_mutex_unlock(&f->lock);
+    if (fdri_reader_memory_short(f)) return FDR_UNREADABLE;
     return f->sound ? FDR_WHOLE : FDR_DAMAGED;
 }
 

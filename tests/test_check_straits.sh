@@ -51,8 +51,8 @@ int main(int argc, char **argv)
     for (;;) pause();
 }
 END
-# FAIL_AT=N: from the Nth allocation on behind the first *.fdr opened there is no memory. VICTIM=PID: it is killed when its maps are
-# looked at first, and gone when they are. EIO=1: nothing behind the first 64 KiB of a file can be read.
+# FAIL_AT=N: from the Nth allocation on behind the first *.fdr opened there is no memory, or with FAIL_FOR=M for M of them. VICTIM=PID:
+# it is killed when its maps are looked at first, and gone when they are. EIO=1: nothing behind the first 64 KiB of a file can be read.
 cat >shim.c <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -65,11 +65,13 @@ cat >shim.c <<'END'
 #include <string.h>
 #include <unistd.h>
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
-static long left = -1;
+static long left = -1, refuse = -1; /* -1: for ever */
 static int none(void)
 {
     if (left < 0) return 0;
     if (left > 0) return left--, 0;
+    if (refuse == 0) return 0;
+    refuse -= refuse > 0;
     errno = ENOMEM;
     return 1;
 }
@@ -85,7 +87,10 @@ int open(const char *path, int flags, ...)
     va_end(a);
     if (!real) *(void **)&real = dlsym(RTLD_NEXT, "open");
     int fd = real(path, flags, mode);
-    if (getenv("FAIL_AT") && left < 0 && strstr(path, ".fdr")) left = atol(getenv("FAIL_AT"));
+    if (getenv("FAIL_AT") && left < 0 && strstr(path, ".fdr")) {
+        left = atol(getenv("FAIL_AT"));
+        refuse = getenv("FAIL_FOR") ? atol(getenv("FAIL_FOR")) : -1;
+    }
     return fd;
 }
 ssize_t pread(int fd, void *to, size_t count, off_t at)
@@ -129,14 +134,22 @@ export FDR_LIVE_DIR=$live FDR_DIR=$work FDR_BUFFER=4M
 file=$(ls ./*.fdr)
 whole=$("$fdr" check "$file") || fail "not whole: $whole"
 refused=0
-for at in $(seq 0 1 60) $(seq 63 3 200) $(seq 217 17 1500); do
+last=0
+short() { # short WORDS: what is said where there is no memory for allocation $at
+    local said code
     said=$(FAIL_AT=$at LD_PRELOAD=$work/shim.so "$fdr" check "$file" 2>err.txt)
     code=$?
-    [ $code = 0 ] && [ "$said" = "$whole" ] && continue
+    [ $code = 0 ] && [ "$said" = "$whole" ] && return
     refused=$((refused + 1))
-    if [ $code != 2 ] || ! grep -q 'out of memory' err.txt; then fail "no memory from allocation $at on: exit $code, $said $(cat err.txt)"; fi
-done
+    last=$at
+    if [ $code != 2 ] || ! grep -q 'out of memory' err.txt; then fail "no memory $1 allocation $at: exit $code, $said $(cat err.txt)"; fi
+}
+for at in $(seq 0 1 60) $(seq 63 3 200) $(seq 217 61 1500); do short "from then on, at"; done
 [ $refused -gt 50 ] || fail "memory ended $refused times only"
+# There is none once, and then again, when the file is open: what that has left out is no damage, either.
+refused=0
+for at in $(seq $((last - 40)) $((last + 10))); do FAIL_FOR=1 short "once, at"; done
+[ $refused -gt 10 ] || fail "memory was short $refused times only"
 if FAIL_AT=60 LD_PRELOAD=$work/shim.so "$fdr" recover "$file" -o copy.fdr >/dev/null 2>&1 || [ -e copy.fdr ]; then
     fail "fdr recover without memory"
 fi
