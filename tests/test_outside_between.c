@@ -180,8 +180,9 @@ static void start(void)
 {
     char name[16];
     pthread_t t;
+    /* in less than 2 MiB a thread may find no room for its epochs, which are not exact then */
     const struct fdr_config c = {
-        .size = sizeof c, .ignore_environment = 1, .arena = "anonymous", .buffer = "1M", .signal = "none"};
+        .size = sizeof c, .ignore_environment = 1, .arena = "anonymous", .buffer = "2M", .signal = "none"};
     assert_int_equal(fdr_init(&c), 0);
     for (int i = 0; i < REGIONS; i++) {
         snprintf(name, sizeof name, "r%d", i);
