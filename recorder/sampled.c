@@ -13,11 +13,12 @@
 #include "export/view.h"
 #include "recorder/reduce.h"
 
-/* The ended ones, newest first. */
+/* The ended ones, in the order they ended: used again in turn, each has its part of the run, and of the samples' memory. */
 static struct {
-    uint32_t lock;               /* atomic: process id, 0 free */
-    uint32_t recording;          /* whose streams these are */
-    uint32_t first, count, most; /* offset; streams there are; from so many on they are used again */
+    uint32_t lock;        /* atomic: process id, 0 free */
+    uint32_t recording;   /* whose streams these are */
+    uint32_t first, last; /* offsets; last: while there is a first */
+    uint32_t count, most; /* streams there are; from so many on they are used again */
 } streams;
 
 /* Held by the process that took it: a forked child does not wait for what its parent was doing. */
@@ -82,6 +83,8 @@ static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t
 
 /* ---- one that ended ---- */
 
+static uint32_t offset_of(const struct fdr_sampled *d) { return (uint32_t)((const uint8_t *)d - fdri_rec.arena.base); }
+
 static bool of_name(const struct fdr_sampled *d, const char *name)
 {
     char text[sizeof d->t.loc->name];
@@ -89,28 +92,31 @@ static bool of_name(const struct fdr_sampled *d, const char *name)
     return !strcmp(text, d->t.loc->name);
 }
 
-/* Of the same clock, best of the same name; else the one that ended first. */
-static uint32_t *choose(const char *name, int by, uint64_t period)
+/* Of the same clock the one that ended first, of the same name if there is one: NULL or taken off the list. */
+static struct fdr_sampled *choose(const char *name, int by, uint64_t period)
 {
-    uint32_t *best = NULL;
-    for (uint32_t *link = &streams.first; *link;) {
-        struct fdr_sampled *d = fdri_at(&fdri_rec.arena, *link);
-        if (d->s->clock == (uint32_t)by && d->s->period == period) {
-            best = link;
-            if (of_name(d, name)) break;
+    struct fdr_sampled *best = NULL, *best_before = NULL, *before = NULL;
+    for (uint32_t off = streams.first; off; off = before->next) {
+        struct fdr_sampled *d = fdri_at(&fdri_rec.arena, off);
+        bool same = d->s->clock == (uint32_t)by && d->s->period == period, named = same && of_name(d, name);
+        if (named || (same && !best)) {
+            best = d;
+            best_before = before;
         }
-        link = &d->next;
+        if (named) break;
+        before = d;
     }
+    if (!best) return NULL;
+    *(best_before ? &best_before->next : &streams.first) = best->next;
+    if (!best->next && best_before) streams.last = offset_of(best_before);
     return best;
 }
 
 static struct fdr_sampled *go_on(uint32_t tid, const char *name, int by, uint64_t period)
 {
-    uint32_t *link = choose(name, by, period);
-    if (!link) return NULL;
-    struct fdr_sampled *d = fdri_at(&fdri_rec.arena, *link);
+    struct fdr_sampled *d = choose(name, by, period);
+    if (!d) return NULL;
     struct fdr_location *l = d->t.loc;
-    *link = d->next;
     if (!of_name(d, name)) snprintf(l->name, sizeof l->name, "several threads (samples)");
     d->several = true;
     d->tid = tid;
@@ -149,7 +155,9 @@ void fdr_sampled_close(struct fdr_sampled *d)
     l->end_tick = fdr_max(l->last_tick >> d->t.shift, 1);
     fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
     lock(on);
-    d->next = streams.first;
-    streams.first = (uint32_t)((uint8_t *)d - fdri_rec.arena.base);
+    d->next = 0;
+    *(streams.first ? &((struct fdr_sampled *)fdri_at(&fdri_rec.arena, streams.last))->next
+                    : &streams.first) = offset_of(d);
+    streams.last = offset_of(d);
     unlock();
 }

@@ -277,6 +277,27 @@ static void P1_streams_of_ended_threads_are_used_again(void **state)
     fdr_file_close(f);
 }
 
+/* Threads one after the other: streams are used in turn, so that none stands for nearly all of the run with its few bins. */
+static void streams_of_ended_threads_are_used_in_turn(void **state)
+{
+    (void)state;
+    enum { THREADS = 1600, EACH = 200 };
+    thinned_start("samples", "telescope", "1M");
+    for (uint32_t tid = 1; tid <= THREADS; tid++) {
+        struct fdr_sampled *s = fdr_sampled_open(tid, "worker", FDR_BY_CPU_TIME, 1000000);
+        assert_non_null(s);
+        for (int i = 0; i < EACH; i++) assert_true(present(s, tid + i, 1, true) > 0);
+        fdr_sampled_close(s);
+    }
+    struct fdr_file *f = thinned_finish();
+    const struct fdr_sample_stream *s;
+    size_t n = fdr_sample_streams(f, &s);
+    assert_in_range(n, 2, THREADS / 10);
+    for (size_t i = 0; i < n; i++) assert_in_range(s[i].periods * n, THREADS * EACH * 9 / 10, THREADS * EACH * 11 / 10);
+    check_ledger(f, THREADS * EACH);
+    fdr_file_close(f);
+}
+
 /* A thread that found no room is one, however often it asks; streams begin with their first sample, by whatever clock that is. */
 static void threads_without_room_are_counted_once(void **state)
 {
@@ -329,6 +350,7 @@ int main(void)
                                        cmocka_unit_test(last_and_first_keep_their_end),
                                        cmocka_unit_test(P4_paths_come_back_as_presented),
                                        cmocka_unit_test(P1_streams_of_ended_threads_are_used_again),
+                                       cmocka_unit_test(streams_of_ended_threads_are_used_in_turn),
                                        cmocka_unit_test(threads_without_room_are_counted_once),
                                        cmocka_unit_test(P10_odd_arguments_do_no_harm)};
     snprintf(dir, sizeof dir, "/tmp/fdr-test-samples-XXXXXX");
