@@ -4,7 +4,6 @@
  * whether any is there but fdr's; if not, it has exit(0) called as the C library would have. */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,20 +21,11 @@ static uint32_t suspects; /* atomic: looks to come soon */
 
 enum { SOON_LOOKS = 100 }; /* the first thread may take that long from where it told to its end */
 
-static size_t read_text(const char *path, char *text, size_t bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, bytes - 1);
-    if (fd >= 0) close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return n > 0 ? (size_t)n : 0;
-}
-
 /* The state of the process is that of its first thread. */
 static bool first_left(void)
 {
     char text[512];
-    read_text("/proc/self/stat", text, sizeof text);
+    fdri_read_text("/proc/self/stat", text, sizeof text);
     const char *name_end = strrchr(text, ')');
     return name_end && name_end[1] == ' ' && name_end[2] == 'Z';
 }
@@ -44,7 +34,7 @@ static bool is_ours(const char *tid)
 {
     char path[300], name[20];
     snprintf(path, sizeof path, "/proc/self/task/%s/comm", tid);
-    size_t n = read_text(path, name, sizeof name);
+    size_t n = fdri_read_text(path, name, sizeof name);
     if (n && name[n - 1] == '\n') name[n - 1] = 0;
     return fdr_is_helper(name);
 }

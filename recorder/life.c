@@ -19,7 +19,7 @@ static const uint64_t often_ns = 5000000000u;
 static uint64_t next_ns;   /* dumper */
 static uint32_t suspected; /* atomic */
 
-static size_t read_text(const char *path, char *text, size_t bytes)
+size_t fdri_read_text(const char *path, char *text, size_t bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : read(fd, text, bytes - 1);
@@ -34,14 +34,14 @@ static int number(void)
     char text[1024];
     int pid = fdri_pid();
     if (pid > 0) return pid;
-    read_text("/proc/self/stat", text, sizeof text);
+    fdri_read_text("/proc/self/stat", text, sizeof text);
     return atoi(text);
 }
 
 static uint64_t start_time(void)
 {
     char text[1024];
-    read_text("/proc/self/stat", text, sizeof text);
+    fdri_read_text("/proc/self/stat", text, sizeof text);
     const char *p = strrchr(text, ')'); /* field 2 may hold anything; field 22 is 20 words behind it */
     for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
     return p ? strtoull(p + 1, NULL, 10) : 0;
@@ -50,7 +50,7 @@ static uint64_t start_time(void)
 static uint64_t boot(void)
 {
     char text[64];
-    size_t n = read_text("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    size_t n = fdri_read_text("/proc/sys/kernel/random/boot_id", text, sizeof text);
     uint64_t h = n ? 14695981039346656037u : 0;
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211u;
     return h;

@@ -407,7 +407,7 @@ __attribute__((destructor(101))) static void at_exit(void)
 {
     bool held = false;
     if (bare()) return;
-    for (int i = 0; i < 1000 && !(held = !pthread_mutex_trylock(&lock)); i++) usleep(1000);
+    for (int i = 0; i < 1000 && !(held = !pthread_mutex_trylock(&lock)); i++) fdr_raw_sleep(1000000);
     if (!held && fdr_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
     if (!held) pthread_mutex_lock(&lock);
     finalize();

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/helpers.h"
+#include "base/raw.h"
 #include "base/say.h"
 #include "base/signals.h"
 #include "sampler/counter_view.h"
@@ -113,7 +114,7 @@ static int start_thread(void)
     fdr_signals_block(&old); /* the application's signals are not ours to take */
     int e = pthread_create(&thread, NULL, monitor, NULL);
     /* Trying what works here opens, reads and closes files: not beside a program that begins by closing all it did not open. */
-    while (!e && sem_wait(&prepared) && errno == EINTR) {}
+    while (!e && sem_trywait(&prepared)) fdr_raw_sleep(100000); /* no cancellation point: base/signals.h */
     fdr_signals_restore(&old);
     return e;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/helpers.h"
+#include "base/raw.h"
 #include "sampler/samples_view.h"
 #include "sampler/sampler.h"
 
@@ -472,7 +473,7 @@ enum { LOADER_WAITS = 1000 };
 static void keep_helper_from_loader(void)
 {
     for (int i = 0; !(loader_held = !pthread_mutex_trylock(&loader)) && i < LOADER_WAITS; i++)
-        nanosleep(&(struct timespec){.tv_nsec = i < 20 ? 20000 : 1000000}, NULL);
+        fdr_raw_sleep(i < 20 ? 20000 : 1000000); /* no cancellation point: base/signals.h */
 }
 
 static void let_helper_to_loader(bool child)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=180 wrap=dl_iterate_phdr */
 /* Children of a program that is sampled: the loader works there, also where they are made while the thread that looks after samples
- * asks what is loaded; and they can be sampled. */
+ * asks what is loaded, where the thread that makes them is to be cancelled; and they can be sampled. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -84,6 +85,36 @@ static void a_child_can_load(void **state)
     rmdir(dir);
 }
 
+static void *forks_and_is_cancelled(void *child)
+{
+    pthread_cancel(pthread_self()); /* asks the loader, too */
+    __atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2) sched_yield();
+    pid_t pid = fork(); /* no cancellation point, also where it waits for the helper */
+    if (pid == 0) _exit(0);
+    *(pid_t *)child = pid;
+    pthread_testcancel();
+    return NULL;
+}
+
+static void who_is_to_be_cancelled_comes_out_of_fork(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/fdr-fork-XXXXXX";
+    struct fdr_config c = {.size = sizeof c, .sample = "1kHz", .arena = "anonymous", .buffer = "8M"};
+    pthread_t t;
+    pid_t child = 0;
+    void *result;
+    assert_non_null(c.dir = mkdtemp(dir));
+    assert_int_equal(fdr_init(&c), 0);
+    assert_int_equal(pthread_create(&t, NULL, forks_and_is_cancelled, &child), 0);
+    assert_int_equal(pthread_join(t, &result), 0);
+    assert_true(child > 0 && ends(child));
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    fdr_finalize();
+    rmdir(dir);
+}
+
 static double cpu(void)
 {
     struct timespec t;
@@ -127,6 +158,7 @@ static void a_child_of_one_that_was_sampled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_can_load),
+                                       cmocka_unit_test(who_is_to_be_cancelled_comes_out_of_fork),
                                        cmocka_unit_test(a_child_of_one_that_was_sampled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
