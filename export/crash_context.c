@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/static_tls.h"
 #include "export/crash.h"
 
 enum { CMDLINE_BYTES = 4096, ENVIRONMENT_BYTES = 8192 };
@@ -144,7 +145,16 @@ static void find_abort(void)
     fdri_crash.abort_bytes = symbol->st_size;
 }
 
-/* Where the C++ library is there by now. */
+/* Every thread has its own exceptions. Those of a C++ library that was loaded by dlopen are allocated when a thread first asks for
+ * them: a handler that interrupted the allocator, or its abort(), would wait for itself. True: they are there since the thread's start. */
+static bool exceptions_at_hand(void)
+{
+    void *(*globals)(void);
+    *(void **)(void *)&globals = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
+    return globals && fdr_is_static_tls(globals());
+}
+
+/* Where the C++ library was there when the program began. */
 static void find_exceptions(void)
 {
     static const char *const whats[FDRI_CRASH_WHATS] = {"_ZNKSt13runtime_error4whatEv",
@@ -159,6 +169,9 @@ static void find_exceptions(void)
                                                         "_ZNKSt12bad_weak_ptr4whatEv",
                                                         "_ZNKSt12future_error4whatEv",
                                                         "_ZNKSt10filesystem7__cxx1116filesystem_error4whatEv"};
+    fdri_crash.exception_type = NULL;
+    fdri_crash.current_exception = NULL;
+    if (!exceptions_at_hand()) return;
     *(void **)(void *)&fdri_crash.exception_type = dlsym(RTLD_DEFAULT, "__cxa_current_exception_type");
     *(void **)(void *)&fdri_crash.current_exception = dlsym(RTLD_DEFAULT, "_ZSt17current_exceptionv");
     const char *table = dlsym(RTLD_DEFAULT, "_ZTVN10__cxxabiv120__si_class_type_infoE");

@@ -33,9 +33,9 @@ static void add_note(struct fdr_file *f, const struct fdr_note_entry *n)
 
 void fdri_reader_notes(struct fdr_file *f)
 {
-    uint64_t block[64], off = f->sb.notes_off; /* the chain goes from new to old */
+    uint64_t block[FDRI_READER_NOTES_BLOCKS], off = f->sb.notes_off; /* the chain goes from new to old */
     size_t blocks = 0;
-    while (off && blocks < 64) {
+    while (off && blocks < FDRI_READER_NOTES_BLOCKS) {
         const struct fdr_notes_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_NOTES, UINT32_MAX,
                                                                             sizeof *b);
         if (!b) {

@@ -359,6 +359,7 @@ void fdri_reader_definitions(struct fdr_file *f);
 uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room);
 
 /* ---- bundle.c ---- */
+enum { FDRI_READER_NOTES_BLOCKS = 64 }; /* of notes that are followed */
 void fdri_reader_notes(struct fdr_file *f);
 void fdri_reader_bundle(struct fdr_file *f);
 void fdri_reader_bundle_free(struct fdr_file *f);

@@ -284,6 +284,7 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     memcpy(m.bytes, f->bytes, f->end);
     lay_out(&m);
     fdri_reader_recover_definitions(&m);
+    fdri_reader_recover_notes(&m);
     fdri_reader_recover_locations(&m);
     fdri_reader_recover_unlisted(&m);
     finish_superblock(&m);

@@ -24,8 +24,9 @@ uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind 
 /* recover_bins.c: partitions of location l (its block at l_off of the image) with good bins only. */
 void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw);
 void fdri_reader_recover_unlisted(struct fdri_reader_image *m);
-/* recover_meta.c: definitions, locations, levels, totals, the superblock. */
+/* recover_meta.c: definitions, notes, locations, levels, totals, the superblock. */
 void fdri_reader_recover_definitions(struct fdri_reader_image *m);
+void fdri_reader_recover_notes(struct fdri_reader_image *m);
 void fdri_reader_recover_locations(struct fdri_reader_image *m);
 void fdri_reader_recover_totals(struct fdri_reader_image *m, struct fdr_location *raw);
 #endif

@@ -56,6 +56,19 @@ void fdri_reader_recover_definitions(struct fdri_reader_image *m)
         sb->def_count[kind] = (uint32_t)f->definitions[kind].count;
 }
 
+/* ---- notes ---- */
+
+/* The chain ends before the first block that is not there. */
+void fdri_reader_recover_notes(struct fdri_reader_image *m)
+{
+    uint32_t *link = &((struct fdr_superblock *)fdri_reader_image_at(m, 0))->notes_off;
+    for (int n = 0; n < FDRI_READER_NOTES_BLOCKS && *link; n++) {
+        if (!fdri_reader_meta_at(m->file, *link, FDR_META_NOTES, UINT32_MAX, sizeof(struct fdr_notes_block))) break;
+        link = &((struct fdr_notes_block *)fdri_reader_image_at(m, *link))->next;
+    }
+    *link = 0;
+}
+
 /* ---- totals ---- */
 
 static bool row_inside(const struct fdri_reader_image *m, uint64_t off, uint64_t bytes)

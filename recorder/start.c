@@ -336,7 +336,6 @@ int fdr_init(const struct fdr_config *config)
 static void stop_recording(void)
 {
     fdri_counters_stop(); /* its last readings are recorded */
-    fdri_crash_stop();
     fdri_sampler_stop();
     fdr_store_relaxed(&fdr_switch_.on, 0u);
     fdr_raw_barrier(); /* whoever marks a location busy from here on finds the switch off, or is seen below */
@@ -349,6 +348,7 @@ static void give_memory_back(bool unlink_live)
     fdri_watch_stop();
     fdri_define_end();
     fdri_rec.left = !quiesce(&fdri_rec.arena, AT_END_NS);
+    fdri_crash_stop(); /* a thread that crashes until here leaves a bundle */
     if (fdri_rec.left) fdri_arena_leave(&fdri_rec, unlink_live);
     else fdri_arena_drop(&fdri_rec, unlink_live);
 }

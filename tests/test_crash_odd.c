@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=180
- * P7: deaths as programs think of them: while snapshots are written, in an exit handler, on the smallest of stacks, on the program's own
+/* ctest: label=signals timeout=180 wrap=pthread_join
+ * P7: deaths as programs think of them: while snapshots are written, while the recording ends, in the allocator beside a C++ library that
+ * dlopen brought, in an exit handler, on the smallest of stacks, on the program's own
  * alternate stack, where no signal is left to ask others with, behind pthread_exit of the main thread, by exec from a thread or of itself, twice at once from one program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
 
@@ -104,6 +106,70 @@ static void P7_while_snapshots_are_written(void **state)
     }
     assert_in_range(parts, 0, 2); /* of a thread that got no processor for 200 ms, and began the file then */
 }
+
+/* ---- while the recording ends: it waits for its own thread ---- */
+
+static bool dies_in_join;
+int __real_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result)
+{
+    if (dies_in_join) *nowhere = 1;
+    return __real_pthread_join(thread, result);
+}
+static void die_in_finalize(void)
+{
+    record(10);
+    dies_in_join = true;
+    fdr_finalize();
+}
+static void P7_while_the_recording_ends(void **state)
+{
+    (void)state;
+    pid_t pid;
+    const struct death_place *p = death_place();
+    struct fdr_config c = death_config(p);
+    c.signal = "USR1";
+    assert_int_equal(WTERMSIG(death_of(&c, die_in_finalize, &pid)), SIGSEGV);
+    expect(p->dir, ".crash.fdr", SIGSEGV);
+    assert_int_equal(count(p->live, ".fdr"), 0);
+}
+
+/* ---- in the allocator, where a thread's part of the C++ library is not allocated ---- */
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+static void P7_in_the_allocator_beside_cxx(void **state) { (void)state, skip(); } /* it has an allocator of its own */
+#else
+static void *spoil_the_heap(void *unused)
+{
+    record(10);
+    volatile char *volatile block = malloc(50000);
+    for (int i = 0; i < 50064; i++) block[i] = -1; /* what is free behind it, too */
+    block = malloc(50000);
+    (void)unused;
+    abort();
+}
+static void die_in_the_allocator(void)
+{
+    pthread_t t;
+    struct fdr_config c = death_config(death_place_as_it_is());
+    if (!dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL)) _exit(96);
+    if (fdr_init(&c)) _exit(95);
+    pthread_create(&t, NULL, spoil_the_heap, NULL);
+    pthread_join(t, NULL);
+}
+static void P7_in_the_allocator_beside_cxx(void **state)
+{
+    (void)state;
+    pid_t pid;
+    const struct death_place *p = death_place();
+    int status = death_of(NULL, die_in_the_allocator, &pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 96) skip();
+    if (status == -1) fail_msg("it hangs");
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+    expect(p->dir, ".crash.fdr", SIGABRT);
+}
+#endif
 
 /* ---- stacks ---- */
 
@@ -317,6 +383,8 @@ int main(int argc, char **argv)
 {
     if (argc == 4 && !strcmp(argv[1], "--again")) return again(argv[2], argv[3]);
     const struct CMUnitTest tests[] = {cmocka_unit_test(P7_while_snapshots_are_written),
+                                       cmocka_unit_test(P7_while_the_recording_ends),
+                                       cmocka_unit_test(P7_in_the_allocator_beside_cxx),
                                        cmocka_unit_test(P7_small_and_own_stacks),
                                        cmocka_unit_test(P7_odd_ends),
                                        cmocka_unit_test(P7_nobody_can_be_asked),

@@ -144,6 +144,13 @@ $fdr crash recovered2.fdr >out.txt
 has 'died of    SIGSEGV' out.txt
 has '#0 .* culprit at .*victim.c:19' out.txt
 rm -f recovered.fdr recovered2.fdr damaged.fdr
+# cut off, with its notes: what is left of it is whole
+head -c 600000 "$(bundle)" >cut.fdr
+same "$($fdr recover cut.fdr -o recovered.fdr >/dev/null; echo $?)" 1 "recover of a bundle that is cut off"
+same "$($fdr check -q recovered.fdr; echo $?)" 0 "fdr check of what was recovered of it"
+$fdr crash recovered.fdr >out.txt
+has 'died of    SIGSEGV' out.txt
+rm -f cut.fdr recovered.fdr
 # what was there is not what crashed: other bytes under the same path name nothing
 cp victim kept; gcc "${options[@]}" -DOTHER -O0 victim.c -o victim -lfdr -pthread
 $fdr crash "$(bundle)" >out.txt
