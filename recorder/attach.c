@@ -61,15 +61,23 @@ static bool look_again(struct fdri_thread *t)
 
 /* ---- those that find no room: each is one, with its events, its samples and its lane, however often it asks ---- */
 
-static uint64_t refused[512]; /* atomic: a bit by thread id */
+enum { BY_ITSELF = 1, BY_SAMPLER = 2 };
+static uint32_t refused[2048]; /* atomic: by thread id, who has counted it: two bits each */
 
 void fdri_no_room_reset(void) { memset(refused, 0, sizeof refused); }
 
-void fdri_no_room(uint32_t tid)
+/* A thread counts itself once (attach), so one of its number that counted before was another, which has ended. Only what the sampler
+ * counted is taken for it, once. */
+void fdri_no_room(uint32_t tid, bool itself)
 {
-    uint64_t bits = sizeof refused * 8, bit = 1ull << tid % 64;
-    if (!(fdr_or_relaxed(&refused[tid % bits / 64], bit) & bit))
-        fdr_add_relaxed(&fdri_rec.arena.super->lost_locations, 1u);
+    uint32_t *word = &refused[tid / 16 % (sizeof refused / sizeof *refused)], at = tid % 16 * 2;
+    uint32_t old = fdr_load_relaxed(word), new, known;
+    do {
+        known = old >> at & (itself ? BY_SAMPLER : BY_SAMPLER | BY_ITSELF);
+        if (known && !itself) return;
+        new = (old & ~((uint32_t)BY_SAMPLER << at)) | (uint32_t)(itself ? BY_ITSELF : BY_SAMPLER) << at;
+    } while (!fdr_cas_acq_rel_u32(word, &old, new)); /* L:refused */
+    if (!known) fdr_add_relaxed(&fdri_rec.arena.super->lost_locations, 1u);
 }
 
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
@@ -82,7 +90,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     bool here = pass(number), ok = here && build(t, lane);
     if (here && !ok) {
         static unsigned said;
-        if (t->dead_for != number) fdri_no_room((uint32_t)syscall(SYS_gettid));
+        if (t->dead_for != number) fdri_no_room((uint32_t)syscall(SYS_gettid), true);
         if (t->dead_for != number) t->dead_since = 0;
         t->dead_for = number;
         if (fdri_once(&said))

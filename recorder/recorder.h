@@ -465,8 +465,8 @@ uint32_t fdri_metric_type(uint32_t metric);
 
 /* ---- note.c ---- */
 void fdri_note_reset(void);
-/* Counts a thread that found no room, once for each recording. Async-signal-safe. */
-void fdri_no_room(uint32_t tid);
+/* Counts a thread that found no room: itself, where it has not yet, or the sampler, which may come again and again. Async-signal-safe. */
+void fdri_no_room(uint32_t tid, bool itself);
 void fdri_no_room_reset(void); /* before a recording begins */
 
 /* ---- address.c ---- */

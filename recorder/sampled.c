@@ -138,7 +138,7 @@ struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sa
     struct fdr_sampled *d = streams.count >= streams.most ? go_on(tid, name, (int)by, period) : NULL;
     if (!d && (d = make(tid, name, (int)by, period))) streams.count++;
     if (!d) d = go_on(tid, name, (int)by, period);
-    if (!d) fdri_no_room(tid);
+    if (!d) fdri_no_room(tid, false);
     unlock();
     if (!d) return NULL;
     if (!fdri_rec.sample_share) fdri_rec.sample_share = fdri_rec.arena.super->bins_total / 16;

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "recorder/recorder.h"
 #include "tests/thinned.h"
 
 #define BUFFER (256u << 10)
@@ -319,6 +320,26 @@ static void threads_without_room_are_counted_once(void **state)
     fdr_file_close(f);
 }
 
+/* Numbers of threads are used again: one that counts itself is another one than the last that did. */
+static void threads_of_one_number_are_counted_each(void **state)
+{
+    (void)state;
+    thinned_start("samples", "whole", "256K");
+    const uint64_t *lost = &fdri_rec.arena.super->lost_locations;
+    fdri_no_room(77, false);
+    fdri_no_room(77, false);
+    assert_int_equal(*lost, 1);
+    fdri_no_room(77, true); /* the same */
+    fdri_no_room(77, false);
+    assert_int_equal(*lost, 1);
+    for (int i = 0; i < 10; i++) fdri_no_room(77, true);
+    assert_int_equal(*lost, 11);
+    fdri_no_room(78, true);
+    fdri_no_room(78, false);
+    assert_int_equal(*lost, 12);
+    fdr_file_close(thinned_finish());
+}
+
 /* Nothing but counted where nothing records, or what is given makes no sense. */
 static void P10_odd_arguments_do_no_harm(void **state)
 {
@@ -352,6 +373,7 @@ int main(void)
                                        cmocka_unit_test(P1_streams_of_ended_threads_are_used_again),
                                        cmocka_unit_test(streams_of_ended_threads_are_used_in_turn),
                                        cmocka_unit_test(threads_without_room_are_counted_once),
+                                       cmocka_unit_test(threads_of_one_number_are_counted_each),
                                        cmocka_unit_test(P10_odd_arguments_do_no_harm)};
     snprintf(dir, sizeof dir, "/tmp/fdr-test-samples-XXXXXX");
     if (!mkdtemp(dir)) return 1;
