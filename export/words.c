@@ -55,11 +55,10 @@ static void map_line(struct fdri_maps *maps, const char *line, const char *end)
 static bool read_lines(struct fdri_maps *maps, const char *path)
 {
     int fd = fdr_raw_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    uint32_t held = 0;
-    bool any = false;
-    for (long n = fd >= 0; n > 0;) {
+    uint32_t held = 0, seen = 0;
+    for (long n = fd >= 0; n > 0 && seen < FDRI_MAPS_LOOK;) {
         n = fdr_raw_read(fd, maps->piece + held, FDRI_MAPS_PIECE - held);
-        if (n > 0) held += (uint32_t)n, any = true;
+        if (n > 0) held += (uint32_t)n, seen += (uint32_t)n;
         const char *p = maps->piece, *end = p + held, *next;
         while ((next = memchr(p, '\n', (size_t)(end - p)))) map_line(maps, p, next + 1), p = next + 1;
         if (p == maps->piece && held == FDRI_MAPS_PIECE) p = end; /* no line is that long */
@@ -67,7 +66,7 @@ static bool read_lines(struct fdri_maps *maps, const char *path)
         memmove(maps->piece, p, held);
     }
     if (fd >= 0) fdr_raw_close(fd);
-    return any;
+    return seen > 0;
 }
 
 void fdri_maps_read(struct fdri_maps *maps)
