@@ -4,6 +4,7 @@
  * come and go. What the counters say is known exactly, so the recording must say just that. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -440,7 +441,7 @@ static void threads_come_and_go(void **state)
     assert_int_equal(fdri_descriptors_held(), 0);
 }
 
-static volatile int named; /* its thread id, while it is there */
+static atomic_int named; /* its thread id, while it is there */
 static void *called_as_ours_are(void *unused)
 {
     prctl(PR_SET_NAME, "fdr-of-theirs");
