@@ -459,5 +459,14 @@ expect 2 "recover in the place of a pipe" "$fdr" recover cg.fdr -o pipe
 expect 2 "recover of a pipe" timeout 60 "$fdr" recover pipe -o p.fdr
 expect 2 "replay into nowhere" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" -o "$PWD/nowhere/s.fdr"
 
+mkdir odd
+cp cg.fdr "$(printf 'odd/a\033]0;b\nc.fdr')"
+for verb in list info check crash "gc --size 0 --unread --dry-run" nothing; do
+    if [ "$verb" = list ] || [[ $verb = gc* ]]; then $fdr $verb odd; else "$fdr" "$verb" odd/*; fi >out.txt 2>&1
+    ! grep -q $'\033' out.txt || fail "$verb: a file's name steers the terminal"
+    [ "$verb" = nothing ] || grep -qF 'odd/a?]0;b?c.fdr' out.txt || fail "$verb: $(head -1 out.txt)"
+done
+rm -r odd
+
 if [ $bad = 0 ]; then echo "test_tools: all good"; else echo "test_tools: $bad failed"; fi
 [ $bad = 0 ]

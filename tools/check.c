@@ -163,8 +163,9 @@ static int print_report(const struct arguments *a, const struct fdr_file *file, 
     print_lines(f->ledger, "");
     print_lines(f->notes, "note: ");
     size_t locations = fdr_location_count(file), findings = json_array_size(f->damage) + json_array_size(f->ledger);
-    printf("%s: %s: %zu location%s, %s stored, %zu ledger rows, %zu finding%s\n", a->path, verdict, locations,
-           locations == 1 ? "" : "s", human_bytes(text, info->bytes_stored), rows, findings, findings == 1 ? "" : "s");
+    printf("%s: %s: %zu location%s, %s stored, %zu ledger rows, %zu finding%s\n", plain_name(a->path), verdict,
+           locations, locations == 1 ? "" : "s", human_bytes(text, info->bytes_stored), rows, findings,
+           findings == 1 ? "" : "s");
     return finish_output();
 }
 

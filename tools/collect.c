@@ -46,7 +46,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static void say(const struct arguments *a, json_t *list, const struct left *l, const char *to, const char *what)
 {
     if (!a->json) {
-        printf("%s: %s %s\n", l->path, what, to);
+        printf("%s: %s %s\n", plain_name(l->path), what, plain_name(to));
         return;
     }
     json_t *o = json_object();

@@ -18,10 +18,21 @@ void complain(const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     fflush(stdout);
-    fputs("fdr: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    char text[8192];
+    vsnprintf(text, sizeof text, format, arguments);
+    fprintf(stderr, "fdr: %s\n", plain_name(text));
     va_end(arguments);
+}
+
+const char *plain_name(const char *name)
+{
+    static char text[2][8192];
+    static unsigned turn;
+    char *to = text[turn++ % 2], *start = to;
+    for (; *name && to < start + sizeof text[0] - 1; name++)
+        *to++ = (unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name;
+    *to = 0;
+    return start;
 }
 
 static bool same_file(const char *a, const char *b)

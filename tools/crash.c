@@ -192,7 +192,7 @@ static void print_one_line(const struct death *d, const struct death *first)
                                             : describe_cause(d->file, &c, cause, sizeof cause);
     printf("%s  %-16s %spid %u on %s: %s  %s\n", d->first ? "FIRST" : "     ",
            d->realtime_ns ? human_since(since, d->realtime_ns, first ? first->realtime_ns : d->realtime_ns) : "", rank,
-           i->pid, i->host, what, d->path);
+           i->pid, i->host, what, plain_name(d->path));
 }
 
 /* What the list of them does not say: none died by itself, and who is not in it. */

@@ -80,7 +80,7 @@ static void print_head(const struct death *d)
     struct fdr_crash_cause_info c = main_cause(d->file);
     char cause[160], when[64];
     const struct fdr_location_info *l = location_of(d->file, c.tid);
-    printf("%s\n", d->path);
+    printf("%s\n", plain_name(d->path));
     if (i->has_cause)
         printf("died of    %s in thread %u%s%s\n", describe_cause(d->file, &c, cause, sizeof cause), c.tid,
                l && l->name[0] ? " " : "", l ? l->name : "");

@@ -99,7 +99,8 @@ static int remove_it(const struct arguments *a, const struct left *l, json_t *li
         json_object_set_new(o, "removed", json_boolean(!a->dry_run));
         json_array_append_new(list, o);
     } else {
-        printf("%s %s (%s)\n", a->dry_run ? "would remove" : "removed", l->path, human_bytes(size, bytes_of(l)));
+        printf("%s %s (%s)\n", a->dry_run ? "would remove" : "removed", plain_name(l->path),
+               human_bytes(size, bytes_of(l)));
     }
     return DONE;
 }

@@ -141,7 +141,7 @@ static void print_identity(const struct fdr_file *file, const char *path)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
     char text[HUMAN_BYTES];
-    printf("%s: fdr recording, format %u, state %s\n", path, info->format, info->state);
+    printf("%s: fdr recording, format %u, state %s\n", plain_name(path), info->format, info->state);
     print_why(file, path);
     print_trigger(file);
     print_handlers(info);
