@@ -151,6 +151,13 @@ same "$($fdr check -q recovered.fdr; echo $?)" 0 "fdr check of what was recovere
 $fdr crash recovered.fdr >out.txt
 has 'died of    SIGSEGV' out.txt
 rm -f cut.fdr recovered.fdr
+# without handlers nobody knows
+FDR_CRASH=0 die ./victim segv
+$fdr crash "$live"/*.live.fdr >out.txt
+has 'died of    what is not known: no handler' out.txt
+has_not 'SIGKILL' out.txt
+rm -f "$live"/*.live.fdr
+die ./victim segv
 # what was there is not what crashed: other bytes under the same path name nothing
 cp victim kept; gcc "${options[@]}" -DOTHER -O0 victim.c -o victim -lfdr -pthread
 $fdr crash "$(bundle)" >out.txt

@@ -85,6 +85,8 @@ static void print_head(const struct death *d)
         printf("died of    %s in thread %u%s%s\n", describe_cause(d->file, &c, cause, sizeof cause), c.tid,
                l && l->name[0] ? " " : "", l ? l->name : "");
     else if (d->how == KILLED && i->has_end) print_end(i);
+    else if (d->how == KILLED && !i->handlers)
+        printf("died of    what is not known: no handler of fdr's was installed (FDR_CRASH=0)\n");
     else if (d->how == KILLED)
         printf("died of    nothing that fdr catches: SIGKILL, the OOM killer, _exit, exec, a signal like SIGHUP or "
                "SIGQUIT; or the machine went "
