@@ -40,6 +40,13 @@ static void unlock(void) { fdr_store_release(&streams.lock, 0u); /* L:streams */
 
 /* ---- a new one ---- */
 
+static void set_name(struct fdr_location *l, const char *name)
+{
+    char text[sizeof l->name] = "";
+    snprintf(text, sizeof text, "%.20s (samples)", name ? name : "");
+    memcpy(l->name, text, sizeof text);
+}
+
 static bool build(struct fdr_sampled *d, uint32_t off, const char *name, int clock, uint64_t period)
 {
     struct fdri_arena *a = &fdri_rec.arena;
@@ -56,7 +63,7 @@ static bool build(struct fdr_sampled *d, uint32_t off, const char *name, int clo
     l->tid = d->tid;
     l->parent = UINT32_MAX;
     l->flags = FDR_LOCATION_LIVE | FDR_LOCATION_SAMPLES;
-    snprintf(l->name, sizeof l->name, "%.20s (samples)", name ? name : "");
+    set_name(l, name);
     d->s = fdri_at(a, samples);
     d->s->clock = (uint32_t)clock;
     d->s->period = period;
@@ -144,6 +151,12 @@ struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sa
     if (!fdri_rec.sample_share) fdri_rec.sample_share = fdri_rec.arena.super->bins_total / 16;
     d->recording = on;
     return d;
+}
+
+void fdr_sampled_name(struct fdr_sampled *d, const char *name)
+{
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    if (on && d && d->recording == on && !d->several && !of_name(d, name)) set_name(d->t.loc, name);
 }
 
 void fdr_sampled_close(struct fdr_sampled *d)

@@ -272,6 +272,17 @@ static void look_at_mask(struct fdri_target *t)
                  ring ? "the kernel does instead, and does not know its regions" : "it is not sampled while it does");
 }
 
+/* Threads are often named late, by themselves. */
+static void look_at_name(const struct fdri_target *t)
+{
+    char path[64], name[20];
+    snprintf(path, sizeof path, "/proc/self/task/%u/comm", t->tid);
+    size_t n = read_text(path, name, sizeof name);
+    if (!n) return;
+    if (name[n - 1] == '\n') name[n - 1] = 0;
+    fdr_sampled_name(t->stream, name);
+}
+
 static void see(uint32_t tid)
 {
     struct fdri_target *t = slots ? of_tid[slot_of(of_tid, slots, tid)] : NULL;
@@ -296,8 +307,12 @@ static void drop_gone(void)
         check_at = (check_at + 1) % used;
         if (!t->tid) continue;
         checks++;
-        if (is_another(t)) end_target(t); /* found as a new one in the next round */
-        else look_at_mask(t);
+        if (is_another(t)) {
+            end_target(t); /* found as a new one in the next round */
+            continue;
+        }
+        look_at_mask(t);
+        look_at_name(t);
     }
     if (count != before) rebuild(slots);
 }
@@ -373,8 +388,12 @@ static void *help(void *unused)
         called = e == 0;
         while (sem_trywait(&wake) == 0) {}
     }
-    for (uint32_t i = 0; i < used; i++)
-        if (chunk[i / CHUNK][i % CHUNK].tid) end_target(&chunk[i / CHUNK][i % CHUNK]);
+    for (uint32_t i = 0; i < used; i++) {
+        struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
+        if (!t->tid) continue;
+        look_at_name(t);
+        end_target(t);
+    }
     return NULL;
 }
 

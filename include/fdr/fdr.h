@@ -271,6 +271,8 @@ enum fdr_sampled_by { FDR_BY_CPU_TIME = 0, FDR_BY_WALL_TIME = 1, FDR_BY_EVENTS =
 /* tid: the thread looked at. period: what a weight of 1 stands for, in ns or events. Not for signal handlers.
  * NULL: nothing records, or no room; NULL may be given to the functions below. Lives until the recording ends. */
 FDR_API struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period);
+/* The thread is called so by now; nothing where the stream holds samples of several. Not for signal handlers, nor while it is closed. */
+FDR_API void fdr_sampled_name(struct fdr_sampled *stream, const char *name);
 /* The thread is gone; the stream is not to be used any more. Not while a sample of it may be under way. Where there are many
  * streams, one opened later goes on with one that was closed: it then holds samples of several threads (its tid is 0). */
 FDR_API void fdr_sampled_close(struct fdr_sampled *stream);
