@@ -228,6 +228,38 @@ END
     has '^what       no convergence: 7 > 5$' out-derived.txt
     has '^what       std::bad_alloc$' out-new.txt
     for how in speaks both int; do has '^exception  ' "out-$how.txt"; has_not '^what ' "out-$how.txt"; done
+    # One that was caught, and is being handled when abort comes, is not called uncaught.
+    cat >aborts.cpp <<'END'
+#include <cstdlib>
+#include <fdr/fdr.h>
+#include <stdexcept>
+#include <thread>
+[[gnu::noinline]] static void thrower() { throw std::runtime_error("is thrown"); }
+[[gnu::noinline]] static void says_not() noexcept { thrower(); }
+static void work(char how)
+{
+    if (how == 'o') std::set_terminate([] { std::abort(); });
+    try { if (how == 'n') says_not(); else if (how != 'o') thrower(); }
+    catch (const std::exception &) { if (how == 'r') throw; std::abort(); }
+    thrower();
+}
+int main(int, char **argv)
+{
+    fdr_init(nullptr);
+    if (argv[1][1] == 't') std::thread(work, *argv[1]).join();
+    else work(*argv[1]);
+}
+END
+    g++ -std=c++17 "${options[@]}" aborts.cpp -o aborts -lfdr -pthread
+    for how in caught ct rethrown rt noexcept nt own ot; do
+        die ./aborts "$how"
+        $fdr crash "$(bundle)" >"out-$how.txt"
+        case $how in
+        c*) has '^handling   std::runtime_error$' "out-$how.txt"; has_not '^exception ' "out-$how.txt" ;;
+        *) has '^exception  std::runtime_error$' "out-$how.txt"; has_not '^handling ' "out-$how.txt" ;;
+        esac
+        has '^what       is thrown$' "out-$how.txt"
+    done
     rm -f ./*.crash.fdr
 fi
 

@@ -114,6 +114,32 @@ const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_c
     return text;
 }
 
+/* What is on the stack where nobody caught an exception: what throws it or says that it may not leave, and then ends the program. */
+static bool ends_uncaught(const char *function)
+{
+    return strstr(function, "terminate") || !strncmp(function, "__cxa_", 6) || !strncmp(function, "__gxx_", 6) ||
+           strstr(function, "rethrow_exception");
+}
+
+/* Part of the C++ library without a name: all but the start of a thread may be that. */
+static bool may_end_uncaught(const struct fdr_crash_frame *r, size_t outwards)
+{
+    bool library = strstr(r->module, "libstdc++") || strstr(r->module, "libc++");
+    return !r->module[0] || (library && !r->function[0] && outwards > 2);
+}
+
+bool exception_was_caught(struct fdr_file *file)
+{
+    const struct fdr_crash_frame *r;
+    bool aborts = false;
+    size_t count = fdr_crash_text(file, "exception", NULL) ? fdr_crash_frames(file, 0, &r) : 0;
+    for (size_t i = 0; i < count; i++) {
+        if (r[i].guessed || ends_uncaught(r[i].function) || may_end_uncaught(&r[i], count - 1 - i)) return false;
+        aborts = aborts || strstr(r[i].function, "abort");
+    }
+    return aborts;
+}
+
 /* Looks back over ever longer stretches: a large recording is not read to see its end. */
 size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct fdr_read_event *event,
                      size_t most)

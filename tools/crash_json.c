@@ -156,6 +156,7 @@ json_t *crash_json(const struct death *d)
     set(o, "threads", threads);
     set(o, "events", l ? events_json(d->file, l->id, i->has_cause ? mine.time_ns : i->last_ns) : json_array());
     set(o, "faults_survived", json_u64(i->faults_survived));
+    set(o, "exception_caught", json_boolean(exception_was_caught(d->file)));
     set(o, "texts", texts_json(d->file));
     return o;
 }

@@ -103,7 +103,7 @@ static void print_head(const struct death *d)
     printf("process    %s, pid %u on %s\n", i->exe, i->pid, i->host);
     if (i->rank >= 0) printf("rank       %d\n", i->rank);
     print_text(d->file, "abort", "message");
-    print_text(d->file, "exception", "exception");
+    print_text(d->file, "exception", exception_was_caught(d->file) ? "handling" : "exception");
     print_text(d->file, "what", "what");
     print_text(d->file, "cmdline", "command");
     for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++)
