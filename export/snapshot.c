@@ -313,17 +313,13 @@ FDR_RACY static uint64_t completed_of(const struct fdr_location *l)
 
 /* ---- all of it ---- */
 
-/* 5,734: more than the threads that 64 MiB are sure to have room for. Others have none (FORMAT.md, 12.1). */
-enum {
-    TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - FDR_TAIL_CHECKS - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry)
-};
 static struct {
     struct fdr_tail head;
-    struct fdr_tail_entry entry[TAIL_ENTRIES];
+    struct fdr_tail_entry entry[FDR_TAIL_ENTRIES];
 } tail;
-static uint8_t level_blocks[TAIL_ENTRIES]; /* of each when the copy began */
-static uint64_t filtered[TAIL_ENTRIES];    /* likewise, of threads that had rewound by then */
-static uint32_t parts_first[TAIL_ENTRIES]; /* of each when its new blocks were copied */
+static uint8_t level_blocks[FDR_TAIL_ENTRIES]; /* of each when the copy began */
+static uint64_t filtered[FDR_TAIL_ENTRIES];    /* likewise, of threads that had rewound by then */
+static uint32_t parts_first[FDR_TAIL_ENTRIES]; /* of each when its new blocks were copied */
 static_assert(FDR_LEVEL_BLOCKS_MAX <= UINT8_MAX, "they fit");
 
 FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l)
@@ -342,7 +338,7 @@ FDR_RACY static bool is_free(const struct fdr_location *l)
 FDR_RACY static void note_bounds(const struct fdr_location *first)
 {
     tail.head = (struct fdr_tail){.magic = FDR_TAIL_MAGIC};
-    for (const struct fdr_location *l = first; l && tail.head.count < TAIL_ENTRIES; l = next_location(l)) {
+    for (const struct fdr_location *l = first; l && tail.head.count < FDR_TAIL_ENTRIES; l = next_location(l)) {
         if (is_free(l)) continue;
         uint32_t i = tail.head.count++;
         tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .completed = completed_of(l)};
@@ -453,7 +449,7 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
 
 uint32_t fdri_section_room(void)
 {
-    uint64_t entries = fdr_load_relaxed(&super()->location_count) + 256ull, most = TAIL_ENTRIES;
+    uint64_t entries = fdr_load_relaxed(&super()->location_count) + 256ull, most = FDR_TAIL_ENTRIES;
     uint64_t taken = sizeof tail.head + sizeof tail.entry[0] * fdr_min(entries, most) + 4096 + 64;
     return taken < FDR_TAIL_MAX_BYTES ? (uint32_t)(FDR_TAIL_MAX_BYTES - taken) & ~7u : 0;
 }

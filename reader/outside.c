@@ -174,7 +174,7 @@ static bool make_room(struct copy *c)
     c->second = aligned_alloc(64, BATCH);
     c->frames = calloc(STACK_MAX, sizeof *c->frames);
     c->frames_again = calloc(STACK_MAX, sizeof *c->frames_again);
-    c->stacks = calloc(TAIL_ENTRIES, sizeof *c->stacks);
+    c->stacks = calloc(FDR_TAIL_ENTRIES, sizeof *c->stacks);
     return c->first && c->second && c->frames && c->frames_again && c->stacks;
 }
 

@@ -8,10 +8,6 @@
 #include "reader/process.h"
 
 enum { BATCH = 256 * 1024, STACK_MAX = FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX };
-/* 5,734: more than the threads that 64 MiB are sure to have room for. Others have none (FORMAT.md, 12.1). */
-enum {
-    TAIL_ENTRIES = (FDR_TAIL_MAX_BYTES - FDR_TAIL_CHECKS - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry)
-};
 
 struct kept_stack {
     uint64_t location_off; /* 0: not read */
@@ -31,9 +27,9 @@ struct copy {
     uint8_t *first, *second; /* batches */
     struct {
         struct fdr_tail head;
-        struct fdr_tail_entry entry[TAIL_ENTRIES];
+        struct fdr_tail_entry entry[FDR_TAIL_ENTRIES];
     } tail;
-    uint64_t location_off[TAIL_ENTRIES];
+    uint64_t location_off[FDR_TAIL_ENTRIES];
     struct fdr_level *frames, *frames_again; /* of one stack, while it is read */
     struct kept_stack *stacks;
     struct fdr_level *kept_frames;

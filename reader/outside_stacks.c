@@ -101,7 +101,7 @@ void fdri_outside_note_bounds(struct copy *c)
     struct fdr_location l;
     c->tail.head = (struct fdr_tail){.magic = FDR_TAIL_MAGIC};
     uint64_t off = c->super.location_first;
-    for (; off && c->tail.head.count < TAIL_ENTRIES && get_location(c, off, &l); off = l.next) {
+    for (; off && c->tail.head.count < FDR_TAIL_ENTRIES && get_location(c, off, &l); off = l.next) {
         if (is_free(c, &l)) continue;
         uint32_t i = c->tail.head.count++;
         c->location_off[i] = off;

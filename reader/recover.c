@@ -155,7 +155,7 @@ static void write_tail(struct fdri_reader_image *m)
     const struct fdr_file *f = m->file;
     struct fdr_tail tail = {.magic = FDR_TAIL_MAGIC};
     uint8_t *to = m->bytes + m->arena_bytes;
-    for (size_t i = 0; i < f->location_count; i++) {
+    for (size_t i = 0; i < f->location_count && tail.count < FDR_TAIL_ENTRIES; i++) {
         const struct fdri_reader_location *l = &f->location[i];
         struct fdr_tail_entry e = tail_entry(f, l);
         if (!l->in_tail && !(e.presented && l->raw.flags & FDR_LOCATION_LIVE)) continue;
