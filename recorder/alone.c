@@ -14,6 +14,7 @@
 #include "base/helpers.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
+#include "sampler/samples_view.h"
 
 static const uint64_t often_ns = 5000000000u, soon_ns = 50000000;
 static uint64_t next_ns;  /* dumper */
@@ -39,14 +40,18 @@ static bool is_ours(const char *tid)
     return fdr_is_helper(name);
 }
 
+/* A program may call its threads as ours are called: so many names are ours, and no more. */
+static uint32_t most_ours(void) { return 1u + fdri_sampler_wanted() + (fdri_rec.set.counters.sampled[0] != 0); }
+
 static bool only_ours_left(void)
 {
     bool only = true;
+    uint32_t ours = 0, most = most_ours();
     DIR *tasks = opendir("/proc/self/task");
     if (!tasks) return false;
     for (struct dirent *e; only && (e = readdir(tasks));) {
         int tid = atoi(e->d_name); /* 0 for . and .. */
-        only = !tid || tid == fdri_rec.pid || is_ours(e->d_name);
+        if (tid && tid != fdri_rec.pid) only = is_ours(e->d_name) && ++ours <= most;
     }
     closedir(tasks);
     return only;

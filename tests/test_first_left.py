@@ -3,7 +3,7 @@
 # ctest: label=tools timeout=300
 # The first thread of a program leaves by pthread_exit while another one goes on. What the kernel says of the process is said of that
 # thread, and nothing any more: stacks, names of functions and the memory in use are known all the same. And the program ends when the
-# last of its own threads does, with status 0, whatever threads fdr has; nobody who only waits is taken for gone.
+# last of its own threads does, with status 0, whatever threads fdr has, and however the program calls its own; nobody who only waits is taken for gone.
 import glob
 import json
 import os
@@ -20,6 +20,7 @@ work = tempfile.mkdtemp(prefix="fdr-first-left-")
 bad = 0
 
 PROGRAM = r"""
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,10 @@ static void *goes_on(void *unused)
         if (!f || fscanf(f, "%*d %*s %c", &state) != 1) exit(97);
         fclose(f);
     }
+    const char *name = getenv("THREAD_NAME");
+    if (name) pthread_setname_np(pthread_self(), name);
     FDR_REGION("after") for (double until = now() + 1; now() < until;) caller();
+    if (name && puts(name) < 0) exit(96);
     return unused;
 }
 int main(void)
@@ -60,13 +64,14 @@ def run(name, **settings):
     env = {**os.environ, "FDR_DIR": folder, "FDR_LIVE_DIR": f"{work}/live", "FDR_LIVE_FORCE": "1", "FDR_BUFFER": "8M",
            "FDR_FINALIZE": "snapshot", "LD_LIBRARY_PATH": f"{build}/lib", "LD_PRELOAD": f"{build}/lib/libfdr-instrument.so",
            **settings}
-    process = subprocess.Popen([f"{work}/program"], env=env)
+    process = subprocess.Popen([f"{work}/program"], env=env, stdout=subprocess.PIPE, text=True)
     try:
-        status = process.wait(timeout=60)
+        out = process.communicate(timeout=60)[0]
     except subprocess.TimeoutExpired:
         process.kill()
-        status = process.wait()
-    check(status == 0, f"{name}: status {status}")
+        out = process.communicate()[0]
+    check(process.returncode == 0, f"{name}: status {process.returncode}")
+    check(out.strip() == settings.get("THREAD_NAME", ""), f"{name}: the thread did not come to its end: {out!r}")
     files = glob.glob(f"{folder}/*.fdr")
     check(len(files) == 1, f"{name}: {files}")
     return files[0] if files else None
@@ -83,6 +88,7 @@ subprocess.run(["cc", "-O2", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sib
 os.makedirs(f"{work}/live", mode=0o700)
 
 for name, settings in {"plain": {}, "no-signal": {"FDR_SIGNAL": "none", "FDR_COUNTERS": "rss"},
+                       "called-as-ours": {"THREAD_NAME": "fdr-dumper"},
                        "cpu": {"FDR_SIGNAL": "none", "FDR_SAMPLE": "1kHz"}, "wall": {"FDR_SAMPLE": "1kHz,wall", "FDR_COUNTERS": "rss"}}.items():
     file = run(name, **settings)
     if file and "FDR_SAMPLE" in settings:
