@@ -172,8 +172,10 @@ static void explain(char *why, size_t bytes, const struct event *e, const char *
     if (error == -ENOSYS) hint = "; perf is not in this kernel, or filtered";
     if (paranoid == -100) paranoid = 0;
     if (error == -EACCES || error == -EPERM)
-        snprintf(why, bytes, "perf_event_open(%s): %s; perf_event_paranoid is %d and CAP_PERFMON is missing", name,
-                 strerror(-error), paranoid);
+        snprintf(
+            why, bytes,
+            "perf_event_open(%s): %s; perf_event_paranoid is %d and CAP_PERFMON is missing, or the call is filtered",
+            name, strerror(-error), paranoid);
     else snprintf(why, bytes, "perf_event_open(%s): %s%s", name, strerror(-error), hint);
 }
 
