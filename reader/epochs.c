@@ -50,9 +50,8 @@ static bool rows_of(struct fdr_file *f, const struct fdri_reader_location *l, co
     const struct fdr_epoch_rows *b = NULL;
     if (e->rows_off) {
         b = (const void *)fdri_reader_meta_at(f, e->rows_off, FDR_META_EPOCHROWS, l->id, sizeof *b);
-        const struct fdr_meta_head *h = &b->head;
-        if (!b || h->bytes < sizeof *b || b->count > (h->bytes - sizeof *b) / sizeof b->row[0] ||
-            !fdri_reader_at(f, e->rows_off, h->bytes))
+        if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
+            !fdri_reader_at(f, e->rows_off, b->head.bytes))
             return false;
         rest = (struct sums){b->rest_calls, b->rest_inclusive, b->rest_exclusive};
     }
