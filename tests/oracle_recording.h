@@ -3,6 +3,7 @@
 #ifndef FDR_TESTS_ORACLE_RECORDING_H
 #define FDR_TESTS_ORACLE_RECORDING_H
 
+#include "format/arena.h"
 #include "tests/oracle_presented.h"
 
 #include <dirent.h>
