@@ -462,7 +462,8 @@ expect 2 "replay into nowhere" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" -o "
 mkdir odd
 cp cg.fdr "$(printf 'odd/a\033]0;b\nc.fdr')"
 for verb in list info check crash "gc --size 0 --unread --dry-run" nothing; do
-    if [ "$verb" = list ] || [[ $verb = gc* ]]; then $fdr $verb odd; else "$fdr" "$verb" odd/*; fi >out.txt 2>&1
+    read -ra words <<<"$verb"
+    if [ "$verb" = list ] || [[ $verb = gc* ]]; then "$fdr" "${words[@]}" odd; else "$fdr" "$verb" odd/*; fi >out.txt 2>&1
     ! grep -q $'\033' out.txt || fail "$verb: a file's name steers the terminal"
     [ "$verb" = nothing ] || grep -qF 'odd/a?]0;b?c.fdr' out.txt || fail "$verb: $(head -1 out.txt)"
 done
