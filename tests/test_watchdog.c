@@ -10,50 +10,87 @@
 
 #include <fdr/reader.h>
 #include <semaphore.h>
+#include <sys/syscall.h>
 
 #include "export/export.h"
 #include "tests/snapshots_seen.h"
 
 static void start(const char *watchdog) { snapshots_start((struct fdr_config){.name = "w", .watchdog = watchdog}); }
 
-static bool release;
-static void *hang(void *region)
+static sem_t inside, go_on;
+static pid_t newest; /* thread */
+static void *waits(void *region)
 {
+    newest = (pid_t)syscall(SYS_gettid);
     fdr_thread_name("hanging");
     fdr_enter(fdr_region_define("outer", NULL, 0));
     fdr_enter(*(fdr_region *)region);
-    while (!__atomic_load_n(&release, __ATOMIC_RELAXED)) sleep_ms(5);
+    sem_post(&inside);
+    while (sem_wait(&go_on)) {}
     fdr_leave(*(fdr_region *)region);
     fdr_leave(fdr_region_define("outer", NULL, 0));
     return NULL;
 }
 
+/* A thread that sleeps in the region from here on. */
+static pthread_t waiting_in(fdr_region *region)
+{
+    pthread_t t;
+    assert_int_equal(pthread_create(&t, NULL, waits, region), 0);
+    while (sem_wait(&inside)) {}
+    while (state_of(newest) != 'S') sleep_ms(1);
+    return t;
+}
+
+static const uint64_t second = 1000000000u;
+
+/* A watchdog of a second. Nobody looks but this thread, at times it makes up: there is no dumper. */
+static void start_unwatched(void)
+{
+    start(NULL);
+    fdri_view.watchdog_ns = second;
+    fdri_watchdog_start();
+    sem_init(&inside, 0, 0);
+    sem_init(&go_on, 0, 0);
+}
+
+static void look(uint64_t *now, unsigned quarters)
+{
+    while (quarters--) fdri_watchdog_look(*now += second / 4);
+}
+
 /* Three hang, one snapshot; not again until they have moved. */
 static void one_snapshot_for_a_hang(void **state)
 {
+    enum { HANGING = 3 };
     char path[600], message[256];
-    pthread_t t[3];
+    pthread_t t[HANGING];
     struct fdr_file *f = NULL;
+    uint64_t now = 1000 * second;
     (void)state;
-    start("80ms");
+    start_unwatched();
     fdr_region stuck = fdr_region_define("stuck_here", NULL, 0);
-    release = false;
-    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&t[i], NULL, hang, &stuck), 0);
-    assert_true(comes(1));
-    sleep_ms(400);
-    snapshots(path, sizeof path);
-    assert_true(snapshots(NULL, 0) <= 2); /* a thread that began late may have been found later */
-    unsigned before = snapshots(NULL, 0);
-    sleep_ms(300);
-    assert_int_equal(snapshots(NULL, 0), before);
+    for (int i = 0; i < HANGING; i++) {
+        t[i] = waiting_in(&stuck);
+        look(&now, 1); /* they are found one after the other */
+    }
+    look(&now, 1); /* the first has stood for three quarters, the last for one */
+    unsigned early = snapshots(NULL, 0);
+    look(&now, 2); /* and the look that waits for the others */
+    unsigned found = snapshots(path, sizeof path);
+    look(&now, 40);
+    unsigned later = snapshots(NULL, 0);
+    for (int i = 0; i < HANGING; i++) sem_post(&go_on);
+    for (int i = 0; i < HANGING; i++) pthread_join(t[i], NULL);
+    assert_int_equal(early, 0);
+    assert_int_equal(found, 1);
+    assert_int_equal(later, 1);
     assert_int_equal(fdr_file_open(path, &f, message, sizeof message), FDR_WHOLE);
     assert_string_equal(fdr_file_info(f)->reason_kind, "watchdog");
-    if (!strstr(fdr_file_info(f)->reason, "stuck_here") || !strstr(fdr_file_info(f)->reason, "hanging"))
-        fail_msg("'%s'", fdr_file_info(f)->reason);
-    assert_true(fdr_file_info(f)->trigger_value >= 40000000);
+    const char *why = fdr_file_info(f)->reason;
+    if (!strstr(why, "stuck_here") || !strstr(why, "hanging") || !strstr(why, "and 2 more")) fail_msg("'%s'", why);
+    assert_true(fdr_file_info(f)->trigger_value == second + second / 4);
     fdr_file_close(f);
-    __atomic_store_n(&release, true, __ATOMIC_RELAXED);
-    for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
     forget_snapshots();
 }
 
@@ -82,6 +119,7 @@ static void a_computation_is_no_hang(void **state)
     forget_snapshots();
 }
 
+static bool release;
 static void *spin(void *region)
 {
     fdr_enter(*(fdr_region *)region);
@@ -112,42 +150,27 @@ static void busy_waiting_is_a_hang(void **state)
     forget_snapshots();
 }
 
-static sem_t inside, go_on;
-static void *waits(void *region)
-{
-    fdr_enter(*(fdr_region *)region);
-    sem_post(&inside);
-    while (sem_wait(&go_on)) {}
-    fdr_leave(*(fdr_region *)region);
-    return NULL;
-}
-
 /* A process that was stopped was not looked at either: no thread stood in that time. The time is made up here. */
 static void a_stopped_process_is_no_hang(void **state)
 {
-    const uint64_t second = 1000000000u;
     uint64_t now = 1000 * second;
-    pthread_t t;
     (void)state;
-    start(NULL);
-    fdri_view.watchdog_ns = second; /* and nobody looks but this thread */
-    sem_init(&inside, 0, 0);
-    sem_init(&go_on, 0, 0);
+    start_unwatched();
     fdr_region r = fdr_region_define("waits_here", NULL, 0);
-    assert_int_equal(pthread_create(&t, NULL, waits, &r), 0);
-    while (sem_wait(&inside)) {}
-    fdri_watchdog_start();
-    fdri_watchdog_look(now);
-    fdri_watchdog_look(now += second / 4);
+    pthread_t t = waiting_in(&r);
+    look(&now, 2);
     now += 10 * second; /* stopped */
-    for (int i = 0; i < 3; i++) fdri_watchdog_look(now += second / 4);
-    assert_int_equal(snapshots(NULL, 0), 0);
-    for (int i = 0; i < 3; i++) fdri_watchdog_look(now += second / 4); /* a second, and the look that makes sure */
-    assert_int_equal(snapshots(NULL, 0), 1);
-    for (int i = 0; i < 20; i++) fdri_watchdog_look(now += second / 4);
-    assert_int_equal(snapshots(NULL, 0), 1);
+    look(&now, 3);
+    unsigned early = snapshots(NULL, 0);
+    look(&now, 3); /* a second, and the look that makes sure */
+    unsigned found = snapshots(NULL, 0);
+    look(&now, 20);
+    unsigned later = snapshots(NULL, 0);
     sem_post(&go_on);
     pthread_join(t, NULL);
+    assert_int_equal(early, 0);
+    assert_int_equal(found, 1);
+    assert_int_equal(later, 1);
     forget_snapshots();
 }
 
