@@ -14,9 +14,11 @@
  *   stream.c     events of one location          careful.c    the same where something may be missing
  *   samples.c    streams of samples: levels, weights   places.c   names for their addresses
  *   epochs.c     detail by age                  balance.c    how well memory is used
+ *   undo.c       accounts that a kill left half moved   end.c   how the process ended, added by who saw it
  *   merge.c      all locations by time           ledger.c, totals.c, reductions.c, info.c, definitions.c
  *   bundle*.c    what a fatal signal left behind the arena, and notes; unwind_*.c its stacks
- *   recover*.c   a fresh whole file              symbols*.c, demangle_*.c  names for addresses
+ *   recover*.c   a fresh whole file              symbols*.c, demangle*.c  names for addresses
+ *   core_*.c     the arena out of a core file
  *
  * Everything read from the file is checked against the file's size before it is used, and copied where it could
  * matter twice. Offsets are 64 bits wide here, so sums of two fields cannot wrap. */

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of recorder/ share.
  *
- *   call.c     enter and leave             call_slow.c  the same, what is rare; stack.h: both
- *   config.c   text to settings
- *   arena.c    where the arena lives       point.c    events without duration
- *   start.c    init, finalize, fork        store.c    partitions: a place for the next record
- *   attach.c   threads come and go         reduce.h   give memory back, the strategies
- *   define.c   definitions                 totals.c   exact totals per region
- *   address.c  code address to region      rules.c    include/exclude rules, phases
- *   known.c    the same, per thread        rewind.c   forget an iteration
- *   gone.c     calls that a longjmp left
- *   watch*.c   triggers on what is recorded
- *   rows_full.c  which totals go when there is no room
- *   usage.c    sums for the caller         meta.c     memory for a location's accounts
- *   share.c    bins from other locations   location.c what a thread records into
- *   aside.c    the first moments, pinned    ready.c  bins given back ahead
- *   join.c     fewer bands in little memory
- *   ended.c    threads that ended: their   fold.c     accounts of one location added to another's
- *              memory, oldest first
- *   note.c     facts about the run            clock.c    a clock that steps back
- *   life.c     restored from a checkpoint?
- *   sample.c   samples of threads, thinned as memory runs out
- *   reading.c  readings of counters, thinned likewise
+ *   call.c        enter and leave                               call_slow.c   the same, what is rare; stack.h: both
+ *   start.c       init, finalize, fork                          config.c      text to settings
+ *   arena.c       where the arena lives                         usage.c       sums for the caller
+ *   attach.c      threads come and go                           location.c    what a thread records into
+ *   define.c      definitions                                   note.c        facts about the run
+ *   address.c     code address to region                        known.c       the same, per thread
+ *   point.c       events without duration                       gone.c        calls that a longjmp left
+ *   store.c       partitions: a place for a record              meta.c        memory for a location's accounts
+ *   aside.c       the first moments, pinned                     join.c        fewer bands in little memory
+ *   totals.c      exact totals per region                       rows_full.c   which go when there is no room
+ *   reduce.c      gives memory back; reduce.h: its strategies   ready.c       bins given back ahead
+ *   cyclic.c      strategy `last`                               first.c       strategy `first`
+ *   chain_whole.c strategy `whole`                              telescope.c   strategy `telescope`
+ *   epoch.c       its epochs                                    epoch_rows.c  their totals
+ *   share.c       bins from other locations                     ended.c       memory of threads that ended, oldest first
+ *   fold.c        their accounts added to another's             rewind.c      forget an iteration
+ *   rules.c       include/exclude rules, phases                 watch*.c      triggers on what is recorded
+ *   clock.c       a clock that steps back                       grace.c       until nobody reads what was replaced
+ *   life.c        restored from a checkpoint?                   alone.c       only threads of fdr's own are left
+ *   sample.c      samples, thinned as memory runs out           sampled.c     streams of samples begin and end
+ *   reading.c     readings of counters, thinned likewise        *.pml         models of what lies beside them
  *
  * A thread records into its location through struct fdri_thread (thread-local, owner only). The owner brackets each
  * operation with location.busy; a signal handler that finds it set records into the thread's lane, a location of its
@@ -228,6 +228,9 @@ static inline void fdri_end(struct fdri_thread *t)
 bool fdri_attached(void);    /* attaches this thread if need be */
 uint32_t fdri_passing(void); /* threads that are coming or going */
 void fdri_detach(void *unused);
+/* Counts a thread that found no room: itself, where it has not yet, or the sampler, which may come again and again. Async-signal-safe. */
+void fdri_no_room(uint32_t tid, bool itself);
+void fdri_no_room_reset(void); /* before a recording begins */
 
 /* The tick of an event: live clock or presented ns, in the location's unit, clamped to be monotonic. */
 uint64_t fdri_tick_at(struct fdri_thread *t, uint64_t time_ns);
@@ -266,7 +269,7 @@ void fdri_link_location(struct fdr_location *l, uint32_t off); /* from now on ev
 bool fdri_grow_levels(struct fdri_thread *t);                  /* one more block of levels; false: no room */
 void fdri_set_soft(struct fdri_thread *t);                     /* recomputes when enter and leave must go slow */
 
-/* ---- call.c ---- */
+/* ---- call.c, call_slow.c ---- */
 /* A function that is entered, as the compiler's hook tells. */
 struct fdri_function {
     uint64_t address, frame, caller, site; /* as in struct fdr_level; of caller the complement */
@@ -351,9 +354,12 @@ void fdri_fold_undo(void);
 /* A bin or piece of at most 1 << size_log2 bytes for partition p by giving something else back; 0: nothing to give,
  * or p itself was closed. */
 uint32_t fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got_log2);
-void fdri_reserve_ledger(struct fdri_thread *t);      /* lines for reductions, while there is room */
-void fdri_stop(struct fdri_thread *t, uint64_t tick); /* strategy `first`: store nothing from now on */
-void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick);
+void fdri_reserve_ledger(struct fdri_thread *t); /* lines for reductions, while there is room */
+void fdri_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_given *given); /* a line of the ledger */
+
+/* ---- first.c, cyclic.c ---- */
+void fdri_stop(struct fdri_thread *t, uint64_t tick);      /* strategy `first`: store nothing from now on */
+void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick); /* strategy `last`: is it time for a new epoch? */
 
 /* ---- gone.c ---- */
 uint64_t fdri_frame_upper(const struct fdri_function *f); /* looks for it on the stack */
@@ -385,8 +391,6 @@ void fdri_ready_release(struct fdri_thread *t);                      /* the thre
 /* ---- sample.c ---- */
 uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not theirs yet: not for others */
 
-void fdri_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_given *given); /* a line of the ledger */
-
 /* ---- share.c ---- */
 /* A whole bin (or the part of one that is `size_log2` large) from a location that holds more; 0: nobody does. */
 uint32_t fdri_share_bin(struct fdri_thread *t);
@@ -398,7 +402,7 @@ static inline bool fdri_poor(const struct fdr_location *l) { return fdr_load_rel
 bool fdri_share_rich(const struct fdr_location *l); /* it holds more than live ones do on average */
 void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
 
-/* ---- telescope.c, epoch.c: nothing under other strategies ---- */
+/* ---- telescope.c, epoch.c, epoch_rows.c: nothing under other strategies ---- */
 void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);   /* a partition was made */
 void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p); /* its newest bin takes no more records */
 void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p); /* a bin was put behind it: time for a cut? */
@@ -421,11 +425,6 @@ bool fdri_rows_start(struct fdri_thread *t);
 struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key);
 struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);
 bool fdri_rows_full(struct fdri_thread *t); /* the table: searches would take long */
-/* rows_full.c: a row for `key` in the place of what was used least, or NULL. */
-struct fdr_row *fdri_row_instead(struct fdri_thread *t, uint32_t key);
-/* The rest, to which calls of `key` go from now on, and have they gone there? */
-struct fdr_row *fdri_row_rest(struct fdri_thread *t, uint32_t key);
-bool fdri_row_gone(struct fdri_thread *t, uint32_t key);
 /* The row's histogram has room for buckets [from, end) as well; false: no room. */
 bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end);
 void fdri_histogram_drop(struct fdri_thread *t, struct fdr_row *r);
@@ -443,6 +442,13 @@ static inline void fdri_histogram_add(struct fdri_thread *t, struct fdr_row *r, 
 static inline uint32_t fdri_bucket(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v | 1); }
 /* One event of a point class: value v counted in, as value type. */
 void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type type, uint64_t value);
+
+/* ---- rows_full.c ---- */
+/* A row for `key` in the place of what was used least, or NULL. */
+struct fdr_row *fdri_row_instead(struct fdri_thread *t, uint32_t key);
+/* The rest, to which calls of `key` go from now on, and have they gone there? */
+struct fdr_row *fdri_row_rest(struct fdri_thread *t, uint32_t key);
+bool fdri_row_gone(struct fdri_thread *t, uint32_t key);
 
 /* ---- define.c ---- */
 uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file, uint32_t line, uint64_t value,
@@ -465,13 +471,18 @@ uint32_t fdri_metric_type(uint32_t metric);
 
 /* ---- note.c ---- */
 void fdri_note_reset(void);
-/* Counts a thread that found no room: itself, where it has not yet, or the sampler, which may come again and again. Async-signal-safe. */
-void fdri_no_room(uint32_t tid, bool itself);
-void fdri_no_room_reset(void); /* before a recording begins */
 
 /* ---- address.c ---- */
 /* Region of a code address, defined on first sight. The thread must be attached. */
 fdr_region fdri_address_region(uint64_t address);
+extern uint32_t fdri_address_version
+    __attribute__((visibility("hidden"))); /* rises when addresses lose their meaning */
+void fdri_address_reset(void);
+bool fdri_address_forked(void);       /* a child: nobody may wait for a grace period */
+void fdri_address_thread(bool comes); /* this thread begins or ends to look addresses up */
+void fdri_address_fork(int phase);    /* as fdri_define_fork */
+
+/* ---- known.c ---- */
 /* What a thread remembers of the functions it calls: one probe gives region and totals row. A direct-mapped cache in
  * the arena; what it says stands in fdri_address_region's table and in the row table. */
 struct fdri_known {
@@ -481,8 +492,6 @@ struct fdri_known {
 };
 enum { FDRI_LEAST_FRAME = 8 }; /* where a function returns to */
 enum { FDRI_NEAR = 256 };      /* its hook is not called further from its beginning */
-extern uint32_t fdri_address_version
-    __attribute__((visibility("hidden"))); /* rises when addresses lose their meaning */
 static inline uint32_t fdri_known_slot(const struct fdri_thread *t, uint64_t address)
 {
     return (uint32_t)address * 0x9E3779B1u >> t->known_shift;
@@ -498,10 +507,6 @@ uint64_t fdri_known_frame(const struct fdri_thread *t, const struct fdri_functio
 void fdri_known_start(struct fdri_thread *t);                  /* also: forget everything */
 void fdri_known_drop(struct fdri_thread *t, uint32_t row_off); /* that row gets another key */
 void fdri_known_add(struct fdri_thread *t, const struct fdri_function *f, fdr_region region, const struct fdr_row *row);
-void fdri_address_reset(void);
-bool fdri_address_forked(void);       /* a child: nobody may wait for a grace period */
-void fdri_address_thread(bool comes); /* this thread begins or ends to look addresses up */
-void fdri_address_fork(int phase);    /* as fdri_define_fork */
 
 /* ---- rules.c ---- */
 struct fdri_rule {
@@ -558,6 +563,8 @@ bool fdri_life_differs(const struct fdri_life *now); /* from the life the record
 void fdri_life_look(void);                /* begins a new recording where it does. Not in the dumper thread */
 uint64_t fdri_life_poll(uint64_t now_ns); /* the same in the dumper thread; when to be called again */
 void fdri_life_suspect(void);             /* it should be looked at soon. Async-signal-safe */
+
+/* ---- alone.c ---- */
 /* Are threads of fdr's own the only ones left? Then the program is over. In the dumper thread; when to be called again. */
 uint64_t fdri_alone_poll(uint64_t now_ns);
 void fdri_alone_suspect(void); /* the first thread leaves: look soon */

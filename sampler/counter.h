@@ -7,9 +7,12 @@
  *   counter_process.c  the process: getrusage, statm, io
  *   counter_energy.c   powercap (RAPL)
  *   counter_derived.c  quotients of other counters: IPC, share of time off the processor
+ *   counter_probe.c    every counter, tried
+ *   counter_provider.c counters that libfdr knows nothing of
  *   counter_edge.c     read at the edges of calls, by the calling thread
  *   in_handler.c       whether that may allocate
- *   monitor.c          the thread that samples; monitor_threads.c: which threads it observes
+ *   monitor.c          the thread that samples; monitor_threads.c: which threads it observes,
+ *                      monitor_panel.c: one of them
  *
  * A *source* is what is read at once: it gives one or more counters. It is opened per thread, or once for the process.
  * A counter that cannot work is never read: probe() tries it for real and says why not. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of libfdr-papi share: papi_papi.c (which events work), papi_set_papi.c (event sets of a thread), papi_held.c (their descriptors), what stands in
- * their place without PAPI (papi_none.c, papi_set_none.c), papi_provider.c (what libfdr calls). */
+/* What the files of libfdr-papi share.
+ *
+ *   papi_papi.c      which events work            papi_set_papi.c   event sets of a thread
+ *   papi_held.c      their descriptors            papi_provider.c   what libfdr calls
+ *   papi_none.c, papi_set_none.c                  what stands in their place without PAPI */
 #ifndef FDR_SAMPLER_PAPI_H
 #define FDR_SAMPLER_PAPI_H
 

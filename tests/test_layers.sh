@@ -77,6 +77,18 @@ while IFS= read -r folder; do
     esac
 done < <(find . -mindepth 2 -name '*.[ch]' -not -path './build*' -not -path './.*' | cut -d/ -f2 | sort -u)
 
+# Headers say which file does what; none is forgotten.
+for folder in recorder reader sampler; do
+    listed=$(sed -n '/^ \*   /p' "$folder"/*.h | grep -oE '[a-z_*]+\.c')
+    for file in "$folder"/*.c; do
+        while IFS= read -r name; do
+            # shellcheck disable=SC2053 # it may be a pattern
+            if [[ ${file##*/} == $name ]]; then continue 2; fi
+        done <<<"$listed"
+        complain "$file is in no list of $folder/*.h"
+    done
+done
+
 if [ "$checked" = 0 ]; then echo "no include line found"; exit 1; fi
 echo "$checked include lines, $bad against the table"
 [ "$bad" = 0 ]
