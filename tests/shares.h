@@ -9,6 +9,7 @@
 
 #include "recorder/recorder.h"
 #include "tests/oracle.h"
+#include "tests/rnd.h"
 
 static fdr_region region[8];
 
@@ -18,14 +19,6 @@ struct turn { /* one thread that works when told to */
     uint64_t calls, seed, presented;
     bool end;
 };
-
-static inline uint32_t rnd(uint64_t *seed, uint32_t below)
-{
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return (uint32_t)(*seed >> 33) % below;
-}
 
 static inline void work(struct turn *w)
 {

@@ -4,6 +4,7 @@
  * recursion, pauses, points, rewinds. Nobody knows the times beforehand: counts are compared with plain ones of the test, times with
  * one another. */
 #include "tests/api_fixture.h"
+#include "tests/rnd.h"
 
 enum { REGIONS = 6, DEEPEST = 64, OPS = 60000, BY_ADDRESS = 3 /* the last ones are known by address */ };
 
@@ -23,12 +24,6 @@ static struct {
 static fdr_region id[REGIONS];
 static char code[REGIONS];
 static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % n;
-}
 
 static void enter(const struct plan *p, uint32_t r)
 {
@@ -82,11 +77,11 @@ static void mark_or_rewind(void)
 
 static void do_something(const struct plan *p)
 {
-    uint32_t x = random_below(1000);
-    for (uint32_t i = random_below(50) ? random_below(20) : 5000; i; i--) mine.spun += i ^ (mine.spun << 1);
-    if (x < 430) enter(p, random_below(REGIONS));
+    uint32_t x = rnd(&seed, 1000);
+    for (uint32_t i = rnd(&seed, 50) ? rnd(&seed, 20) : 5000; i; i--) mine.spun += i ^ (mine.spun << 1);
+    if (x < 430) enter(p, rnd(&seed, REGIONS));
     else if (x < 830 && mine.depth) leave(mine.region[mine.depth]);
-    else if (x < 845) leave(random_below(REGIONS));
+    else if (x < 845) leave(rnd(&seed, REGIONS));
     else if (x < 950) fdr_marker(1, x), mine.markers += !mine.pauses, mine.all_markers++;
     else if (x < 953 && mine.pauses < 3) fdr_pause(), mine.pauses++;
     else if (x < 960) fdr_resume(), mine.pauses -= mine.pauses > 0;

@@ -13,16 +13,9 @@
 
 #include "bins/bins.h"
 #include "format/record.h"
+#include "tests/rnd.h"
 
 enum { THREADS = 4 };
-
-static uint32_t rnd(uint64_t *seed, uint32_t below)
-{
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return (uint32_t)(*seed >> 33) % below;
-}
 
 static void *format(struct fdri_arena *a, uint64_t bytes, uint32_t bin_bytes)
 {

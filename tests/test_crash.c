@@ -298,12 +298,6 @@ static void switched_off(void **state)
     c.crash = "0";
     for (size_t i = 0; i < 8; i++) run(&deaths[i], &c, LIVE);
 }
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
 
 int main(void)
 {
@@ -313,5 +307,5 @@ int main(void)
                                        cmocka_unit_test(moved_where_that_is_enough),
                                        cmocka_unit_test(calls_of_exit),
                                        cmocka_unit_test(switched_off)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -213,17 +213,10 @@ static void others_are_waited_for_200_ms_at_most(void **state)
     fdr_file_close(f);
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(writes_are_of_a_mebibyte_at_most),
                                        cmocka_unit_test(no_write_of_the_arena_comes_after_the_deadline),
                                        cmocka_unit_test(others_are_waited_for_200_ms_at_most)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

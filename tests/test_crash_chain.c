@@ -467,13 +467,6 @@ static void P10_a_file_cut_under_the_map(void **state)
     unlink(link);
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_handler_that_jumps_is_over),
@@ -487,5 +480,5 @@ int main(void)
                                        cmocka_unit_test(who_gives_it_back_to_us_is_called_once),
                                        cmocka_unit_test(who_was_taken_away_is_not_called),
                                        cmocka_unit_test(P10_a_file_cut_under_the_map)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

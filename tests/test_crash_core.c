@@ -62,15 +62,8 @@ static void P10_the_core_is_the_same(void **state)
     }
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P10_the_core_is_the_same)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

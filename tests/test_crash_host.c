@@ -388,13 +388,6 @@ static void P10_cancelled_threads(void **state)
     assert_int_equal(left_in(p->dir, &signal), FDR_WHOLE);
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,5 +396,5 @@ int main(void)
         cmocka_unit_test(P10_read_only_file_systems), cmocka_unit_test(P7_another_root),
         cmocka_unit_test(P7_the_oom_killer),          cmocka_unit_test(P10_little_address_space),
         cmocka_unit_test(P10_ten_thousand_threads),   cmocka_unit_test(P10_cancelled_threads)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

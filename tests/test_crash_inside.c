@@ -163,17 +163,10 @@ static void P7_everybody_at_once(void **state)
     }
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P7_in_malloc), cmocka_unit_test(P7_in_the_recorder),
                                        cmocka_unit_test(P7_in_the_handler), cmocka_unit_test(P7_all_over_the_handler),
                                        cmocka_unit_test(P7_everybody_at_once)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

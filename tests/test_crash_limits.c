@@ -111,16 +111,9 @@ static void the_deadline(void **state)
     assert_int_equal(dies(&c, fault, p->dir), FDR_DAMAGED);
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_live_file_where_no_copy_can_be),
                                        cmocka_unit_test(P10_no_room_from_the_start), cmocka_unit_test(the_deadline)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -105,16 +105,9 @@ static void P7_stacks_behind_the_end_of_the_first_thread(void **state)
     fdr_file_close(f);
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P7_stacks_behind_many_mappings),
                                        cmocka_unit_test(P7_stacks_behind_the_end_of_the_first_thread)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

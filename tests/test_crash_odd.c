@@ -372,13 +372,6 @@ static void P7_twins(void **state)
     assert_int_equal(count(p->live, ".fdr"), 0);
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     if (argc == 4 && !strcmp(argv[1], "--again")) return again(argv[2], argv[3]);
@@ -391,5 +384,5 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(P7_exec_in_a_thread),
                                        cmocka_unit_test(P7_exec_of_itself),
                                        cmocka_unit_test(P7_twins)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

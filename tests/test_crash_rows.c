@@ -107,7 +107,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(P5_P7_killed_while_rows_give_way),
                                        cmocka_unit_test(P5_P7_killed_while_rows_of_epochs_give_way)};
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    death_place_remove();
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

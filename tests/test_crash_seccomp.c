@@ -140,17 +140,10 @@ static void P2_the_record_path_makes_no_call(void **state)
     death_place();
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_lists_them), cmocka_unit_test(fatal_path_keeps_to_its_calls),
         cmocka_unit_test(so_it_does_behind_a_handler), cmocka_unit_test(P2_the_record_path_makes_no_call)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

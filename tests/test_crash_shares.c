@@ -224,17 +224,11 @@ static int begin(void **state)
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return (void *)shared == MAP_FAILED;
 }
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P7_killed_at_every_store_of_claims),
                                        cmocka_unit_test(P7_killed_at_every_store_of_rewinds),
                                        cmocka_unit_test(P7_killed_at_every_store_of_folds)};
-    return cmocka_run_group_tests(tests, begin, clean);
+    return cmocka_run_group_tests(tests, begin, death_place_leave);
 }

@@ -222,17 +222,11 @@ static int begin(void **state)
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return shared == MAP_FAILED;
 }
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P7_killed_at_every_store),
                                        cmocka_unit_test(P7_killed_at_every_store_of_reductions),
                                        cmocka_unit_test(P7_killed_at_random)};
-    return cmocka_run_group_tests(tests, begin, clean);
+    return cmocka_run_group_tests(tests, begin, death_place_leave);
 }

@@ -216,23 +216,9 @@ static void beyond_a_quarter(void **state)
     assert_int_equal(held, perf ? MOST / 4 : 0);
 }
 
-static int enter(void **state)
-{
-    (void)state;
-    test_directory(directory, sizeof directory);
-    return 0;
-}
-static int leave(void **state)
-{
-    (void)state;
-    fdr_finalize();
-    remove_directory(directory);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(by_cpu_time), cmocka_unit_test(by_wall_time),
                                        cmocka_unit_test(none_left), cmocka_unit_test(beyond_a_quarter)};
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

@@ -52,15 +52,8 @@ static void P10_exit_while_another_thread_forks(void **state)
     assert_string_equal(death_file(p->live), "");
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P10_exit_while_another_thread_forks)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

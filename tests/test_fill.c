@@ -10,24 +10,20 @@
 
 #include "recorder/recorder.h"
 #include "tests/oracle.h"
+#include "tests/rnd.h"
 
 static uint64_t seed;
-static uint32_t below(uint32_t n)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % n;
-}
 
 /* Calls of every length at every depth, points between them; it goes deeper as time goes on. */
 static uint64_t program(uint64_t now, uint32_t round)
 {
     for (int i = 0; i < 40; i++) {
-        uint32_t r = 1 + below(30), deep = 1 + below(4 + round / 500);
-        for (uint32_t d = 0; d < deep; d++) fdr_enter_at(r + d, now += below(50));
-        if (below(8) == 0) fdr_marker_at(1, r, now);
-        if (below(8) == 0) fdr_message_send_at(1, 2, 0, 100, now);
+        uint32_t r = 1 + rnd(&seed, 30), deep = 1 + rnd(&seed, 4 + round / 500);
+        for (uint32_t d = 0; d < deep; d++) fdr_enter_at(r + d, now += rnd(&seed, 50));
+        if (rnd(&seed, 8) == 0) fdr_marker_at(1, r, now);
+        if (rnd(&seed, 8) == 0) fdr_message_send_at(1, 2, 0, 100, now);
         for (uint32_t d = deep; d-- > 0;)
-            fdr_leave_at(r + d, now += below(3) ? below(80) : below(below(5) ? 6000 : 600000));
+            fdr_leave_at(r + d, now += rnd(&seed, 3) ? rnd(&seed, 80) : rnd(&seed, rnd(&seed, 5) ? 6000 : 600000));
     }
     return now;
 }

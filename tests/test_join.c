@@ -2,16 +2,12 @@
 /* ctest: label=unit timeout=300
  * Bands 1 and 2 become one where memory is little for many partitions, and only there; what is shown stays true. */
 #include "tests/api_fixture.h"
+#include "tests/rnd.h"
 
 enum { REGIONS = 16 };
 static fdr_region region[REGIONS];
 static fdr_marker_id mark;
 static uint64_t seed, now;
-static uint32_t rnd(uint32_t below)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % below;
-}
 
 static void start(const char *buffer, const char *pin, const char *resolution)
 {
@@ -26,10 +22,10 @@ static void start(const char *buffer, const char *pin, const char *resolution)
 static void present(uint32_t events, uint32_t most)
 {
     for (uint32_t i = 0; i < events; i++) {
-        uint32_t what = rnd(40);
-        now += rnd(3) == 0 ? 0 : rnd(40) == 0 ? rnd(20000) : rnd(300);
+        uint32_t what = rnd(&seed, 40);
+        now += rnd(&seed, 3) == 0 ? 0 : rnd(&seed, 40) == 0 ? rnd(&seed, 20000) : rnd(&seed, 300);
         if (what == 0) both_marker(&o, mark, i, now);
-        else if (o.depth < 1 || (o.depth < most && what <= 20)) both_enter(&o, region[rnd(REGIONS)], now);
+        else if (o.depth < 1 || (o.depth < most && what <= 20)) both_enter(&o, region[rnd(&seed, REGIONS)], now);
         else both_leave(&o, now);
     }
 }
@@ -109,9 +105,9 @@ static void a_rewind_reaches_back(void **state)
     fdr_rewind_mark();
     assert_false(is_joined());
     for (int i = 0; i < 400000 && !is_joined(); i++) {
-        uint32_t depth = 1 + rnd(24);
-        for (uint32_t d = 0; d < depth; d++) fdr_enter_at(region[d % REGIONS], now += rnd(300));
-        for (uint32_t d = 0; d < depth; d++) fdr_leave_at(region[(depth - 1 - d) % REGIONS], now += rnd(300));
+        uint32_t depth = 1 + rnd(&seed, 24);
+        for (uint32_t d = 0; d < depth; d++) fdr_enter_at(region[d % REGIONS], now += rnd(&seed, 300));
+        for (uint32_t d = 0; d < depth; d++) fdr_leave_at(region[(depth - 1 - d) % REGIONS], now += rnd(&seed, 300));
     }
     assert_true(is_joined());
     fdr_rewind();

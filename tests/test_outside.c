@@ -17,8 +17,7 @@
 #include <fdr/reader.h>
 
 #include "recorder/recorder.h"
-
-static char directory[256];
+#include "tests/snapshots_seen.h"
 
 struct kind {
     const char *arena;
@@ -343,19 +342,6 @@ static void other_users(void **state)
     if (find_live(live, sizeof live)) unlink(live);
 }
 
-static int enter(void **state)
-{
-    (void)state;
-    test_directory(directory, sizeof directory);
-    return 0;
-}
-static int leave(void **state)
-{
-    (void)state;
-    remove_directory(directory);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P6_running_and_stopped_mapped),
@@ -367,5 +353,5 @@ int main(void)
                                        cmocka_unit_test(clear_refusals),
                                        cmocka_unit_test(another_ones_recording),
                                        cmocka_unit_test(other_users)};
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

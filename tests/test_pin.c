@@ -4,17 +4,13 @@
 #include <unistd.h>
 
 #include "tests/api_fixture.h"
+#include "tests/rnd.h"
 
 enum { REGIONS = 12, MOST_FIRST = 200000 };
 
 static fdr_region region[REGIONS];
 static fdr_marker_id mark;
 static uint64_t seed = 88172645463325252u;
-static uint32_t rnd(uint32_t below)
-{
-    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-    return (uint32_t)(seed >> 33) % below;
-}
 
 static void start(const char *strategy, const char *buffer, const char *pin, const char *resolution)
 {
@@ -27,10 +23,10 @@ static void start(const char *strategy, const char *buffer, const char *pin, con
 static void present(uint32_t events, uint64_t *now)
 {
     for (uint32_t i = 0; i < events; i++) {
-        uint32_t what = rnd(20);
-        *now += rnd(30) == 0 ? rnd(20000) : rnd(60);
+        uint32_t what = rnd(&seed, 20);
+        *now += rnd(&seed, 30) == 0 ? rnd(&seed, 20000) : rnd(&seed, 60);
         if (what == 0) both_marker(&o, mark, i, *now);
-        else if (o.depth < 2 || (o.depth < 9 && what < 10)) both_enter(&o, region[rnd(REGIONS)], *now);
+        else if (o.depth < 2 || (o.depth < 9 && what < 10)) both_enter(&o, region[rnd(&seed, REGIONS)], *now);
         else both_leave(&o, *now);
     }
 }
@@ -105,8 +101,9 @@ static void P4_a_hundred_buffers_later(void **state)
     while (fdr_usage().reduced < 100 * (256u << 10) / 2) { /* a call takes some two bytes */
         uint32_t depth = 0, open[9];
         for (uint32_t i = 0; i < 100000; i++) {
-            now += rnd(30) == 0 ? rnd(20000) : rnd(60);
-            if (depth < 2 || (depth < 9 && rnd(2))) fdr_enter_at(region[open[depth++] = rnd(REGIONS)], now);
+            now += rnd(&seed, 30) == 0 ? rnd(&seed, 20000) : rnd(&seed, 60);
+            if (depth < 2 || (depth < 9 && rnd(&seed, 2)))
+                fdr_enter_at(region[open[depth++] = rnd(&seed, REGIONS)], now);
             else fdr_leave_at(region[open[--depth]], now);
         }
         while (depth) fdr_leave_at(region[open[--depth]], now += 10);
@@ -188,7 +185,7 @@ static void others_leave_it(void **state)
     assert_true(the_other(f)->pinned_to_ns > 1100000 - 256 && events > 500);
     fdr_file_close(f);
     for (int i = 0; i < 400000; i++)
-        fdr_enter_at(region[i % 5], now += 70), fdr_leave_at(region[i % 5], now += rnd(500));
+        fdr_enter_at(region[i % 5], now += 70), fdr_leave_at(region[i % 5], now += rnd(&seed, 500));
     f = take();
     assert_int_equal(the_other(f)->pinned_events, events);
     balance(f);

@@ -9,15 +9,9 @@
 #include <string.h>
 
 #include "policies/policies.h"
+#include "tests/rnd.h"
 
 static uint64_t seed = 88172645463325252u;
-static uint32_t rnd(uint32_t below)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 33) % below;
-}
 
 /* Every order of every subset of the steps. */
 static int chain_number(int n, struct fdri_chain *c)
@@ -40,9 +34,9 @@ static void random_ranks(struct fdri_chain *c)
 {
     uint8_t rank = 1;
     for (int i = 0; i < FDRI_CLASSES; i++) c->class_rank[i] = 0;
-    if (rnd(2)) return;
-    for (uint32_t k = rnd(FDRI_CLASSES + 1); k; k--) {
-        uint32_t class_ = rnd(FDRI_CLASSES);
+    if (rnd(&seed, 2)) return;
+    for (uint32_t k = rnd(&seed, FDRI_CLASSES + 1); k; k--) {
+        uint32_t class_ = rnd(&seed, FDRI_CLASSES);
         if (!c->class_rank[class_]) c->class_rank[class_] = rank++;
     }
 }
@@ -51,11 +45,13 @@ static void random_ranks(struct fdri_chain *c)
 static int random_views(struct fdri_part_view *v, int most)
 {
     uint64_t bytes[FDRI_CLASSES];
-    for (int i = 0; i < FDRI_CLASSES; i++) bytes[i] = 1 + rnd(4);
+    for (int i = 0; i < FDRI_CLASSES; i++) bytes[i] = 1 + rnd(&seed, 4);
     int n = 0;
     for (int tries = 0; n < most && tries < 10 * most; tries++) {
-        struct fdri_part_view p = {.class_ = rnd(3) ? 0 : (uint8_t)(1 + rnd(8)), .depth = rnd(6), .oldest = rnd(5)};
-        if (!p.class_) p.band = (uint8_t)rnd(4), p.depth++;
+        struct fdri_part_view p = {.class_ = rnd(&seed, 3) ? 0 : (uint8_t)(1 + rnd(&seed, 8)),
+                                   .depth = rnd(&seed, 6),
+                                   .oldest = rnd(&seed, 5)};
+        if (!p.class_) p.band = (uint8_t)rnd(&seed, 4), p.depth++;
         p.class_bytes = bytes[p.class_];
         int twin = 0;
         for (int i = 0; i < n; i++) twin |= v[i].class_ == p.class_ && v[i].depth == p.depth && v[i].band == p.band;
@@ -176,8 +172,8 @@ static void P10_classes_go_in_the_users_order(void **state)
         random_ranks(&c);
         for (uint8_t x = 1; x < FDRI_CLASSES; x++)
             for (uint8_t y = 1; y < FDRI_CLASSES; y++) {
-                struct fdri_part_view a = {.depth = rnd(9), .class_ = x, .class_bytes = 100 + 10 * x};
-                struct fdri_part_view b = {.depth = rnd(9), .class_ = y, .class_bytes = 100 + 10 * y};
+                struct fdri_part_view a = {.depth = rnd(&seed, 9), .class_ = x, .class_bytes = 100 + 10 * x};
+                struct fdri_part_view b = {.depth = rnd(&seed, 9), .class_ = y, .class_bytes = 100 + 10 * y};
                 enum fdri_reason why;
                 bool first = fdri_policy_before(&c, &a, &b, &why);
                 uint8_t ra = c.class_rank[x], rb = c.class_rank[y];
@@ -234,12 +230,12 @@ static void P10_tiers_have_their_shares(void **state)
 {
     (void)state;
     for (int round = 0; round < 2000; round++) {
-        struct fdri_tier_shares s = {.count = rnd(6)};
-        uint32_t tiers = 1 + rnd(FDRI_TIERS - 1);
-        uint64_t held[FDRI_TIERS], total = 1000 + rnd(1000000), sum = 0, over;
-        for (uint32_t i = 0; i < s.count; i++) s.share[i] = (uint16_t)(1 + rnd(1000));
+        struct fdri_tier_shares s = {.count = rnd(&seed, 6)};
+        uint32_t tiers = 1 + rnd(&seed, FDRI_TIERS - 1);
+        uint64_t held[FDRI_TIERS], total = 1000 + rnd(&seed, 1000000), sum = 0, over;
+        for (uint32_t i = 0; i < s.count; i++) s.share[i] = (uint16_t)(1 + rnd(&seed, 1000));
         for (uint32_t t = 0; t < tiers; t++) {
-            held[t] = rnd(3) ? rnd(100000) : 0;
+            held[t] = rnd(&seed, 3) ? rnd(&seed, 100000) : 0;
             sum += fdri_policy_share(&s, t, tiers, total);
         }
         assert_true(sum <= total && sum + tiers >= total);

@@ -22,6 +22,7 @@
 
 #include "recorder/recorder.h"
 #include "tests/oracle.h"
+#include "tests/rnd.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
 #define INSTRUMENTED 1 /* the sanitizer's own calls would be counted */
@@ -55,14 +56,6 @@ static fdr_region region[REGIONS];
 static fdr_marker_id marker;
 static fdr_metric_id metric;
 static fdr_event_type event;
-
-static uint32_t rnd(uint64_t *seed, uint32_t below)
-{
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return (uint32_t)(*seed >> 33) % below;
-}
 
 static uint32_t calls(uint64_t *seed, uint32_t depth)
 {

@@ -235,16 +235,9 @@ static void P10_a_bundle(void **state)
     has(p->dir, ".crash.fdr", 0, false);
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P10_at_the_start), cmocka_unit_test(P10_a_snapshot),
                                        cmocka_unit_test(P10_a_bundle)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

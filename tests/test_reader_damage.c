@@ -12,28 +12,22 @@
 
 #include "tests/arena_builder.c"
 #include "tests/reader_truth.h"
+#include "tests/rnd.h"
 
 static uint64_t seed = 0x9E3779B97F4A7C15u;
-static uint32_t rnd(uint32_t below)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 33) % below;
-}
 
 static void program(struct builder *b, struct truth *t, uint32_t location, uint32_t events, uint32_t depth_max)
 {
     uint64_t tick = 1000000;
     for (uint32_t i = 0; i < events; i++) {
-        uint32_t depth = builder_depth(b, location), what = rnd(20);
-        tick += rnd(4) ? 0 : rnd(rnd(20) ? 60 : 4000);
+        uint32_t depth = builder_depth(b, location), what = rnd(&seed, 20);
+        tick += rnd(&seed, 4) ? 0 : rnd(&seed, rnd(&seed, 20) ? 60 : 4000);
         if (what == 0) {
-            uint64_t value = rnd(100000);
+            uint64_t value = rnd(&seed, 100000);
             builder_point(b, location, FDR_CLASS_METRIC, 1, tick, &value, 1);
             truth_point(t, location, FDR_CLASS_METRIC, 1, depth, tick, &value, 1, b->set.shift);
         } else if (depth == 0 || (depth < depth_max && what < 11)) {
-            builder_enter(b, location, 1 + rnd(9), tick);
+            builder_enter(b, location, 1 + rnd(&seed, 9), tick);
             truth_enter(t, location, level(b, location, depth + 1)->region, depth + 1, tick, b->set.shift);
         } else {
             builder_leave(b, location, tick);
@@ -156,10 +150,10 @@ static void P8_bit_flips(void **state)
     uint64_t used_bins = (x.b->bin_next), meta_first = x.b->meta;
     for (uint32_t round = 0; round < 3000; round++) {
         memcpy(x.copy, x.image, x.bytes);
-        uint64_t where = round % 3 == 0   ? rnd((uint32_t)used_bins)
-                         : round % 3 == 1 ? meta_first + rnd((uint32_t)(x.bytes - meta_first))
-                                          : rnd(700);
-        x.copy[where] ^= (uint8_t)(1u << rnd(8));
+        uint64_t where = round % 3 == 0   ? rnd(&seed, (uint32_t)used_bins)
+                         : round % 3 == 1 ? meta_first + rnd(&seed, (uint32_t)(x.bytes - meta_first))
+                                          : rnd(&seed, 700);
+        x.copy[where] ^= (uint8_t)(1u << rnd(&seed, 8));
         char message[256];
         struct fdr_file *f;
         enum fdr_verdict v = fdr_file_open_memory(x.copy, x.bytes, &f, message, sizeof message);
@@ -189,9 +183,12 @@ static void P8_many_flips(void **state)
     begin(&x, 3, 2000);
     for (uint32_t round = 0; round < 600; round++) {
         memcpy(x.copy, x.image, x.bytes);
-        uint32_t flips = 1 + rnd(200);
-        for (uint32_t i = 0; i < flips; i++) x.copy[8 + rnd((uint32_t)x.bytes - 8)] ^= (uint8_t)(1u << rnd(8));
-        if (rnd(2)) memset(x.copy + x.b->meta + rnd((uint32_t)(x.bytes - x.b->meta)) / 2, (int)rnd(256), rnd(8192));
+        uint32_t flips = 1 + rnd(&seed, 200);
+        for (uint32_t i = 0; i < flips; i++)
+            x.copy[8 + rnd(&seed, (uint32_t)x.bytes - 8)] ^= (uint8_t)(1u << rnd(&seed, 8));
+        if (rnd(&seed, 2))
+            memset(x.copy + x.b->meta + rnd(&seed, (uint32_t)(x.bytes - x.b->meta)) / 2, (int)rnd(&seed, 256),
+                   rnd(&seed, 8192));
         memcpy(x.copy, FDR_ARENA_MAGIC, 8);
         ((struct fdr_superblock *)x.copy)->format_version = FDR_FORMAT_VERSION;
         char message[256];
@@ -211,7 +208,7 @@ static void P8_truncated(void **state)
     begin(&x, 3, 3000);
     size_t full = 0;
     for (uint32_t round = 0; round < 200; round++) {
-        size_t bytes = round ? rnd((uint32_t)x.bytes) : x.bytes;
+        size_t bytes = round ? rnd(&seed, (uint32_t)x.bytes) : x.bytes;
         memcpy(x.copy, x.image, x.bytes);
         char message[256];
         struct fdr_file *f;
@@ -276,13 +273,14 @@ static void P8_recovered_is_whole(void **state)
         struct fdr_file *f, *g;
         size_t bytes = x.bytes;
         memcpy(x.copy, x.image, x.bytes);
-        uint32_t flips = 1 + rnd(6);
+        uint32_t flips = 1 + rnd(&seed, 6);
         for (uint32_t i = 0; i < flips; i++) {
-            uint64_t where = rnd(2) ? FDR_SUPERBLOCK_BYTES + rnd((uint32_t)(x.b->bin_next - FDR_SUPERBLOCK_BYTES))
-                                    : x.b->meta + rnd((uint32_t)(x.bytes - x.b->meta));
-            x.copy[where] ^= (uint8_t)(1u << rnd(8));
+            uint64_t where = rnd(&seed, 2)
+                                 ? FDR_SUPERBLOCK_BYTES + rnd(&seed, (uint32_t)(x.b->bin_next - FDR_SUPERBLOCK_BYTES))
+                                 : x.b->meta + rnd(&seed, (uint32_t)(x.bytes - x.b->meta));
+            x.copy[where] ^= (uint8_t)(1u << rnd(&seed, 8));
         }
-        if (rnd(4) == 0) bytes = x.b->bin_next + rnd((uint32_t)(x.bytes - x.b->bin_next));
+        if (rnd(&seed, 4) == 0) bytes = x.b->bin_next + rnd(&seed, (uint32_t)(x.bytes - x.b->bin_next));
         fdr_file_open_memory(x.copy, bytes, &f, message, sizeof message);
         assert_non_null(f);
         size_t before = read_all(f, &x, NULL);

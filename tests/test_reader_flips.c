@@ -13,6 +13,7 @@
 
 #include "recorder/recorder.h"
 #include "tests/oracle.h"
+#include "tests/rnd.h"
 
 /* ---- hashes of what is shown ---- */
 
@@ -81,21 +82,16 @@ struct recording {
 };
 
 static uint64_t seed;
-static uint32_t below(uint32_t n)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % n;
-}
 
 static void program(struct oracle *o, int events, uint64_t now)
 {
     for (int i = 0; i < events; i++) {
-        now += below(3) ? 0 : below(below(20) ? 500 : 400000);
-        uint32_t what = below(24);
-        if (what == 0) both_marker(o, 1, below(1000), now);
-        else if (what == 1) both_metric(o, 1, below(100), now);
-        else if (what == 2) both_message(o, below(2), 3, -1, 0, below(5000), now);
-        else if (o->depth == 0 || (o->depth < 18 && below(2))) both_enter(o, 1 + below(12), now);
+        now += rnd(&seed, 3) ? 0 : rnd(&seed, rnd(&seed, 20) ? 500 : 400000);
+        uint32_t what = rnd(&seed, 24);
+        if (what == 0) both_marker(o, 1, rnd(&seed, 1000), now);
+        else if (what == 1) both_metric(o, 1, rnd(&seed, 100), now);
+        else if (what == 2) both_message(o, rnd(&seed, 2), 3, -1, 0, rnd(&seed, 5000), now);
+        else if (o->depth == 0 || (o->depth < 18 && rnd(&seed, 2))) both_enter(o, 1 + rnd(&seed, 12), now);
         else both_leave(o, now);
     }
 }
@@ -294,10 +290,11 @@ static void flips(struct recording *r, struct count *n)
         for (uint64_t bit = 0; bit < r->count * 8; bit += (uint64_t)atoi(every)) flip(r, bit, n);
     } else {
         for (int i = 0; i < 1200; i++) {
-            uint64_t where = i % 4 == 0   ? below(FDR_SUPERBLOCK_BYTES)
-                             : i % 4 == 1 ? FDR_SUPERBLOCK_BYTES + below((uint32_t)(r->bins_end - FDR_SUPERBLOCK_BYTES))
-                                          : r->meta_first + below((uint32_t)(r->count - r->meta_first));
-            flip(r, where * 8 + below(8), n);
+            uint64_t where = i % 4 == 0 ? rnd(&seed, FDR_SUPERBLOCK_BYTES)
+                             : i % 4 == 1
+                                 ? FDR_SUPERBLOCK_BYTES + rnd(&seed, (uint32_t)(r->bins_end - FDR_SUPERBLOCK_BYTES))
+                                 : r->meta_first + rnd(&seed, (uint32_t)(r->count - r->meta_first));
+            flip(r, where * 8 + rnd(&seed, 8), n);
         }
         for (uint32_t bit = 0; bit < 2256 * 8; bit += 37) flip(r, bit, n);
     }

@@ -11,27 +11,21 @@
 
 #include "reader/reader.h"
 #include "tests/arena_builder.c"
+#include "tests/rnd.h"
 
 static uint64_t seed = 0x2545F4914F6CDD1Du;
-static uint32_t rnd(uint32_t below)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 33) % below;
-}
 
 static void program(struct builder *b, uint32_t location, uint32_t events)
 {
     uint64_t tick = 1000000;
     for (uint32_t i = 0; i < events; i++) {
-        uint32_t depth = builder_depth(b, location), what = rnd(20);
-        tick += rnd(4) ? 0 : rnd(60);
+        uint32_t depth = builder_depth(b, location), what = rnd(&seed, 20);
+        tick += rnd(&seed, 4) ? 0 : rnd(&seed, 60);
         if (what < 2) {
-            uint64_t value[4] = {rnd(1000), 2, 3, 4};
+            uint64_t value[4] = {rnd(&seed, 1000), 2, 3, 4};
             builder_point(b, location, what ? FDR_CLASS_MESSAGE : FDR_CLASS_METRIC, 1, tick, value, what ? 4 : 1);
         } else if (depth == 0 || (depth < 7 && what < 11)) {
-            builder_enter(b, location, 1 + rnd(9), tick);
+            builder_enter(b, location, 1 + rnd(&seed, 9), tick);
         } else {
             builder_leave(b, location, tick);
         }
@@ -118,7 +112,7 @@ static void selections(void **state)
 {
     (void)state;
     for (uint32_t round = 0; round < 40; round++) {
-        struct builder_options o = {.shift = rnd(6), .bin_bytes = 1024, .edge = {3, 30, 300}};
+        struct builder_options o = {.shift = rnd(&seed, 6), .bin_bytes = 1024, .edge = {3, 30, 300}};
         struct builder *b = builder_new(&o);
         for (uint32_t i = 0; i < 3; i++) program(b, builder_location(b, "x"), 3000);
         struct fdr_file *f = open_image(b);
@@ -128,15 +122,16 @@ static void selections(void **state)
         static const uint8_t regions[6] = {0, 1, 0, 1, 1, 0};
         for (uint32_t i = 0; i < 30; i++) {
             struct fdr_select s = {0};
-            if (rnd(3) == 0) s.locations = two, s.location_count = 1 + rnd(2);
-            if (rnd(3) == 0) s.classes = 1u << FDR_CLASS_REGION | 1u << (rnd(2) ? FDR_CLASS_MESSAGE : FDR_CLASS_METRIC);
-            if (rnd(4) == 0) s.classes = 1u << FDR_CLASS_MESSAGE;
-            if (rnd(3) == 0) s.depth_min = rnd(5);
-            if (rnd(3) == 0) s.depth_max = s.depth_min + rnd(4);
-            if (rnd(2)) s.from_ns = first + rnd((uint32_t)(last - first) + 1);
-            if (rnd(2)) s.to_ns = (s.from_ns ? s.from_ns : first) + rnd((uint32_t)(last - first) + 1);
-            if (rnd(3) == 0) s.min_duration_ns = rnd(400);
-            if (rnd(3) == 0) s.regions = regions, s.region_count = 6;
+            if (rnd(&seed, 3) == 0) s.locations = two, s.location_count = 1 + rnd(&seed, 2);
+            if (rnd(&seed, 3) == 0)
+                s.classes = 1u << FDR_CLASS_REGION | 1u << (rnd(&seed, 2) ? FDR_CLASS_MESSAGE : FDR_CLASS_METRIC);
+            if (rnd(&seed, 4) == 0) s.classes = 1u << FDR_CLASS_MESSAGE;
+            if (rnd(&seed, 3) == 0) s.depth_min = rnd(&seed, 5);
+            if (rnd(&seed, 3) == 0) s.depth_max = s.depth_min + rnd(&seed, 4);
+            if (rnd(&seed, 2)) s.from_ns = first + rnd(&seed, (uint32_t)(last - first) + 1);
+            if (rnd(&seed, 2)) s.to_ns = (s.from_ns ? s.from_ns : first) + rnd(&seed, (uint32_t)(last - first) + 1);
+            if (rnd(&seed, 3) == 0) s.min_duration_ns = rnd(&seed, 400);
+            if (rnd(&seed, 3) == 0) s.regions = regions, s.region_count = 6;
             compare(f, &all, &s);
         }
         drop(&all);

@@ -179,17 +179,10 @@ static void P6_no_descriptor_is_left(void **state)
     }
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P6_a_number_that_is_not_told),
                                        cmocka_unit_test(P6_nothing_can_be_opened),
                                        cmocka_unit_test(P6_no_descriptor_is_left)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -158,13 +158,6 @@ static void P10_children_are_no_restored_processes(void **state)
     fdr_finalize();
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,5 +166,5 @@ int main(void)
         cmocka_unit_test(P10_noticed_by_the_clock),
         cmocka_unit_test(P10_children_are_no_restored_processes),
     };
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -3,6 +3,7 @@
 /* P3, P9: a rule leaves out calls and keeps those they made, a rewind forgets the newest, in ticks that hold more than one event. Everything that counts as kept is
  * shown, where it was. */
 #include "tests/api_fixture.h"
+#include "tests/rnd.h"
 
 /* Regions a to h; only a is short where it matters. */
 static fdr_region region[8];
@@ -116,26 +117,21 @@ static void P9_a_rewind_leaves_what_was_open(void **state)
 }
 
 static uint64_t seed = 88172645463325252u;
-static uint32_t rnd(uint32_t below)
-{
-    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-    return (uint32_t)(seed >> 33) % below;
-}
 
 static void P3_all_that_is_kept_is_shown(void **state)
 {
     static const char *const resolution[] = {"0", "8ns", "128ns"};
     (void)state;
     for (uint32_t k = 0; k < 120; k++) { /* the second half rewinds */
-        uint32_t depth = 0, deepest = 2 + rnd(20), step = 1 + rnd(40), open[64];
+        uint32_t depth = 0, deepest = 2 + rnd(&seed, 20), step = 1 + rnd(&seed, 40), open[64];
         uint64_t t = 1000;
         start(resolution[k % 3], "min 30ns name a\nmin 200ns name b\nmin 3us name c\nevery 3 name d\nexclude name e\n");
         for (uint32_t i = 0; i < 3000; i++) {
-            if (rnd(4) == 0) t += rnd(step);
-            if (k >= 60 && rnd(k - 50) == 0) rnd(2) ? fdr_rewind_mark() : fdr_rewind();
-            if (rnd(10) == 0) fdr_marker_at(1, i, t);
-            else if (depth == deepest || (depth && rnd(2))) fdr_leave_at(open[--depth], t);
-            else fdr_enter_at(open[depth++] = region[rnd(8)], t);
+            if (rnd(&seed, 4) == 0) t += rnd(&seed, step);
+            if (k >= 60 && rnd(&seed, k - 50) == 0) rnd(&seed, 2) ? fdr_rewind_mark() : fdr_rewind();
+            if (rnd(&seed, 10) == 0) fdr_marker_at(1, i, t);
+            else if (depth == deepest || (depth && rnd(&seed, 2))) fdr_leave_at(open[--depth], t);
+            else fdr_enter_at(open[depth++] = region[rnd(&seed, 8)], t);
         }
         struct fdr_file *f = take();
         shown(f, NULL, 0);

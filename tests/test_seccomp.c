@@ -185,16 +185,9 @@ static void the_page_lists_them(void **state)
     calls_compare("System calls of a whole run", published, PUBLISHED);
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_page_lists_them), cmocka_unit_test(P10_to_its_end),
                                        cmocka_unit_test(P10_to_a_fault), cmocka_unit_test(P10_to_abort)};
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/rnd.h"
+
 enum { REGIONS = 24, DEEPEST = 24 };
 static fdr_region region[REGIONS];
 static uint64_t seed, now;
@@ -24,17 +26,11 @@ static unsigned writes, when;
 static uint32_t burst;
 static char dir[] = "/tmp/fdr-between-XXXXXX";
 
-static uint32_t rnd(uint32_t below)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % below;
-}
-
 static void calls(uint32_t events)
 {
     for (uint32_t i = 0; i < events; i++) {
-        now += rnd(40) == 0 ? rnd(20000) : rnd(300);
-        if (depth < DEEPEST && (depth < 1 || rnd(2))) fdr_enter_at(region[depth++], now);
+        now += rnd(&seed, 40) == 0 ? rnd(&seed, 20000) : rnd(&seed, 300);
+        if (depth < DEEPEST && (depth < 1 || rnd(&seed, 2))) fdr_enter_at(region[depth++], now);
         else fdr_leave_at(region[--depth], now);
     }
 }

@@ -16,6 +16,7 @@
 
 #include "recorder/recorder.h"
 #include "tests/oracle.h"
+#include "tests/rnd.h"
 
 /* A table or a partition may look for its place 64 times. */
 enum { STEPS_MOST = 400000, REGIONS = 64, BINS_MOST = 128 };
@@ -84,27 +85,23 @@ GIVES(fdri_bin_give, (struct fdri_arena * a, uint32_t off), (a, off))
 /* ---- workloads: at presented times ---- */
 
 static uint64_t now, seed;
-static uint32_t rnd(uint32_t below)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 33) % below;
-}
 /* Durations of all four bands, most of them short. */
 static void work(void)
 {
-    now += rnd(8) ? 20 + rnd(200) : rnd(8) ? 300 + rnd(4000) : rnd(8) ? 5000 + rnd(200000) : 300000 + rnd(1000000);
+    now += rnd(&seed, 8)   ? 20 + rnd(&seed, 200)
+           : rnd(&seed, 8) ? 300 + rnd(&seed, 4000)
+           : rnd(&seed, 8) ? 5000 + rnd(&seed, 200000)
+                           : 300000 + rnd(&seed, 1000000);
 }
 
 static void one_call(uint32_t depth, uint32_t most)
 {
-    fdr_region r = region[rnd(8) ? depth % 8 : rnd(REGIONS)];
+    fdr_region r = region[rnd(&seed, 8) ? depth % 8 : rnd(&seed, REGIONS)];
     fdr_enter_at(r, now);
     work();
-    uint32_t children = depth < most ? rnd(3) + (depth < 4) : 0;
+    uint32_t children = depth < most ? rnd(&seed, 3) + (depth < 4) : 0;
     for (uint32_t i = 0; i < children; i++) one_call(depth + 1, most);
-    if (!rnd(16)) fdr_marker_at(1 + rnd(3), now, now);
+    if (!rnd(&seed, 16)) fdr_marker_at(1 + rnd(&seed, 3), now, now);
     work();
     fdr_leave_at(r, now);
 }
@@ -119,7 +116,7 @@ static void loops(uint32_t calls)
 static void deep(uint32_t calls)
 {
     for (uint32_t n = 0; n < calls;) {
-        uint32_t depth = 200 + rnd(100);
+        uint32_t depth = 200 + rnd(&seed, 100);
         for (uint32_t d = 0; d < depth; d++, n++) {
             fdr_enter_at(region[d % 8], now);
             work();

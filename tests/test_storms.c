@@ -4,13 +4,9 @@
  * between, for every strategy, resolution and bin size, against the oracle.
  *   test_storms SEED [ROUNDS]   from that one on: to look at a failure, or to run for longer */
 #include "tests/api_fixture.h"
+#include "tests/rnd.h"
 
 static uint64_t seed;
-static uint32_t rnd(uint32_t below)
-{
-    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-    return (uint32_t)(seed >> 33) % below;
-}
 
 struct storm {
     struct fdr_config config;
@@ -18,7 +14,7 @@ struct storm {
     uint32_t events, deepest, regions, tick, longest, still, points;
 };
 
-#define PICK(list) list[rnd(sizeof list / sizeof *list)]
+#define PICK(list) list[rnd(&seed, sizeof list / sizeof *list)]
 
 /* Everything of a round follows from its seed. */
 static struct storm storm_of(uint64_t round)
@@ -32,8 +28,8 @@ static struct storm storm_of(uint64_t round)
     static const char *const least[] = {NULL, NULL, NULL, "20ns", "300ns"};
     static const char *const deepest[] = {NULL, NULL, NULL, "3", "12"};
     seed = (round + 1) * 0x9E3779B97F4A7C15u;
-    for (int i = 0; i < 8; i++) rnd(2);
-    uint32_t how = rnd(5), small = rnd(8);
+    for (int i = 0; i < 8; i++) rnd(&seed, 2);
+    uint32_t how = rnd(&seed, 5), small = rnd(&seed, 8);
     struct storm s = {.config = {.strategy = PICK(strategies), .resolution = resolutions[how], .bin = PICK(bins)}};
     s.config.buffer = small == 7 ? buffers[3] : buffers[small % 3];
     if (!strcmp(s.config.bin, "64K")) s.config.buffer = small == 7 ? buffers[3] : "2M";
@@ -44,24 +40,26 @@ static struct storm storm_of(uint64_t round)
     s.rules.prefix = !strcmp(s.config.strategy, "first");
     s.rules.depth = s.config.depth ? (uint32_t)atoi(s.config.depth) : 0;
     s.rules.min_duration = s.config.min_duration ? (uint64_t)atoi(s.config.min_duration) : 0;
-    s.events = 3000 + rnd(strcmp(s.config.buffer, "8M") ? 120000 : 400000);
-    s.deepest = 1 + rnd(rnd(4) ? 8 : 60);
-    s.regions = 1 + rnd(30);
+    s.events = 3000 + rnd(&seed, strcmp(s.config.buffer, "8M") ? 120000 : 400000);
+    s.deepest = 1 + rnd(&seed, rnd(&seed, 4) ? 8 : 60);
+    s.regions = 1 + rnd(&seed, 30);
     s.tick = 1u << shifts[how];
-    s.longest = 1 + rnd(4); /* ticks, at most */
-    s.still = 1 + rnd(6);   /* time moves on with one event of so many */
-    s.points = rnd(8);      /* of 20 events */
+    s.longest = 1 + rnd(&seed, 4); /* ticks, at most */
+    s.still = 1 + rnd(&seed, 6);   /* time moves on with one event of so many */
+    s.points = rnd(&seed, 8);      /* of 20 events */
     return s;
 }
 
 static void any_point(uint64_t t)
 {
-    switch (rnd(6)) {
-    case 0: both_message(&o, rnd(2), rnd(9), (int32_t)rnd(5) - 2, 0, rnd(100000), t); break;
-    case 1: both_coll_begin(&o, 10 + rnd(3), t); break;
-    case 2: both_coll_end(&o, 10 + rnd(3), 0, (int32_t)rnd(3) - 1, rnd(1000), rnd(1000), t); break;
-    case 3: both_metric(&o, 1 + rnd(2), rnd(4), t); break;
-    default: both_marker(&o, 1 + rnd(2), rnd(1000), t); break;
+    switch (rnd(&seed, 6)) {
+    case 0: both_message(&o, rnd(&seed, 2), rnd(&seed, 9), (int32_t)rnd(&seed, 5) - 2, 0, rnd(&seed, 100000), t); break;
+    case 1: both_coll_begin(&o, 10 + rnd(&seed, 3), t); break;
+    case 2:
+        both_coll_end(&o, 10 + rnd(&seed, 3), 0, (int32_t)rnd(&seed, 3) - 1, rnd(&seed, 1000), rnd(&seed, 1000), t);
+        break;
+    case 3: both_metric(&o, 1 + rnd(&seed, 2), rnd(&seed, 4), t); break;
+    default: both_marker(&o, 1 + rnd(&seed, 2), rnd(&seed, 1000), t); break;
     }
 }
 
@@ -70,15 +68,15 @@ static void present(const struct storm *s)
     uint64_t t = 1000000;
     uint32_t depth = 0, leaning = 10;
     for (uint32_t i = 0; i < s->events; i++) {
-        if (rnd(200) == 0) leaning = 7 + rnd(7);
-        if (rnd(s->still) == 0) t += rnd(s->longest * s->tick + 1);
-        if (rnd(300) == 0) t += rnd(50 * s->tick);
-        if (rnd(20) < s->points) any_point(t);
-        else if (depth == s->deepest || (depth && rnd(20) < leaning)) both_leave(&o, t), depth--;
-        else both_enter(&o, 1 + rnd(s->regions), t), depth++;
+        if (rnd(&seed, 200) == 0) leaning = 7 + rnd(&seed, 7);
+        if (rnd(&seed, s->still) == 0) t += rnd(&seed, s->longest * s->tick + 1);
+        if (rnd(&seed, 300) == 0) t += rnd(&seed, 50 * s->tick);
+        if (rnd(&seed, 20) < s->points) any_point(t);
+        else if (depth == s->deepest || (depth && rnd(&seed, 20) < leaning)) both_leave(&o, t), depth--;
+        else both_enter(&o, 1 + rnd(&seed, s->regions), t), depth++;
     }
-    if (rnd(2))
-        while (depth--) both_leave(&o, t += rnd(2));
+    if (rnd(&seed, 2))
+        while (depth--) both_leave(&o, t += rnd(&seed, 2));
 }
 
 static const char *run(uint64_t round)

@@ -12,6 +12,7 @@
 
 #include "recorder/recorder.h"
 #include "tests/oracle.h"
+#include "tests/rnd.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)
 static int snapshots = 5;
@@ -34,14 +35,6 @@ static fdr_event_type event;
 static bool stop;
 static uint64_t presented; /* by all threads: calls and points */
 static uint64_t start_seed;
-
-static uint32_t rnd(uint64_t *seed, uint32_t below)
-{
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return (uint32_t)(*seed >> 33) % below;
-}
 
 /* A random program: calls up to 12 deep with points in them. Returns how much it presented. */
 static uint64_t calls(uint64_t *seed, uint32_t depth)

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "tests/oracle.h"
+#include "tests/rnd.h"
 
 enum { REGIONS = 40, EVENTS = 24000, DEPTH_MOST = 12 };
 
@@ -25,11 +26,6 @@ static uint64_t span;
 static uint32_t region[REGIONS], outer;
 
 static uint64_t seed;
-static uint32_t rnd(uint32_t below)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % below;
-}
 
 /* `flat`: all calls at one depth and about one length. */
 static void make_stretch(bool flat)
@@ -39,11 +35,11 @@ static void make_stretch(bool flat)
     seed = 42;
     steps = calls = 0;
     while (steps < EVENTS - DEPTH_MOST || depth) {
-        bool enter = depth == 0 || (!flat && depth < DEPTH_MOST && rnd(2) && steps < EVENTS - 2 * DEPTH_MOST);
-        t += flat ? 20 + rnd(50) : rnd(300) ? rnd(200) : rnd(400000);
+        bool enter = depth == 0 || (!flat && depth < DEPTH_MOST && rnd(&seed, 2) && steps < EVENTS - 2 * DEPTH_MOST);
+        t += flat ? 20 + rnd(&seed, 50) : rnd(&seed, 300) ? rnd(&seed, 200) : rnd(&seed, 400000);
         if (enter) {
             open[depth++] = steps;
-            step[steps++] = (struct step){t, 0, flat ? rnd(3) : depth * 3 + rnd(3), depth + 1, true};
+            step[steps++] = (struct step){t, 0, flat ? rnd(&seed, 3) : depth * 3 + rnd(&seed, 3), depth + 1, true};
             continue;
         }
         const struct step *e = &step[open[--depth]];
@@ -263,12 +259,12 @@ static void P3_idle_phases_and_bursts(void **state)
     }
     seed = 7;
     for (int phase = 0; phase < 60; phase++) {
-        uint32_t deep = 1 + rnd(60), length = rnd(3) ? 50 : 5000;
+        uint32_t deep = 1 + rnd(&seed, 60), length = rnd(&seed, 3) ? 50 : 5000;
         for (int i = 0; i < 6000 / (int)deep; i++) {
-            for (uint32_t d = 0; d < deep; d++) both_enter(&o, id[d], t += rnd(length));
-            for (uint32_t d = 0; d < deep; d++) both_leave(&o, t += rnd(length));
+            for (uint32_t d = 0; d < deep; d++) both_enter(&o, id[d], t += rnd(&seed, length));
+            for (uint32_t d = 0; d < deep; d++) both_leave(&o, t += rnd(&seed, length));
         }
-        t += rnd(4) ? 1000000 : 3600000000000u;
+        t += rnd(&seed, 4) ? 1000000 : 3600000000000u;
     }
     struct fdr_file *f = oracle_snapshot(r.buffer, &wrong);
     if (!wrong) wrong = oracle_check(&o, &r, f, fdr_location_info(f, 0)->id);

@@ -3,13 +3,9 @@
 /* P9 where time does not tell: calls that are not stored keep their place in the tick, and what happened inside of them is
  * not shown inside of the next one. */
 #include "tests/api_fixture.h"
+#include "tests/rnd.h"
 
 static uint64_t seed = 88172645463325252u;
-static uint32_t rnd(uint32_t below)
-{
-    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-    return (uint32_t)(seed >> 33) % below;
-}
 
 /* Many events in a tick of 128 ns, half of the calls shorter than the least duration. */
 static void random_program(uint32_t deepest, uint32_t step)
@@ -17,12 +13,12 @@ static void random_program(uint32_t deepest, uint32_t step)
     uint64_t t = o.count ? o.event[o.count - 1].time : 1000;
     uint32_t depth = 0;
     for (uint32_t i = 0; i < 3000; i++) {
-        uint32_t what = rnd(20);
-        t += rnd(step);
-        if (rnd(15) == 0) t += rnd(400);
+        uint32_t what = rnd(&seed, 20);
+        t += rnd(&seed, step);
+        if (rnd(&seed, 15) == 0) t += rnd(&seed, 400);
         if (what < 4) both_marker(&o, 1, i, t);
         else if (depth && (what < 12 || depth == deepest)) both_leave(&o, t), depth--;
-        else both_enter(&o, 1 + rnd(5), t), depth++;
+        else both_enter(&o, 1 + rnd(&seed, 5), t), depth++;
     }
     while (depth--) both_leave(&o, t += 1);
 }
@@ -34,7 +30,7 @@ static void P9_short_calls_left_out(void **state)
     static const uint64_t ns[] = {20, 50, 100};
     for (uint32_t k = 0; k < 60; k++) {
         begin(&(struct fdr_config){.buffer = "16M", .resolution = "128ns", .min_duration = least[k % 3]});
-        random_program(1 + rnd(6), 1 + rnd(60));
+        random_program(1 + rnd(&seed, 6), 1 + rnd(&seed, 60));
         check((struct oracle_rules){.shift = 7, .min_duration = ns[k % 3]});
     }
 }
@@ -47,7 +43,7 @@ static void P9_points_when_calls_are_gone(void **state)
     for (uint32_t k = 0; k < 12; k++) {
         begin(&(struct fdr_config){
             .buffer = "256K", .resolution = k % 2 ? "128ns" : "1us", .strategy = strategy[k % 3], .bin = "1K"});
-        for (int i = 0; i < 40; i++) random_program(1 + rnd(12), 1 + rnd(60));
+        for (int i = 0; i < 40; i++) random_program(1 + rnd(&seed, 12), 1 + rnd(&seed, 60));
         check((struct oracle_rules){.shift = k % 2 ? 7 : 9, .buffer = 256 << 10});
     }
 }
@@ -60,10 +56,10 @@ static void P4_one_time_for_all(void **state)
         begin(&(struct fdr_config){.buffer = "16M"});
         uint32_t depth = 0;
         for (uint32_t i = 0; i < 4000; i++) {
-            uint32_t what = rnd(20);
+            uint32_t what = rnd(&seed, 20);
             if (what < 3) both_marker(&o, 1, i, 5000);
             else if (depth && (what < 11 || depth == deepest)) both_leave(&o, 5000), depth--;
-            else both_enter(&o, 1 + rnd(5), 5000), depth++;
+            else both_enter(&o, 1 + rnd(&seed, 5), 5000), depth++;
         }
         while (depth--) both_leave(&o, 5000);
         check((struct oracle_rules){.complete = true});

@@ -284,13 +284,6 @@ static void P10_storms(void **state)
     assert_string_equal(death_file(death_place_as_it_is()->live), "");
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    death_place_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,5 +292,5 @@ int main(void)
         cmocka_unit_test(P10_a_vfork_child_comes_first),
         cmocka_unit_test(P10_storms),
     };
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }
