@@ -116,6 +116,22 @@ static void add_thread(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
     b->thread[b->thread_count++] = t;
 }
 
+/* A type's mangled name stands alone; demanglers want what it is the name of: here what describes the type. */
+static void name_type(struct fdr_file *f, struct fdri_reader_text *t)
+{
+    static const char prefix[] = "typeinfo for ";
+    char *mangled = fdri_reader_malloc(t->bytes + sizeof "_ZTI");
+    if (!mangled) return;
+    snprintf(mangled, t->bytes + sizeof "_ZTI", "_ZTI%s", t->text);
+    char *plain = fdri_reader_demangle(mangled);
+    if (plain && strncmp(plain, prefix, sizeof prefix - 1) == 0) {
+        t->text = copy_text(f, plain + sizeof prefix - 1, strlen(plain));
+        t->bytes = strlen(t->text);
+    }
+    free(plain);
+    free(mangled);
+}
+
 static void add_text(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
 {
     struct fdri_reader_bundle *b = f->bundle;
@@ -124,14 +140,7 @@ static void add_text(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
     if (name == count || !copy || !fdri_reader_room(&b->text, b->text_count, &b->text_room, sizeof *b->text)) return;
     memcpy(copy, bytes, count);
     struct fdri_reader_text t = {copy, copy + name + 1, count - name - 1};
-    char *plain = strcmp(t.name, "exception") ? NULL : fdri_reader_malloc(t.bytes + 3);
-    if (plain) { /* a type's mangled name stands alone; demanglers want what it is the name of */
-        snprintf(plain, t.bytes + 3, "_Z%s", t.text);
-        char *demangled = fdri_reader_demangle(plain);
-        if (demangled) t.text = copy_text(f, demangled, strlen(demangled)), t.bytes = strlen(t.text);
-        free(demangled);
-        free(plain);
-    }
+    if (strcmp(t.name, "exception") == 0) name_type(f, &t);
     b->text[b->text_count++] = t;
 }
 

@@ -197,6 +197,7 @@ END
     cat >throws.cpp <<'END'
 #include <fdr/fdr.h>
 #include <stdexcept>
+#include <utility>
 struct derived : std::runtime_error { using std::runtime_error::runtime_error; };
 struct speaks : std::logic_error {
     using std::logic_error::logic_error;
@@ -212,12 +213,14 @@ int main(int, char **argv)
     case 's': throw speaks("given");
     case 'b': throw both();
     case 'n': [] { throw std::bad_alloc(); }();
+    case 'w': throw "words";
+    case 'p': throw std::pair<int, char>(1, 'c');
     default: throw 12;
     }
 }
 END
     g++ -std=c++17 "${options[@]}" throws.cpp -o throws -lfdr
-    for how in derived speaks both new int; do
+    for how in derived speaks both new words pair int; do
         die ./throws "$how"
         $fdr crash "$(bundle)" >"out-$how.txt"
         has 'died of    SIGABRT' "out-$how.txt"
@@ -227,7 +230,10 @@ END
     done
     has '^what       no convergence: 7 > 5$' out-derived.txt
     has '^what       std::bad_alloc$' out-new.txt
-    for how in speaks both int; do has '^exception  ' "out-$how.txt"; has_not '^what ' "out-$how.txt"; done
+    for how in speaks both words pair int; do has '^exception  ' "out-$how.txt"; has_not '^what ' "out-$how.txt"; done
+    has '^exception  int$' out-int.txt
+    has '^exception  char const\*$' out-words.txt
+    has '^exception  std::pair<int, char>$' out-pair.txt
     # One that was caught, and is being handled when abort comes, is not called uncaught.
     cat >aborts.cpp <<'END'
 #include <cstdlib>
