@@ -53,6 +53,12 @@ static inline struct fdr_bin *fdri_bin(const struct fdri_arena *a, uint32_t off)
     return (struct fdr_bin *)(void *)(a->base + off);
 }
 
+/* A link of what was popped meanwhile may say anything: may it be followed all the same, to be believed by who wins a swap? */
+static inline bool fdri_may_be_bin(const struct fdri_arena *a, uint32_t off)
+{
+    return off >= a->bins_off && off < a->super->arena_bytes && off % FDR_BIN_MIN_BYTES == 0;
+}
+
 /* Lays out an empty arena in zeroed memory. Returns 0, or -ENOSPC when `bytes` does not hold two bins. */
 int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32_t bin_bytes);
 
@@ -150,19 +156,45 @@ uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_location *l, struct fdr_
 /* The same, if that bin ends at or before `tick`. */
 uint32_t fdri_part_pop_older(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t *size_log2,
                              struct fdri_given *given);
-/* Takes the oldest bins off the list at once, at most `most`, while they are whole ones that end at or before `tick` and
- * have a successor. Returns how many; the caller holds them, chained by `next` from *first. 0: there are not two of them, or
- * a claimer was faster. */
-uint32_t fdri_part_pop_run(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t most, uint32_t *first,
-                           struct fdri_given *given);
-/* Asks the cache for the header of the bin behind the one at `off`, and returns its off. A hint: what is listed no more leads
- * anywhere or to 0. */
-uint32_t fdri_part_ahead(const struct fdri_arena *a, uint32_t off);
 /* Does the oldest bin end at or before `tick`, and is it sealed? */
 bool fdri_part_older(const struct fdri_arena *a, const struct fdr_part *p, uint64_t tick);
 bool fdri_part_has_sealed(const struct fdr_part *p);
 /* Newest leave in the oldest bin; UINT64_MAX when there is no bin. */
 uint64_t fdri_part_oldest_end(const struct fdri_arena *a, const struct fdr_part *p);
+
+/* ---- runs: bins that a partition gives at once (owner's thread only) ---- */
+struct fdri_run_bin {
+    uint64_t base_tick, first_index;
+    uint32_t off, generation, size_log2, pad;
+};
+struct fdri_run {
+    const struct fdr_part *part;
+    uint64_t list, tick; /* its list_head when looking began; bins that end later do not go */
+    uint32_t room;       /* bins at most */
+    uint32_t ahead;      /* the one to look at next, or 0 */
+    uint32_t seen, gone; /* entries of `bin`; of these, popped */
+    bool
+        late; /* behind what was seen there is one whose base_tick alone is known: the last one ended later than `tick` */
+    struct fdri_run_bin bin[]; /* room + 1: all but the last one seen may go */
+};
+/* Looks at the oldest bins of p that end at or before `tick` from here on: what it knows of them already it keeps. */
+void fdri_run_begin(const struct fdri_arena *a, const struct fdr_part *p, uint64_t tick, struct fdri_run *r);
+/* Looks at one bin more and asks the cache for the header behind it; false: that was all. */
+bool fdri_run_look(const struct fdri_arena *a, struct fdri_run *r);
+void fdri_run_forget(struct fdri_run *r);
+/* May there be more to pop? */
+static inline bool fdri_run_more(const struct fdri_run *r) { return r->ahead || r->seen - r->gone > 1; }
+uint64_t fdri_run_list(const struct fdri_run *r); /* list_head behind those popped; something must have been seen */
+/* When the oldest bin that is left behind those popped ends; 0: that is not known. */
+static inline uint64_t fdri_run_left_end(const struct fdri_run *r)
+{
+    return r->seen + r->late > r->gone + 1 ? r->bin[r->gone + 1].base_tick : 0;
+}
+/* Takes bins that were seen off the list of p, the oldest first: at most `most` whole ones, or small ones of a quarter of that in all
+ * if they may go, too. Returns how many, which the caller holds and finds in r->bin; or 0: there are none, or a claimer was
+ * faster. */
+uint32_t fdri_run_pop(struct fdri_arena *a, struct fdr_part *p, uint32_t most, bool small, struct fdri_run *r,
+                      struct fdri_given *given);
 
 /* ---- claims: another thread than the owner's takes the oldest bin ----
  * location.claim counts the claimers that are inside; pinned, nobody enters. */

@@ -211,20 +211,9 @@ void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p)
  * The word holds the seq of the oldest bin, which only rises: a head that was read long ago cannot come back. Only
  * rewinding goes back to older seqs; it pins the location first. So whoever wins the swap read a `next` that held. */
 
-/* What was popped meanwhile may say anything: then the swap fails. */
-static bool may_be_bin(const struct fdri_arena *a, uint32_t off)
-{
-    return off >= a->bins_off && off < a->super->arena_bytes && off % FDR_BIN_MIN_BYTES == 0;
-}
-
 FDR_RACY static uint64_t base_tick_of(const struct fdri_arena *a, uint32_t off)
 {
-    return may_be_bin(a, off) ? fdri_bin(a, off)->base_tick : 0;
-}
-
-FDR_RACY static bool is_whole(const struct fdri_arena *a, uint32_t off)
-{
-    return fdri_bin(a, off)->size_log2 == a->bin_log2;
+    return fdri_may_be_bin(a, off) ? fdri_bin(a, off)->base_tick : 0;
 }
 
 /* The oldest bin as it looked when `head` was read. */
@@ -309,54 +298,6 @@ uint32_t fdri_part_pop_older(struct fdri_arena *a, struct fdr_part *p, uint64_t 
                              struct fdri_given *given)
 {
     return pop_before(a, p, tick, size_log2, given);
-}
-
-/* The caller holds `count` bins from `off` on. One pass: each header was just read. */
-static void popped_run(struct fdri_arena *a, struct fdr_part *p, uint32_t off, uint32_t count, struct fdri_given *given)
-{
-    struct fdr_bin *b = NULL;
-    uint64_t events = 0;
-    for (uint32_t i = 0; i < count; i++, off = fdr_load_relaxed(&b->next)) {
-        b = fdri_bin(a, off);
-        fdr_peeked(&b->next);
-        events += FDR_COMMIT_RECORDS(b->commit);
-        fdr_store_release(&b->generation, (b->generation | 1u) + 1); /* G:give */
-    }
-    fdr_store_relaxed(&b->next, 0u);
-    given->events += events;
-    given->bytes += (uint64_t)count << a->bin_log2;
-    fdr_sub_relaxed(&p->bins, count);
-    fdr_sub_relaxed(&p->bytes, count << (a->bin_log2 - 9));
-}
-
-uint32_t fdri_part_pop_run(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t most, uint32_t *first,
-                           struct fdri_given *given)
-{
-    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
-    struct oldest o = oldest_of(a, p, head);
-    uint64_t from = base_tick_of(a, o.off), end = 0;
-    from = from ? from : o.end;
-    uint32_t count = 0;
-    while (count < most && o.off != p->open_off && o.end <= tick && may_be_bin(a, o.next) && is_whole(a, o.off)) {
-        end = o.end;
-        count++;
-        o = oldest_of(a, p, o.next);
-    }
-    *first = (uint32_t)head;
-    /* L:claim - one swap for all of them: the seq of the first one only rises, so while it is the head all of them are listed */
-    if (count < 2 || !fdr_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + count, o.off))) return 0;
-    popped_run(a, p, *first, count, given);
-    given->from_tick = fdr_min(given->from_tick, from);
-    given->to_tick = fdr_max(given->to_tick, end);
-    return count;
-}
-
-uint32_t fdri_part_ahead(const struct fdri_arena *a, uint32_t off)
-{
-    uint32_t next = may_be_bin(a, off) ? fdr_peek_acquire(&fdri_bin(a, off)->next) : 0; /* A:list */
-    if (!may_be_bin(a, next)) return 0;
-    __builtin_prefetch(fdri_bin(a, next), 1, 3);
-    return next;
 }
 
 /* ---- claims: somebody else pops ---- */

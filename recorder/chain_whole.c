@@ -49,12 +49,11 @@ static uint32_t thin(struct fdri_thread *t, struct fdr_part *v, uint32_t size_lo
 static uint32_t pop_run(struct fdri_thread *t, struct fdr_part *v, const struct fdr_part *asking,
                         struct fdri_given *given)
 {
-    uint32_t most = fdri_ready_run(t, asking), first;
-    if (most < 2 || t->victim_step == FDRI_BY_EPOCH) return 0;
-    uint32_t count = fdri_part_pop_run(&fdri_rec.arena, v, UINT64_MAX - 1, most, &first, given);
-    if (!count) return 0;
-    fdri_ready_keep(t, v, first, count);
-    return first;
+    const uint64_t tick = UINT64_MAX - 1;
+    uint32_t most = fdri_ready_run(t, asking);
+    if (most < 2 || t->victim_step == FDRI_BY_EPOCH || !fdri_ready_give(t, v, tick, most, false, given)) return 0;
+    fdri_ready_ahead(t, v, tick);
+    return fdri_ready_first(t);
 }
 
 uint32_t fdri_reduce_whole(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)

@@ -40,11 +40,12 @@ static uint32_t pop_dead(struct fdri_thread *t, struct fdr_part *p, uint32_t run
                          struct fdri_given *given)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t first, count = run < 2 ? 0 : fdri_part_pop_run(a, p, t->loc->floor_tick, run, &first, given);
-    if (!count) return fdri_part_pop_older(a, p, t->loc->floor_tick, size_log2, given);
-    fdri_ready_keep(t, p, first, count);
+    uint64_t floor = t->loc->floor_tick;
+    if (run < 2 || !fdri_ready_give(t, p, floor, run, false, given))
+        return fdri_part_pop_older(a, p, floor, size_log2, given);
+    fdri_ready_ahead(t, p, floor);
     *size_log2 = a->bin_log2;
-    return first;
+    return fdri_ready_first(t);
 }
 
 /* The next bin below the floor, or 0: there are none. */

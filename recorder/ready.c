@@ -5,11 +5,10 @@
  * They are the location's own and empty, as many as a 64th of what it holds at most: what is kept loses half of
  * that on average. Its owner alone takes from them, so there is nothing to agree upon; when its thread ends they go to all.
  *
- * A header that nobody has read for long costs as much as all else about a bin, and a list is read one after the other. So with each
- * bin taken the next run is looked at by one bin more: when it goes, its headers are at hand. */
+ * With each bin opened the run that goes next is looked at by one bin more (bins/run.c): when it goes, all about it is known. */
 #include "recorder/reduce.h"
 
-enum { SHARE = 64, RUN_MOST = 32 };
+enum { SHARE = 64, RUN_MOST = 32, LOOKS = 3 };
 
 uint32_t fdri_ready_most(const struct fdri_thread *t)
 {
@@ -21,24 +20,95 @@ uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdr_part *aski
     return asking && !t->ready ? fdri_ready_most(t) : 0;
 }
 
-/* `off` leads to a chain by `next`: the first is for who asks, the others wait. */
-void fdri_ready_keep(struct fdri_thread *t, const struct fdr_part *p, uint32_t off, uint32_t count)
+static struct fdri_run *run_of(const struct fdri_thread *t) { return t->run_off ? fdri_off(t, t->run_off) : NULL; }
+
+/* With room for `most` bins, or less where memory is short; NULL: none. */
+static struct fdri_run *make_run(struct fdri_thread *t, uint32_t most)
 {
-    t->ahead = p ? (uint32_t)fdr_load_relaxed(&p->list_head) : 0;
-    if (t->ahead) __builtin_prefetch(fdri_bin(&fdri_rec.arena, t->ahead), 1, 3);
-    fdr_add_relaxed(&fdri_rec.shares.turn, count - 1ull);
-    t->ready = fdr_load_relaxed(&fdri_bin(&fdri_rec.arena, off)->next);
+    struct fdri_run *r = run_of(t);
+    const uint32_t head = sizeof(struct fdr_meta_head), room = most + most / 2;
+    if (r && r->room >= most) return r;
+    uint32_t bytes = head + (uint32_t)sizeof *r + (room + 1) * (uint32_t)sizeof r->bin[0];
+    uint32_t off = fdri_meta_calm(t, FDR_META_TABLE, bytes), old = t->run_off;
+    if (!off) return r;
+    t->run_off = off + head;
+    if (old) fdri_meta_give(t, old - head);
+    r = run_of(t);
+    r->room = room;
+    return r;
 }
 
-uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2)
+void fdri_ready_forget(struct fdri_thread *t)
+{
+    if (t->run_off) fdri_run_forget(run_of(t));
+}
+
+static uint32_t whole_ones(const struct fdri_run *r, uint32_t count)
+{
+    uint32_t whole = 0;
+    for (uint32_t i = 0; i < count; i++) whole += r->bin[i].size_log2 == fdri_rec.arena.bin_log2;
+    return whole;
+}
+
+/* Whole ones wait, chained by `next`; of small ones larger ones become. */
+static void keep(struct fdri_thread *t, const struct fdri_run *r, uint32_t count)
 {
     struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t whole = whole_ones(r, count);
+    if (whole) fdr_add_relaxed(&fdri_rec.shares.turn, whole - 1ull);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t off = r->bin[i].off;
+        if (r->bin[i].size_log2 != a->bin_log2) {
+            fdri_piece_give(a, t->loc, off, r->bin[i].size_log2);
+            continue;
+        }
+        fdr_store_relaxed(&fdri_bin(a, off)->next, t->ready);
+        fdr_signal_fence();
+        t->ready = off;
+    }
+}
+
+const struct fdri_run *fdri_ready_give(struct fdri_thread *t, struct fdr_part *p, uint64_t tick, uint32_t most,
+                                       bool small, struct fdri_given *given)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_run *r = make_run(t, most);
+    if (!r) return NULL;
+    fdri_run_begin(a, p, tick, r);
+    uint32_t enough = r->seen + r->seen / 8 + LOOKS; /* those cost most: what was not seen by now goes another time */
+    while (r->seen <= fdr_min(most, enough) && fdri_run_look(a, r)) continue;
+    uint32_t count = fdri_run_pop(a, p, most, small, r, given);
+    keep(t, r, count);
+    return count ? r : NULL;
+}
+
+void fdri_ready_look(struct fdri_thread *t)
+{
+    if (t->run_off) fdri_run_look(&fdri_rec.arena, run_of(t));
+}
+
+void fdri_ready_ahead(struct fdri_thread *t, const struct fdr_part *p, uint64_t tick)
+{
+    if (p && t->run_off) fdri_run_begin(&fdri_rec.arena, p, tick, run_of(t));
+}
+
+/* One of them, as it is. */
+uint32_t fdri_ready_first(struct fdri_thread *t)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = t->ready;
     if (!off) return 0;
     t->ready = fdr_load_relaxed(&fdri_bin(a, off)->next);
     fdr_signal_fence(); /* left here by longjmp it is lost, and not taken twice */
     if (t->ready) __builtin_prefetch(fdri_bin(a, t->ready), 1, 3); /* nobody has looked there for long */
-    t->ahead = fdri_part_ahead(a, t->ahead);
+    return off;
+}
+
+uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off = fdri_ready_first(t);
+    if (!off) return 0;
     if (a->nodes > 1) off = fdri_bin_nearer(a, off, fdri_node_here(a, t->loc));
     fdri_piece_split(a, t->loc, off, a->bin_log2, size_log2);
     return off;

@@ -174,9 +174,10 @@ struct fdri_thread {
     uint32_t line;  /* the ledger's line of the newest step */
     /* telescope: bins of the victim that ended by then may still go; partitions by worth */
     uint64_t victim_limit;
+    uint32_t victim_at; /* where it stands among these, if nothing has moved since */
     uint32_t victim_left, order_off, order_count, order_room;
     uint32_t ready;                /* the first of the whole bins that were given back ahead; 0: none are left */
-    uint32_t ahead;                /* a bin that may be given back next time; 0: nobody knows */
+    uint32_t run_off;              /* struct fdri_run: what may be given back next time; 0: none yet */
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
     uint32_t known_misses; /* since the table was made */
@@ -387,6 +388,8 @@ static inline bool fdri_is_reading(const struct fdr_location *l, uint32_t class_
 uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdr_part *asking);
 uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2); /* one of them, or a part of it; 0: none is left */
 void fdri_ready_release(struct fdri_thread *t);                      /* the thread ends: they go to all */
+void fdri_ready_look(struct fdri_thread *t);   /* a bin was opened: what goes next is looked at by one more */
+void fdri_ready_forget(struct fdri_thread *t); /* lists are about to go back to what they were */
 
 /* ---- sample.c ---- */
 uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not theirs yet: not for others */

@@ -32,9 +32,13 @@ uint32_t fdri_reduce_last(struct fdri_thread *t, struct fdr_part *asking, uint32
 uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got);
 /* ---- ready.c ---- */
 uint32_t fdri_ready_most(const struct fdri_thread *t); /* bins that one step may leave ready */
-/* `count` whole bins, chained by `next` from `off` on, were given back: the first is taken, the others wait. More may go of p,
- * which may be NULL. */
-void fdri_ready_keep(struct fdri_thread *t, const struct fdr_part *p, uint32_t off, uint32_t count);
+/* Takes up to `most` whole bins that ended by `tick` off the list of p, or small ones if they may go. They are kept for who asks; the
+ * run says which they were, until the next call of these. NULL: none. */
+const struct fdri_run *fdri_ready_give(struct fdri_thread *t, struct fdr_part *p, uint64_t tick, uint32_t most,
+                                       bool small, struct fdri_given *given);
+uint32_t fdri_ready_first(struct fdri_thread *t); /* a whole one, or 0 */
+/* The next to go are likely to be such of p that ended by `tick`; NULL: nobody knows. */
+void fdri_ready_ahead(struct fdri_thread *t, const struct fdr_part *p, uint64_t tick);
 
 /* The oldest bin of anything. */
 uint32_t fdri_pop_oldest(struct fdri_thread *t, const struct fdr_part *asking, uint32_t size_log2, uint32_t *got);

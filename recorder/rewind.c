@@ -259,6 +259,7 @@ void fdr_rewind(void)
         t->loc->point_tick = m->point_tick;
         t->loc->point_count = m->point_count;
         m->set = false;
+        fdri_ready_forget(t);
         rewind_to(t, m);
         number_open(t);
     }

@@ -265,6 +265,7 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
     uint32_t ordinal = calls && v->zero_tick == p->last_tick ? v->zero_count : 0;
     fdri_part_open(&fdri_rec.arena, t->loc, p, off, got, ordinal,
                    calls ? FDR_CALL_BITS_MAX : 0); /* of points each knows what it needs */
+    fdri_ready_look(t);
     fdri_maybe_cut(t, p->last_tick);
     fdri_telescope_opened(t, p);
     return p;

@@ -16,7 +16,8 @@
 enum { FIRST_ROOM = 30, ORDER_MAX = 1 << 14, POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64, SORT_MAX = 512 };
 
 struct place {
-    uint64_t end; /* its oldest bin ends then or later */
+    uint64_t end;  /* its oldest bin ends then or later */
+    uint64_t list; /* exactly then, while this is where the list begins */
     uint32_t part;
     uint32_t step; /* enum fdri_step that takes it */
 };
@@ -73,7 +74,7 @@ void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p)
     sum_classes(t, class_bytes);
     struct fdri_part_view v = fdri_view_of(p, class_bytes);
     uint32_t index;
-    order_of(t)[t->order_count] = (struct place){now_of(t), fdri_off_of(t, p),
+    order_of(t)[t->order_count] = (struct place){now_of(t), 0, fdri_off_of(t, p),
                                                  fdri_policy_step(&fdri_rec.set.chain, &v, &index).step};
     sink(t, t->order_count++, class_bytes);
 }
@@ -94,8 +95,12 @@ static void sort_again(struct fdri_thread *t)
 static bool may_give(struct fdri_thread *t, struct place *o, uint64_t limit, const struct fdr_part *asking, bool open)
 {
     struct fdr_part *p = fdri_off(t, o->part);
-    uint64_t end = fdri_part_oldest_end(&fdri_rec.arena, p);
-    o->end = end == UINT64_MAX ? now_of(t) : end;
+    uint64_t list = fdr_load_relaxed(&p->list_head), end = o->end;
+    if (o->list != list) {
+        end = fdri_part_oldest_end(&fdri_rec.arena, p);
+        o->end = end == UINT64_MAX ? now_of(t) : end;
+        o->list = (uint32_t)list == p->open_off ? 0 : list; /* the open one has not ended yet */
+    }
     if (end > limit || end == UINT64_MAX) return false;
     if (fdri_part_has_sealed(p)) return true;
     if (!open || p == asking || p == t->opened) return false;
@@ -119,6 +124,7 @@ static void take_as_victim(struct fdri_thread *t, const struct place *o, uint64_
 {
     uint64_t class_bytes[FDR_CLASS_COUNT] = {0}, bins = over_units * 128 >> fdri_rec.arena.bin_log2;
     t->victim = fdri_off(t, o->part);
+    t->victim_at = (uint32_t)(o - order_of(t));
     t->victim_limit = limit;
     uint64_t least = fdr_max(fdri_ready_most(t), LEFT_LEAST);
     t->victim_left = (uint32_t)fdr_min(fdr_max(bins, least),
@@ -176,32 +182,51 @@ static bool choose(struct fdri_thread *t, const struct fdr_part *asking)
 
 /* ---- giving ---- */
 
-static void gave(struct fdri_thread *t, uint32_t epoch, uint32_t units, const struct fdri_given *given)
+static void gave(struct fdri_thread *t, const struct fdri_given *given)
 {
-    struct fdr_epochs *e = fdri_epochs(t);
-    if (e) e->epoch[epoch].units -= (uint32_t)fdr_min(e->epoch[epoch].units, units);
     fdri_reduction_note(t, t->victim_step, t->victim_reason, t->victim, given, false);
 }
 
-/* Many bins at once, of one epoch. */
-static uint32_t pop_run(struct fdri_thread *t, const struct fdr_part *asking, uint32_t *have)
+static void take_units(struct fdr_epochs *e, uint32_t epoch, uint32_t units)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    const struct fdr_epochs *e = fdri_epochs(t);
-    uint32_t most = (uint32_t)fdr_min(fdri_ready_run(t, asking), t->victim_left), epoch = 0, first;
-    uint64_t limit = t->victim_limit;
+    e->epoch[epoch].units -= (uint32_t)fdr_min(e->epoch[epoch].units, units);
+}
+
+/* Each bin belongs to the epoch in which it ended: where the one behind it begins to count. */
+static void take_run(struct fdr_epochs *e, const struct fdri_run *r)
+{
+    uint32_t epoch = fdri_epoch_of(e, r->bin[1].base_tick);
+    for (uint32_t i = 0; i < r->gone; i++) {
+        while (epoch + 1 < e->count && e->epoch[epoch + 1].from_tick < r->bin[i + 1].base_tick) epoch++;
+        take_units(e, epoch, 1u << (r->bin[i].size_log2 - 9));
+    }
+}
+
+/* What was popped tells when the oldest bin left ends: nobody has to look there for it. */
+static void note_end(struct fdri_thread *t, const struct fdri_run *r)
+{
+    struct place *o = order_of(t) + t->victim_at;
+    uint64_t end = fdri_run_left_end(r);
+    if (!end || t->victim_at >= t->order_count || o->part != fdri_off_of(t, t->victim)) return;
+    o->end = end;
+    o->list = fdri_run_list(r);
+}
+
+/* Many bins at once; false: there are none. What is left of the victim, or the next one, is looked at from now on. */
+static bool pop_run(struct fdri_thread *t, const struct fdr_part *asking)
+{
+    struct fdr_epochs *e = fdri_epochs(t);
+    uint32_t most = (uint32_t)fdr_min(fdri_ready_run(t, asking), t->victim_left);
     struct fdri_given given = FDRI_NOTHING_GIVEN;
-    if (most < 2) return 0;
-    if (e) epoch = fdri_epoch_of(e, fdri_part_oldest_end(a, t->victim));
-    if (e && epoch + 1 < e->count) limit = fdr_min(limit, e->epoch[epoch + 1].from_tick);
-    uint32_t count = fdri_part_pop_run(a, t->victim, limit, most, &first, &given);
-    if (!count) return 0;
-    t->victim_left -= count;
-    gave(t, epoch, count << (a->bin_log2 - 9), &given);
-    if (!t->victim_left && !choose(t, asking)) t->victim = NULL; /* now: what the next step reads can be asked for */
-    fdri_ready_keep(t, t->victim, first, count);
-    *have = a->bin_log2;
-    return first;
+    const struct fdri_run *r = most < 2 ? NULL : fdri_ready_give(t, t->victim, t->victim_limit, most, true, &given);
+    if (!r) return false;
+    if (e) take_run(e, r);
+    gave(t, &given);
+    note_end(t, r);
+    t->victim_left -= (uint32_t)fdr_min(t->victim_left, r->gone);
+    if ((!t->victim_left || !fdri_run_more(r)) && !choose(t, asking)) t->victim = NULL;
+    fdri_ready_ahead(t, t->victim, t->victim_limit);
+    return true;
 }
 
 /* One bin of the victim; 0: it has no more to give. */
@@ -217,7 +242,8 @@ static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
     t->victim_left--;
     bool counted = e && (!newest || v->flags & FDR_PART_COUNTED);
     if (newest) v->flags &= (uint8_t)~FDR_PART_COUNTED;
-    gave(t, e ? fdri_epoch_of(e, given.to_tick) : 0, counted ? 1u << (*have - 9) : 0, &given);
+    if (counted) take_units(e, fdri_epoch_of(e, given.to_tick), 1u << (*have - 9));
+    gave(t, &given);
     /* where the bin after the next one to go begins tells when that one ended: nobody has looked there for long */
     uint32_t next = (uint32_t)fdr_load_relaxed(&v->list_head),
              after = next ? fdr_load_relaxed(&fdri_bin(a, next)->next) : 0;
@@ -226,35 +252,48 @@ static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
     return off;
 }
 
-static uint32_t pop(struct fdri_thread *t, const struct fdr_part *asking, uint32_t *have)
+/* A bin of at least `size_log2` out of what was given, or 0. */
+static uint32_t take_given(struct fdri_thread *t, bool asked, uint32_t size_log2, uint32_t *got)
 {
-    uint32_t off = pop_run(t, asking, have);
-    return off ? off : pop_one(t, have);
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off = fdri_ready_first(t);
+    *got = size_log2;
+    if (off) {
+        fdri_piece_split(a, t->loc, off, a->bin_log2, size_log2);
+        return off;
+    }
+    off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, size_log2) : fdri_piece_own(a, t->loc, size_log2);
+    return off || !asked || fdri_pieces_wait(t) ? off : fdri_piece_any(a, t->loc, size_log2, 9, got);
+}
+
+/* One round of giving; 0: it was not enough. */
+static uint32_t pop(struct fdri_thread *t, const struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t have, off;
+    if (pop_run(t, asking)) return take_given(t, asking, size_log2, got);
+    if (!(off = pop_one(t, &have))) {
+        t->victim = NULL;
+        return 0;
+    }
+    *got = size_log2;
+    if (have >= size_log2) {
+        fdri_piece_split(a, t->loc, off, have, size_log2);
+        return off;
+    }
+    fdri_piece_give(a, t->loc, off, have); /* too small; with its neighbours it may do */
+    return take_given(t, asking, size_log2, got);
 }
 
 uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off;
     for (int i = 0; i < POPS; i++) {
-        uint32_t have, off = t->victim ? pop(t, asking, &have) : 0;
-        if (!off) {
-            t->victim = NULL;
-            if (!choose(t, asking)) break;
-            off = pop(t, asking, &have);
-            if (!off) continue;
-        }
-        *got = size_log2;
-        if (have >= size_log2) {
-            fdri_piece_split(a, t->loc, off, have, size_log2);
-            return off;
-        }
-        fdri_piece_give(a, t->loc, off, have); /* too small; with its neighbours it may do */
-        off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, size_log2) : fdri_piece_own(a, t->loc, size_log2);
-        if (!off && asking && !fdri_pieces_wait(t)) off = fdri_piece_any(a, t->loc, size_log2, 9, got);
-        if (off) return off;
+        if (!t->victim && !choose(t, asking)) break;
+        if ((off = pop(t, asking, size_log2, got))) return off;
     }
     t->victim = NULL;
-    uint32_t off = fdri_piece_any(a, t->loc, size_log2, 9, got);
+    off = fdri_piece_any(&fdri_rec.arena, t->loc, size_log2, 9, got);
     return off ? off : fdri_pop_oldest(t, asking, size_log2, got);
 }
 

@@ -296,7 +296,31 @@ static void append(struct fdri_arena *a, struct fdr_location *l, struct fdr_part
     }
 }
 
-/* Whole bins at once: never the open one, none that ends later, none of another size, and never a single one. */
+enum { ROOM = 48 };
+static struct fdri_run *new_run(void)
+{
+    struct fdri_run *r = calloc(1, sizeof *r + (ROOM + 1) * sizeof r->bin[0]);
+    r->room = ROOM;
+    return r;
+}
+
+static uint32_t pop_run(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t most, bool small,
+                        struct fdri_run *r, struct fdri_given *given)
+{
+    fdri_run_begin(a, p, tick, r);
+    while (fdri_run_look(a, r)) continue;
+    return fdri_run_pop(a, p, most, small, r, given);
+}
+
+static void give_run(struct fdri_arena *a, struct fdr_location *l, const struct fdri_run *r)
+{
+    for (uint32_t i = 0; i < r->gone; i++) {
+        assert_false(fdri_bin(a, r->bin[i].off)->generation & 1);
+        fdri_piece_give(a, l, r->bin[i].off, r->bin[i].size_log2);
+    }
+}
+
+/* Bins at once: never the open one, none that ends later, small ones only if they may go, and then fewer. */
 static void P3_a_run_of_bins_is_taken_at_once(void **state)
 {
     (void)state;
@@ -305,47 +329,89 @@ static void P3_a_run_of_bins_is_taken_at_once(void **state)
     struct fdr_location *l;
     struct fdr_part *p = part_of(&a, &l);
     struct fdri_given given = {0, 0, UINT64_MAX, 0};
-    uint32_t first, full = 12;
+    struct fdri_run *r = new_run();
+    uint32_t full = 12;
     append(&a, l, p, 20, full);
-    assert_int_equal(fdri_part_pop_run(&a, p, UINT64_MAX, 1, &first, &given), 0);
-    assert_int_equal(fdri_part_pop_run(&a, p, 100, 8, &first, &given), 0); /* only one ends by then */
-    assert_int_equal(fdri_part_pop_run(&a, p, 500, 8, &first, &given), 5);
+    assert_int_equal(pop_run(&a, p, 99, 8, false, r, &given), 0); /* the first one ends at 100 */
+    assert_int_equal(pop_run(&a, p, 500, 8, false, r, &given), 5);
     assert_true(given.events == 5 && given.bytes == 5 * 4096 && given.from_tick == 100 && given.to_tick == 500);
+    assert_int_equal(fdri_run_list(r), p->list_head);
+    assert_int_equal(fdri_run_left_end(r), fdri_part_oldest_end(&a, p));
+    assert_false(fdri_run_more(r));
     sound(&a);
-    for (uint32_t i = 0, off = first, next; i < 5; i++, off = next) {
-        next = fdri_bin(&a, off)->next;
-        assert_true((next != 0) == (i < 4) && !(fdri_bin(&a, off)->generation & 1));
-        fdri_piece_give(&a, l, off, full);
-    }
+    give_run(&a, l, r);
     assert_int_equal(fdri_bin(&a, (uint32_t)p->list_head)->base_tick, 500);
-    uint32_t ahead = (uint32_t)p->list_head;
-    for (int i = 0; i < 14; i++) assert_int_not_equal(ahead = fdri_part_ahead(&a, ahead), 0);
-    assert_int_equal(ahead, p->open_off);
-    assert_int_equal(fdri_part_ahead(&a, ahead), 0);
-    fdri_bin(&a, ahead)->next = 12345; /* as if it were somebody else's by now */
-    assert_int_equal(fdri_part_ahead(&a, ahead), 0);
-    assert_int_equal(fdri_part_ahead(&a, 12345), 0);
-    fdri_bin(&a, ahead)->next = 0;
-    append(&a, l, p, 1, 9);
+    append(&a, l, p, 8, 9);
     append(&a, l, p, 3, full);
-    assert_int_equal(fdri_part_pop_run(&a, p, UINT64_MAX, 64, &first, &given), 15); /* up to the small one */
+    assert_int_equal(pop_run(&a, p, UINT64_MAX, 64, false, r, &given), 15); /* up to the small ones */
+    give_run(&a, l, r);
     assert_int_equal(fdri_bin(&a, (uint32_t)p->list_head)->size_log2, 9);
-    assert_int_equal(fdri_part_pop_run(&a, p, UINT64_MAX, 64, &first, &given), 0);
-    uint32_t size, off = fdri_part_pop(&a, l, p, &size, &given);
-    assert_int_equal(size, 9);
-    fdri_piece_give(&a, l, off, size);
-    assert_int_equal(fdri_part_pop_run(&a, p, UINT64_MAX, 64, &first, &given), 2); /* not the open one */
+    assert_int_equal(pop_run(&a, p, UINT64_MAX, 64, false, r, &given), 0);
+    assert_int_equal(pop_run(&a, p, UINT64_MAX, 2, true, r, &given), 4); /* a quarter of two whole ones */
+    give_run(&a, l, r);
+    assert_int_equal(pop_run(&a, p, UINT64_MAX, 8, true, r, &given),
+                     5); /* what is left of 4 KiB and one whole one that fits */
+    give_run(&a, l, r);
+    assert_int_equal(pop_run(&a, p, UINT64_MAX, 8, true, r, &given), 1); /* not the open one */
+    give_run(&a, l, r);
     assert_true(p->bins == 1 && p->bytes == 8 && (uint32_t)p->list_head == p->open_off);
     sound(&a);
+    free(r);
+    free(memory);
+}
+
+/* What was looked at long before counts while nobody else popped; what is left of it serves the next time. */
+static void P3_a_run_that_was_looked_at_goes_on(void **state)
+{
+    (void)state;
+    struct fdri_arena a;
+    void *memory = format(&a, 1 << 20, 4096);
+    struct fdr_location *l;
+    struct fdr_part *p = part_of(&a, &l);
+    struct fdri_given given = {0, 0, UINT64_MAX, 0};
+    struct fdri_run *r = new_run();
+    uint32_t size, off;
+    append(&a, l, p, 20, 12);
+    fdri_run_begin(&a, p, 1000, r);
+    for (int i = 0; i < 6; i++) assert_true(fdri_run_look(&a, r));
+    append(&a, l, p, 20, 12);
+    assert_int_equal(fdri_run_pop(&a, p, 2, false, r, &given), 2);
+    assert_int_equal(fdri_run_left_end(r), 300);
+    give_run(&a, l, r);
+    fdri_run_begin(&a, p, 1000, r);
+    assert_int_equal(r->seen, 4); /* it knows them */
+    assert_int_equal(fdri_run_pop(&a, p, 8, false, r, &given), 3);
+    give_run(&a, l, r);
+    assert_true(given.events == 5 && given.to_tick == 500);
+    fdri_run_begin(&a, p, 1000, r);
+    while (fdri_run_look(&a, r)) continue;
+    assert_true(r->late && r->seen == 6);        /* five of them end by 1000, and the one behind begins there */
+    off = fdri_part_claim(&a, p, &size, &given); /* somebody was faster */
+    assert_int_not_equal(off, 0);
+    assert_int_equal(fdri_run_pop(&a, p, 8, false, r, &given), 0);
+    fdri_piece_give(&a, l, off, size);
+    assert_int_equal(pop_run(&a, p, 1000, 8, false, r, &given), 4);
+    assert_int_equal(fdri_run_left_end(r), 1100);
+    give_run(&a, l, r);
+    fdri_run_begin(&a, p, UINT64_MAX, r); /* another limit: all is looked at anew */
+    assert_int_equal(r->seen, 0);
+    for (int i = 0; i < 3; i++) fdri_run_look(&a, r);
+    fdri_run_forget(r);
+    assert_int_equal(fdri_run_pop(&a, p, 8, false, r, &given), 0);
+    assert_int_equal(given.events, 10);
+    assert_int_equal(p->bins, 30);
+    sound(&a);
+    free(r);
     free(memory);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_no_bin_is_handed_out_twice),     cmocka_unit_test(P1_bins_and_meta_never_meet),
-        cmocka_unit_test(P10_too_small_an_arena_is_refused), cmocka_unit_test(P3_pieces_split_and_merge),
-        cmocka_unit_test(P3_lists_of_bins_keep_their_sums),  cmocka_unit_test(P3_a_run_of_bins_is_taken_at_once),
+        cmocka_unit_test(P3_no_bin_is_handed_out_twice),       cmocka_unit_test(P1_bins_and_meta_never_meet),
+        cmocka_unit_test(P10_too_small_an_arena_is_refused),   cmocka_unit_test(P3_pieces_split_and_merge),
+        cmocka_unit_test(P3_lists_of_bins_keep_their_sums),    cmocka_unit_test(P3_a_run_of_bins_is_taken_at_once),
+        cmocka_unit_test(P3_a_run_that_was_looked_at_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 wrap=fdri_room,fdri_part_pop,fdri_part_pop_older,fdri_part_pop_run,fdri_part_claim,fdri_piece_give,fdri_bin_take,fdri_bin_give
+/* ctest: label=unit timeout=120 wrap=fdri_room,fdri_part_pop,fdri_part_pop_older,fdri_run_pop,fdri_part_claim,fdri_piece_give,fdri_bin_take,fdri_bin_give
  * What it costs to get room for the next record when a bin is full, reductions included: the linker puts us around it, so
  * the library pays nothing for being watched. Bins touched are counted, the thread's own CPU time is told.
  *
@@ -76,9 +76,9 @@ GETS(fdri_part_pop_older, one,
 GETS(fdri_part_claim, one, (struct fdri_arena * a, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
      (a, p, size, g))
 GETS(fdri_bin_take, one, (struct fdri_arena * a, uint32_t node), (a, node))
-GETS(fdri_part_pop_run, many,
-     (struct fdri_arena * a, struct fdr_part *p, uint64_t tick, uint32_t most, uint32_t *first, struct fdri_given *g),
-     (a, p, tick, most, first, g))
+GETS(fdri_run_pop, many,
+     (struct fdri_arena * a, struct fdr_part *p, uint32_t most, bool small, struct fdri_run *r, struct fdri_given *g),
+     (a, p, most, small, r, g))
 GIVES(fdri_piece_give, (struct fdri_arena * a, struct fdr_location *l, uint32_t off, uint32_t size), (a, l, off, size))
 GIVES(fdri_bin_give, (struct fdri_arena * a, uint32_t off), (a, off))
 
