@@ -34,6 +34,13 @@ for name in luaV_execute luaD_precall main; do
     grep -qw "$name" "$work/first" || fail "the name $name does not appear"
 done
 grep -A6 '^ledger' "$work/first" | grep -qE '^ *region +[0-9]' || fail "the ledger is not shown"
+# The program goes on while it is copied: what there is more of on the right than was presented is said.
+for file in "$FDR_DEMO_DIR"/out/*.fdr; do
+    "$FDR_BUILD/bin/fdr" info "$file" | tr -d , | awk '
+        /^  the program went on while it was copied: / { more = $9 }
+        $1 == "region" { lines++; bad += $3 + $4 + $5 + $6 > $2 + more }
+        END { exit lines != 1 || bad }' || fail "the ledger of $file says nothing of what came while it was copied"
+done
 # What the run printed of its newest moments depends on the machine; the totals hold every function with a call that is over (main is still open).
 for file in "$FDR_DEMO_DIR"/out/*.fdr; do
     "$FDR_BUILD/bin/fdr" stats "$file" >"$work/stats"

@@ -358,12 +358,31 @@ static void print_full(const struct fdr_ledger_row *rows, size_t count)
     }
 }
 
+/* What locations that went on while they were copied have more on the right: accounts of calls were copied before bins. */
+static uint64_t ran_on(const struct fdr_file *file, const struct fdr_ledger_row *rows, size_t count)
+{
+    uint64_t sum = 0, before = 0, after = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct fdr_ledger_row *r = &rows[i];
+        uint64_t right = r->kept + r->filtered + r->reduced + r->lost;
+        if (i == 0 || r->location != rows[i - 1].location) fdr_ledger_bounds(file, r->location, &before, &after);
+        if (before != after && right > r->presented) sum += right - r->presented;
+    }
+    return sum;
+}
+
 static void print_ledger(struct fdr_file *file, bool full)
 {
+    char text[HUMAN_BYTES];
     const struct fdr_ledger_row *rows;
     size_t count = fdr_ledger(file, &rows);
-    printf("\nledger (calls of the class region, else events)\n  %-28s %15s %15s %15s %15s %12s\n",
-           full ? "location, class, depth" : "class, depth", "presented", "kept", "filtered", "reduced", "lost");
+    uint64_t more = ran_on(file, rows, count);
+    printf("\nledger (calls of the class region, else events)\n");
+    if (more)
+        printf("  the program went on while it was copied: %s more on the right than presented\n",
+               human_count(text, more));
+    printf("  %-28s %15s %15s %15s %15s %12s\n", full ? "location, class, depth" : "class, depth", "presented", "kept",
+           "filtered", "reduced", "lost");
     if (full) print_full(rows, count);
     else print_summary(rows, count);
 }

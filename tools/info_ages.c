@@ -40,13 +40,14 @@ static void add(struct fdr_epoch_info *line, const struct fdr_epoch_info *e)
         if (e->complete_depth[b] < line->complete_depth[b]) line->complete_depth[b] = e->complete_depth[b];
 }
 
+/* Calls with a + are so many or more. */
 static void print_line(const struct fdr_file *file, const struct fdr_epoch_info *e)
 {
     char text[HUMAN_BYTES], count[HUMAN_BYTES];
     printf("  %-4u %19s %12s", e->tier, human_since(text, e->from_ns, fdr_file_info(file)->first_ns),
            human_time(count, e->to_ns - e->from_ns));
     for (int b = 0; b < 4; b++) printf(" %11s", reach(text, e->complete_depth[b], e->deepest));
-    printf(" %15s %15s", e->exact ? human_count(count, e->calls) : "?", human_count(text, e->kept_events));
+    printf(" %15s%c%15s", human_count(count, e->calls), e->exact ? ' ' : '+', human_count(text, e->kept_events));
     printf(" %10s\n", human_bytes(text, e->bytes));
 }
 
@@ -74,6 +75,7 @@ void print_ages(struct fdr_file *file)
 {
     const struct fdr_epoch_info *rows;
     size_t count = fdr_epochs(file, &rows), shown = 0;
+    bool exact = true;
     if (count == 0) return;
     printf("\ndetail by age (a call is two events, and belongs to the time at which it ended)\n");
     for (size_t i = 0, end; i < count && shown < LOCATIONS_SHOWN; i = end, shown++) {
@@ -83,12 +85,13 @@ void print_ages(struct fdr_file *file)
             for (; end < count && rows[end].location == line.location && rows[end].tier == line.tier; end++)
                 add(&line, &rows[end]);
             print_line(file, &line);
+            exact &= line.exact;
         }
         print_pinned(file, rows[i].location);
     }
     if (rows[count - 1].location != rows[0].location)
         printf("  (more than %d locations: --json has all)\n", LOCATIONS_SHOWN);
-    printf("  totals of each stretch: fdr stats --by epoch\n");
+    printf("  totals of each stretch: fdr stats --by epoch%s\n", exact ? "" : "; +: so many or more");
 }
 
 json_t *epochs_json(struct fdr_file *file)
