@@ -31,7 +31,7 @@ function(fdr_dependency name libraries includes directories)
     set(FDR_FEATURES ${FDR_FEATURES} PARENT_SCOPE)
 endfunction()
 
-fdr_find(urcu liburcu-memb)
+fdr_find(urcu liburcu-bp)
 if(NOT "urcu" IN_LIST FDR_FEATURES)
     message(FATAL_ERROR "fdr: liburcu is needed (Debian: liburcu-dev)")
 endif()

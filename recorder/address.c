@@ -29,7 +29,6 @@ enum { FIRST_LOG2 = 12 };
 
 static struct table *current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool forked; /* a child must not wait for a grace period: the parent's threads are in the registry */
 
 static uint32_t slot_of(uint64_t address, uint32_t log2)
 {
@@ -175,23 +174,17 @@ void fdri_address_reset(void)
     retire(t);
 }
 
-/* Once per thread, not once per recording. In a forked child nobody registers and nobody waits for a grace period: the
- * registry still names the parent's threads, whose memory is used again. */
-void fdri_address_thread(bool comes)
+/* Once per thread, not once per recording; liburcu itself sees it end. In a forked child nobody registers and nobody waits for a grace
+ * period: the registry still names the parent's threads. */
+void fdri_address_thread(void)
 {
-    static __thread bool registered;
-    if (forked || registered == comes) return;
-    if (comes) urcu_memb_register_thread();
-    else urcu_memb_unregister_thread();
-    registered = comes;
+    if (!fdri_forked) urcu_bp_register_thread();
 }
-
-bool fdri_address_forked(void) { return forked; }
 
 void fdri_address_fork(int phase)
 {
     if (phase == 3) pthread_mutex_init(&lock, NULL);
     else if (phase == 0) pthread_mutex_lock(&lock);
     else pthread_mutex_unlock(&lock);
-    if (phase == 2) forked = true;
+    if (phase == 2) fdri_forked = true;
 }

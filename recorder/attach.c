@@ -100,7 +100,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     } else if (ok && !lane) {
         pthread_once(&once, make_key);
         if (have_key) pthread_setspecific(exit_key, t);
-        fdri_address_thread(true);
+        fdri_address_thread();
         fdri_crash_look();
         fdri_note_exit(true);
         /* in a vfork child the kernel would set these up for the child, not for the thread it stands for */
@@ -222,7 +222,6 @@ void fdri_detach(void *unused)
     t->recording = t->plain = t->rounded = 0;
     fdri_lane.recording = fdri_lane.plain = fdri_lane.rounded = 0;
     fdri_rewind_release(t);
-    fdri_address_thread(false);
     fdr_signals_restore(&old);
 }
 

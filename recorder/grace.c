@@ -11,6 +11,7 @@
 #include "recorder/recorder.h"
 
 uint32_t fdri_grace_word;
+bool fdri_forked;
 
 struct later {
     void (*what)(void *);
@@ -22,10 +23,8 @@ static void *wait_and_do(void *argument)
     struct later later = *(struct later *)argument;
     free(argument);
     pthread_setname_np(pthread_self(), FDR_RECLAIM); /* here: who made it must not touch a thread that may be over */
-    urcu_memb_register_thread();
-    urcu_memb_synchronize_rcu();
+    urcu_bp_synchronize_rcu();
     fdr_take_over(&fdri_grace_word);
-    urcu_memb_unregister_thread();
     later.what(later.with);
     return NULL;
 }
@@ -35,7 +34,7 @@ void fdri_after_grace(void (*what)(void *), void *with)
     pthread_t helper;
     pthread_attr_t detached;
     sigset_t old;
-    struct later *later = fdri_address_forked() ? NULL : malloc(sizeof *later);
+    struct later *later = fdri_forked ? NULL : malloc(sizeof *later);
     if (!later) return; /* a child must not wait: the parent's threads are in the registry. It stays where it is */
     *later = (struct later){what, with};
     pthread_attr_init(&detached);

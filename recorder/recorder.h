@@ -481,9 +481,8 @@ fdr_region fdri_address_region(uint64_t address);
 extern uint32_t fdri_address_version
     __attribute__((visibility("hidden"))); /* rises when addresses lose their meaning */
 void fdri_address_reset(void);
-bool fdri_address_forked(void);       /* a child: nobody may wait for a grace period */
-void fdri_address_thread(bool comes); /* this thread begins or ends to look addresses up */
-void fdri_address_fork(int phase);    /* as fdri_define_fork */
+void fdri_address_thread(void);    /* this thread begins to look addresses up */
+void fdri_address_fork(int phase); /* as fdri_define_fork */
 
 /* ---- known.c ---- */
 /* What a thread remembers of the functions it calls: one probe gives region and totals row. A direct-mapped cache in

@@ -350,7 +350,7 @@ for cc in "${compilers[@]}"; do
     "$cc" -O2 -fno-builtin "${hooks[@]}" allocator.c -o allocator "${link[@]}" -pthread
     if record "allocator-$cc" ../allocator; then calls "allocator-$cc" work=300 thread=3; fi
 done
-read -ra needs <<<"$(pkg-config --libs liburcu-memb numa)"
+read -ra needs <<<"$(pkg-config --libs liburcu-bp numa)"
 gcc -O2 "${hooks[@]}" -fno-optimize-sibling-calls plain.c -o plain_static -L "$lib" -l:libfdr-instrument.a -l:libfdr.a \
     "${needs[@]}" -pthread -lrt -ldl
 record plain-archive ../plain_static || true
