@@ -11,8 +11,16 @@ struct entry {
     const struct fdri_reader_definition *module;
     struct fdr_place *place;
 };
+/* Modules by where they begin; `end` is the highest end of this one and those before it. */
+struct span {
+    const struct fdri_reader_definition *module;
+    uint64_t end;
+};
 struct fdri_reader_places {
     struct fdri_reader_symbols *symbols;
+    struct span *span;
+    size_t spans;
+    const struct fdri_reader_definition *fixed; /* the executable that is loaded where it was linked, or NULL */
     struct entry *slot;
     size_t count, slots; /* a power of two */
 };
@@ -40,19 +48,57 @@ static bool grow(struct fdri_reader_places *p)
     return true;
 }
 
+static int by_address(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    if (x->module->d.address != y->module->d.address) return x->module->d.address < y->module->d.address ? -1 : 1;
+    return x->module < y->module ? -1 : x->module > y->module;
+}
+
+static struct fdri_reader_places *places_open(const struct fdr_file *f)
+{
+    const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
+    struct fdri_reader_places *p = fdri_reader_calloc(1, sizeof *p);
+    if (!p || !(p->span = fdri_reader_calloc(all->count + 1, sizeof *p->span))) return free(p), NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct fdri_reader_definition *m = &all->row[i];
+        if (m->d.address) p->span[p->spans++].module = m;
+        else if (!p->fixed) p->fixed = m;
+    }
+    qsort(p->span, p->spans, sizeof *p->span, by_address);
+    for (size_t i = 0; i < p->spans; i++) {
+        const struct fdri_reader_definition *m = p->span[i].module;
+        uint64_t end = m->d.address + m->bytes < m->bytes ? UINT64_MAX : m->d.address + m->bytes;
+        p->span[i].end = i && p->span[i - 1].end > end ? p->span[i - 1].end : end;
+    }
+    if (fdri_reader_symbols_allowed()) p->symbols = fdri_reader_symbols_open();
+    return p;
+}
+
+/* How many begin at the address or before it. */
+static size_t begun(const struct fdri_reader_places *p, uint64_t address)
+{
+    size_t from = 0, to = p->spans;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (p->span[middle].module->d.address <= address) from = middle + 1;
+        else to = middle;
+    }
+    return from;
+}
+
 /* Of those that were there by then the newest, and of these the first; else the executable that is loaded where it was linked. */
 static const struct fdri_reader_definition *module_of(const struct fdr_file *f, uint64_t address, uint64_t time_ns)
 {
-    const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
-    const struct fdri_reader_definition *best = NULL, *fixed = NULL;
-    for (size_t i = 0; i < all->count; i++) {
-        const struct fdri_reader_definition *m = &all->row[i];
-        if (!m->d.address) fixed = fixed ? fixed : m;
-        else if (address >= m->d.address && address - m->d.address < m->bytes &&
-                 (!m->from || fdri_reader_full_ns(&f->clock, m->from) <= time_ns) && (!best || m->from > best->from))
+    const struct fdri_reader_places *p = f->places;
+    const struct fdri_reader_definition *best = NULL;
+    for (size_t i = begun(p, address); i-- > 0 && address < p->span[i].end;) {
+        const struct fdri_reader_definition *m = p->span[i].module;
+        if (address - m->d.address < m->bytes && (!m->from || fdri_reader_full_ns(&f->clock, m->from) <= time_ns) &&
+            (!best || m->from > best->from || (m->from == best->from && m < best)))
             best = m;
     }
-    return best ? best : fixed;
+    return best ? best : p->fixed;
 }
 
 static const char *fallback_name(struct fdr_file *f, const struct fdri_reader_definition *module, uint64_t address)
@@ -70,9 +116,7 @@ static const char *fallback_name(struct fdr_file *f, const struct fdri_reader_de
 
 static const struct fdr_place *look_up(struct fdr_file *f, uint64_t address, uint64_t time_ns)
 {
-    if (!f->places && !(f->places = fdri_reader_calloc(1, sizeof *f->places))) return &nowhere;
-    if (!f->places->symbols && !f->places->slots && fdri_reader_symbols_allowed())
-        f->places->symbols = fdri_reader_symbols_open();
+    if (!f->places && !(f->places = places_open(f))) return &nowhere;
     if (!grow(f->places)) return &nowhere;
     const struct fdri_reader_definition *module = module_of(f, address, time_ns);
     struct entry *e = &f->places->slot[slot_of(f->places, address, module)];
@@ -106,5 +150,6 @@ void fdri_reader_places_close(struct fdr_file *f)
     if (!f->places) return;
     if (f->places->symbols) fdri_reader_symbols_close(f->places->symbols);
     free(f->places->slot);
+    free(f->places->span);
     free(f->places);
 }
