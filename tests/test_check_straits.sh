@@ -158,7 +158,8 @@ fi
 for round in 1 2 3 4 5 6; do
     ./program on >ready.txt &
     victim=$!
-    until [ -s ready.txt ]; do sleep 0.05; done
+    until [ -s ready.txt ] || ! kill -0 "$victim" 2>/dev/null; do sleep 0.05; done
+    if [ ! -s ready.txt ]; then fail "round $round: the program ended at once"; break; fi
     sleep 0.2
     file=$(ls "$live"/*.fdr)
     said=$(VICTIM=$victim LD_PRELOAD=$work/shim.so "$fdr" check "$file" 2>&1)

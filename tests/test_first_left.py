@@ -7,6 +7,7 @@
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,23 +82,24 @@ def told(verb, file, *options):
     return json.loads(subprocess.run([fdr, verb, "--json", *options, file], check=True, capture_output=True, text=True).stdout)
 
 
-with open(f"{work}/program.c", "w") as f:
-    f.write(PROGRAM)
-subprocess.run(["cc", "-O2", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-I", f"{source}/include", "-I",
-                f"{source}/tests", "-o", f"{work}/program", f"{work}/program.c", "-L", f"{build}/lib", "-lfdr", "-pthread"], check=True)
-os.makedirs(f"{work}/live", mode=0o700)
+try:
+    with open(f"{work}/program.c", "w") as f:
+        f.write(PROGRAM)
+    subprocess.run(["cc", "-O2", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-I", f"{source}/include", "-I",
+                    f"{source}/tests", "-o", f"{work}/program", f"{work}/program.c", "-L", f"{build}/lib", "-lfdr", "-pthread"], check=True)
+    os.makedirs(f"{work}/live", mode=0o700)
 
-for name, settings in {"plain": {}, "no-signal": {"FDR_SIGNAL": "none", "FDR_COUNTERS": "rss"},
-                       "called-as-ours": {"THREAD_NAME": "fdr-dumper"},
-                       "cpu": {"FDR_SIGNAL": "none", "FDR_SAMPLE": "1kHz"}, "wall": {"FDR_SAMPLE": "1kHz,wall", "FDR_COUNTERS": "rss"}}.items():
-    file = run(name, **settings)
-    if file and "FDR_SAMPLE" in settings:
-        rows = {row["name"]: row for row in told("samples", file, "--region", "after")["rows"]}
-        check({"spin", "caller", "goes_on"} <= set(rows), f"{name}: {sorted(rows)}")
-        check(rows.get("goes_on", {}).get("all", {}).get("share", 0) > 0.5, f"{name}: {rows.get('goes_on')}")
-    if file and "FDR_COUNTERS" in settings:
-        rss = [c for c in told("counters", file) if c["counter"] == "process:rss"]
-        check(rss and rss[0]["min"] > 100000, f"{name}: {rss}")
-
-subprocess.run(["rm", "-rf", work], check=True)
+    for name, settings in {"plain": {}, "no-signal": {"FDR_SIGNAL": "none", "FDR_COUNTERS": "rss"},
+                           "called-as-ours": {"THREAD_NAME": "fdr-dumper"},
+                           "cpu": {"FDR_SIGNAL": "none", "FDR_SAMPLE": "1kHz"}, "wall": {"FDR_SAMPLE": "1kHz,wall", "FDR_COUNTERS": "rss"}}.items():
+        file = run(name, **settings)
+        if file and "FDR_SAMPLE" in settings:
+            rows = {row["name"]: row for row in told("samples", file, "--region", "after")["rows"]}
+            check({"spin", "caller", "goes_on"} <= set(rows), f"{name}: {sorted(rows)}")
+            check(rows.get("goes_on", {}).get("all", {}).get("share", 0) > 0.5, f"{name}: {rows.get('goes_on')}")
+        if file and "FDR_COUNTERS" in settings:
+            rss = [c for c in told("counters", file) if c["counter"] == "process:rss"]
+            check(rss and rss[0]["min"] > 100000, f"{name}: {rss}")
+finally:
+    shutil.rmtree(work)
 sys.exit(bad != 0)
