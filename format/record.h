@@ -231,9 +231,9 @@ static inline bool fdr_tail_holds(const struct fdr_part *p, uint32_t id, uint64_
 /* Appends one call. Precondition: not full, or fdr_tail_holds; id <= FDR_ID_MAX, gap < 2^63, duration <= 2^62. */
 void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                      uint64_t duration, const struct fdr_tie *tie);
-/* The same for one with a duration, that does not say its ordinal. */
-void fdr_encode_longer(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                       uint64_t duration);
+/* The same for one with a duration, that does not say its ordinal and is not foreseen. Returns the commit word. */
+uint64_t fdr_encode_longer(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
+                           uint64_t duration);
 
 /* No record of such a point is longer. */
 static inline uint32_t fdr_point_bits(const struct fdr_standing *at, uint32_t fields)

@@ -217,10 +217,11 @@ static FDR_NOINLINE void store_spelled(struct fdri_thread *t, struct fdr_part *p
     struct fdr_level *v = t->top;
     struct fdr_bin *bin = (void *)(t->base + p->open_off);
     uint64_t leave = tick >> t->shift, stored = leave - (v->enter_tick >> t->shift);
-    fdr_encode_longer(p, (void *)(t->base + p->table_off), (uint8_t *)(bin + 1), v->region, gap, stored);
+    uint64_t commit = fdr_encode_longer(p, (void *)(t->base + p->table_off), (uint8_t *)(bin + 1), v->region, gap,
+                                        stored);
     p->last_tick = leave;
     fdr_signal_fence();
-    fdr_store_release(&bin->commit, fdr_commit_word(p)); /* R:commit */
+    fdr_store_release(&bin->commit, commit); /* R:commit */
     end_ordinary(t, t->loc, v, tick - v->enter_tick);
 }
 
