@@ -101,6 +101,8 @@ END
 # ---- info -----------------------------------------------------------------------------------------------------------
 for f in cg two lu; do
     expect 0 "info $f" "$fdr" info $f.fdr
+    grep -q '^detail by age' out.txt || fail "info $f has no ages"
+    ! grep -q 'more than . locations' out.txt || fail "info $f: locations are left out"
     expect 0 "info --json $f" "$fdr" info --json $f.fdr
     cp out.txt $f.info.json
 done

@@ -74,11 +74,11 @@ static void print_pinned(const struct fdr_file *file, uint32_t location)
 void print_ages(struct fdr_file *file)
 {
     const struct fdr_epoch_info *rows;
-    size_t count = fdr_epochs(file, &rows), shown = 0;
+    size_t count = fdr_epochs(file, &rows), shown = 0, i = 0;
     bool exact = true;
     if (count == 0) return;
     printf("\ndetail by age (a call is two events, and belongs to the time at which it ended)\n");
-    for (size_t i = 0, end; i < count && shown < LOCATIONS_SHOWN; i = end, shown++) {
+    for (size_t end; i < count && shown < LOCATIONS_SHOWN; i = end, shown++) {
         print_head(file, rows[i].location, rows[0].location != rows[count - 1].location);
         for (end = i; end < count && rows[end].location == rows[i].location;) {
             struct fdr_epoch_info line = rows[end++];
@@ -89,8 +89,7 @@ void print_ages(struct fdr_file *file)
         }
         print_pinned(file, rows[i].location);
     }
-    if (rows[count - 1].location != rows[0].location)
-        printf("  (more than %d locations: --json has all)\n", LOCATIONS_SHOWN);
+    if (i < count) printf("  (more than %d locations: --json has all)\n", LOCATIONS_SHOWN);
     printf("  totals of each stretch: fdr stats --by epoch%s\n", exact ? "" : "; +: so many or more");
 }
 

@@ -157,7 +157,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
 static void print_sums(const char *what, const struct sums *s)
 {
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES], e[HUMAN_BYTES];
-    printf("%s presented %s = kept %s + filtered %s + reduced %s + lost %s\n", what, human_count(a, s->presented),
+    printf("%s presented %s: kept %s, filtered %s, reduced %s, lost %s\n", what, human_count(a, s->presented),
            human_count(b, s->kept), human_count(c, s->filtered), human_count(d, s->reduced), human_count(e, s->lost));
 }
 
