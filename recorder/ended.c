@@ -3,7 +3,7 @@
  * one location named [ended] and their memory is used again.
  *
  * Not before their last moments have aged: half as many bins as there are were filled anew since. Only where a thread
- * would find no room at all that does not count.
+ * would find no room at all, or none for its accounts, that does not count.
  *
  * One thread at a time works here, under a try-lock: whoever finds it taken goes elsewhere. Snapshots and fdr_usage
  * take it too, so that what they walk stays where it is. */

@@ -34,6 +34,8 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
     for (int tries = 0; tries < 64; tries++) {
         off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, want) : fdri_piece_own(a, t->loc, want);
         if (off || (off = fdri_share_any(t, want))) break;
+        /* what those hold that ended need not have aged: it is detail of a few threads, and this the accounts of one that goes on */
+        if (fdri_ended_room(t, FDRI_POOR)) continue;
         off = t->loc->level_blocks ? fdri_reduce(t, NULL, want, &got) : 0;
         if (!off || got == want) break;
         fdri_piece_give(a, t->loc, off, got); /* too small; its neighbours may follow */

@@ -324,7 +324,7 @@ uint64_t fdri_meta_bytes(void);                           /* in use by all */
 
 /* ---- ended.c ---- */
 /* Looks after the oldest location that ended: gives some of its bins back, or folds some of its accounts. true: there may be
- * room now. Not before its last moments have aged, but for a location that has next to nothing. Bounded; does nothing where another thread
+ * room now. Not before its last moments have aged, but for a location that has next to nothing, or for accounts. Bounded; does nothing where another thread
  * does it. */
 enum fdri_urgency {
     FDRI_IF_AGED,

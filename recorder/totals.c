@@ -10,11 +10,20 @@ enum {
     FIRST_SLAB = 512,
     NEXT_SLAB = 960,
     /* 960: what a slab of 1 KiB holds */ FIRST_TABLE_LOG2 = 6,
-    HISTOGRAM_STEP = 8
+    HISTOGRAM_STEP = 8,
+    STEPS = 8
 };
 
 /* Totals share the buffer with events: rows may use half of it for all meta, histograms three eighths. */
 static bool within(uint64_t eighths) { return fdri_meta_bytes() < fdri_rec.arena.super->arena_bytes / 8 * eighths; }
+
+/* The same; those that ended make room before who goes on has to do without. */
+static bool have_within(struct fdri_thread *t, uint64_t eighths)
+{
+    for (int i = 0; i < STEPS && !within(eighths); i++)
+        if (!fdri_ended_room(t, FDRI_POOR)) break;
+    return within(eighths);
+}
 
 /* Where a histogram stood that needed more room: for the next row, or histogram of that size. Not while a snapshot copies the
  * rows: it may have met the one that led here. */
@@ -172,9 +181,9 @@ struct fdr_row *fdri_row_slow(struct fdri_thread *t, uint32_t key)
     }
     struct fdr_row *r = NULL;
     if (fdri_row_gone(t, key)) return fdri_row_rest(t, key);
-    bool room = table->used < mask * 3 / 4 || (within(4) && grow(t)) || !fdri_rows_full(t);
+    bool room = table->used < mask * 3 / 4 || (have_within(t, 4) && grow(t)) || !fdri_rows_full(t);
     bool cell = t->loc->slab_end - t->loc->slab_off >= sizeof *r;
-    if (room && (cell || within(4))) r = new_row(t, key);
+    if (room && (cell || have_within(t, 4))) r = new_row(t, key);
     if (!r) r = fdri_row_instead(t, key);
     return r ? r : fdri_row_rest(t, key);
 }
@@ -200,7 +209,7 @@ bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t fro
     if (count && from >= first && end <= first + count) return true;
     if (count) widen(first, first + count, &from, &end);
     uint32_t bytes = cells_of(end - from);
-    uint32_t off = within(3) ? cells(t, bytes) : 0;
+    uint32_t off = have_within(t, 3) ? cells(t, bytes) : 0;
     if (!off) return false;
     uint64_t *counts = fdri_off(t, off);
     if (count) memcpy(counts + (first - from), fdri_off(t, fdr_histogram_off(word)), count * 8);
