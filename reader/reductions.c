@@ -88,7 +88,7 @@ static void add_line(struct fdr_file *f, const struct fdri_reader_location *l, c
     say_what(f, l, r, out);
 }
 
-/* One line for what the block had no room for. */
+/* One line for what the block had no room for: it was given back before its oldest line, at some time. */
 static void add_dropped(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t oldest_tick)
 {
     if (!l->raw.reductions_dropped_events && !l->raw.reductions_dropped_bytes) return;
@@ -96,6 +96,7 @@ static void add_dropped(struct fdr_file *f, const struct fdri_reader_location *l
                                  .step = FDR_STEP_EPOCH,
                                  .events = l->raw.reductions_dropped_events,
                                  .bytes = l->raw.reductions_dropped_bytes,
+                                 .from_tick = l->raw.start_tick,
                                  .to_tick = oldest_tick};
     size_t before = f->reduction_count;
     add_line(f, l, &none);
@@ -110,7 +111,7 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
     uint64_t off = l->raw.reductions_off;
     uint32_t count = l->raw.reduction_count;
     if (!off || !count) {
-        add_dropped(f, l, l->raw.start_tick);
+        add_dropped(f, l, l->end_tick);
         return;
     }
     const struct fdr_reductions_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_REDUCTIONS, l->id,

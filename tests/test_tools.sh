@@ -72,6 +72,21 @@ expect 64 "export: no output" "$fdr" export --to chrome x.fdr
 expect 0 "replay of one stream" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" --buffer 64M --json -o cg.fdr
 cp out.txt cg.replay.json
 expect 0 "replay of two streams" "$fdr" replay "$corpus"/npb-cg.r?.t0.evt.zst --buffer 64M --json -o two.fdr
+expect 0 "info of two streams" "$fdr" info two.fdr
+if grep -q "more than 4 locations\|besides" out.txt; then fail "info of two streams: says that there are more, or that something is missing"; fi
+expect 0 "replay of few calls" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" --buffer 8M --min-duration 1us -o few.fdr
+expect 0 "info of few calls" "$fdr" info few.fdr
+grep -q "besides 566,195 calls that were filtered" out.txt || fail "info of few calls: the table of ages says that every call is kept"
+expect 0 "replay of a large program into little" "$fdr" replay "$corpus/sqlite.r0.t0.evt.zst" --buffer 256K -o tight.fdr
+expect 0 "info of it" "$fdr" info --json tight.fdr
+python "what was given back lies in the run" out.txt <<'END'
+import json, sys
+info = json.load(open(sys.argv[1]))
+start = info["locations"][0]["start_ns"]
+for r in info["reductions"]:
+    assert start <= r["from_ns"] <= r["to_ns"] <= info["last_ns"], r
+    assert start <= r["time_ns"] <= info["last_ns"], r
+END
 expect 0 "replay into a small buffer" "$fdr" replay "$corpus/npb-lu.r0.t0.evt.zst" --buffer 1M --json -o lu.fdr
 cp out.txt lu.replay.json
 expect 0 "replay without a snapshot" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" --buffer 8M --json

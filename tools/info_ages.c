@@ -71,6 +71,22 @@ static void print_pinned(const struct fdr_file *file, uint32_t location)
     if (l->pinned_cut) printf("       pinned no longer than that: it held a quarter of the location's share by then\n");
 }
 
+/* The table is about calls that found room: of the others nobody knows when they were. */
+static void print_besides(struct fdr_file *file, uint32_t location)
+{
+    const struct fdr_ledger_row *rows;
+    size_t count = fdr_ledger(file, &rows);
+    uint64_t filtered = 0, lost = 0;
+    char text[HUMAN_BYTES];
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].location != location || rows[i].class_ != FDR_IN_REGION) continue;
+        filtered += rows[i].filtered;
+        lost += rows[i].lost;
+    }
+    if (filtered) printf("       besides %s calls that were filtered (ledger)\n", human_count(text, filtered));
+    if (lost) printf("       besides %s calls that were lost (ledger)\n", human_count(text, lost));
+}
+
 void print_ages(struct fdr_file *file)
 {
     const struct fdr_epoch_info *rows;
@@ -88,6 +104,7 @@ void print_ages(struct fdr_file *file)
             exact &= line.exact;
         }
         print_pinned(file, rows[i].location);
+        print_besides(file, rows[i].location);
     }
     if (i < count) printf("  (more than %d locations: --json has all)\n", LOCATIONS_SHOWN);
     printf("  totals of each stretch: fdr stats --by epoch%s\n", exact ? "" : "; +: so many or more");

@@ -258,13 +258,14 @@ struct fdr_epoch_info {
     uint32_t location, index; /* 0 is the oldest of the location; they follow each other without a gap */
     uint32_t tier;            /* it is as long as 2^tier fresh ones */
     bool current;             /* still going on */
-    bool exact;               /* calls and times count every call that ended in it, kept or not */
+    bool exact;               /* calls and times count every timed call that ended in it, kept or not */
     uint64_t from_ns, to_ns;
     uint64_t calls, inclusive_ns, exclusive_ns;
     uint64_t kept_events;       /* kept and ended in it: a call is two, an open one none */
     uint64_t bytes;             /* of the bins that ended in it */
     uint32_t deepest;           /* of all calls stored, ever */
-    uint32_t complete_depth[4]; /* by band of durations: every call of it down to this depth is kept; 0: none */
+    uint32_t complete_depth[4]; /* by band of durations: every call of it down to this depth is kept that was
+                                 * neither filtered nor lost; 0: none */
 };
 /* Sorted by location and age. Decodes all bins on first use. None under other strategies. */
 FDR_API size_t fdr_epochs(struct fdr_file *file, const struct fdr_epoch_info **rows);
