@@ -42,6 +42,12 @@ function(fdr_pkgconfig name description cflags requires)
     string(REGEX REPLACE "/$" "" up "${up}")
     list(TRANSFORM ARGN PREPEND "-l" OUTPUT_VARIABLE private)
     list(JOIN private " " private)
+    set(link "-l${name}")
+    # The C library has empty hooks. Where this one stands before the objects (LDFLAGS of many a Makefile) and only what is
+    # needed by then is linked, those would be taken without a word.
+    if(name STREQUAL "fdr-instrument")
+        set(link "-Wl,--push-state,--no-as-needed -l${name} -Wl,--pop-state")
+    endif()
     configure_file("${PROJECT_SOURCE_DIR}/cmake/fdr.pc.in" "${PROJECT_BINARY_DIR}/generated/${name}.pc" @ONLY)
     install(FILES "${PROJECT_BINARY_DIR}/generated/${name}.pc"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT Development)

@@ -60,6 +60,11 @@ run by_pkgconfig "$work/by_pkgconfig"
 read -ra flags <<<"$(pkg-config --static --cflags --libs fdr | sed 's/-lfdr\b/-l:libfdr.a/')"
 cc -std=c11 "$consumer/consumer.c" -o "$work/by_pkgconfig_static" "${flags[@]}"
 run by_pkgconfig_static "$work/by_pkgconfig_static"
+# Before the object, where the linker has not seen yet that the hooks are needed: they are linked, not the C library's empty ones.
+read -ra flags <<<"$(pkg-config --cflags --libs fdr-instrument)"
+echo 'int main(void) { return 0; }' >"$work/hooked.c"
+cc -Wl,--as-needed "${flags[@]}" "$work/hooked.c" -o "$work/hooked"
+readelf -d "$work/hooked" | grep -q 'NEEDED.*libfdr-instrument' || { echo "FAIL: fdr-instrument before the object is not linked"; exit 1; }
 read -ra flags <<<"$(pkg-config --cflags --libs fdr-reader)"
 cc -std=c11 -Wall -Wextra -Werror "$consumer/reader.c" -o "$work/reader_by_pkgconfig" "${flags[@]}"
 LD_LIBRARY_PATH=$libdir "$work/reader_by_pkgconfig"
