@@ -435,7 +435,9 @@ struct fdri_reader_depth {                /* the calls of one depth */
     const struct fdr_record *head;
     struct fdri_reader_cursor *cursor[FDR_BANDS * 2]; /* of each band also what was set aside */
     uint32_t cursors, from;                           /* how many; which one head is of */
-    uint64_t zero_tick;                               /* the newest zero-length calls seen */
+    const struct fdri_reader_cursor
+        *longest;       /* of the longest band, where calls of length 0 may lie there as well; or NULL */
+    uint64_t zero_tick; /* the newest zero-length calls seen */
     uint32_t zero_next;
     bool has_frame;
     struct fdr_record frame; /* the open call of this depth comes last */

@@ -25,15 +25,24 @@ static const char *step_name(uint32_t step)
     }
 }
 
+/* The shortest band whose calls may lie in this one. */
+static uint32_t from_band(const struct fdri_reader_location *l, uint32_t band)
+{
+    uint32_t flags = l->raw.flags;
+    if (band == FDR_BANDS - 1 && flags & FDR_LOCATION_JOINED_ALL) return 0;
+    if (band == FDR_BANDS - 1 && flags & FDR_LOCATION_JOINED_LONG) return 1;
+    return band == 2 && flags & FDR_LOCATION_JOINED ? 1 : band;
+}
+
 /* "< 256 ns", "256 ns .. 4.096 us", ">= 65.536 us" */
 static void duration_text(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t band, char *text,
                           size_t bytes)
 {
     const struct fdri_reader_clock *c = &f->clock;
     char edge[2][24];
-    uint32_t edges = f->sb.band_edge_count, joined = band == 2 && l->raw.flags & FDR_LOCATION_JOINED;
+    uint32_t edges = f->sb.band_edge_count, from = from_band(l, band);
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t which = i ? band + 1 : band - joined; /* edge[0] is below the band, edge[1] above */
+        uint32_t which = i ? band + 1 : from; /* edge[0] is below the band, edge[1] above */
         edge[i][0] = 0;
         if (which == 0 || which > edges) continue;
         uint64_t stored = f->sb.band_edge[which - 1];

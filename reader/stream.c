@@ -44,7 +44,9 @@ static __attribute__((noinline)) bool refill(struct fdri_reader_depth *v)
 {
     struct fdri_reader_cursor *c = v->cursor[v->from];
     bool more = fdri_reader_cursor_fill(c), gap = c->gapped;
-    if (!more) v->cursor[v->from] = v->cursor[--v->cursors];
+    if (!more) /* in their order: of calls of length 0 those of the shorter band come first */
+        memmove(&v->cursor[v->from], &v->cursor[v->from + 1],
+                (--v->cursors - v->from) * sizeof(struct fdri_reader_cursor *));
     return gap;
 }
 
@@ -94,6 +96,11 @@ static inline uint32_t ordinal_of(const struct fdri_reader_depth *v, const struc
     return v->zero_tick == r->enter ? v->zero_next : 0;
 }
 
+static bool gapped_at(const struct fdri_reader_cursor *c, uint64_t tick)
+{
+    return c->gapped && c->gap_from <= tick && tick <= c->gap_to;
+}
+
 /* A longer call comes after the zero-length ones of its depth that entered in the same tick. Where some of those
  * may be missing its ordinal is not known. */
 static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_reader_depth *v,
@@ -107,8 +114,9 @@ static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_r
     call->ordinal = ordinal_of(v, r);
     if (r->enter == r->leave) return;
     if (__builtin_expect(!s->careful, 1) || r->ordinal != FDR_ORDINAL_COUNTED) return;
-    const struct fdri_reader_cursor *c = &s->memory[call - s->stack - s->base - 1]; /* band 0 of this depth */
-    if (c->gapped && c->gap_from <= r->enter && r->enter <= c->gap_to) call->ordinal_known = false;
+    if (gapped_at(&s->memory[call - s->stack - s->base - 1], r->enter))
+        call->ordinal_known = false; /* band 0 of this depth */
+    if (v->longest && gapped_at(v->longest, r->enter)) call->ordinal_known = false;
     if (s->location->moving && r->enter >= s->location->cut) call->ordinal_known = false;
 }
 
@@ -493,6 +501,7 @@ static void add_cursor(struct fdri_reader_stream *s, struct fdri_reader_part *p,
     c->may_keep_whole = s->may_keep_whole;
     if (fdri_reader_cursor_fill(c)) v->cursor[v->cursors++] = c;
     if (c->gapped) s->careful = true;
+    if (s->location->raw.flags & FDR_LOCATION_JOINED_ALL && p->band == FDR_BANDS - 1) v->longest = c;
 }
 
 static void add_frames(struct fdri_reader_stream *s)

@@ -1,56 +1,127 @@
 /* SPDX-License-Identifier: MIT */
-/* Two bands of duration become one where a location holds little for many partitions: each has an open bin, half empty on
+/* Bands of duration become one where there is little memory for many partitions: each has an open bin, half empty on
  * average, and a table, and with few bins each that is most of what memory loses. Strategy `telescope` only.
  *
- * From then on all calls of band 1 go where those of band 2 go, at every depth. So closure holds as it is: who calls ends
- * later, and is stored in band 2 or a longer one, too. What band 1 holds ages as before and is not added to. */
+ * First all calls of band 1 go where those of band 2 go, at every depth; then both where those of band 3 go; at last all. So
+ * closure holds as it is: who calls ends later, and is stored in the same band or a longer one, too. What a band held that
+ * is joined ages as before and is not added to. */
 #include "recorder/recorder.h"
 
-enum { JOINED = 1 };
-enum { LEAST_EACH = 16384 }; /* bytes that are held for each partition, its share of the accounts included */
+static const uint32_t joined_flag[] = {FDR_LOCATION_JOINED, FDR_LOCATION_JOINED_LONG, FDR_LOCATION_JOINED_ALL};
+enum { STEPS = 3, LONGEST = FDR_BANDS - 1 };
 
-/* Only when memory is full: how much there is to hold is not known before. */
-static bool many_parts(const struct fdri_thread *t)
+static uint32_t steps_made(const struct fdr_location *l)
 {
-    const struct fdr_location *l = t->loc;
-    if (l->flags & FDR_LOCATION_JOINED || fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE || !l->epochs_off)
-        return false;
-    uint64_t held = (uint64_t)fdr_load_relaxed(&l->bins_held) * fdri_rec.arena.super->bin_bytes;
-    return held < (uint64_t)t->order_count * LEAST_EACH && !fdri_may_take(t);
+    uint32_t n = 0;
+    while (n < STEPS && l->flags & joined_flag[n]) n++;
+    return n;
 }
 
-static void end_part(struct fdri_thread *t, uint32_t *slot)
+/* Where calls of this band go after so many steps. */
+static uint32_t band_after(uint32_t steps, uint32_t band)
 {
-    struct fdr_part *p = *slot > FDRI_GATE_CLOSED ? fdri_off(t, *slot) : NULL;
-    if (!p) return;
+    if (steps == STEPS) return LONGEST;
+    return band && band < LONGEST && steps ? steps + 1 : band;
+}
+
+/* The most it may come to hold: what it has and what is free, or its fair share where it can take that of others. */
+uint64_t fdri_join_room(const struct fdri_thread *t)
+{
+    uint32_t held = fdr_load_relaxed(&t->loc->bins_held), free = fdri_bins_free(&fdri_rec.arena);
+    return fdr_max(held + free, fdri_fair_share()) * (uint64_t)fdri_rec.arena.super->bin_bytes;
+}
+
+/* Bytes for each partition, its share of the accounts included, below which the next step is made. Programs show their depths and
+ * durations early: what a sixteenth of the room has seen will be twice as much. And there will be a partition at
+ * least for each call that is open. */
+static bool many_parts(const struct fdri_thread *t, uint32_t steps)
+{
+    static const uint64_t least_each[STEPS] = {16384, 12288, 6144};
+    const struct fdr_location *l = t->loc;
+    if (steps == STEPS || fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE || !l->epochs_off) return false;
+    uint64_t room = fdri_join_room(t), held = (uint64_t)fdr_load_relaxed(&l->bins_held) << fdri_rec.arena.bin_log2;
+    uint64_t sure = l->level_blocks ? (l->level_blocks - 1) * FDR_LEVELS_PER_BLOCK : 0, parts = t->live_parts;
+    if (room >= fdr_max(parts, sure) * least_each[steps] * (held < room / 16 ? 2 : 1)) return false;
+    return held < room / 2 || !fdri_may_take(t);
+}
+
+/* Nothing more is stored in it. */
+static void end_part(struct fdri_thread *t, struct fdr_part *p)
+{
     fdri_part_seal(&fdri_rec.arena, p);
     fdri_telescope_sealed(t, p);
-    *slot = 0; /* whoever comes asks where to store */
+    t->live_parts--;
     fdr_signal_fence();
     if (p->table_off) fdri_meta_give(t, p->table_off - (uint32_t)sizeof(struct fdr_meta_head));
     p->table_off = 0;
 }
 
+static void join_depth(struct fdri_thread *t, uint32_t depth, uint32_t steps)
+{
+    struct fdr_level *v = fdri_level(t, depth);
+    bool any = false;
+    for (uint32_t band = 0; band < LONGEST; band++) {
+        uint32_t off = v->part[band];
+        if (band_after(steps, band) == band || off <= FDRI_GATE_CLOSED) continue;
+        v->part[band] = 0; /* whoever comes asks where to store */
+        struct fdr_part *p = fdri_off(t, off);
+        if (p->band == band) end_part(t, p);
+        any |= p->band == band;
+    }
+    if (any && !v->part[band_after(steps, 1)]) t->live_parts++; /* it will be made: fdri_join_expected */
+    /* calls of length 0 are numbered on from those that band 0 has of this tick: by the next bin's header */
+    uint32_t off = v->part[LONGEST];
+    if (steps == STEPS && off > FDRI_GATE_CLOSED && v->zero_tick == t->loc->last_tick >> t->shift) {
+        fdri_part_seal(&fdri_rec.arena, fdri_off(t, off));
+        fdri_telescope_sealed(t, fdri_off(t, off));
+    }
+}
+
 void fdri_join_look(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
-    if (FDR_LIKELY(!many_parts(t))) return;
-    for (uint32_t depth = 1; depth <= l->level_blocks * FDR_LEVELS_PER_BLOCK; depth++)
-        end_part(t, &fdri_level(t, depth)->part[JOINED]);
+    uint32_t steps = steps_made(l);
+    if (FDR_LIKELY(!many_parts(t, steps))) return;
+    for (uint32_t depth = 1; depth <= l->level_blocks * FDR_LEVELS_PER_BLOCK; depth++) join_depth(t, depth, steps + 1);
     t->victim = NULL;
     fdr_signal_fence(); /* left before this is set it is done once more, and nobody has used it */
-    fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_JOINED);
+    fdr_store_relaxed(&l->flags, l->flags | joined_flag[steps]);
+}
+
+void fdri_join_zero(struct fdri_thread *t, struct fdr_part *p)
+{
+    p->last_tick = fdr_max(p->last_tick, fdri_level(t, p->depth)->zero_tick);
+}
+
+bool fdri_join_expected(const struct fdri_thread *t, const struct fdr_part *p)
+{
+    uint32_t steps = steps_made(t->loc);
+    if (!steps || p->class_ != FDR_CLASS_REGION) return false;
+    for (uint32_t off = t->loc->parts_first; off;) {
+        const struct fdr_part *q = fdri_off(t, off);
+        off = q->next;
+        if (q->class_ != FDR_CLASS_REGION || q->depth != p->depth || q->flags & FDR_PART_ASIDE) continue;
+        if (q->band != p->band && band_after(steps, q->band) == p->band) return true;
+    }
+    return false;
+}
+
+bool fdri_joined_away(const struct fdri_thread *t, const struct fdr_part *p)
+{
+    return p->class_ == FDR_CLASS_REGION && band_after(steps_made(t->loc), p->band) != p->band;
 }
 
 uint32_t *fdri_joined_slot(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t *band)
 {
-    if (class_ != FDR_CLASS_REGION || *band != JOINED || !(t->loc->flags & FDR_LOCATION_JOINED)) return NULL;
-    return &fdri_level(t, depth)->part[++*band];
+    uint32_t goes = class_ == FDR_CLASS_REGION ? band_after(steps_made(t->loc), *band) : *band;
+    if (goes == *band) return NULL;
+    return &fdri_level(t, depth)->part[*band = goes];
 }
 
 void fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p)
 {
-    uint32_t off = fdri_off_of(t, p), *slot = fdri_slot_of(t, p);
-    if (p->class_ == FDR_CLASS_REGION && p->band == JOINED + 1 && slot[-1] == off) slot[-1] = 0;
-    *slot = 0;
+    struct fdr_level *v = fdri_level(t, p->depth);
+    *fdri_slot_of(t, p) = 0;
+    for (uint32_t band = 0; p->class_ == FDR_CLASS_REGION && band < FDR_BANDS; band++)
+        if (v->part[band] == fdri_off_of(t, p)) v->part[band] = 0;
 }

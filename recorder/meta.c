@@ -51,7 +51,7 @@ static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
 {
     uint64_t bin = fdri_rec.arena.super->bin_bytes, held = fdr_load_relaxed(&t->loc->bins_held) * bin;
     if (fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE) return 0;
-    return want <= bin && held >= (uint64_t)t->order_count * EACH ? fdri_rec.bin_reserve * bin : 0;
+    return want <= bin && held >= (uint64_t)t->live_parts * EACH ? fdri_rec.bin_reserve * bin : 0;
 }
 
 /* From the meta end. What a location begins with and no bin can hold comes from what is reserved there, else from those that

@@ -176,6 +176,7 @@ struct fdri_thread {
     uint64_t victim_limit;
     uint32_t victim_at; /* where it stands among these, if nothing has moved since */
     uint32_t victim_left, order_off, order_count, order_room;
+    uint32_t live_parts;           /* of those in order: whose band was not joined to another one */
     uint32_t ready;                /* the first of the whole bins that were given back ahead; 0: none are left */
     uint32_t run_off;              /* struct fdri_run: what may be given back next time; 0: none yet */
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
@@ -304,10 +305,16 @@ void fdri_aside_look(struct fdri_thread *t);
 const struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 
 /* ---- join.c ---- */
-/* Where a location holds little for many partitions, bands 1 and 2 become one: then slots of band 1 are 0, and lead to
- * partitions of band 2 from now on. */
+/* Where there is little for many partitions bands become one: then slots of those joined are 0, and lead to partitions of the
+ * longer one from now on. */
 void fdri_join_look(struct fdri_thread *t);
-/* The slot that the band shares with the next longer one, which *band is then; or NULL: it has its own. */
+uint64_t fdri_join_room(const struct fdri_thread *t); /* bytes that it may come to hold */
+/* It takes the place of others, which counted for it since they were joined. */
+bool fdri_join_expected(const struct fdri_thread *t, const struct fdr_part *p);
+bool fdri_joined_away(const struct fdri_thread *t, const struct fdr_part *p); /* nothing more is stored in it */
+/* All bands are one: what p's next bin begins to count from is not before the newest call of length 0, which another band may have. */
+void fdri_join_zero(struct fdri_thread *t, struct fdr_part *p);
+/* The slot that the band shares with a longer one, which *band is then; or NULL: it has its own. */
 uint32_t *fdri_joined_slot(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t *band);
 void fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p); /* no slot leads to p any more */
 
@@ -402,6 +409,7 @@ uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2);
  * next to nothing. A piece of size_log2, or 0. */
 uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2);
 static inline bool fdri_poor(const struct fdr_location *l) { return fdr_load_relaxed(&l->bins_held) < 4; }
+uint32_t fdri_fair_share(void);                     /* bins for each live location */
 bool fdri_share_rich(const struct fdr_location *l); /* it holds more than live ones do on average */
 void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
 

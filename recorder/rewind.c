@@ -203,10 +203,12 @@ static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin,
     forget(p, left, 0);
 }
 
-/* Who comes next in this tick is numbered after those that stay. Calls of length 0 are all in the shortest band. */
+/* Who comes next in this tick is numbered after those that stay. Calls of length 0 are all in the shortest band, or where that was joined
+ * to. */
 static void renumber(struct fdri_thread *t, const struct fdr_part *p, const struct place *at)
 {
-    if (p->class_ != FDR_CLASS_REGION || p->band) return;
+    bool all = t->loc->flags & FDR_LOCATION_JOINED_ALL;
+    if (p->class_ != FDR_CLASS_REGION || (p->band && !(all && p->band == FDR_BANDS - 1))) return;
     struct fdr_level *v = fdri_level(t, p->depth);
     v->zero_tick = at->zero_tick;
     v->zero_count = at->zero_count;

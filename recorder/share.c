@@ -17,7 +17,7 @@ enum { LOOK = 8, POPS = 8, ROUNDS = 64 };
 
 static uint32_t held(const struct fdr_location *l) { return fdr_load_relaxed(&l->bins_held); }
 
-static uint32_t fair_share(void)
+uint32_t fdri_fair_share(void)
 {
     uint32_t live = fdr_load_relaxed(&fdri_rec.shares.live);
     return (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin) / (live ? live : 1);
@@ -27,7 +27,7 @@ static uint32_t fair_share(void)
 static bool gives(const struct fdr_location *v, uint32_t mine)
 {
     uint32_t h = held(v);
-    return h > fair_share() && h > mine + mine / 8 + 2;
+    return h > fdri_fair_share() && h > mine + mine / 8 + 2;
 }
 
 bool fdri_share_rich(const struct fdr_location *l)

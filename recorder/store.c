@@ -24,23 +24,25 @@ bool fdri_pieces_wait(const struct fdri_thread *t)
     return fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE && waiting < held / 64;
 }
 
-/* Where bands were joined for want of memory all bins are of one size but for the first ones: so pieces that were given back
- * fit. Not among many threads, to whom whole bins can go; nor for very many partitions, whose accounts need larger pieces. */
-enum { CRAMPED_LOG2 = 10, CRAMPED_EACH = 4096, CRAMPED_MAX = 12288, MANY_THREADS = 8 };
-static bool cramped(const struct fdri_thread *t)
+/* Where bands were joined for want of memory bins stay small, and mostly of one size: so pieces that were given back fit. By bytes for
+ * each partition. Not among many threads, to whom whole bins can go. */
+enum { SMALLEST_BELOW = 5120, SMALL_BELOW = 12288, SMALL_BELOW_LATER = 24576, MANY_THREADS = 8 };
+static uint32_t most_size(const struct fdri_thread *t)
 {
-    if (FDR_LIKELY(!(t->loc->flags & FDR_LOCATION_JOINED))) return false;
-    uint64_t held = (uint64_t)fdr_load_relaxed(&t->loc->bins_held) << full_log2();
-    uint32_t live = fdr_load_relaxed(&fdri_rec.shares.live);
-    if (live > MANY_THREADS || live * 8 > fdri_rec.arena.super->locations_sure) return false;
-    return held >= (uint64_t)t->order_count * CRAMPED_EACH && held < (uint64_t)t->order_count * CRAMPED_MAX;
+    uint32_t flags = t->loc->flags, live = fdr_load_relaxed(&fdri_rec.shares.live);
+    if (FDR_LIKELY(!(flags & FDR_LOCATION_JOINED))) return full_log2();
+    if (live > MANY_THREADS || live * 8 > fdri_rec.arena.super->locations_sure) return full_log2();
+    uint64_t room = fdri_join_room(t), parts = t->live_parts;
+    if (room < parts * SMALLEST_BELOW) return 9;
+    bool small = room < parts * (flags & FDR_LOCATION_JOINED_LONG ? SMALL_BELOW_LATER : SMALL_BELOW);
+    return small ? (uint32_t)fdr_min(10, full_log2()) : full_log2();
 }
 
 static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
 {
     if (want == 9 || !fdri_pieces_wait(t)) return 9;
     if (want == full_log2()) return want - 1;
-    return cramped(t) ? want : 9;
+    return most_size(t) < full_log2() ? want : 9;
 }
 
 /* Newcomers took what is kept for them: who holds more than the others gives some of it back with each bin it fills, until
@@ -73,6 +75,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
     uint32_t off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, want) : 0;
     if (!off && fdri_poor(t->loc)) off = fdri_piece_own(a, t->loc, want);
     if (!off) off = fdri_piece_any(a, t->loc, want, least_size(t, want), got);
+    if (!off && !fdri_pieces_wait(t)) off = fdri_piece_own(a, t->loc, *got = want); /* of a larger one */
     if (off) {
         fdri_share_note(t);
         return off;
@@ -191,8 +194,7 @@ void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p)
  * store more in less. */
 static uint32_t best_size(const struct fdri_thread *t, const struct fdr_part *p)
 {
-    uint32_t units = fdr_load_relaxed(&p->bytes) / 3, most = full_log2();
-    if (cramped(t)) most = (uint32_t)fdr_min(most, CRAMPED_LOG2);
+    uint32_t units = fdr_load_relaxed(&p->bytes) / 3, most = most_size(t);
     return units ? (uint32_t)fdr_min(9 + fdr_log2_floor(units), most) : 9;
 }
 
@@ -235,6 +237,7 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
     fdri_join_look(t);
     uint32_t *joined = *slot ? NULL : fdri_joined_slot(t, depth, class_, &band);
     if (joined) *slot = *joined;
+    if (joined && *slot > FDRI_GATE_CLOSED && !fdr_encode_full(fdri_off(t, *slot))) return fdri_off(t, *slot);
     if (*slot == 0) {
         if (gate_closed(t, depth, class_, band)) *slot = FDRI_GATE_CLOSED;
         else if ((p = fdri_make_part(t, depth, class_, band))) *slot = fdri_off_of(t, p);
@@ -262,6 +265,7 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
         return NULL;
     }
     if (fdr_load_relaxed(&t->loc->bins_held) >= 8) fdri_reserve_ledger(t);
+    if (calls && t->loc->flags & FDR_LOCATION_JOINED_ALL) fdri_join_zero(t, p); /* before its header is written */
     uint32_t ordinal = calls && v->zero_tick == p->last_tick ? v->zero_count : 0;
     fdri_part_open(&fdri_rec.arena, t->loc, p, off, got, ordinal,
                    calls ? FDR_CALL_BITS_MAX : 0); /* of points each knows what it needs */

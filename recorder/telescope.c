@@ -66,11 +66,24 @@ static void sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_bytes)
     o[i] = it;
 }
 
+/* What was joined to others and is empty will not be asked for any more. */
+static void leave_out_ended(struct fdri_thread *t)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < t->order_count; i++) {
+        const struct fdr_part *p = fdri_off(t, order_of(t)[i].part);
+        if ((uint32_t)fdr_load_relaxed(&p->list_head) || !fdri_joined_away(t, p)) order_of(t)[count++] = order_of(t)[i];
+    }
+    t->order_count = count;
+}
+
 void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p)
 {
     uint64_t class_bytes[FDR_CLASS_COUNT];
-    if (!telescope() || (t->order_count == t->order_room && !grow_order(t)))
-        return; /* then it goes when nothing else does */
+    if (!telescope()) return;
+    t->live_parts += !fdri_join_expected(t, p);
+    if (t->order_count == t->order_room) leave_out_ended(t);
+    if (t->order_count == t->order_room && !grow_order(t)) return; /* then it goes when nothing else does */
     sum_classes(t, class_bytes);
     struct fdri_part_view v = fdri_view_of(p, class_bytes);
     uint32_t index;
@@ -323,7 +336,7 @@ void fdri_telescope_aside(struct fdri_thread *t)
         const struct fdr_part *p = fdri_off(t, order_of(t)[i].part);
         if (!(p->flags & FDR_PART_ASIDE)) order_of(t)[count++] = order_of(t)[i];
     }
-    t->order_count = count;
+    t->order_count = t->live_parts = count;
     fdri_telescope_recount(t);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300
- * Bands 1 and 2 become one where memory is little for many partitions, and only there; what is shown stays true. */
+ * Bands become one, in three steps, where memory is little for many partitions, and only there; what is shown stays true. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
@@ -30,15 +30,18 @@ static void present(uint32_t events, uint32_t most)
     }
 }
 
-static bool is_joined(void)
+static int steps(void)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
     const struct fdr_location *l = fdri_at(a, a->super->location_first);
     while (!(l->flags & FDR_LOCATION_LIVE)) l = fdri_at(a, l->next);
-    return l->flags & FDR_LOCATION_JOINED;
+    int joined = l->flags & FDR_LOCATION_JOINED, longest = l->flags & FDR_LOCATION_JOINED_LONG,
+        all = l->flags & FDR_LOCATION_JOINED_ALL;
+    assert_true((joined || !longest) && (longest || !all));
+    return (joined != 0) + (longest != 0) + (all != 0);
 }
 
-/* Since the bands are one nothing is added to any partition of band 1. */
+/* Since a band is joined to another one nothing is added to any partition of it. */
 static uint64_t newest_of_band(uint32_t band)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
@@ -52,69 +55,144 @@ static uint64_t newest_of_band(uint32_t band)
     return newest;
 }
 
+/* How many steps are made in such a buffer, by calls down to such a depth; what the ledger calls the calls of the bands that
+ * are one then. */
+static const struct joined {
+    const char *buffer;
+    uint32_t most;
+    int steps;
+    const char *what;
+} joined[] = {
+    {"768K", 8, 1, "calls of 256 ns .. 262"}, {"1M", 16, 2, "calls >= 256 ns"}, {"256K", 24, 3, "calls at depth"}};
+
+static void goes_on(const struct joined *j)
+{
+    uint64_t before[FDR_BANDS];
+    for (uint32_t b = 0; b < FDR_BANDS; b++) before[b] = newest_of_band(b);
+    present(100000, j->most);
+    for (uint32_t b = 0; b < FDR_BANDS - 1; b++) {
+        bool gone = j->steps == 3 || (b && (int)b <= j->steps);
+        if (gone) assert_int_equal(newest_of_band(b), before[b]);
+        else assert_true(newest_of_band(b) > before[b]);
+    }
+    if (j->steps > 1) assert_true(newest_of_band(FDR_BANDS - 1) > before[FDR_BANDS - 1]);
+}
+
 static void P3_P4_P9_what_is_shown_stays_true(void **state)
 {
     static const char *const resolutions[] = {"0", "128ns"}, *const pins[] = {"0", "1ms"};
     (void)state;
-    for (int i = 0; i < 4; i++) {
-        start("256K", pins[i / 2], resolutions[i % 2]);
-        present(3000, 24);
-        assert_false(is_joined());
-        present(300000, 24);
-        assert_true(is_joined());
-        uint64_t before = newest_of_band(1);
-        present(100000, 24);
-        assert_int_equal(newest_of_band(1), before);
-        assert_true(newest_of_band(2) > before);
+    for (int i = 0; i < 12; i++) {
+        const struct joined *j = &joined[i / 4];
+        start(j->buffer, pins[i / 2 % 2], resolutions[i % 2]);
+        present(60, j->most);
+        assert_int_equal(steps(), 0);
+        present(400000, j->most);
+        assert_int_equal(steps(), j->steps);
+        if (i / 2 % 2 == 0) goes_on(j);
         check((struct oracle_rules){.shift = i % 2 ? 7 : 0});
     }
 }
 
-static bool names_both(struct fdr_file *f)
+/* While bands become one most calls end in the tick in which others did: what comes next in it is told apart from what was stored before. */
+static void P9_calls_of_one_tick(void **state)
+{
+    (void)state;
+    for (uint64_t at = 1; at < 80; at++) {
+        bool pin = at % 2; /* what was set aside stands before both */
+        start("256K", pin ? "20us" : "0", pin ? "4096ns" : "65536ns");
+        seed = at * 0x9E3779B97F4A7C15u;
+        present(4000, 24);
+        assert_int_equal(steps(), 3);
+        check((struct oracle_rules){.shift = pin ? 12 : 16});
+    }
+}
+
+static bool names(struct fdr_file *f, const char *what)
 {
     const struct fdr_reduction_info *r;
     size_t n = fdr_reductions(f, &r);
     for (size_t i = 0; i < n; i++)
-        if (strstr(r[i].what, "of 256 ns .. 262")) return true;
+        if (strstr(r[i].what, what)) return true;
     return false;
 }
 
 static void the_ledger_says_what_went(void **state)
 {
     (void)state;
-    start("256K", "0", "0");
-    present(600000, 24);
-    struct fdr_file *f = take();
-    assert_true(is_joined() && names_both(f));
-    balance(f);
-    end(f);
-    start("1M", "0", "0");
-    present(2000000, 36);
-    f = take();
-    assert_true(is_joined() && fdr_file_info(f)->memory_balance > 0.84);
-    end(f);
+    for (int i = 0; i < 3; i++) {
+        start(joined[i].buffer, "0", "0");
+        present(1500000, joined[i].most);
+        struct fdr_file *f = take();
+        assert_int_equal(steps(), joined[i].steps);
+        assert_true(names(f, joined[i].what));
+        assert_true(fdr_file_info(f)->memory_balance > 0.8);
+        balance(f);
+        end(f);
+    }
 }
 
 /* A rewind to a mark of the time before. */
 static void a_rewind_reaches_back(void **state)
 {
     (void)state;
-    start("512K", "0", "0");
-    present(3000, 24);
-    while (o.depth) both_leave(&o, now += 10);
-    fdr_rewind_mark();
-    assert_false(is_joined());
-    for (int i = 0; i < 400000 && !is_joined(); i++) {
-        uint32_t depth = 1 + rnd(&seed, 24);
-        for (uint32_t d = 0; d < depth; d++) fdr_enter_at(region[d % REGIONS], now += rnd(&seed, 300));
-        for (uint32_t d = 0; d < depth; d++) fdr_leave_at(region[(depth - 1 - d) % REGIONS], now += rnd(&seed, 300));
+    for (int all = 0; all < 2; all++) {
+        start(all ? "256K" : "512K", "0", "0");
+        present(30, 24);
+        while (o.depth) both_leave(&o, now += 10);
+        fdr_rewind_mark();
+        assert_int_equal(steps(), 0);
+        for (int i = 0; i < 400000 && steps() < (all ? 3 : 1); i++) {
+            uint32_t depth = 1 + rnd(&seed, 24);
+            for (uint32_t d = 0; d < depth; d++) fdr_enter_at(region[d % REGIONS], now += rnd(&seed, 300));
+            for (uint32_t d = 0; d < depth; d++)
+                fdr_leave_at(region[(depth - 1 - d) % REGIONS], now += rnd(&seed, 300));
+        }
+        assert_true(steps() >= (all ? 3 : 1));
+        fdr_rewind();
+        present(100000, 24);
+        struct fdr_file *f = take();
+        balance(f);
+        end(f);
     }
-    assert_true(is_joined());
-    fdr_rewind();
-    present(100000, 24);
-    struct fdr_file *f = take();
-    balance(f);
-    end(f);
+}
+
+/* Every call that counts as kept, and is over, is shown. */
+static void all_kept_is_shown(struct fdr_file *f)
+{
+    const struct fdr_ledger_row *rows;
+    size_t n = fdr_ledger(f, &rows);
+    uint64_t kept = 0, shown = 0;
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].class_ == FDR_CLASS_REGION) kept += rows[i].kept;
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    for (struct fdr_read_event e; fdr_iter_next(it, &e);) shown += e.kind == FDR_ENTER && !e.reduced;
+    fdr_iter_close(it);
+    assert_true(kept > 0);
+    assert_int_equal(shown, kept);
+}
+
+/* And to one of the time since, in ticks that hold many calls. */
+static void P9_a_rewind_in_a_tick(void **state)
+{
+    (void)state;
+    for (uint32_t round = 0; round < 40; round++) {
+        start("256K", "0", "65536ns");
+        seed = (round + 1) * 0x9E3779B97F4A7C15u;
+        present(4000, 24);
+        assert_int_equal(steps(), 3);
+        for (int i = 0; i < 20; i++) {
+            fdr_rewind_mark();
+            present(rnd(&seed, 50), 24);
+            fdr_rewind();
+            present(rnd(&seed, 50), 24);
+        }
+        while (o.depth) both_leave(&o, now);
+        struct fdr_file *f = take();
+        balance(f);
+        all_kept_is_shown(f);
+        end(f);
+    }
 }
 
 static void not_where_there_is_room(void **state)
@@ -123,12 +201,12 @@ static void not_where_there_is_room(void **state)
     start("1M", "0", "0");
     present(1500000, 3);
     assert_true(fdr_usage().reduced > 0);
-    assert_false(is_joined());
+    assert_int_equal(steps(), 0);
     check((struct oracle_rules){0});
     start("8M", "0", "0");
     present(300000, 24);
     assert_int_equal(fdr_usage().reduced, 0);
-    assert_false(is_joined());
+    assert_int_equal(steps(), 0);
     check((struct oracle_rules){0});
 }
 
@@ -136,8 +214,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P3_P4_P9_what_is_shown_stays_true),
+        cmocka_unit_test(P9_calls_of_one_tick),
         cmocka_unit_test(the_ledger_says_what_went),
         cmocka_unit_test(a_rewind_reaches_back),
+        cmocka_unit_test(P9_a_rewind_in_a_tick),
         cmocka_unit_test(not_where_there_is_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
