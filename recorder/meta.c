@@ -9,7 +9,7 @@
 /* The first slab holds what a location begins with: level 0, 16 levels, the table of rows and a few rows. With the
  * location itself it makes 4 KiB. */
 enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), SMALL_BYTES = 640, REST_BYTES = 128 };
-enum { ROUNDS = 64, EACH = 4096 };
+enum { ROUNDS = 64, EACH = 4096, ENDED_STEPS = 8 };
 
 static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 
@@ -35,7 +35,7 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
         off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, want) : fdri_piece_own(a, t->loc, want);
         if (off || (off = fdri_share_any(t, want))) break;
         /* what those hold that ended need not have aged: it is detail of a few threads, and this the accounts of one that goes on */
-        if (fdri_ended_room(t, FDRI_POOR)) continue;
+        if (tries < ENDED_STEPS && fdri_ended_room(t, FDRI_POOR)) continue;
         off = t->loc->level_blocks ? fdri_reduce(t, NULL, want, &got) : 0;
         if (!off || got == want) break;
         fdri_piece_give(a, t->loc, off, got); /* too small; its neighbours may follow */

@@ -253,7 +253,8 @@ static void P2_nothing_is_lost_while_another_node_has_room(void **state)
         calls(100, &seed);
         if (fdr_usage().reductions) break;
     }
-    assert_true(fdri_bins_free(&fdri_rec.arena) <= fdri_rec.bin_reserve);
+    /* but for whole bins that small ones became, which the first step gave at once */
+    assert_true(fdri_bins_free(&fdri_rec.arena) <= fdri_rec.bin_reserve + 4);
     assert_int_equal(fdr_usage().lost, 0);
     my_cpu = 6;
     uint32_t all, before = bins_on(fdri_self.loc, 3, &all);
