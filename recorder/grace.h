@@ -5,8 +5,9 @@
  * Of its flavours the one that keeps its list of threads in memory of its own ("bulletproof"): a signal handler may record when its thread
  * is so near its end that nothing runs any more that could take it off the list, and goes with its stack and its thread-local variables.
  *
- * ThreadSanitizer cannot follow liburcu: its barriers are none that it knows, and inlined it would be reported itself. So that
- * build calls the library, and is told what a grace period orders. */
+ * Its functions are called, not inlined: they are off the fast path; entries of that list lie at other addresses than their type promises
+ * (liburcu 0.13: undefined, as UBSan says of inlined ones); and ThreadSanitizer cannot follow barriers that it does not
+ * know, so it is told what a grace period orders. */
 #ifndef FDR_RECORDER_GRACE_H
 #define FDR_RECORDER_GRACE_H
 
@@ -15,10 +16,6 @@
 #include "base/bits.h"
 #include "base/racy.h"
 
-#if !defined(__SANITIZE_THREAD__) && !defined(FDR_TSAN_)
-#define URCU_INLINE_SMALL_FUNCTIONS
-#define _LGPL_SOURCE /* liburcu's small read-side functions inline; its licence allows that to MIT code */
-#endif
 #include <urcu/urcu-bp.h>
 
 extern bool fdri_forked;         /* this is a child: nobody may wait for a grace period */
