@@ -175,6 +175,21 @@ uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p)
     return &points->by_class[p->class_].part;
 }
 
+/* One that was linked, and left before its slot said so, or whose slot a join had emptied: else there would be a second one of its
+ * kind, and no file with it is whole. */
+void fdri_find_slots(struct fdri_thread *t)
+{
+    t->live_parts = 0;
+    for (uint32_t off = t->loc->parts_first, next; off; off = next) {
+        const struct fdr_part *p = fdri_off(t, off);
+        next = p->next;
+        if (p->flags & FDR_PART_ASIDE || fdri_joined_away(t, p)) continue;
+        uint32_t *slot = fdri_slot_of(t, p);
+        if (!*slot) *slot = off;
+        t->live_parts++;
+    }
+}
+
 void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p)
 {
     struct fdr_location *l = t->loc;

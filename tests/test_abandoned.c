@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=120 wrap=fdri_telescope_part,fdri_telescope_sealed,fdri_join_look
+ * P8: an operation that is left by longjmp while a partition is made, or while bands become one. What comes next finds the
+ * partition there is: of two of a kind no reader would know which is which. The linker puts us where the jump begins. */
+#include "tests/api_fixture.h"
+#include "tests/rnd.h"
+
+enum { REGIONS = 16, DEPTH = 24 };
+static fdr_region region[REGIONS];
+static jmp_buf away;
+static uint64_t seed, now;
+static uint32_t made_until, ended_until; /* jump when that many more were made, or ended in a join; 0: never */
+static uint32_t jumps;
+static bool joining;
+
+static void count_down(uint32_t *until)
+{
+    if (!*until || --*until) return;
+    joining = false;
+    jumps++;
+    longjmp(away, 1);
+}
+
+void __real_fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);
+void __wrap_fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);
+void __wrap_fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p)
+{
+    count_down(&made_until);
+    __real_fdri_telescope_part(t, p);
+}
+void __real_fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p);
+void __wrap_fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p);
+void __wrap_fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p)
+{
+    if (joining) count_down(&ended_until);
+    __real_fdri_telescope_sealed(t, p);
+}
+void __real_fdri_join_look(struct fdri_thread *t);
+void __wrap_fdri_join_look(struct fdri_thread *t);
+void __wrap_fdri_join_look(struct fdri_thread *t)
+{
+    joining = true;
+    __real_fdri_join_look(t);
+    joining = false;
+}
+
+static void start(void)
+{
+    seed = 11;
+    now = 1000000;
+    jumps = 0;
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "256K"});
+    for (int i = 0; i < REGIONS; i++)
+        region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "abandoned.c", 1);
+}
+
+static void present(uint32_t events)
+{
+    static volatile uint32_t i;
+    i = 0;
+    setjmp(away); /* and on with the next event */
+    while (i < events) {
+        uint32_t what = rnd(&seed, 40), depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        i++;
+        now += rnd(&seed, 40) == 0 ? rnd(&seed, 20000) : rnd(&seed, 300);
+        if (depth < 1 || (depth < DEPTH && what <= 20)) fdr_enter_at(region[rnd(&seed, REGIONS)], now);
+        else fdr_leave_at(fdri_self.top->region, now);
+    }
+}
+
+/* Of each kind there is one. */
+static void no_two_of_a_kind(void)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdr_part *p, *q;
+    for (uint32_t i = fdri_self.loc->parts_first; i; i = p->next) {
+        p = fdri_at(a, i);
+        for (uint32_t k = p->next; k; k = q->next) {
+            q = fdri_at(a, k);
+            assert_false(p->class_ == q->class_ && p->depth == q->depth && p->band == q->band);
+        }
+    }
+}
+
+static void whole(void)
+{
+    no_two_of_a_kind();
+    assert_true(jumps > 0);
+    assert_true(fdri_self.loc->abandoned > 0);
+    end(take()); /* whole, or take() says what is wrong */
+}
+
+static void P8_while_a_partition_is_made(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n < 40; n++) {
+        start();
+        made_until = n;
+        present(20000);
+        made_until = 0;
+        whole();
+    }
+}
+
+static void P8_while_bands_become_one(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n < 60; n++) {
+        start();
+        ended_until = n;
+        present(20000);
+        ended_until = 0;
+        assert_true(fdri_self.live_parts <= 4 * DEPTH);
+        assert_true(fdri_self.loc->flags & FDR_LOCATION_JOINED_ALL);
+        if (jumps) whole();
+        else end(take());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_while_a_partition_is_made),
+                                       cmocka_unit_test(P8_while_bands_become_one)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
