@@ -296,9 +296,8 @@ bool fdri_pieces_wait(const struct fdri_thread *t); /* may free pieces wait unti
 void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p);
 struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p);
-void fdri_find_slots(
-    struct fdri_thread
-        *t); /* after an operation that was given up in the middle: each that is stored in has its slot */
+/* After an operation that was given up in the middle: each partition that is stored in has its slot. */
+void fdri_find_slots(struct fdri_thread *t);
 
 /* ---- aside.c ---- */
 /* FDR_PIN: when the first moments are over, or have used up their share, their partitions are set aside. Where records go is
