@@ -58,8 +58,7 @@ static void set_aside(struct fdri_thread *t, struct fdr_part *p, bool cut)
     fdr_signal_fence();
     p->flags |= FDR_PART_ASIDE;
     fdri_leave_slots(t, p);
-    if (p->table_off) fdri_meta_give(t, p->table_off - (uint32_t)sizeof(struct fdr_meta_head));
-    p->table_off = 0;
+    fdri_give_table(t, p, 0);
     t->aside_units += fdr_load_relaxed(&p->bytes);
 }
 

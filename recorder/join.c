@@ -50,10 +50,9 @@ static void end_part(struct fdri_thread *t, struct fdr_part *p)
 {
     fdri_part_seal(&fdri_rec.arena, p);
     fdri_telescope_sealed(t, p);
-    t->live_parts--;
+    t->live_parts -= t->live_parts != 0;
     fdr_signal_fence();
-    if (p->table_off) fdri_meta_give(t, p->table_off - (uint32_t)sizeof(struct fdr_meta_head));
-    p->table_off = 0;
+    fdri_give_table(t, p, 0);
 }
 
 static void join_depth(struct fdri_thread *t, uint32_t depth, uint32_t steps)

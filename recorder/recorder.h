@@ -296,7 +296,9 @@ bool fdri_pieces_wait(const struct fdri_thread *t); /* may free pieces wait unti
 void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p);
 struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p);
-/* After an operation that was given up in the middle: each partition that is stored in has its slot. */
+/* The table of p's encoder, given back for another one or for none, 0. */
+void fdri_give_table(struct fdri_thread *t, struct fdr_part *p, uint32_t instead);
+/* After an operation that was given up in the middle, or partitions set aside: each partition that is stored in has its slot, and counts. */
 void fdri_find_slots(struct fdri_thread *t);
 
 /* ---- aside.c ---- */

@@ -107,6 +107,14 @@ static uint32_t table_of_closed(struct fdri_thread *t, uint32_t bytes)
     return 0;
 }
 
+void fdri_give_table(struct fdri_thread *t, struct fdr_part *p, uint32_t instead)
+{
+    uint32_t old = p->table_off;
+    p->table_off = instead;
+    fdr_signal_fence(); /* left here by longjmp it is lost, and not given twice */
+    if (old) fdri_meta_give(t, old - (uint32_t)sizeof(struct fdr_meta_head));
+}
+
 /* The encoder's table of partition p, large enough for bins of 1 << size_log2 bytes. */
 static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2)
 {
@@ -120,8 +128,7 @@ static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_
     uint32_t off = reading ? table_of_closed(t, need) : 0;
     if (!off) off = fdri_meta(t, FDR_META_TABLE, head + need);
     if (!off) return false;
-    if (p->table_off) fdri_meta_give(t, p->table_off - head);
-    p->table_off = off + head;
+    fdri_give_table(t, p, off + head);
     return true;
 }
 

@@ -336,7 +336,8 @@ void fdri_telescope_aside(struct fdri_thread *t)
         const struct fdr_part *p = fdri_off(t, order_of(t)[i].part);
         if (!(p->flags & FDR_PART_ASIDE)) order_of(t)[count++] = order_of(t)[i];
     }
-    t->order_count = t->live_parts = count;
+    t->order_count = count;
+    fdri_find_slots(t);
     fdri_telescope_recount(t);
 }
 
