@@ -173,8 +173,7 @@ struct fdri_run {
     uint32_t room;       /* bins at most */
     uint32_t ahead;      /* the one to look at next, or 0 */
     uint32_t seen, gone; /* entries of `bin`; of these, popped */
-    bool
-        late; /* behind what was seen there is one whose base_tick alone is known: the last one ended later than `tick` */
+    bool late;           /* the last one seen ended after `tick`: at the base_tick that stands behind it in `bin` */
     struct fdri_run_bin bin[]; /* room + 1: all but the last one seen may go */
 };
 /* Looks at the oldest bins of p that end at or before `tick` from here on: what it knows of them already it keeps. */

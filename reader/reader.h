@@ -435,8 +435,8 @@ struct fdri_reader_depth {                /* the calls of one depth */
     const struct fdr_record *head;
     struct fdri_reader_cursor *cursor[FDR_BANDS * 2]; /* of each band also what was set aside */
     uint32_t cursors, from;                           /* how many; which one head is of */
-    const struct fdri_reader_cursor
-        *longest;       /* of the longest band, where calls of length 0 may lie there as well; or NULL */
+    /* of the longest band, where calls of length 0 may lie there as well; or NULL */
+    const struct fdri_reader_cursor *longest;
     uint64_t zero_tick; /* the newest zero-length calls seen */
     uint32_t zero_next;
     bool has_frame;

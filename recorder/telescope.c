@@ -355,6 +355,8 @@ static void count_part(struct fdr_epochs *e, struct fdr_part *p)
 void fdri_telescope_recount(struct fdri_thread *t)
 {
     struct fdr_epochs *e = fdri_epochs(t);
+    for (uint32_t i = 0; i < t->order_count; i++)
+        order_of(t)[i].list = 0; /* lists may have gone back to where they were */
     if (!e) return;
     for (uint32_t i = 0; i < e->count; i++) e->epoch[i].units = 0;
     /* beside a claimer lists cannot be walked; they count from now on then */

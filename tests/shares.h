@@ -17,7 +17,7 @@ struct turn { /* one thread that works when told to */
     pthread_t thread;
     sem_t go, done;
     uint64_t calls, seed, presented;
-    bool end;
+    bool begun, end;
 };
 
 static inline void work(struct turn *w)
@@ -42,9 +42,18 @@ static inline void *turns(void *argument)
     }
 }
 
+static inline void end(struct turn *w)
+{
+    w->end = true;
+    w->begun = false;
+    sem_post(&w->go);
+    pthread_join(w->thread, NULL);
+}
+
 static inline void begin(struct turn *w, uint64_t seed)
 {
-    *w = (struct turn){.seed = seed * 7919 + 88172645463325252u};
+    if (w->begun) end(w); /* a test that failed left its thread */
+    *w = (struct turn){.seed = seed * 7919 + 88172645463325252u, .begun = true};
     sem_init(&w->go, 0, 0);
     sem_init(&w->done, 0, 0);
     pthread_attr_t a;
@@ -59,13 +68,6 @@ static inline void turn(struct turn *w, uint64_t calls)
     w->calls = calls;
     sem_post(&w->go);
     sem_wait(&w->done);
-}
-
-static inline void end(struct turn *w)
-{
-    w->end = true;
-    sem_post(&w->go);
-    pthread_join(w->thread, NULL);
 }
 
 static inline void start(const char *strategy, const char *buffer)

@@ -249,12 +249,12 @@ static void P2_nothing_is_lost_while_another_node_has_room(void **state)
     start(&machine, "1M");
     uint64_t seed = 88172645463325252u;
     my_cpu = 0;
+    uint32_t left = 0; /* before the call that made it give back first: of small bins whole ones may become at once */
     while (!fdr_usage().reductions) {
-        calls(100, &seed);
-        if (fdr_usage().reductions) break;
+        left = fdri_bins_free(&fdri_rec.arena);
+        calls(1, &seed);
     }
-    /* but for whole bins that small ones became, which the first step gave at once */
-    assert_true(fdri_bins_free(&fdri_rec.arena) <= fdri_rec.bin_reserve + 4);
+    assert_true(left <= fdri_rec.bin_reserve);
     assert_int_equal(fdr_usage().lost, 0);
     my_cpu = 6;
     uint32_t all, before = bins_on(fdri_self.loc, 3, &all);
