@@ -126,10 +126,15 @@ static void the_ledger_says_what_went(void **state)
         struct fdr_file *f = take();
         assert_int_equal(steps(), joined[i].steps);
         assert_true(names(f, joined[i].what));
-        assert_true(fdr_file_info(f)->memory_balance > 0.8);
+        assert_true(fdr_file_info(f)->memory_balance > 0.84);
         balance(f);
         end(f);
     }
+    start("1M", "0", "0"); /* and deeper */
+    present(2000000, 36);
+    struct fdr_file *f = take();
+    assert_true(steps() > 0 && fdr_file_info(f)->memory_balance > 0.84);
+    end(f);
 }
 
 /* A rewind to a mark of the time before. */
