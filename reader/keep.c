@@ -58,16 +58,40 @@ static bool newest(struct fdr_file *f, struct fdri_reader_location *l, struct fd
     return false;
 }
 
+/* Everything ever stored in partition p. */
+static uint64_t stored(const struct fdri_reader_part *p)
+{
+    const struct fdri_reader_bin *b = p->bin_count ? &p->bin[p->bin_count - 1] : NULL;
+    return b ? b->first_index + b->records : p->given_back;
+}
+
+/* Is there an account for every call presented at this depth, so that none is open? */
+static bool all_accounted(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+{
+    const struct fdr_level *v = fdri_reader_level(f, l, depth);
+    if (!v || l->suspect || l->parts_lost) return false;
+    uint64_t sum = v->filtered + v->reduced_gate + v->lost;
+    for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
+        const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
+        if (p && (p->forgets || p->tail_gap)) return false;
+        if (p) sum += stored(p);
+    }
+    return sum == v->presented;
+}
+
 /* A completed record beats its frame: a frame is believed only if everything completed at its depth, kept or given
- * back since, ended before it began, and those around it are believed. (Where the location went on: cut.c.) */
-static void believe_frames(struct fdri_reader_location *l)
+ * back since, ended before it began, and those around it are believed. What ended in the tick in which it began was before it, or
+ * is itself, killed before it was off the stack: that is told by the accounts. (Where the location went on: cut.c.) */
+static void believe_frames(const struct fdr_file *f, struct fdri_reader_location *l)
 {
     for (size_t i = 0; i < l->part_count; i++) {
         const struct fdri_reader_part *p = &l->part[i];
         if (p->class_ != FDR_CLASS_REGION || p->depth > l->frame_count) continue;
         uint64_t newest_leave = p->any && p->last_tick > p->floor ? p->last_tick : p->floor;
         const struct fdri_reader_frame *frame = &l->frame[p->depth - 1];
-        if (!(frame->flags & FDR_LEVEL_UNTIMED) && newest_leave > frame->enter) l->frame_count = p->depth - 1u;
+        if (frame->flags & FDR_LEVEL_UNTIMED || newest_leave < frame->enter) continue;
+        bool own = fdri_reader_frame_kept(frame) && all_accounted(f, l, p->depth); /* else it has an account already */
+        if (newest_leave > frame->enter || (own && !l->stopped)) l->frame_count = p->depth - 1u;
     }
 }
 
@@ -119,7 +143,7 @@ void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
     free(c);
     if (!f->headers_only) { /* what was open when it was looked at */
         if (l->moving && !l->stopped) fdri_reader_cut(f, l);
-        else believe_frames(l);
+        else believe_frames(f, l);
     }
     for (uint32_t i = 0; i < l->frame_count; i++) {
         if (!fdri_reader_frame_kept(&l->frame[i])) continue;

@@ -83,15 +83,16 @@ static bool store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uin
     uint64_t gap = enter - p->last_tick;
     bool counted = v->zero_tick == enter, unclear = duration || (counted && v->zero_gap);
     struct fdr_tie tie = {.said = (v->flags & FDR_LEVEL_ORDINAL) && unclear, .ordinal = counted ? v->zero_count : 0};
-    if (!duration) {
-        add_parent(t, depth, leave, &tie);
-        note_zero(v, leave, true);
-    }
+    if (!duration) add_parent(t, depth, leave, &tie);
     fdr_encode_call(p, table, (uint8_t *)(bin + 1), v->region, gap, duration, &tie);
     p->last_tick = leave;
     fdr_signal_fence();
     /* R:commit - publishes the payload; pairs with A:commit in export/: else a torn record reads as complete */
     fdr_store_release(&bin->commit, fdr_commit_word(p));
+    if (!duration) { /* killed before, the open call still says its own ordinal */
+        fdr_signal_fence();
+        note_zero(v, leave, true);
+    }
     return true;
 }
 

@@ -118,13 +118,14 @@ static void look(const uint8_t *bytes, size_t count)
     fdr_file_close(f);
 }
 
-static void step_through(const char *buffer, uint32_t steps, bool whole)
+static void step_through(const char *buffer, const char *resolution, uint32_t steps, bool whole)
 {
     const struct death_place *p = death_place();
     struct fdr_config c = death_config(p);
     int status;
     c.buffer = buffer;
     c.bin = "512";
+    c.resolution = resolution;
     make_plan(steps);
     shared->done = 0;
     fflush(NULL);
@@ -157,12 +158,18 @@ static uint32_t steps_wanted(uint32_t usual)
 static void P7_killed_at_every_store(void **state)
 {
     (void)state;
-    step_through("192K", steps_wanted(120), true);
+    step_through("192K", NULL, steps_wanted(120), true);
+}
+/* All calls of length 0: a record between its commit and the end of its open call is not that call once more. */
+static void P7_killed_at_every_store_of_one_tick(void **state)
+{
+    (void)state;
+    step_through("192K", "500s", steps_wanted(120), true);
 }
 static void P7_killed_at_every_store_of_reductions(void **state)
 {
     (void)state;
-    step_through("72K", steps_wanted(400), false);
+    step_through("72K", NULL, steps_wanted(400), false);
 }
 
 /* ---- for good, at random ---- */
@@ -225,8 +232,8 @@ static int begin(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P7_killed_at_every_store),
-                                       cmocka_unit_test(P7_killed_at_every_store_of_reductions),
-                                       cmocka_unit_test(P7_killed_at_random)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P7_killed_at_every_store), cmocka_unit_test(P7_killed_at_every_store_of_one_tick),
+        cmocka_unit_test(P7_killed_at_every_store_of_reductions), cmocka_unit_test(P7_killed_at_random)};
     return cmocka_run_group_tests(tests, begin, death_place_leave);
 }
