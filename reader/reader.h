@@ -92,8 +92,9 @@ struct fdri_reader_part {
     uint64_t off; /* of struct fdr_part; 0: only its bins say that it is there */
     uint16_t depth;
     uint8_t class_, band;
-    bool tail_gap; /* something is missing after the newest bin */
-    bool aside;    /* set aside: all of it counts as kept */
+    bool tail_gap;       /* something is missing after the newest bin */
+    bool aside;          /* set aside: all of it counts as kept */
+    uint64_t aside_tick; /* up to here: all that had ended by then */
     uint32_t bin_count, bin_room;
     struct fdri_reader_bin *bin;
     uint64_t given_back;            /* records stored once and no longer held */

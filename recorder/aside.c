@@ -4,7 +4,10 @@
  * What comes next begins new partitions, whose seqs go on where those ended.
  *
  * So a list is still given back at its old end only, and the ledger is what it was: a sum over partitions. Where
- * something was given back already nothing is set aside: it would be no beginning. */
+ * something was given back already nothing is set aside: it would be no beginning.
+ *
+ * It is done where a call enters in a tick of its own, so no tick lies on both sides: of calls that began in one tick, and lack their
+ * parents, nobody could tell which of them those that are still open are around. */
 #include "recorder/recorder.h"
 
 static struct fdr_part *first_of(const struct fdri_thread *t)
@@ -43,18 +46,11 @@ static bool is_whole(const struct fdri_thread *t)
     return true;
 }
 
-/* What is being stored at this very tick goes to the new partitions. */
-static uint64_t before_now(const struct fdri_thread *t)
-{
-    uint64_t now = t->loc->last_tick >> t->shift;
-    return now ? now - 1 : 0;
-}
-
 static void set_aside(struct fdri_thread *t, struct fdr_part *p, bool cut)
 {
     fdri_part_seal(&fdri_rec.arena, p);
     p->aside_cut = cut;
-    p->aside_tick = before_now(t);
+    p->aside_tick = t->loc->last_tick >> t->shift;
     fdr_signal_fence();
     p->flags |= FDR_PART_ASIDE;
     fdri_leave_slots(t, p);
@@ -64,16 +60,24 @@ static void set_aside(struct fdri_thread *t, struct fdr_part *p, bool cut)
 
 void fdri_aside_look(struct fdri_thread *t)
 {
-    if (t->aside_done || t->loc->samples_off || fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return;
-    bool over = time_is_over(t);
-    if (!over && !share_is_used(t)) return;
-    bool alone = fdri_claim_pin(t->loc);
+    if (t->aside_done || t->aside_due || t->loc->samples_off || fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return;
+    if (!time_is_over(t) && !share_is_used(t)) return;
+    t->aside_due = true;
+    fdri_set_soft(t);
+}
+
+void fdri_aside(struct fdri_thread *t, uint64_t tick)
+{
+    if (t->loc->last_tick >> t->shift == tick >> t->shift) return;
+    bool over = time_is_over(t), alone = fdri_claim_pin(t->loc);
     t->aside_done = alone;
+    t->aside_due = !alone;
     if (alone && is_whole(t))
         for (struct fdr_part *p = first_of(t); p; p = next_of(t, p))
             if ((uint32_t)p->list_head) set_aside(t, p, !over);
     fdri_claim_unpin(t->loc);
     t->victim = NULL;
+    fdri_set_soft(t);
     if (t->aside_units) fdri_telescope_aside(t);
 }
 

@@ -221,6 +221,7 @@ bool fdri_enter_tick(struct fdri_thread *t, fdr_region region, const struct fdri
         flags |= FDR_LEVEL_SETTLED;
         fdr_bump_relaxed(&v->reduced_gate, 1);
     }
+    if (FDR_UNLIKELY(t->aside_due)) fdri_aside(t, tick);
     flags |= ordinal_flag(t, v, tick);
     fdri_push(t, l, v, l->depth, fdri_off_of(t, row), region, flags, tick);
     l->last_tick = tick;

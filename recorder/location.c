@@ -19,7 +19,7 @@ void fdri_set_soft(struct fdri_thread *t)
     t->kept_levels = kept;
     bool slow = t->fresh || !t->quick || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
     bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* may be: who comes in this tick says its ordinal */
-    t->soft = slow || gaps ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
+    t->soft = slow || gaps || t->aside_due ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
     t->counted_from = slow ? UINT32_MAX : t->depth_limit;
     uint32_t quick = t->quick && !l->overflow ? t->recording : 0;
     t->plain = t->shift ? 0 : quick;
@@ -132,7 +132,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->drain = t->ready = t->run_off = 0;
     t->order_off = t->order_count = t->order_room = t->live_parts = 0;
     t->aside_units = 0;
-    t->aside_done = false;
+    t->aside_done = t->aside_due = false;
     t->mark = NULL;
     t->hand = (struct fdri_hand){0};
     t->no_more_levels = false;

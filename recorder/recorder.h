@@ -184,6 +184,7 @@ struct fdri_thread {
     uint32_t known_misses; /* since the table was made */
     uint32_t aside_units;  /* 512 bytes each: bins set aside by FDR_PIN */
     bool aside_done;       /* they were, or nothing will be */
+    bool aside_due;        /* they will be, by the next call that enters in a tick of its own */
     struct fdri_hand hand;
     uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
     uint64_t stack_end;                     /* of the thread's own stack */
@@ -302,9 +303,10 @@ void fdri_give_table(struct fdri_thread *t, struct fdr_part *p, uint32_t instead
 void fdri_find_slots(struct fdri_thread *t);
 
 /* ---- aside.c ---- */
-/* FDR_PIN: when the first moments are over, or have used up their share, their partitions are set aside. Where records go is
- * new then: slots are 0. */
+/* FDR_PIN: are the first moments over, or have they used up their share? */
 void fdri_aside_look(struct fdri_thread *t);
+/* They are, and a call enters at `tick`: where that is a new one partitions are set aside. Where records go is new then: slots are 0. */
+void fdri_aside(struct fdri_thread *t, uint64_t tick);
 /* The partition of this kind that was set aside, or NULL. */
 const struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 

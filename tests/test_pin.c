@@ -50,6 +50,53 @@ static void P3_P4_P9_whatever_the_strategy(void **state)
     }
 }
 
+/* Hundreds of calls in a unit of time, many of them open when the first moments end: those inside of them are kept and lack their
+ * parents. What is counted as kept is shown, and where it was. */
+static void P3_P9_many_calls_in_a_unit(void **state)
+{
+    static const struct {
+        const char *strategy, *buffer, *pin, *resolution;
+        uint32_t shift, deepest, at_once; /* percent of the events that come at the time of the one before */
+    } program[] = {{"telescope", "320K", "1ms", "65536ns", 16, 24, 95},
+                   {"telescope", "320K", "1ms", "65536ns", 16, 60, 33},
+                   {"whole", "768K", "20us", "128ns", 7, 40, 95}};
+    (void)state;
+    for (uint32_t k = 0; k < 12; k++) {
+        uint64_t now = 1000000;
+        begin(&(struct fdr_config){.strategy = program[k % 3].strategy,
+                                   .buffer = program[k % 3].buffer,
+                                   .pin = program[k % 3].pin,
+                                   .resolution = program[k % 3].resolution,
+                                   .bin = "16K"});
+        for (uint32_t i = 0; i < 80000; i++) {
+            uint32_t what = rnd(&seed, 40);
+            now += rnd(&seed, 100) < program[k % 3].at_once ? 0 : rnd(&seed, 40) ? rnd(&seed, 300) : rnd(&seed, 20000);
+            if (what == 0) both_marker(&o, 1, i, now);
+            else if (!o.depth || (o.depth < program[k % 3].deepest && what <= 20)) both_enter(&o, 1 + what % 16, now);
+            else both_leave(&o, now);
+        }
+        check((struct oracle_rules){.shift = program[k % 3].shift});
+    }
+}
+
+/* A call of length 0 and those around it began in one unit of time; of these only the outermost is still held: the others ended after the
+ * first moments, and were given back. */
+static void P3_P9_inside_of_what_was_open(void **state)
+{
+    (void)state;
+    uint64_t now = 10 << 16;
+    begin(&(struct fdr_config){.strategy = "last", .buffer = "256K", .pin = "1ms", .resolution = "65536ns"});
+    for (uint32_t d = 1; d <= 4; d++) both_enter(&o, d, now + d);
+    both_leave(&o, now + 5);
+    for (uint32_t i = 0; i < 4000; i++) both_enter(&o, 5, now += 700), both_leave(&o, now += 700);
+    both_leave(&o, now), both_leave(&o, now);
+    for (uint32_t i = 0; i < 300000; i++) {
+        both_enter(&o, 6, now += rnd(&seed, 200000)), both_enter(&o, 7, now), both_leave(&o, now += rnd(&seed, 200000));
+        both_leave(&o, now);
+    }
+    check((struct oracle_rules){.shift = 16});
+}
+
 /* Calls and markers that were over by then. */
 struct seen {
     uint64_t enter, leave;
@@ -198,7 +245,11 @@ static void others_leave_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P4_P9_whatever_the_strategy),
-                                       cmocka_unit_test(P4_a_hundred_buffers_later), cmocka_unit_test(it_has_a_cap),
-                                       cmocka_unit_test(a_rewind_reaches_back), cmocka_unit_test(others_leave_it)};
+                                       cmocka_unit_test(P3_P9_many_calls_in_a_unit),
+                                       cmocka_unit_test(P3_P9_inside_of_what_was_open),
+                                       cmocka_unit_test(P4_a_hundred_buffers_later),
+                                       cmocka_unit_test(it_has_a_cap),
+                                       cmocka_unit_test(a_rewind_reaches_back),
+                                       cmocka_unit_test(others_leave_it)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
