@@ -194,6 +194,8 @@ static inline uint64_t fdri_run_left_end(const struct fdri_run *r)
  * faster. */
 uint32_t fdri_run_pop(struct fdri_arena *a, struct fdr_part *p, uint32_t most, bool small, struct fdri_run *r,
                       struct fdri_given *given);
+/* Those popped hold nothing any more, which each of them must say before it is used for anything else. */
+void fdri_run_empty(const struct fdri_arena *a, const struct fdri_run *r);
 
 /* ---- claims: another thread than the owner's takes the oldest bin ----
  * location.claim counts the claimers that are inside; pinned, nobody enters. */

@@ -121,11 +121,14 @@ uint32_t fdri_run_pop(struct fdri_arena *a, struct fdr_part *p, uint32_t most, b
     given->to_tick = fdr_max(given->to_tick, bin[count].base_tick);
     fdr_sub_relaxed(&p->bins, count);
     fdr_sub_relaxed(&p->bytes, (uint32_t)(bytes >> 9));
-    /* last: a locked instruction would wait until all of them are written */
-    for (uint32_t i = 0; i < count; i++) {
-        struct fdr_bin *b = fdri_bin(a, bin[i].off);
-        fdr_peeked(&b->next);
-        fdr_store_release(&b->generation, (bin[i].generation | 1u) + 1); /* G:give */
-    }
     return count;
+}
+
+void fdri_run_empty(const struct fdri_arena *a, const struct fdri_run *r)
+{
+    for (uint32_t i = 0; i < r->gone; i++) {
+        struct fdr_bin *b = fdri_bin(a, r->bin[i].off);
+        fdr_peeked(&b->next);
+        fdr_store_release(&b->generation, (r->bin[i].generation | 1u) + 1); /* G:give */
+    }
 }

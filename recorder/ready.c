@@ -5,10 +5,11 @@
  * They are the location's own and empty, as many as a 64th of what it holds at most: what is kept loses half of
  * that on average. Its owner alone takes from them, so there is nothing to agree upon; when its thread ends they go to all.
  *
- * With each bin opened the run that goes next is looked at by one bin more (bins/run.c): when it goes, all about it is known. */
+ * With each bin opened the run that goes next is looked at by two bins more (bins/run.c), before it is filled and behind: when the
+ * run goes, all about it is known. */
 #include "recorder/reduce.h"
 
-enum { SHARE = 64, RUN_MOST = 32, LOOKS = 3 };
+enum { SHARE = 64, RUN_MOST = 32, LOOKS = 4 /* in a step, if none was before */ };
 
 uint32_t fdri_ready_most(const struct fdri_thread *t)
 {
@@ -38,25 +39,36 @@ static struct fdri_run *make_run(struct fdri_thread *t, uint32_t most)
     return r;
 }
 
+void fdri_ready_look(struct fdri_thread *t)
+{
+    if (t->run_off) fdri_run_look(&fdri_rec.arena, run_of(t));
+}
+
 void fdri_ready_forget(struct fdri_thread *t)
 {
     if (t->run_off) fdri_run_forget(run_of(t));
 }
 
-static uint32_t whole_ones(const struct fdri_run *r, uint32_t count)
+static uint32_t whole_ones(const struct fdri_run *r)
 {
     uint32_t whole = 0;
-    for (uint32_t i = 0; i < count; i++) whole += r->bin[i].size_log2 == fdri_rec.arena.bin_log2;
+    for (uint32_t i = 0; i < r->gone; i++) whole += r->bin[i].size_log2 == fdri_rec.arena.bin_log2;
     return whole;
 }
 
-/* Whole ones wait, chained by `next`; of small ones larger ones become. */
-static void keep(struct fdri_thread *t, const struct fdri_run *r, uint32_t count)
+/* In front of those that wait. They are chained already, as they were in the list. */
+static void keep_all(struct fdri_thread *t, const struct fdri_run *r)
+{
+    fdr_store_relaxed(&fdri_bin(&fdri_rec.arena, r->bin[r->gone - 1].off)->next, t->ready);
+    fdr_signal_fence();
+    t->ready = r->bin[0].off;
+}
+
+/* Whole ones wait; of small ones larger ones become. */
+static void keep_each(struct fdri_thread *t, const struct fdri_run *r)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t whole = whole_ones(r, count);
-    if (whole) fdr_add_relaxed(&fdri_rec.shares.turn, whole - 1ull);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < r->gone; i++) {
         uint32_t off = r->bin[i].off;
         if (r->bin[i].size_log2 != a->bin_log2) {
             fdri_piece_give(a, t->loc, off, r->bin[i].size_log2);
@@ -68,6 +80,16 @@ static void keep(struct fdri_thread *t, const struct fdri_run *r, uint32_t count
     }
 }
 
+static void keep(struct fdri_thread *t, const struct fdri_run *r)
+{
+    uint32_t whole = whole_ones(r);
+    if (whole) fdr_add_relaxed(&fdri_rec.shares.turn, whole - 1ull);
+    fdri_run_empty(&fdri_rec.arena,
+                   r); /* behind it, as a locked instruction waits until all that is stored is written */
+    if (whole == r->gone) keep_all(t, r);
+    else keep_each(t, r);
+}
+
 const struct fdri_run *fdri_ready_give(struct fdri_thread *t, struct fdr_part *p, uint64_t tick, uint32_t most,
                                        bool small, struct fdri_given *given)
 {
@@ -75,16 +97,11 @@ const struct fdri_run *fdri_ready_give(struct fdri_thread *t, struct fdr_part *p
     struct fdri_run *r = make_run(t, most);
     if (!r) return NULL;
     fdri_run_begin(a, p, tick, r);
-    uint32_t enough = r->seen + r->seen / 8 + LOOKS; /* those cost most: what was not seen by now goes another time */
-    while (r->seen <= fdr_min(most, enough) && fdri_run_look(a, r)) continue;
-    uint32_t count = fdri_run_pop(a, p, most, small, r, given);
-    keep(t, r, count);
-    return count ? r : NULL;
-}
-
-void fdri_ready_look(struct fdri_thread *t)
-{
-    if (t->run_off) fdri_run_look(&fdri_rec.arena, run_of(t));
+    /* the step would wait for each: what was not seen by now goes another time */
+    while (r->seen < LOOKS && fdri_run_look(a, r)) continue;
+    if (!fdri_run_pop(a, p, most, small, r, given)) return NULL;
+    keep(t, r);
+    return r;
 }
 
 void fdri_ready_ahead(struct fdri_thread *t, const struct fdr_part *p, uint64_t tick)
@@ -107,6 +124,7 @@ uint32_t fdri_ready_first(struct fdri_thread *t)
 uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2)
 {
     struct fdri_arena *a = &fdri_rec.arena;
+    fdri_ready_look(t);
     uint32_t off = fdri_ready_first(t);
     if (!off) return 0;
     if (a->nodes > 1) off = fdri_bin_nearer(a, off, fdri_node_here(a, t->loc));

@@ -401,8 +401,8 @@ static inline bool fdri_is_reading(const struct fdr_location *l, uint32_t class_
 uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdr_part *asking);
 uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2); /* one of them, or a part of it; 0: none is left */
 void fdri_ready_release(struct fdri_thread *t);                      /* the thread ends: they go to all */
-void fdri_ready_look(struct fdri_thread *t);   /* a bin was opened: what goes next is looked at by one more */
-void fdri_ready_forget(struct fdri_thread *t); /* lists are about to go back to what they were */
+void fdri_ready_look(struct fdri_thread *t);                         /* what goes next is looked at by one bin more */
+void fdri_ready_forget(struct fdri_thread *t);                       /* lists are about to go back to what they were */
 
 /* ---- sample.c ---- */
 uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not theirs yet: not for others */

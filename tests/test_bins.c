@@ -314,6 +314,7 @@ static uint32_t pop_run(struct fdri_arena *a, struct fdr_part *p, uint64_t tick,
 
 static void give_run(struct fdri_arena *a, struct fdr_location *l, const struct fdri_run *r)
 {
+    fdri_run_empty(a, r);
     for (uint32_t i = 0; i < r->gone; i++) {
         assert_false(fdri_bin(a, r->bin[i].off)->generation & 1);
         fdri_piece_give(a, l, r->bin[i].off, r->bin[i].size_log2);
