@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_call MODE [-n CALLS] [-b BUFFER] [-s STRATEGY] [-t THREADS] [-o DIR]: ns per call (enter + leave) of one kind of recording.
+/* bench_call MODE [-n CALLS] [-b BUFFER] [-s STRATEGY] [-t THREADS [-a]] [-o DIR]: ns per call (enter + leave) of one kind of recording.
  *   empty     the workload alone
  *   clock     two clock reads per call
  *   floor     two clock reads and two 8-byte stores into a ring of 32 KiB: the least an in-process recorder can do
@@ -9,6 +9,7 @@
  *   off       FDR_ENABLE=0
  *   bare      as fdr, into anonymous memory and without handlers of fatal signals
  * -t: so many threads at once, CALLS each, on processors of their own; the figure is their mean.
+ * -a: the same threads on the same processors, but one after another: what -t is compared with, as processors differ.
  * -o: writes a snapshot there at the end (untimed). Prints "MODE <tab> ns per call"; 1 when libfdr did not do what the
  * mode asks for, so that a figure never stands for something else. */
 #include <pthread.h>
@@ -153,23 +154,25 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* 0: they could not be started. */
-static double in_threads(const struct mode *m, long calls, int threads)
+/* `at_once` of the threads work at a time. 0: they could not be started. */
+static double in_threads(const struct mode *m, long calls, int threads, int at_once)
 {
     struct worker w[THREADS_MOST];
     double sum = 0;
-    if (threads > processors() || pthread_barrier_init(&together, NULL, (unsigned)threads) != 0) {
+    if (threads > processors() || pthread_barrier_init(&together, NULL, (unsigned)at_once) != 0) {
         fprintf(stderr, "bench_call: %d threads on %d processors\n", threads, processors());
         return 0;
     }
-    for (int i = 0; i < threads; i++) {
-        w[i] = (struct worker){.m = m, .cpu = nth_processor(i), .calls = calls};
-        if (pthread_create(&w[i].thread, NULL, work, &w[i]) != 0) exit(1);
-    }
-    for (int i = 0; i < threads; i++) {
-        pthread_join(w[i].thread, NULL);
-        if (w[i].ns <= 0) return 0;
-        sum += w[i].ns;
+    for (int first = 0; first < threads; first += at_once) {
+        for (int i = first; i < first + at_once; i++) {
+            w[i] = (struct worker){.m = m, .cpu = nth_processor(i), .calls = calls};
+            if (pthread_create(&w[i].thread, NULL, work, &w[i]) != 0) exit(1);
+        }
+        for (int i = first; i < first + at_once; i++) {
+            pthread_join(w[i].thread, NULL);
+            if (w[i].ns <= 0) return 0;
+            sum += w[i].ns;
+        }
     }
     return sum / threads;
 }
@@ -180,10 +183,10 @@ static double alone(const struct mode *m, long calls)
     return make_ring() ? timed(m, calls) : 0;
 }
 
-static int run(const struct mode *m, long calls, int threads, const char *directory)
+static int run(const struct mode *m, long calls, int threads, int at_once, const char *directory)
 {
     count_pass();
-    double ns = threads > 1 ? in_threads(m, calls, threads) : alone(m, calls);
+    double ns = threads > 1 ? in_threads(m, calls, threads, at_once) : alone(m, calls);
     if (ns <= 0 || (m->expect != NOTHING && !as_expected(m, (uint64_t)calls * (uint64_t)threads))) return 1;
     printf("%s\t%.4f\n", m->name, ns);
     if (directory) {
@@ -200,12 +203,14 @@ int main(int argc, char **argv)
     const struct mode *m = NULL;
     long calls = 4000000;
     int option, threads = 1;
-    while ((option = getopt(argc, argv, "n:b:s:t:o:")) != -1) {
+    bool one_after_another = false;
+    while ((option = getopt(argc, argv, "n:b:s:t:ao:")) != -1) {
         switch (option) {
         case 'n': calls = atol(optarg); break;
         case 'b': buffer = optarg; break;
         case 's': strategy = optarg; break;
         case 't': threads = atoi(optarg); break;
+        case 'a': one_after_another = true; break;
         case 'o': directory = optarg; break;
         default: return 64;
         }
@@ -213,12 +218,12 @@ int main(int argc, char **argv)
     for (size_t i = 0; optind < argc && i < sizeof modes / sizeof *modes; i++)
         if (strcmp(argv[optind], modes[i].name) == 0) m = &modes[i];
     if (!m || calls < 1000 || threads < 1 || threads > THREADS_MOST) {
-        fprintf(stderr, "usage: bench_call [-n CALLS] [-b BUFFER] [-s STRATEGY] [-t THREADS] [-o DIR] "
+        fprintf(stderr, "usage: bench_call [-n CALLS] [-b BUFFER] [-s STRATEGY] [-t THREADS [-a]] [-o DIR] "
                         "empty|clock|floor|fdr|short|deep|off|bare\n");
         return 64;
     }
     if (m->expect != NOTHING && start(m, buffer, strategy, directory) != 0) return 1;
-    int status = run(m, calls, threads, directory);
+    int status = run(m, calls, threads, one_after_another ? 1 : threads, directory);
     fdr_finalize();
     return status;
 }

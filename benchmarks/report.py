@@ -194,11 +194,11 @@ def call_rows(raw):
 
 
 def thread_rows(raw):
-    """How two threads scale, as a share of how the floor does: ns of one / ns of each of two, net of the empty call."""
+    """How two threads scale, as a share of how the floor does: ns of one after the other / ns of both at once, net of the empty call."""
     c, shares = raw.calls, []
     for r in c.get("fdr2", {}):
-        if all(r in c.get(m, {}) for m in ("empty", "floor", "fdr", "empty2", "floor2")):
-            one, two = ((c["fdr" + n][r] - c["empty" + n][r]) / (c["floor" + n][r] - c["empty" + n][r]) for n in ("", "2"))
+        if all(r in c.get(m, {}) for m in ("empty1", "floor1", "fdr1", "empty2", "floor2")):
+            one, two = ((c["fdr" + n][r] - c["empty" + n][r]) / (c["floor" + n][r] - c["empty" + n][r]) for n in "12")
             shares.append(one / two)
     if shares:
         row("q", "two threads on two cores against one, as a share of how the floor scales", spread(shares), ">= 0.95", ">= 1.0",

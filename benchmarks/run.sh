@@ -102,7 +102,10 @@ part_call()
         call_once "$round" full "$c" -n "$calls" -b 4M fdr
         call_once "$round" last "$c" -n "$calls" -b 4M -s last fdr
         if [ "$(nproc)" -ge 2 ]; then
-            for mode in empty floor fdr; do call_once "$round" ${mode}2 "$c" -n "$calls" -t 2 $mode; done
+            for mode in empty floor fdr; do
+                call_once "$round" ${mode}2 "$c" -n "$calls" -t 2 $mode
+                call_once "$round" ${mode}1 "$c" -n "$calls" -t 2 -a $mode
+            done
         fi
         if build_otf2; then call_once "$round" otf2 "$work/peer_otf2" call "$calls"; fi
     done
