@@ -17,6 +17,7 @@
 #include "recorder/recorder.h"
 
 enum { POPS = 16, LOOK = 4, ROUNDS = 64, WHOLE = 1024, TRIES = 200, PATIENCE_NS = 10000000 };
+enum { AHEAD = 8, AHEAD_32NDS = 10 };
 
 /* Where accounts go, by unit of time; under the lock. There is a place for those of every location in the queue before it
  * comes there: folding must not need what only folding gives. */
@@ -258,4 +259,12 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
      * would wait in there for the signal that is blocked here, for ever. */
     fdr_raw_sleep(A_WHILE_NS);
     return true;
+}
+
+/* By the accounts of some threads below where histograms do without (totals.c). */
+void fdri_ended_ahead(struct fdri_thread *t)
+{
+    uint64_t most = fdri_rec.arena.super->arena_bytes / 32 * AHEAD_32NDS;
+    for (int i = 0; i < AHEAD && fdri_meta_bytes() > most; i++)
+        if (!fdri_ended_room(t, FDRI_ATTACHING_WHOLE)) break;
 }

@@ -117,6 +117,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
 {
     struct fdri_recorder *r = &fdri_rec;
     t->loc = NULL;
+    if (!l) fdri_ended_ahead(t);
     if (!l && !(l = slot(t))) return false;
     clear(l);
     l->id = l->head.location = UINT32_MAX - 1;

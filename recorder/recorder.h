@@ -346,6 +346,9 @@ enum fdri_urgency {
     FDRI_ATTACHING_WHOLE /* the same; wants what no bin is: all memory of one that ended */
 };
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
+/* A thread that comes makes room for accounts of its own where there is little: it may wait for others, which it must not once it
+ * records. */
+void fdri_ended_ahead(struct fdri_thread *t);
 void fdri_ended_prepare(struct fdri_thread *t);     /* a place for its accounts; waits 10 ms at most */
 void fdri_ended_push(struct fdr_location *l);       /* its thread ended: it is not the caller's any more */
 bool fdri_ended_lock(uint32_t who, uint32_t tries); /* keeps everybody from folding */
