@@ -109,15 +109,19 @@ static bool alone(struct fdr_location *l)
     return true;
 }
 
+/* The one whose oldest bin ended first. Not when it began: that of an outer call that lasted from the first moment to the last has both, and
+ * without it nothing of what was inside counts as kept. Among those that ended at once the inner ones. */
 static struct fdr_part *oldest_part(const struct fdr_location *l)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
     struct fdr_part *best = NULL, *p;
+    uint64_t best_end = UINT64_MAX;
     for (uint32_t off = l->parts_first; off; off = p->next) {
         p = fdri_at(a, off);
-        uint32_t head = (uint32_t)p->list_head;
-        if (head && (!best || fdri_bin(a, head)->base_tick < fdri_bin(a, (uint32_t)best->list_head)->base_tick))
-            best = p;
+        uint64_t end = fdri_part_oldest_end(a, p);
+        if (end > best_end || !(uint32_t)p->list_head || (best && end == best_end && p->depth <= best->depth)) continue;
+        best = p;
+        best_end = end;
     }
     return best;
 }
