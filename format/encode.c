@@ -156,7 +156,7 @@ static void finish(struct writer *w)
     w->p->progress += FDR_ONE_RECORD;
 }
 
-/* More than one chunk. */
+/* More than two chunks. */
 static __attribute__((noinline)) uint64_t encode_long(struct fdr_part *p, struct fdr_table *table, uint8_t *payload,
                                                       uint32_t id, uint64_t gap, uint64_t duration)
 {
@@ -166,8 +166,8 @@ static __attribute__((noinline)) uint64_t encode_long(struct fdr_part *p, struct
     return fdr_commit_word(p);
 }
 
-/* The same bits as add_spelled, put together in one word: one call in five comes here. Without branches, which nobody could
- * foresee. */
+/* The same bits as add_spelled, put together in one word, or two: one call in five comes here. Without branches, which nobody
+ * could foresee. */
 uint64_t fdr_encode_longer(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                            uint64_t duration)
 {
@@ -186,14 +186,18 @@ uint64_t fdr_encode_longer(struct fdr_part *p, struct fdr_table *table, uint8_t 
     uint32_t gap_length = fdr_bitlen(gap), length = fdr_bitlen(duration - 1) + 1;
     head_length(&h, gap_length, fdr_entry_gap(seen));
     head_length(&h, length, fdr_entry_duration(seen));
-    if (__builtin_expect(h.bits + gap_length + length > FDR_CHUNK_MAX, 0))
-        return encode_long(p, table, payload, id, gap, duration);
+    uint32_t gap_bits = gap_length - (gap_length != 0), bits = gap_bits + length - 1 - (length != 1);
+    if (__builtin_expect(bits > FDR_CHUNK_MAX, 0)) return encode_long(p, table, payload, id, gap, duration);
+    uint64_t low = (gap & ~(1ull << gap_length >> 1)) | ((duration - 1) & ~(1ull << length >> 2)) << gap_bits;
     uint32_t entry = fdr_entry_after(seen, known, id, gap_length, length);
     *slot = (uint64_t)other << 32 | entry;
     p->newest = entry;
     p->context = fdr_context(p->context, id, p->context_mask);
-    head_add(&h, gap & ~(1ull << gap_length >> 1), gap_length - (gap_length != 0));
-    head_add(&h, (duration - 1) & ~(1ull << length >> 2), length - 1 - (length != 1));
+    if (__builtin_expect(h.bits + bits > FDR_CHUNK_MAX, 0)) {
+        fdr_put(p, payload, h.value, h.bits, 0);
+        h = (struct head){0, 0};
+    }
+    head_add(&h, low, bits);
     uint64_t hash = p->hash = fdr_hash_record(p->hash, id, gap, duration);
     return fdr_put(p, payload, h.value, h.bits, FDR_ONE_RECORD) | (hash & ~fdr_mask(40));
 }

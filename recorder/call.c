@@ -114,11 +114,6 @@ newest_function(struct fdri_thread *t, struct fdr_level *v, uint32_t *depth)
     return v;
 }
 
-static inline __attribute__((always_inline)) const struct fdri_known *known_of(struct fdri_thread *t, uint64_t address)
-{
-    return &t->known[fdri_known_slot(t, address)];
-}
-
 /* How much of the stack is the call's own, at the least. */
 static inline __attribute__((always_inline)) uint64_t own_bytes(const struct fdri_known *k, uint64_t site)
 {
@@ -151,7 +146,7 @@ static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread
         return false;
     mark_busy(l);
     uint64_t tick = fdr_ticks();
-    const struct fdri_known *k = known_of(t, f.address);
+    const struct fdri_known *k = fdri_known_of(t, f.address);
     if (FDR_UNLIKELY(k->address != f.address || tick < l->last_tick)) return not_busy(l);
     const struct fdr_level *newest = t->top;
     if (look && (!newest->address || f.frame - own_bytes(k, f.site) < newest->frame))

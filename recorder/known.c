@@ -11,7 +11,7 @@ enum { FIRST_LOG2 = 6, LAST_LOG2 = 10, BYTES_SHARE = 512, AGAIN = 7, ENTRY_BYTES
 
 uint32_t fdri_address_version;
 
-/* What no function has; it does not belong into slot 0 either, where address 0, which a free slot holds, would be looked for. */
+/* What no function has: the slots where address 0, which a free one holds, would be looked for. */
 enum { NO_ADDRESS = 1 };
 static struct fdri_known nothing[2] = {{.address = NO_ADDRESS}, {.address = NO_ADDRESS}};
 
@@ -22,6 +22,8 @@ void fdri_known_start(struct fdri_thread *t)
     t->known_misses = 0;
     t->known_version = fdr_load_relaxed(&fdri_address_version);
 }
+
+static void make_empty(struct fdri_thread *t) { t->known[0].address = t->known[1].address = NO_ADDRESS; }
 
 static uint32_t log2_of(const struct fdri_thread *t) { return t->known == nothing ? 0 : 32 - t->known_shift; }
 
@@ -40,15 +42,30 @@ static void make(struct fdri_thread *t, uint32_t log2)
     if (!off) return;
     t->known = (void *)((uint8_t *)fdri_off(t, off) + head);
     t->known_shift = 32 - log2;
-    t->known[0].address = NO_ADDRESS;
+    make_empty(t);
     if (old) fdri_meta_give(t, fdri_off_of(t, old) - head);
 }
 
 /* An entry of which the frame is still measured has the address's complement, and in the low bits of the frame's size how often
  * that is to be done. */
-static bool measured(const struct fdri_known *k, const struct fdri_function *f)
+static struct fdri_known *measured(const struct fdri_thread *t, const struct fdri_function *f)
 {
-    return k->address == ~f->address && k->site == (uint32_t)f->site;
+    uint32_t slot = fdri_known_slot(t, f->address);
+    for (uint32_t way = 0; way < FDRI_KNOWN_WAYS; way++) {
+        struct fdri_known *k = &t->known[slot ^ way];
+        if (k->address == ~f->address && k->site == (uint32_t)f->site) return k;
+    }
+    return NULL;
+}
+
+/* Room for a function in its first slot; who is there goes to the other one, which is his second, too. */
+static struct fdri_known *make_room(const struct fdri_thread *t, uint64_t address)
+{
+    uint32_t slot = fdri_known_slot(t, address);
+    struct fdri_known *k = &t->known[slot], *other = &t->known[slot ^ 1];
+    bool own = k->address == address || k->address == ~address;
+    if (k->address > NO_ADDRESS && !own) *other = *k;
+    return k;
 }
 
 /* The place in the high bits, the size of the frame in eights, and is it a function's own? */
@@ -79,7 +96,7 @@ struct fdri_place fdri_known_place(struct fdri_thread *t, const struct fdri_func
 
 uint64_t fdri_known_frame(const struct fdri_thread *t, const struct fdri_function *f)
 {
-    const struct fdri_known *k = &t->known[fdri_known_slot(t, f->address)];
+    const struct fdri_known *k = fdri_known_of(t, f->address);
     bool here = t->known_version == fdr_load_relaxed(&fdri_address_version) && k->site == (uint32_t)f->site;
     return here && k->address == f->address ? k->frame_bytes : 0;
 }
@@ -95,12 +112,12 @@ void fdri_known_add(struct fdri_thread *t, const struct fdri_function *f, fdr_re
 {
     uint32_t version = fdr_load_relaxed(&fdri_address_version), log2 = log2_of(t);
     if (t->known_version != version) {
-        if (log2) memset(t->known, 0, ENTRY_BYTES << log2), t->known[0].address = NO_ADDRESS;
+        if (log2) memset(t->known, 0, ENTRY_BYTES << log2), make_empty(t);
         t->known_version = version;
     }
     if (!f->address) return;
-    struct fdri_known *k = &t->known[fdri_known_slot(t, f->address)];
-    if (log2 && measured(k, f) && k->row_off == fdri_off_of(t, row)) {
+    struct fdri_known *k = measured(t, f);
+    if (k && k->row_off == fdri_off_of(t, row)) {
         measure(k, f);
         return;
     }
@@ -108,7 +125,7 @@ void fdri_known_add(struct fdri_thread *t, const struct fdri_function *f, fdr_re
     else if (++t->known_misses > 8u << log2 && log2 < LAST_LOG2) make(t, log2 + 2);
     if (!log2_of(t) || row->flags & FDR_ROW_GATED || row->key == FDR_ROW_KEY_REST) return;
     bool known = f->frame == FDRI_UNTOLD || fdri_known_place(t, f).frame_bytes;
-    t->known[fdri_known_slot(t, f->address)] = (struct fdri_known){
+    *make_room(t, f->address) = (struct fdri_known){
         .address = known ? f->address : ~f->address,
         .row_off = fdri_off_of(t, row),
         .region = region,
@@ -119,5 +136,6 @@ void fdri_known_add(struct fdri_thread *t, const struct fdri_function *f, fdr_re
 void fdri_known_drop(struct fdri_thread *t, uint32_t row_off)
 {
     for (uint32_t i = 0, log2 = log2_of(t); log2 && i < 1u << log2; i++)
-        if (t->known[i].row_off == row_off) t->known[i] = (struct fdri_known){.address = i ? 0 : NO_ADDRESS};
+        if (t->known[i].row_off == row_off)
+            t->known[i] = (struct fdri_known){.address = i < FDRI_KNOWN_WAYS ? NO_ADDRESS : 0};
 }

@@ -502,8 +502,8 @@ void fdri_address_thread(void);    /* this thread begins to look addresses up */
 void fdri_address_fork(int phase); /* as fdri_define_fork */
 
 /* ---- known.c ---- */
-/* What a thread remembers of the functions it calls: one probe gives region and totals row. A direct-mapped cache in
- * the arena; what it says stands in fdri_address_region's table and in the row table. */
+/* What a thread remembers of the functions it calls: one probe gives region and totals row, or a second one beside it. A cache
+ * in the arena; what it says stands in fdri_address_region's table and in the row table. */
 struct fdri_known {
     uint64_t address;
     uint32_t row_off, region;
@@ -514,6 +514,13 @@ enum { FDRI_NEAR = 256 };      /* its hook is not called further from its beginn
 static inline uint32_t fdri_known_slot(const struct fdri_thread *t, uint64_t address)
 {
     return (uint32_t)address * 0x9E3779B1u >> t->known_shift;
+}
+enum { FDRI_KNOWN_WAYS = 2 }; /* a slot, and the one whose number differs in the lowest bit */
+/* Where the function is, if it is known: then that has its address. */
+static inline const struct fdri_known *fdri_known_of(const struct fdri_thread *t, uint64_t address)
+{
+    uint32_t slot = fdri_known_slot(t, address);
+    return FDR_LIKELY(t->known[slot].address == address) ? &t->known[slot] : &t->known[slot ^ 1];
 }
 /* Of the place that f was entered from. */
 struct fdri_place {

@@ -83,6 +83,8 @@ static void the_short_way_writes_the_same_bits(void **unused)
             struct call c = some_call(round & 1);
             uint64_t commit;
             if (rnd(20) == 0) c.duration = 0;
+            if (rnd(40) == 0) c.gap = rnd(1ull << rnd(50)); /* more than one put, or two */
+            if (rnd(20) == 0) c.duration = 1 + rnd(1ull << rnd(50));
             bool done = put_foreseen(&a, c, &commit);
             if (!done && c.duration) fdr_encode_longer(&a.part, &a.table, a.payload, c.id, c.gap, c.duration);
             else if (!done) fdr_encode_call(&a.part, &a.table, a.payload, c.id, c.gap, c.duration, &none);
