@@ -193,6 +193,13 @@ static bool only_filtered(const struct fdri_reader_stream *s, uint32_t d, uint64
 
 static bool longer(const struct fdr_record *enters) { return enters->enter != enters->leave; }
 
+static bool will_pass(const struct fdri_reader_stream *s, const struct fdr_record *r)
+{
+    uint64_t to = r->leave < FDRI_READER_OPEN ? fdri_reader_ns(&s->clock, r->leave) : s->location->info.to_ns;
+    struct fdri_reader_call like = {.leave_ns = to, .id = r->id};
+    return passes(s, &like, fdri_reader_ns(&s->clock, r->enter));
+}
+
 /* A parent that is not held any more, or never was. */
 static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, struct fdr_read_event *e)
 {
@@ -208,11 +215,24 @@ static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, stru
     uint64_t leave = r->leave < FDRI_READER_OPEN ? r->leave : r->enter;
     c->not_over = fdri_reader_not_over(s->file, s->location, s->depth + 1, p, r);
     c->filtered = !c->not_over && only_filtered(s, s->depth + 1, r->enter, leave);
-    struct fdri_reader_call like = {.leave_ns = fdri_reader_ns(&s->clock, leave), .id = r->id};
-    c->shown = s->plain || passes(s, &like, s->now_ns);
+    c->shown = s->plain || will_pass(s, r);
     s->depth++;
     if (c->shown) fill(s, e, FDR_ENTER, s->now_ns, c);
     return c->shown;
+}
+
+/* Made-up calls are not shown before something in them is. Is that what r will be? Then the outermost of those on top of the stack enters. */
+static bool show_made_up(struct fdri_reader_stream *s, const struct fdr_record *r, struct fdr_read_event *e)
+{
+    uint32_t hidden = 0;
+    for (uint32_t d = s->depth; s->stack[d].made_up && !s->stack[d].shown; d--) hidden = d;
+    if (!hidden) return false;
+    if (!(s->stack[hidden].shown = will_pass(s, r))) return false;
+    s->now = r->enter;
+    s->now_ns = fdri_reader_ns(&s->clock, r->enter);
+    fill(s, e, FDR_ENTER, s->now_ns, &s->stack[hidden]);
+    e->depth = hidden;
+    return true;
 }
 
 static inline bool leave_top(struct fdri_reader_stream *s, struct fdr_read_event *e)
@@ -390,6 +410,8 @@ static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s,
             s->point_next = true;
         } else if (step == FDRI_READER_END) {
             return false;
+        } else if (r && show_made_up(s, r, e)) {
+            return true;
         } else if (step == FDRI_READER_CALL      ? enter_call(s, e)
                    : step == FDRI_READER_MAKE_UP ? enter_made_up(s, d, e)
                                                  : leave_top(s, e)) {

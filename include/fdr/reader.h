@@ -317,8 +317,8 @@ struct fdr_select {
     uint32_t classes;              /* bit per class; 0: all */
     uint32_t depth_min, depth_max; /* 0: no bound; only partitions in this range are decoded */
     uint64_t from_ns, to_ns;       /* 0: no bound; calls that overlap are shown */
-    uint64_t min_duration_ns;
-    const uint8_t *regions; /* regions[id] != 0: show; NULL: all */
+    uint64_t min_duration_ns;      /* of calls; those made up (`reduced`) are shown around what is */
+    const uint8_t *regions;        /* regions[id] != 0: show; NULL: all */
     size_t region_count;
     bool one_location_after_another; /* no merge over locations: each location whole, in order of id */
 };
