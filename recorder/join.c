@@ -68,12 +68,22 @@ static void join_depth(struct fdri_thread *t, uint32_t depth, uint32_t steps)
         any |= p->band == band;
     }
     if (any && !v->part[band_after(steps, 1)]) t->live_parts++; /* it will be made: fdri_join_expected */
+    if (steps < STEPS || v->zero_tick != t->loc->last_tick >> t->shift) return;
     /* calls of length 0 are numbered on from those that band 0 has of this tick: by the next bin's header */
     uint32_t off = v->part[LONGEST];
-    if (steps == STEPS && off > FDRI_GATE_CLOSED && v->zero_tick == t->loc->last_tick >> t->shift) {
+    if (off > FDRI_GATE_CLOSED) {
         fdri_part_seal(&fdri_rec.arena, fdri_off(t, off));
         fdri_telescope_sealed(t, fdri_off(t, off));
     }
+    v->zero_gap = 1;
+}
+
+/* What band 0 has of this tick is given back before what is inside of the calls that follow: they say their ordinals. */
+static void number_calls(struct fdri_thread *t)
+{
+    fdri_number_open(t);
+    t->tied_to = (t->loc->last_tick >> t->shift) + 1;
+    t->soft = 0;
 }
 
 void fdri_join_look(struct fdri_thread *t)
@@ -82,6 +92,7 @@ void fdri_join_look(struct fdri_thread *t)
     uint32_t steps = steps_made(l);
     if (FDR_LIKELY(!many_parts(t, steps))) return;
     for (uint32_t depth = 1; depth <= l->level_blocks * FDR_LEVELS_PER_BLOCK; depth++) join_depth(t, depth, steps + 1);
+    if (steps + 1 == STEPS) number_calls(t);
     t->victim = NULL;
     fdr_signal_fence(); /* left before this is set it is done once more, and nobody has used it */
     fdr_store_relaxed(&l->flags, l->flags | joined_flag[steps]);

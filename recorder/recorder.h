@@ -572,6 +572,8 @@ void fdri_after_grace(void (*what)(void *), void *with);
 /* The call of level v, at that depth, has ended: one with FDR_LEVEL_MARKED. */
 void fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick);
 void fdri_rewind_release(struct fdri_thread *t);
+/* Calls that began in this tick and are open were numbered after some that may be gone: their records say their number. */
+void fdri_number_open(struct fdri_thread *t);
 
 /* ---- arena.c ---- */
 uint64_t fdri_memory_limit(void); /* bytes this process may use at most */

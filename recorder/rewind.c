@@ -241,8 +241,7 @@ static void rewind_to(struct fdri_thread *t, const struct fdri_mark *m)
     fdri_claim_unpin(t->loc);
 }
 
-/* Calls that began in this tick and are open were numbered after some that may be gone: their records say their number. */
-static void number_open(struct fdri_thread *t)
+void fdri_number_open(struct fdri_thread *t)
 {
     uint64_t tick = t->loc->last_tick >> t->shift;
     for (uint32_t d = t->loc->depth; d; d--) {
@@ -263,7 +262,7 @@ void fdr_rewind(void)
         m->set = false;
         fdri_ready_forget(t);
         rewind_to(t, m);
-        number_open(t);
+        fdri_number_open(t);
     }
     t->tied_to = (t->loc->last_tick >> t->shift) + 1; /* who comes in this tick looks for gaps among the ordinals */
     t->soft = 0;

@@ -108,6 +108,26 @@ static void P9_calls_of_one_tick(void **state)
     }
 }
 
+/* What band 0 has of the tick in which bands became one is given back before what came later in it, deep down, where most bins are open ones. */
+static void P3_P9_later_in_the_tick(void **state)
+{
+    (void)state;
+    for (uint64_t at = 0; at < 40; at++) {
+        seed = (64 + 72 * at) * 0x9E3779B97F4A7C15u;
+        now = 1000000;
+        begin(&(struct fdr_config){.buffer = "256K", .bin = "4K", .resolution = "4096ns"});
+        for (uint32_t i = 1000 + rnd(&seed, 8000); i; i--) {
+            uint32_t what = rnd(&seed, 40);
+            now += rnd(&seed, 100) < 80 ? 0 : rnd(&seed, rnd(&seed, 40) ? 300 : 20000);
+            if (!rnd(&seed, 600)) now += rnd(&seed, 2000000);
+            if (what == 0) both_marker(&o, 1, i, now);
+            else if (!o.depth || (o.depth < 60 && what <= 20)) both_enter(&o, 1 + rnd(&seed, 16), now);
+            else both_leave(&o, now);
+        }
+        check((struct oracle_rules){.shift = 12});
+    }
+}
+
 static bool names(struct fdr_file *f, const char *what)
 {
     const struct fdr_reduction_info *r;
@@ -220,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P3_P4_P9_what_is_shown_stays_true),
         cmocka_unit_test(P9_calls_of_one_tick),
+        cmocka_unit_test(P3_P9_later_in_the_tick),
         cmocka_unit_test(the_ledger_says_what_went),
         cmocka_unit_test(a_rewind_reaches_back),
         cmocka_unit_test(P9_a_rewind_in_a_tick),
