@@ -110,8 +110,7 @@ title "3. What the second snapshot holds, and what it had to give up: every call
 show info "$last" | first_of 14 ledger
 
 title "4. Its last moments before the snapshot, every call of them"
-from=@$((last_ns - 100000000))ns
-pipe="grep -v 'still open' | tail -24" show dump --from "$from" "$last" | grep -v 'still open' | tail -24
+pipe="grep -v 'still open' | tail -24" show dump --from -100ms "$last" | grep -v 'still open' | tail -24
 
 title "5. Its whole run, back to the start, from the events that were kept: the outer 24 levels (what is deeper is time of theirs)"
 show tree --depth ..24 --min-share 1 "$last" | first 34
@@ -124,9 +123,8 @@ title "7. Nothing is damaged"
     die "a snapshot is not whole"
 
 title "8. Where to look next"
-printf '\n$ fdr export --to chrome --from @%sns %s -o last.json    (open it in ui.perfetto.dev or chrome://tracing)\n' \
-    "$((last_ns - 50000000))" "$last"
-(cd "$demo/out" && "$fdr" export --to chrome --from "@$((last_ns - 50000000))ns" "$last" -o last.json) ||
+printf '\n$ fdr export --to chrome --from -50ms %s -o last.json    (open it in ui.perfetto.dev or chrome://tracing)\n' "$last"
+(cd "$demo/out" && "$fdr" export --to chrome --from -50ms "$last" -o last.json) ||
     die "the export failed"
 cat <<END
 

@@ -207,6 +207,11 @@ expect 0 "dump --location by name" "$fdr" dump --tsv two.fdr --location 'npb-cg.
 mv out.txt location.tsv
 expect 0 "dump --from --to" "$fdr" dump --tsv cg.fdr --class message --from 1s --to 2s
 mv out.txt window.tsv
+expect 0 "dump --from, counted from the end" "$fdr" dump --tsv cg.fdr --class message --from -1s --to -500ms
+mv out.txt back.tsv
+expect 0 "dump of more than there is" "$fdr" dump --tsv cg.fdr --class message --from=-1000000s
+mv out.txt all.tsv
+expect 64 "dump: bad time before the end" "$fdr" dump --from -soon cg.fdr
 expect 0 "dump of a location that is not there" "$fdr" dump --tsv cg.fdr --location 77
 one_line "dump of a location that is not there"
 if [ "$(wc -l <out.txt)" != 1 ]; then fail "a location that is not there shows events"; fi
@@ -224,6 +229,9 @@ assert {l[0] for l in read("location.tsv")} == {"1"}
 first = min(int(l[1]) for l in cg)
 messages = [l for l in cg if l[2] in ("send", "recv")]
 assert read("window.tsv") == [l for l in messages if first + 10**9 <= int(l[1]) <= first + 2 * 10**9]
+last, back = max(int(l[1]) for l in cg), read("back.tsv")
+assert back and back == [l for l in messages if last - 10**9 <= int(l[1]) <= last - 5 * 10**8]
+assert read("all.tsv") == messages
 stack, kept = [], set()
 for i, l in enumerate(calls):
     if l[2] == "enter": stack.append(i)
@@ -309,6 +317,8 @@ END
 expect 0 "export chrome" "$fdr" export --to chrome lu.fdr -o lu.json
 expect 0 "export chrome, up to a time" "$fdr" export --to chrome --from 1ms --to 2ms lu.fdr -o lu_part.json
 if [ ! -s lu_part.json ] || [ "$(stat -c %s lu_part.json)" -ge "$(stat -c %s lu.json)" ]; then fail "export up to a time: $(stat -c %s lu_part.json) bytes"; fi
+expect 0 "export chrome, up to a time before the end" "$fdr" export --to chrome --from -2ms --to -1ms lu.fdr -o lu_back.json
+[ -s lu_back.json ] || fail "export up to a time before the end is empty"
 expect 64 "export up to no time" "$fdr" export --to chrome --to 2parsecs lu.fdr -o none.json
 expect 0 "export chrome, two files" "$fdr" export --to chrome lu.fdr two.fdr -o both.json --depth ..4
 expect 0 "export folded" "$fdr" export --to folded cg.fdr -o cg.folded

@@ -49,7 +49,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
     case 't':
-        if ((text[0] >= '0' && text[0] <= '9') || text[0] == '@') { /* the filter of that name; no format begins so */
+        if (text[0] && strchr("0123456789@-", text[0])) { /* the filter of that name; no format begins so */
             select_to(&a->selection, text, state);
             return 0;
         }

@@ -29,7 +29,9 @@ static const struct argp_option options[] = {
      "--class",
      1},
     {"from", OPTION_FROM, "TIME", 0,
-     "From this time on, counted from the first event kept, or @TIME on the recording's own line", 1},
+     "From this time on, counted from the first event kept; -TIME counts back from the last one, and @TIME is on the "
+     "recording's own line",
+     1},
     {"to", OPTION_TO, "TIME", 0, "Up to this time, given as for --from; calls that overlap are shown", 1},
     {"min-duration", OPTION_MIN_DURATION, "TIME", 0,
      "Only calls that took at least this long. TIME: 100ns, 2.5us, 1ms, 3s", 1},
@@ -82,10 +84,13 @@ static bool parse_depth(const char *text, uint32_t *from, uint32_t *to)
     return true;
 }
 
+/* What a time counts from: '-' the last event, '@' the recording's own line, else the first event. */
+static const char *without_mark(const char *text) { return text + (text[0] == '@' || text[0] == '-'); }
+
 static void check_time(struct argp_state *state, const char *option, const char *text)
 {
     uint64_t ns;
-    if (!parse_duration(text + (text[0] == '@'), &ns)) argp_error(state, "%s: not a time: '%s'", option, text);
+    if (!parse_duration(without_mark(text), &ns)) argp_error(state, "%s: not a time: '%s'", option, text);
 }
 
 void select_to(struct selection *s, const char *text, struct argp_state *state)
@@ -175,12 +180,13 @@ static bool choose_regions(const struct selection *s, const struct fdr_file *fil
 }
 
 /* 0 means "no bound" to the reader, so a bound never becomes 0. */
-static uint64_t time_of(const char *text, uint64_t first_ns)
+static uint64_t time_of(const char *text, const struct fdr_file_info *info)
 {
     uint64_t ns = 0;
     if (!text) return 0;
-    parse_duration(text + (text[0] == '@'), &ns);
-    if (text[0] != '@') ns = ns > UINT64_MAX - first_ns ? UINT64_MAX : ns + first_ns;
+    parse_duration(without_mark(text), &ns);
+    if (text[0] == '-') ns = info->last_ns > ns ? info->last_ns - ns : 0;
+    else if (text[0] != '@') ns = ns > UINT64_MAX - info->first_ns ? UINT64_MAX : ns + info->first_ns;
     return ns ? ns : 1;
 }
 
@@ -193,8 +199,8 @@ bool choose(const struct selection *s, const struct fdr_file *file, const char *
     if (s->region_count > 0 && s->classes == 0) c->select.classes = 1u << FDR_IN_REGION;
     c->select.depth_min = s->depth_min;
     c->select.depth_max = s->depth_max;
-    c->select.from_ns = time_of(s->from, info->first_ns);
-    c->select.to_ns = time_of(s->to, info->first_ns);
+    c->select.from_ns = time_of(s->from, info);
+    c->select.to_ns = time_of(s->to, info);
     c->select.min_duration_ns = s->min_duration_ns;
     if (choose_locations(s, file, path, c) && choose_regions(s, file, path, c)) return true;
     complain("%s: out of memory", path);
