@@ -36,7 +36,7 @@ uint64_t fdri_join_room(const struct fdri_thread *t)
  * least for each call that is open. */
 static bool many_parts(const struct fdri_thread *t, uint32_t steps)
 {
-    static const uint64_t least_each[STEPS] = {16384, 12288, 6144};
+    static const uint64_t least_each[STEPS] = {16384, 12288, 7168};
     const struct fdr_location *l = t->loc;
     if (steps == STEPS || fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE || !l->epochs_off) return false;
     uint64_t room = fdri_join_room(t), held = (uint64_t)fdr_load_relaxed(&l->bins_held) << fdri_rec.arena.bin_log2;

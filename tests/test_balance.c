@@ -61,8 +61,8 @@ static const struct program {
 } programs[] = {
     {"walk", walk, 20, ALL_LENGTHS, 8, 0.9, 0.9},
     {"walk", walk, 30, ALL_LENGTHS, 8, 0.9, 0.9},
-    {"walk", walk, 30, MOSTLY_SHORT, 600, 0.88, 0.9},
-    {"walk", walk, 40, MOSTLY_SHORT, 600, 0.88, 0.9},
+    {"walk", walk, 30, MOSTLY_SHORT, 600, 0.9, 0.9},
+    {"walk", walk, 40, MOSTLY_SHORT, 600, 0.9, 0.9},
     {"saw", saw, 40, ALL_LENGTHS, 8, 0.9, 0.9},
     {"dive", dive, 40, SHORT, 8, 0.9, 0.9},
     {"saw", saw, 50, MOSTLY_SHORT, 600, 0.75, 0.75},
