@@ -277,6 +277,17 @@ static bool before_made_up(const struct fdri_reader_point *p, uint32_t at, const
     return place != ANYWHERE && place < enters->ordinal + 1ull;
 }
 
+/* Is one of the calls around the point that its record names still to come? */
+static bool is_to_come(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint64_t tick)
+{
+    for (uint32_t i = 0; i < p->place.links && p->depth - i > s->depth; i++) {
+        uint32_t d = p->depth - i;
+        const struct fdri_reader_depth *v = d <= s->depth_max ? &s->level[d] : NULL;
+        if (v && v->head->enter == tick && ordinal_of(v, v->head) <= p->place.link[i]) return true;
+    }
+    return false;
+}
+
 /* Does the point stand before the step at its tick? The calls around it are compared with those on the stack, then with
  * the one of depth `at` that enters. */
 static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint64_t tick,
@@ -295,7 +306,7 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
         return !c->made_up && c->place != ANYWHERE && c->enter == tick && c->place > p->place.sibling;
     }
     if (p->depth > k && place_of(p, k + 1) == ANYWHERE) return false;
-    if (!enters) return true;
+    if (!enters) return place_of(p, k) != ANYWHERE || k == s->base || !is_to_come(s, p, tick);
     if (at > k + 1) return before_made_up(p, at, enters);
     if (p->depth == k) return longer(enters) || enters->ordinal >= p->place.sibling;
     return place_of(p, k + 1) < enters->ordinal + 1ull;

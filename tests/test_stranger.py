@@ -355,8 +355,7 @@ class Location:
                 return False
             return (top.enter == tick and top.ordinal == r.parent) if r.in_tick else top.enter < tick
 
-        def head():
-            depth = len(stack)
+        def head(depth):
             return calls[depth][at[depth]] if at.get(depth, 0) < len(calls.get(depth, [])) else None
 
         def place_in(r):  # a longer call that says no ordinal is named by no point
@@ -385,7 +384,16 @@ class Location:
             if p.depth == k:
                 return entering is None or longer or entering.ordinal >= p.sibling
             want = place(p, k + 1)
+            if entering is None and k and place(p, k) is None:
+                return want is not None and not to_come(p, tick, k)
             return want is not None and (entering is None or want < place_in(entering))
+
+        def to_come(p, tick, k):
+            for depth, link in zip(range(p.depth, k, -1), p.links):
+                r = head(depth)
+                if r is not None and r.enter == tick and ordinal_of(r, depth) <= link:
+                    return True
+            return False
 
         def due(tick, entering):
             if done == len(points) or points[done].enter > tick:
@@ -401,7 +409,7 @@ class Location:
 
         now = 0
         while True:
-            top, r = stack[-1], head()
+            top, r = stack[-1], head(len(stack))
             child = r is not None and r.enter >= now and r.leave <= top.leave and (
                 r.enter != r.leave or len(stack) == 1 or fits(top, r, r.enter))
             assert child or r is None or r.enter >= top.leave, "neither inside nor after"
@@ -604,13 +612,14 @@ static void point(fdr_metric_id metric, fdr_marker_id marker, fdr_event_type eve
 int main(int argc, char **argv)
 {
     static const uint32_t step[] = {0, 0, 0, 1, 3, 40, 700, 9000};
-    int live = argc > 2;
+    int live = argc > 2 && argv[2][0] == 'l';
+    uint32_t deepest = argc > 2 && !live ? 200 : 12;
     if (argc < 2 || fdr_init(NULL)) return 1;
     struct fdr_field field[] = {{"x", FDR_F64, offsetof(struct payload, x)}, {"n", FDR_I32, offsetof(struct payload, n)}};
     fdr_metric_id metric = fdr_metric_define("level", "", FDR_I64, FDR_METRIC_GAUGE);
     fdr_marker_id marker = fdr_marker_define("mark");
     fdr_event_type event = fdr_event_define("pair", field, 2);
-    fdr_region region[40], open[64];
+    fdr_region region[40], open[200];
     uint32_t depth = 0;
     for (int i = 0; i < 40; i++) {
         char name[16];
@@ -619,10 +628,10 @@ int main(int argc, char **argv)
     }
     for (long n = atol(argv[1]); n; n--) {
         now += step[draw(8)];
-        uint32_t what = draw(10);
+        uint32_t what = draw(deepest > 12 ? 9 : 10);
         if (what == 0) {
             point(metric, marker, event, live);
-        } else if (depth && (what < 5 || depth == 12)) {
+        } else if (depth && (what < 5 || depth == deepest)) {
             depth--;
             if (live) fdr_leave(open[depth]);
             else fdr_leave_at(open[depth], now);
@@ -665,6 +674,7 @@ def main():
             ("reduced", ["150000"], {"FDR_BUFFER": "512K", "FDR_BIN": "1K"}),
             ("reduced, 128 ns", ["150000"], {"FDR_BUFFER": "512K", "FDR_BIN": "1K", "FDR_RESOLUTION": "128ns"}),
             ("the newest", ["150000"], {"FDR_BUFFER": "512K", "FDR_STRATEGY": "last"}),
+            ("200 levels in a tick", ["4000", "deep"], {"FDR_RESOLUTION": "10ms", "FDR_BUFFER": "16M"}),
             ("live clock", ["20000", "live"], {"FDR_TIMER": "tsc"}),
         ]
         for what, arguments, settings in runs:

@@ -66,6 +66,24 @@ static void P4_one_time_for_all(void **state)
     }
 }
 
+/* More calls began in one unit than a point names, and around it there are others like them. */
+static void P9_hundreds_of_levels_in_a_tick(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 20; k++) {
+        uint64_t t = 1000000;
+        begin(&(struct fdr_config){.buffer = "16M", .resolution = "65536ns"});
+        for (uint32_t i = 0; i < 6000; i++) {
+            uint32_t what = rnd(&seed, 40);
+            t += rnd(&seed, 100) < 95 ? 0 : rnd(&seed, 300);
+            if (what == 0) both_marker(&o, 1, i, t);
+            else if (!o.depth || (o.depth < 200 && what <= 20 + k % 4)) both_enter(&o, 1 + rnd(&seed, 16), t);
+            else both_leave(&o, t);
+        }
+        check((struct oracle_rules){.shift = 16, .complete = true});
+    }
+}
+
 static void until(uint64_t ns)
 {
     struct timespec a, b;
@@ -108,9 +126,8 @@ static void P9_short_calls_left_out_live(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P9_short_calls_left_out),
-        cmocka_unit_test(P9_points_when_calls_are_gone),
-        cmocka_unit_test(P4_one_time_for_all),
+        cmocka_unit_test(P9_short_calls_left_out),      cmocka_unit_test(P9_points_when_calls_are_gone),
+        cmocka_unit_test(P4_one_time_for_all),          cmocka_unit_test(P9_hundreds_of_levels_in_a_tick),
         cmocka_unit_test(P9_short_calls_left_out_live),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
