@@ -110,7 +110,7 @@ title "3. What the second snapshot holds, and what it had to give up: every call
 show info "$last" | first_of 14 ledger
 
 title "4. Its last moments before the snapshot, every call of them"
-pipe="grep -v 'still open' | tail -24" show dump --from -100ms "$last" | grep -v 'still open' | tail -24
+pipe="tail -24" show dump --from -100ms "$last" | tail -24
 
 title "5. Its whole run, back to the start, from the events that were kept: the outer 24 levels (what is deeper is time of theirs)"
 show tree --depth ..24 --min-share 1 "$last" | first 34

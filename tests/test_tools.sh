@@ -195,6 +195,15 @@ END
 
 # ---- dump: filters -------------------------------------------------------------------------------------------------------
 expect 0 "dump for people" "$fdr" dump lu.fdr --from 1s --to 1010ms
+expect 0 "dump of calls that are open" "$fdr" dump --from -1ms tight.fdr
+"$fdr" dump --tsv --from -1ms tight.fdr >tight.tsv
+python "calls that are open at the end are two lines, and one where no other is in it" <<'END'
+import re
+lines = [l for l in open("out.txt") if "(still open" in l]
+between = re.fullmatch(r".*} main   \(still open, and (\d+) between\)\n", lines[-1])
+leaves = [l for l in open("tight.tsv") if "\tleave\t" in l and "repaired=1" in l]
+assert between and len(lines) + int(between[1]) == len(leaves) > 5, (lines, len(leaves))
+END
 expect 0 "dump --json" "$fdr" dump --json cg.fdr --class message,collective
 mv out.txt points.json
 expect 0 "dump --depth" "$fdr" dump --tsv cg.fdr --depth 1..3 --class region

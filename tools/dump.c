@@ -301,14 +301,21 @@ static void enter_line(const struct fdr_file *file, uint64_t first_ns, const str
     out_char('\n');
 }
 
-static void leave_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e)
+/* between: calls open like this one, of which no line tells. */
+static void leave_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e, uint32_t between)
 {
     left_columns(first_ns, e);
     out_spaces(12);
     indented(e->depth ? e->depth - 1 : 0);
     out_text("} ");
     out_cell(event_name(file, e));
-    out_text(e->reduced ? "" : e->repaired ? "   (still open)" : "");
+    if (between) {
+        out_text("   (still open, and ");
+        out_u64(between);
+        out_text(" between)");
+    } else if (e->repaired && !e->reduced) {
+        out_text("   (still open)");
+    }
     out_char('\n');
 }
 
@@ -339,8 +346,32 @@ static bool leaf(const struct fdr_read_event *enter, const struct fdr_read_event
 static void human_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e)
 {
     if (e->kind == FDR_ENTER) enter_line(file, first_ns, e, NULL);
-    else if (e->kind == FDR_LEAVE) leave_line(file, first_ns, e);
+    else if (e->kind == FDR_LEAVE) leave_line(file, first_ns, e, 0);
     else point_line(file, first_ns, e);
+}
+
+/* Calls that are open where the recording ends leave one behind the other, all at once: the innermost and the outermost
+ * stand for them. */
+struct open_calls {
+    struct fdr_read_event outermost;
+    uint32_t count;
+};
+
+static void end_open_calls(const struct fdr_file *file, uint64_t first_ns, struct open_calls *open)
+{
+    if (open->count > 1) leave_line(file, first_ns, &open->outermost, open->count - 2);
+    open->count = 0;
+}
+
+static void human_event(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e,
+                        struct open_calls *open)
+{
+    bool ends = e->kind == FDR_LEAVE && e->repaired;
+    if (open->count && (!ends || e->location != open->outermost.location)) end_open_calls(file, first_ns, open);
+    if (!open->count) human_line(file, first_ns, e);
+    if (!ends) return;
+    open->outermost = *e;
+    open->count++;
 }
 
 static void human_head(const struct fdr_file *file)
@@ -391,6 +422,7 @@ static void dump_human(const struct fdr_file *file, const struct fdr_select *sel
     uint64_t first_ns = fdr_file_info(file)->first_ns, done = 0;
     struct fdr_read_event slot[2], *held = NULL;
     struct steps steps = steps_from(file, select);
+    struct open_calls open = {.count = 0};
     human_head(file);
     while (!out.failed) {
         struct fdr_read_event *e = held == &slot[0] ? &slot[1] : &slot[0];
@@ -398,15 +430,17 @@ static void dump_human(const struct fdr_file *file, const struct fdr_select *sel
         progress_at(progress, ++done);
         if (held) steps_until(&steps, held->time_ns);
         if (held && leaf(held, e)) {
+            end_open_calls(file, first_ns, &open);
             enter_line(file, first_ns, held, e);
             held = NULL;
             continue;
         }
-        if (held) human_line(file, first_ns, held);
+        if (held) human_event(file, first_ns, held, &open);
         held = e;
     }
     if (held) steps_until(&steps, held->time_ns);
-    if (held) human_line(file, first_ns, held);
+    if (held) human_event(file, first_ns, held, &open);
+    end_open_calls(file, first_ns, &open);
     steps_until(&steps, select->to_ns ? select->to_ns : UINT64_MAX);
 }
 
