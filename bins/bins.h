@@ -87,12 +87,6 @@ uint32_t fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t 
 uint64_t fdri_meta_used(const struct fdri_arena *a);
 
 /* ---- slabs: memory of a location's meta blocks; and locations, which are used again as locations only ---- */
-struct fdr_slab {
-    struct fdr_meta_head head; /* FDR_META_SLAB; FDR_META_FREE while on a stack */
-    uint32_t next;             /* atomic: off of the next one of the location, or of the stack */
-    uint32_t in_bins;          /* 1: a piece of a bin */
-    uint8_t pad[40];
-};
 enum { FDRI_SLAB_EXACT = 8192 };
 struct fdri_slabs {                                       /* atomic words, {tag:32, off:32} */
     uint64_t exact[FDRI_SLAB_EXACT / FDR_META_ALIGN + 1]; /* by bytes / 64 */

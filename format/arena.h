@@ -17,6 +17,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define FDR_ARENA_MAGIC      "FDRAREN1"
@@ -60,6 +61,15 @@ struct fdr_meta_head {
     uint32_t location;   /* location id, or UINT32_MAX */
 };
 static_assert(sizeof(struct fdr_meta_head) == 16, "meta head");
+
+/* A block that holds further ones: memory of a location's meta blocks. */
+struct fdr_slab {
+    struct fdr_meta_head head; /* FDR_META_SLAB; FDR_META_FREE while nobody's */
+    uint32_t next;             /* atomic: off of the location's next one, 0: none */
+    uint32_t in_bins;          /* 1: a piece of a bin */
+    uint8_t pad[40];
+};
+static_assert(sizeof(struct fdr_slab) == FDR_META_ALIGN, "slab");
 
 /* ---- superblock ---- */
 enum fdr_state { FDR_STATE_RECORDING = 1, FDR_STATE_FINALIZED = 2, FDR_STATE_CRASHED = 3 };
@@ -632,6 +642,8 @@ enum fdr_row_flags {
     FDR_ROW_SEEN_SHIFT = 12   /* bits 12..31: calls a counting rule has seen, saturating */
 };
 #define FDR_ROW_KEY_REST 0x7fffffffu /* the row folded regions share */
+/* Else it counts a kind of points. */
+static inline bool fdr_row_of_calls(uint32_t key) { return key >> 24 == FDR_DEF_REGION || key == FDR_ROW_KEY_REST; }
 
 struct fdr_rows_block {
     struct fdr_meta_head head;

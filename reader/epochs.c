@@ -82,7 +82,10 @@ static bool rows_since(struct fdr_file *f, const struct fdri_reader_location *l,
         for (uint32_t i = 0; i < b->count; i++) {
             uint64_t at = b->row[i].row_off;
             const struct fdr_row *r = at % 64 || at < f->sb.bins_off ? NULL : fdri_reader_at(f, at, sizeof *r);
-            if (!r || r->calls < b->row[i].calls) return false;
+            if (!r) return false;
+            if (!fdr_row_of_calls(r->key))
+                continue; /* a kind of point in the place of a region that went to the rest */
+            if (r->calls < b->row[i].calls) return false;
             struct sums d = {r->calls - b->row[i].calls, r->sum - b->row[i].sum, r->exclusive - b->row[i].exclusive};
             add_to(sum, d.calls, d.inclusive, d.exclusive);
             add_total(f, l, index, r->key, false, &d);
@@ -163,6 +166,13 @@ static bool believable(const struct fdri_reader_location *l, const struct fdr_ep
     return true;
 }
 
+/* The totals have all up to the newest event, also of what is not kept. */
+static uint64_t newest_of(const struct fdri_reader_location *l)
+{
+    uint64_t last = l->raw.last_tick >> l->clock.shift;
+    return l->moving || last <= l->end_tick || last > l->clock.stored_max ? l->end_tick : last;
+}
+
 static void collect(struct fdr_file *f, struct fdri_reader_location *l)
 {
     uint64_t off = l->raw.epochs_off;
@@ -181,7 +191,7 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
         out->index = i;
         out->tier = e->epoch[i].tier;
         out->current = i + 1 == e->count;
-        uint64_t to = out->current ? l->end_tick : e->epoch[i + 1].from_tick;
+        uint64_t to = out->current ? newest_of(l) : e->epoch[i + 1].from_tick;
         out->from_ns = fdri_reader_ns(&l->clock, e->epoch[i].from_tick);
         out->to_ns = fdri_reader_ns(&l->clock, to > e->epoch[i].from_tick ? to : e->epoch[i].from_tick);
         set_totals(f, l, e, i, out);

@@ -125,6 +125,19 @@ static void hex(const struct fdr_superblock *sb, char *text)
     for (uint32_t i = 0; i < n; i++) snprintf(text + 2 * i, 3, "%02x", sb->build_id[i]);
 }
 
+/* Of meta blocks that found room in pieces of bins only. */
+static uint64_t meta_in_bins(const struct fdr_file *f, const struct fdri_reader_location *l)
+{
+    uint64_t sum = 0, most = f->meta_first / FDR_BIN_MIN_BYTES; /* a chain that goes round ends here */
+    for (uint64_t off = l->off ? l->raw.slabs : 0; off && most--;) {
+        const struct fdr_slab *s = (const void *)fdri_reader_meta_at(f, off, FDR_META_SLAB, l->id, sizeof *s);
+        if (!s || s->head.bytes > FDR_BIN_MAX_BYTES) break;
+        if (off < f->meta_first) sum += s->head.bytes;
+        off = s->next;
+    }
+    return sum;
+}
+
 static void memory(struct fdr_file *f)
 {
     struct fdr_file_info *i = &f->info;
@@ -136,7 +149,10 @@ static void memory(struct fdr_file *f)
     i->bins_free = unused + sb->free_bins;
     if (i->bins_free > i->bins) i->bins_free = i->bins;
     i->meta_bytes = f->meta_first > f->bins_end || f->meta_first == f->bins_end ? sb->arena_bytes - f->meta_first : 0;
-    for (size_t n = 0; n < f->location_count; n++) i->bytes_stored += f->location[n].info.bytes_stored;
+    for (size_t n = 0; n < f->location_count; n++) {
+        i->bytes_stored += f->location[n].info.bytes_stored;
+        i->meta_bytes += meta_in_bins(f, &f->location[n]);
+    }
     for (size_t n = 0; n < f->found_count; n++) i->unlisted_bins += !f->found[n].listed;
     fdri_reader_balance(f);
 }

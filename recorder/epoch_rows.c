@@ -100,7 +100,7 @@ static struct fdr_epoch_base *base_with_room(struct fdri_thread *t, struct fdr_e
 static void track(struct fdri_thread *t, struct fdr_epochs *e, uint32_t row_off)
 {
     const struct fdr_row *r = fdri_off(t, row_off);
-    if (r->key >> 24 != FDR_DEF_REGION && r->key != FDR_ROW_KEY_REST) return;
+    if (!fdr_row_of_calls(r->key)) return;
     struct fdr_epoch_base *b = base_with_room(t, e);
     if (!b) {
         e->untracked++;
@@ -142,6 +142,8 @@ void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i
         struct fdr_epoch_base *b = fdri_off(t, off);
         for (uint32_t k = 0; k < b->count; k++) {
             const struct fdr_row *r = fdri_off(t, b->row[k].row_off);
+            if (!fdr_row_of_calls(r->key))
+                continue; /* its region went to the rest, and a kind of point came in its place */
             struct fdr_epoch_row d = {r->key, 0, r->calls - b->row[k].calls, r->sum - b->row[k].sum,
                                       r->exclusive - b->row[k].exclusive};
             if (!d.calls) continue;

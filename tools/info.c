@@ -204,7 +204,9 @@ static void print_count(uint64_t n, const char *what)
 static void print_losses(const struct fdr_file_info *info)
 {
     print_count(info->lost_locations, "threads found no room in the buffer and were not recorded");
-    print_count(info->lost_unattached, "events of such threads are lost");
+    print_count(
+        info->lost_unattached,
+        "events are lost: of threads that found no room, or (without duration) of depths that had none for them");
     print_count(info->lost_definitions, "definitions found no room; their calls are recorded as [unknown]");
     print_count(info->dropped_bins, "bins were given back while the snapshot copied them and are not in it");
     print_count(info->unlisted_bins, "bins belong to nobody any more (given back, or in flight) and are not shown");
@@ -240,8 +242,12 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
         printf("%s%s", i ? " > " : "", region_name(file, l->open[i].region));
         if (n > 1) printf(" (%zu times)", n);
     }
-    printf("\n            innermost since %s\n",
-           human_since(text, l->open[l->open_count - 1].enter_ns, info->first_ns));
+    size_t timed = l->open_count; /* others were only counted */
+    while (timed && l->open[timed - 1].untimed) timed--;
+    putchar('\n');
+    if (timed)
+        printf("            innermost%s since %s\n", timed < l->open_count ? " with a time" : "",
+               human_since(text, l->open[timed - 1].enter_ns, info->first_ns));
 }
 
 static void print_location_count(uint64_t n, const char *what)
@@ -408,8 +414,9 @@ static void print_reduction(const struct fdr_file *file, const struct fdr_reduct
     const char *name = location_name(file, r->location);
     printf("  at %s location %u%s%s: %s (%s)\n", human_since(a, r->time_ns, first), r->location, name[0] ? " " : "",
            name, r->what, meaning(r->step));
-    printf("      %s events, %s, in %u step%s", human_count(b, r->events), human_bytes(c, r->bytes), r->steps,
-           r->steps == 1 ? "" : "s");
+    printf("      %s events, %s", human_count(b, r->events), human_bytes(c, r->bytes));
+    if (r->steps)
+        printf(", in %u step%s", r->steps, r->steps == 1 ? "" : "s"); /* of earlier ones nobody counted them */
     if (r->to_ns)
         printf("; missing between %s and %s", human_since(d, r->from_ns, first), human_since(e, r->to_ns, first));
     printf("%s\n", r->gone ? "; none are left and none are stored since" : "");

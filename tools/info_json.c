@@ -57,7 +57,8 @@ static json_t *open_json(const struct fdr_file *file, const struct fdr_location_
 static json_t *open_enter_json(const struct fdr_location_info *l)
 {
     json_t *times = json_array();
-    for (size_t i = 0; i < l->open_count; i++) json_array_append_new(times, json_u64(l->open[i].enter_ns));
+    for (size_t i = 0; i < l->open_count; i++)
+        json_array_append_new(times, l->open[i].untimed ? json_null() : json_u64(l->open[i].enter_ns));
     return times;
 }
 
@@ -230,6 +231,9 @@ static void set_sizes(json_t *o, const struct fdr_file_info *info)
     set_u64(o, "bins_free", info->bins_free);
     set_u64(o, "meta_bytes", info->meta_bytes);
     set_u64(o, "bytes_stored", info->bytes_stored);
+    json_t *edges = json_array();
+    for (int b = 0; b < 3; b++) json_array_append_new(edges, json_u64(info->band_edge_ns[b]));
+    set(o, "band_edge_ns", edges); /* of complete_depth in epochs: any length, and from each of these on */
     set_u64(o, "record_bytes", info->record_bytes);
     set(o, "memory_balance", json_real(info->memory_balance));
     set(o, "strategy", json_text(info->strategy));

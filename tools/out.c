@@ -149,7 +149,8 @@ void out_time(uint64_t ns)
     } else if (ns < 120000000000u) {
         scaled(ns, 1000000000, " s  ");
     } else {
-        out_text_wide(human_time(text, ns), 12);
+        out_text_wide(human_time(text, ns), 11);
+        out_char(' ');
     }
 }
 

@@ -250,18 +250,37 @@ struct figures {
     const char *snapshot;          /* NULL: none was asked for */
 };
 
+/* Calls that are shown without their end. With strategy `first` also those that were open when storing stopped. */
+static uint64_t count_open(struct fdr_file *file)
+{
+    const struct fdr_select calls = {.classes = 1u << FDR_IN_REGION};
+    struct fdr_read_event e;
+    uint64_t open = 0;
+    if (strcmp(fdr_file_info(file)->strategy, "first") != 0) {
+        for (size_t i = 0; i < fdr_location_count(file); i++) {
+            const struct fdr_location_info *l = fdr_location_info(file, i);
+            for (size_t k = 0; k < l->open_count; k++) open += !l->open[k].untimed; /* others are not kept */
+        }
+        return open;
+    }
+    struct fdr_iter *iter = fdr_iter_open(file, &calls);
+    while (iter && fdr_iter_next(iter, &e)) open += e.kind == FDR_LEAVE && e.repaired && !e.reduced;
+    if (iter) fdr_iter_close(iter);
+    return open;
+}
+
 /* A kept call is two events, an open one none. */
 static bool count_kept(const char *path, struct figures *f)
 {
     int status = DONE;
-    uint64_t calls = 0, open = 0, points = 0;
+    uint64_t calls = 0, points = 0;
     const struct fdr_ledger_row *rows;
     const struct fdr_reduction_info *reductions;
     struct fdr_file *file = open_recording(path, &status);
     if (!file) return false;
     size_t count = fdr_ledger(file, &rows);
     for (size_t i = 0; i < count; i++) *(rows[i].class_ == FDR_IN_REGION ? &calls : &points) += rows[i].kept;
-    for (size_t i = 0; i < fdr_location_count(file); i++) open += fdr_location_info(file, i)->open_count;
+    uint64_t open = count_open(file);
     f->kept_events = 2 * (calls > open ? calls - open : 0) + points;
     f->balance = fdr_file_info(file)->memory_balance;
     count = fdr_reductions(file, &reductions);
@@ -302,8 +321,9 @@ static int print_text(const struct figures *f)
            per(f->elapsed_ns, f->events));
     printf("kept       %s events (%.1f %%), %.3f bytes per event\n", human_count(a, f->kept_events),
            100 * per(f->kept_events, f->events), per(f->usage.bytes_stored, f->kept_events));
-    printf("buffer     %s in %s of %s bins, %s reductions\n", human_bytes(c, f->usage.bytes_stored),
-           human_count(a, f->usage.bins - f->usage.bins_free), human_count(b, f->usage.bins),
+    printf("buffer     %s in %s of %s bins, %s free, %s reductions\n", human_bytes(c, f->usage.bytes_stored),
+           human_count(a, f->usage.bins_used), human_count(b, f->usage.bins),
+           human_count((char[HUMAN_BYTES]){0}, f->usage.bins_free),
            human_count((char[HUMAN_BYTES]){0}, f->usage.reductions));
     if (f->given_back)
         printf("           %s given back, %.1f us per MiB, the longest step %s\n", human_bytes(a, f->given_back),

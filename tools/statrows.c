@@ -100,6 +100,22 @@ static bool find_rests(struct rests *r, const struct fdr_file *file, const struc
     return r->has != NULL;
 }
 
+/* The same for kinds of points: one that found no row is in no sum. */
+static bool find_folded(struct rests *r, const struct fdr_file *file, const struct fdr_select *select)
+{
+    size_t count = fdr_location_count(file);
+    for (size_t i = 0; i < count; i++)
+        if (fdr_location_info(file, i)->id >= r->room) r->room = fdr_location_info(file, i)->id + 1;
+    r->has = calloc(r->room + 1u, sizeof *r->has);
+    for (size_t i = 0; r->has && i < count; i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (!l->rows_folded || !wants_location(select, l->id)) continue;
+        r->has[l->id] = true;
+        r->count++;
+    }
+    return r->has != NULL;
+}
+
 static void judge(struct stat_rows *rows, const struct rests *rests, enum stat_by by)
 {
     for (size_t i = 0; by == BY_REGION && i < rows->count; i++)
@@ -273,7 +289,8 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
 {
     size_t n;
     const struct fdr_total **list = sorted(file, select, BY_REGION, false, &n);
-    *rows = list ? calloc(n + 1, sizeof **rows) : NULL;
+    struct rests folded = {0};
+    *rows = list && find_folded(&folded, file, select) ? calloc(n + 1, sizeof **rows) : NULL;
     *count = 0;
     for (size_t i = 0; *rows && i < n; i++) {
         const struct fdr_total *t = list[i];
@@ -284,8 +301,11 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
                                                      .has_histogram = true,
                                                      .rest = t->rest};
         (*rows)[*count - 1].at_least |= t->at_least;
+        (*rows)[*count - 1].beside_rest += t->location < folded.room && folded.has[t->location];
         add_point(&(*rows)[*count - 1], t);
     }
+    for (size_t i = 0; *rows && i < *count; i++) (*rows)[i].at_least |= (*rows)[i].beside_rest < folded.count;
+    free(folded.has);
     free(list);
     return *rows != NULL;
 }

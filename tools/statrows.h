@@ -39,6 +39,7 @@ struct point_row {
     bool has_histogram, rest, at_least;
     uint64_t events, sum, min, max;
     uint64_t histogram[HISTOGRAM_BINS];
+    uint32_t beside_rest; /* rows of it in locations that found no room for all rows */
 };
 bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr_file *file,
                         const struct fdr_select *select);

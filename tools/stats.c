@@ -213,6 +213,19 @@ static void row_line(const struct fdr_file *file, const struct stat_row *r, uint
     out_char('\n');
 }
 
+/* From where the first thread that is known began, which may be long before what is kept, to the newest event. */
+static uint64_t whole_run(const struct fdr_file *file)
+{
+    uint64_t first = UINT64_MAX, last = fdr_file_info(file)->last_ns;
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (l->samples) continue; /* began when the first sample was taken, if there was one */
+        if (l->start_ns < first) first = l->start_ns;
+        if (l->moved_ns > last) last = l->moved_ns;
+    }
+    return last > first ? last - first : 0;
+}
+
 /* Exact totals are sums of the clock's ticks; events have edges. */
 static void rounding_line(const struct fdr_file *file)
 {
@@ -234,8 +247,13 @@ static void source_line(const struct fdr_file *file, bool events)
     size_t count = fdr_reductions((struct fdr_file *)file, &reductions);
     if (!events) {
         out_text("# exact totals of the whole run, ");
-        out_text(human_time(text, info->last_ns > info->first_ns ? info->last_ns - info->first_ns : 0));
+        out_text(human_time(text, whole_run(file)));
         out_text(", whatever was filtered or reduced; calls still open are in no time\n");
+        if (info->lost_unattached) {
+            out_text("# of ");
+            out_text(human_count(text, info->lost_unattached));
+            out_text(" events more nobody could note whose they are: fdr info\n");
+        }
         return;
     }
     for (size_t i = 0; i < count; i++) taken += reductions[i].events;
@@ -313,7 +331,7 @@ bool points_text(const struct fdr_file *file, const struct fdr_select *select)
         out_char(' ');
         out_cell(point_name(file, &rows[i]));
         if (rows[i].class_ == FDR_IN_METRIC) out_metric_kind(fdr_definition(file, FDR_METRIC_DEFINITION, rows[i].id));
-        if (rows[i].at_least) out_text("  [or more: found no room at first]");
+        if (rows[i].at_least) out_text("  [or more: a thread may have had no room for it]");
         out_char('\n');
     }
     free(rows);

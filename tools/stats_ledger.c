@@ -96,6 +96,7 @@ static void kinds_json(const struct fdr_file *file, const struct point_row *rows
         point_value_json("min", r->value_type, r->min);
         point_value_json("max", r->value_type, r->max);
         histogram_json(r->has_histogram, r->histogram);
+        out_text(r->at_least ? ", \"at_least\": true" : ", \"at_least\": false");
         out_char('}');
         before = ", ";
     }

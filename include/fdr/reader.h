@@ -67,7 +67,7 @@ struct fdr_file_info {
     uint64_t created_realtime_ns;
     double time_unit_ns; /* of one stored tick */
     uint64_t buffer_bytes, bin_bytes, bins, bins_free;
-    uint64_t meta_bytes;        /* definitions, stacks, totals, ledger */
+    uint64_t meta_bytes;        /* definitions, stacks, totals, ledger; wherever they lie */
     uint64_t bytes_stored;      /* whole bins and headers in use */
     uint64_t first_ns, last_ns; /* over all locations */
     uint64_t common_from_ns;    /* every location reaches back at least to here */
@@ -112,7 +112,7 @@ struct fdr_open_call {
     uint32_t region;
     uint32_t depth;
     uint64_t enter_ns;
-    bool untimed;
+    bool untimed; /* only counted: enter_ns is not its own */
 };
 struct fdr_location_info {
     uint32_t id;

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# ctest: label=tools timeout=300
+# What fdr says about streams that are made here, against what they are: too many regions for the memory beside points, hours
+# without an event, calls that a filter leaves out at the end, storing that stops within open calls.
+import collections
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+fdr = os.environ["FDR_BUILD"] + "/bin/fdr"
+if not os.path.exists(fdr):
+    print("skipped: needs the fdr command")
+    sys.exit(77)
+work = tempfile.mkdtemp(prefix="fdr-statements-")
+bad = 0
+TICK, ENTER, LEAVE, SEND, END = 0, 1, 2, 3, 10
+HOUR = 3600 * 10**9
+
+
+def check(good, what):
+    global bad
+    if not good:
+        print(f"failed: {what}")
+        bad += 1
+
+
+def run(*arguments):
+    done = subprocess.run([fdr, *arguments], capture_output=True, text=True, timeout=120)
+    check(done.returncode == 0, f"{arguments}: exit status {done.returncode}, {done.stderr}")
+    return done.stdout
+
+
+def write(name, regions, records, params=()):
+    """records: (gap, kind, value); a gap may be longer than a record holds."""
+    strings = b"\0" + b"".join(b"r%d\0" % i for i in range(regions))
+    at = [1]
+    for i in range(regions):
+        at.append(at[-1] + len(b"r%d\0" % i))
+    words = []
+    for gap, kind, value in records:
+        while gap >= 1 << 32:
+            words.append(((1 << 32) - 1, TICK << 24))
+            gap -= (1 << 32) - 1
+        words.append((gap, kind << 24 | value))
+    parts = [b"".join(struct.pack("<4I", at[i], 0, 0, 0) for i in range(regions)), strings, b"",
+             b"".join(struct.pack("<iiIIQQ", *p) for p in params), b"".join(struct.pack("<I", w[0]) for w in words),
+             b"".join(struct.pack("<I", w[1]) for w in words)]
+    offsets, body = [], b""
+    for part in parts:
+        body += bytes(-len(body) % 8)
+        offsets.append(136 + len(body))
+        body += part
+    head = struct.pack("<8s2IQ8I3Q2I6Q", b"FDREVT1\n", 1, 136, len(words), regions, len(params), 0, len(strings), 0, 1,
+                       0, 0, HOUR, len(words), 0, 0, 0, *offsets)
+    path = os.path.join(work, name)
+    with open(path, "wb") as f:
+        f.write(head + body)
+    return path
+
+
+def replay(stream, *settings):
+    out = stream + ".fdr"
+    figures = json.loads(run("replay", stream, "--json", "-o", out, *settings))
+    return out, figures, json.loads(run("info", "--json", out))
+
+
+def points_beside_regions():
+    """Kinds of points come when regions have taken all rows: they are in the sums of no epoch, and memory adds up."""
+    params = [(1, 10 + i % 13, 0, 0, 1000, 0) for i in range(13)]
+    records, calls = [], 0
+    for i in range(30000):
+        records += [(900, ENTER, i * 7 % 900), (50, LEAVE, i * 7 % 900)]
+        calls += 1
+        if i > 12000 and i % 100 == 0:
+            records.append((10, END, i // 100 % 13))
+    out, figures, info = replay(write("points", 900, records, params), "--buffer", "256K")
+    check(len(info["epochs"]) > 2, "there are epochs")
+    check(all(e["exact"] for e in info["epochs"]), "epochs are exact")
+    check(sum(e["calls"] for e in info["epochs"]) == calls,
+          f"{calls} calls, epochs count {[e['calls'] for e in info['epochs']]}")
+    check(sum(e["exclusive_ns"] for e in info["epochs"]) == calls * 50, "exclusive times of epochs")
+    check(figures["meta_bytes"] == info["meta_bytes"], f"accounts: {figures['meta_bytes']}, {info['meta_bytes']}")
+    check(info["band_edge_ns"] == [256, 4096, 262144], f"edges of bands {info['band_edge_ns']}")
+    text = run("replay", out[:-4], "--buffer", "256K")
+    check(f" in {figures['bins_used']} of {info['bins']} bins" in text, f"bins: {text}")
+    # a kind that found no row is not counted, and one that is there is exact
+    for row in json.loads(run("stats", "--by", "class", "--json", out)):
+        for kind in row["kinds"] if row["class"] == "collective" else []:
+            made = sum(r[1] == END and params[r[2]][1] == kind["id"] for r in records)
+            check(kind["events"] == made and not kind["at_least"], f"{kind['name']}: {kind['events']} of {made}")
+
+
+def one_without_room():
+    """Of two threads one has no row for messages: what is there is a lower bound, and said to be one."""
+    few = [(100, SEND, 0)] * 50 + [(10, ENTER, 0), (10, LEAVE, 0)]
+    many = [w for i in range(3000) for w in ((20, ENTER, i), (20, LEAVE, i))]
+    many += [(5, ENTER, 0)] * 140 + [(100, SEND, 0)] * 50 + [(5, LEAVE, 0)] * 140  # rows of open calls stay
+    paths = [write(f"two{i}", 3000, r, [(1, 0, 0, 0, 8, 0)]) for i, r in enumerate((few, many))]
+    out = os.path.join(work, "two.fdr")
+    run("replay", *paths, "--buffer", "768K", "-o", out)
+    rows = json.loads(run("stats", "--by", "class", "--json", out))
+    send = [k for r in rows if r["class"] == "message" for k in r["kinds"]][0]
+    check(send["events"] == 50 and send["at_least"], f"{send['events']} of 100 messages")
+    check("or more" in next(l for l in run("stats", out).splitlines() if l.endswith("]") and "message send" in l), "text, too")
+    rows = json.loads(run("stats", "--by", "class", "--json", "--location", "0", out))
+    send = [k for r in rows if r["class"] == "message" for k in r["kinds"]][0]
+    check(send["events"] == 50 and not send["at_least"], "all of the other thread")
+
+
+def deep():
+    """There are more kinds of steps than lines for them. Of calls that are only counted nobody knows since when they are open."""
+    records = [(1 + i * 977 % 5000, k, d) for i in range(600) for k in (ENTER, LEAVE) for d in (range(60) if k == ENTER else range(59, -1, -1))]
+    out, _, info = replay(write("deep", 60, records), "--buffer", "256K")
+    text = run("info", out)
+    check(info["reductions"][0]["step"] == "earlier" and info["reductions"][0]["steps"] == 0, "more steps than lines")
+    check("earlier steps" in text and ", in 0 steps" not in text, "steps that nobody counted are not 0")
+    records = [w for i in range(100) for w in ((10, ENTER, 0), (10, LEAVE, 0))] + [(10, ENTER, d) for d in range(6)]
+    out, figures, info = replay(write("limit", 60, records), "--depth", "4")
+    at = HOUR + 2000
+    check(info["locations"][0]["open_enter_ns"] == [at + 10, at + 20, at + 30, at + 40, None, None], "open calls")
+    check("innermost with a time since +0.000002030 s" in run("info", out), "text, too")
+    check(figures["kept_events"] == 200, f"{figures['kept_events']} kept of 200")
+
+
+def hours():
+    """The run is as long as it was, whatever is kept of it, and columns of long times stay apart."""
+    records = []
+    for i in range(26):
+        records += [(HOUR, ENTER, 0), (0, LEAVE, 0)]
+        records += [(k * 977 % 5000, ENTER + k % 2, 1) for k in range(14000)]
+    out, _, info = replay(write("hours", 2, records), "--buffer", "256K")
+    check(info["last_ns"] - info["first_ns"] < 25 * HOUR, "the oldest calls are gone")
+    text = run("stats", out)
+    check("whole run, 25 h 00 min" in text, text.split("\n")[0])
+    records = [(0, ENTER, 0), (7 * HOUR, LEAVE, 0)]
+    out, _, _ = replay(write("long", 1, records))
+    check(re.search(r"^ *7 h 00 min +100\.00 % +7 h 00 min +1 +7 h 00 min +7 h 00 min +7 h 00 min +r0", run("stats", out), re.M),
+          "long times stand apart")
+    check("119 min 59 s 100.00 %" in run("stats", replay(write("less", 1, [(0, ENTER, 0), (2 * HOUR - 1, LEAVE, 0)]))[0]),
+          "the longest of times stands apart")
+
+
+def filtered_end():
+    """The last epoch reaches to the newest event, which a filter may have left out: it is in its totals."""
+    records = [w for i in range(20000) for w in ((10, ENTER, 0), (2000 if i < 15000 else 20, LEAVE, 0))]
+    _, _, info = replay(write("filter", 1, records), "--buffer", "256K", "--min-duration", "1us")
+    last = info["epochs"][-1]
+    check(last["to_ns"] == HOUR + sum(r[0] for r in records), f"the last epoch ends at {last['to_ns']}")
+
+
+def stopped():
+    """Strategy first: calls that were open when storing stopped are kept without their end."""
+    records = [(10, ENTER, 0), (10, ENTER, 1)] + [w for i in range(60000) for w in ((i * 977 % 5000, ENTER, i % 40), (i * 31 % 900, LEAVE, i % 40))]
+    records += [(10, LEAVE, 1), (10, LEAVE, 0)]
+    out, figures, info = replay(write("stop", 40, records), "--buffer", "256K", "--strategy", "first")
+    kinds = collections.Counter()
+    for line in run("dump", "--tsv", out).splitlines()[1:]:
+        _, _, kind, _, _, _, attributes = line.split("\t")
+        kinds[kind] += "repaired" not in attributes
+    check(info["locations"][0]["open"] == [], "all are over by now")
+    check(0 < kinds["leave"] < 60000, "storing stopped")
+    check(figures["kept_events"] == 2 * kinds["leave"], f"{figures['kept_events']} kept, dump shows {2 * kinds['leave']}")
+
+
+try:
+    points_beside_regions()
+    one_without_room()
+    deep()
+    hours()
+    filtered_end()
+    stopped()
+finally:
+    shutil.rmtree(work)
+sys.exit(1 if bad else 0)
