@@ -20,7 +20,7 @@ enum { POPS = 16, LOOK = 4, ROUNDS = 64, WHOLE = 1024, TRIES = 200, PATIENCE_NS 
 enum { AHEAD = 8, AHEAD_32NDS = 10 };
 
 /* Where accounts go, by unit of time; under the lock. There is a place for those of every location in the queue before it
- * comes there: folding must not need what only folding gives. */
+ * comes there, or else it holds bins enough that one will be made of the last: folding must not need what only folding gives. */
 static struct fdri_thread ended[2];
 static uint32_t given_away; /* locations whose memory was; under the lock */
 
@@ -182,20 +182,47 @@ static int fold(struct fdr_location *l)
     return 1;
 }
 
+static bool prepared(struct fdri_thread *t)
+{
+    struct fdri_thread *into = ended_of(t->loc->flags & FDR_LOCATION_NS);
+    return into && fdri_fold_prepare(into, t);
+}
+
+/* Enough for a place for l's accounts, if bins can hold it at all. */
+static uint32_t last_bins(const struct fdr_location *l)
+{
+    bool any = fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + sizeof(struct fdr_levels_block);
+    return any ? 2 * l->level_blocks + 4 : 0;
+}
+
+/* Of the last ones that l gives the place becomes. */
+static bool give_last(struct fdr_location *l)
+{
+    struct fdri_thread from = {.loc = l, .base = fdri_rec.arena.base};
+    bool gave = give_bin(l);
+    while (!prepared(&from) && give_bin(l)) continue;
+    return gave;
+}
+
+static bool give(struct fdr_location *l)
+{
+    return fdr_load_relaxed(&l->bins_held) > last_bins(l) ? give_bin(l) : give_last(l);
+}
+
 /* A bin of one of those that ended after l. */
 static bool give_bin_behind(struct fdr_location *l)
 {
     for (int i = 0; i < POPS; i++) {
         l = location_at(fdr_load_acquire(&l->ended_next)); /* A:ended */
         if (!l) return false;
-        if (alone(l) && oldest_part(l)) return give_bin(l);
+        if (alone(l) && oldest_part(l)) return give(l);
     }
     return false;
 }
 
 static bool work_off(struct fdr_location *l)
 {
-    if (oldest_part(l)) return give_bin(l);
+    if (oldest_part(l)) return give(l);
     int result = fold(l);
     for (int i = 0; i < POPS && result < 0 && give_bin_behind(l); i++) result = fold(l);
     return result >= 0;
@@ -227,21 +254,17 @@ static enum outcome work_whole(void)
     return outcome;
 }
 
-static bool prepared(struct fdri_thread *t)
-{
-    struct fdri_thread *into = ended_of(t->loc->flags & FDR_LOCATION_NS);
-    return into && fdri_fold_prepare(into, t);
-}
-
-/* Those that ended before make the room, for them there is a place; else bins of t's own. Not for readings, which are the monitor's and few:
- * the oldest ones say from when on amounts are known, and would go first. */
+/* Where t has many bins the place can wait until they go. Else those that ended before make the room, for them there is one; or bins of t's
+ * own. Not for readings, which are the monitor's and few: the oldest ones say from when on amounts are known, and would go first. */
 void fdri_ended_prepare(struct fdri_thread *t)
 {
+    uint32_t last = last_bins(t->loc);
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || t->loc->flags & FDR_LOCATION_READINGS) return;
     if (!fdri_ended_hold(UINT32_MAX, PATIENCE_NS)) return;
     for (int i = 0; i < ROUNDS && !prepared(t); i++) {
+        if (last && fdr_load_relaxed(&t->loc->bins_held) > last) break;
         enum outcome outcome = i < ROUNDS / 2 ? work(FDRI_ATTACHING) : work_whole();
-        if (outcome != ROOM && !give_bin(t->loc)) break;
+        if (outcome != ROOM && !(last && give_bin(t->loc))) break;
     }
     fdri_ended_unlock();
 }
