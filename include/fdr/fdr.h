@@ -368,7 +368,7 @@ struct fdr_usage {
     uint64_t reduction_ns;       /* time threads have spent giving memory back, wall time */
     uint64_t reduction_worst_ns; /* the longest of these steps, and of those that cut and merge epochs */
     uint64_t bins_used;          /* bins that somebody holds */
-    uint64_t locations_sure;     /* threads at once that find room whatever others hold */
+    uint64_t locations_sure;     /* threads at once that find room, whatever others hold in bins that can be claimed */
 };
 FDR_API struct fdr_usage fdr_usage(void);
 
