@@ -75,18 +75,15 @@ static enum place place_child(const struct fdri_reader_call *c, const struct fdr
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 
-/* Calls of the depths between c and the head of depth d are missing, and c began in their tick. Is c around them? Of what was set aside only those
- * are missing that were still open then, and so was c if it ended later: in it they are. */
-static bool were_open(const struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint32_t k, uint32_t d)
+/* The parent of the head of depth d, which began in its tick as c did, is missing. Is c around it? Of what was set aside only those parents are missing that
+ * were still open then (a filter keeps none out that is named), and so was c if it ended later: in it they are. */
+static bool was_open(const struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint32_t d)
 {
     const struct fdri_reader_depth *v = &s->level[d];
     const struct fdri_reader_part *p = v->cursors ? v->cursor[v->from]->part : NULL;
     if (!p || !p->aside || v->head->enter > p->aside_tick || c->leave <= p->aside_tick) return false;
-    while (++k < d) {
-        const struct fdr_level *missing = fdri_reader_level(s->file, s->location, k);
-        if (!missing || missing->filtered || missing->lost) return false;
-    }
-    return c->enter == v->head->enter;
+    const struct fdr_level *missing = fdri_reader_level(s->file, s->location, d - 1);
+    return missing && !missing->lost && v->head->tie.in_tick && c->enter == v->head->enter;
 }
 
 /* A zero-length call deeper than that: c must span its tick beyond doubt. */
@@ -105,7 +102,7 @@ static enum place place(const struct fdri_reader_stream *s, uint32_t k, uint32_t
     if (k == s->base) return INSIDE;
     if (r->enter == r->leave) {
         if (d == k + 1) return place_child(c, r);
-        return were_open(s, c, k, d) ? INSIDE : place_orphan(c, r);
+        return was_open(s, c, d) ? INSIDE : place_orphan(c, r);
     }
     if (r->leave <= c->leave) return INSIDE;
     if (s->location->moving && r->leave == FDRI_READER_OPEN && r->enter < c->leave && c->leave >= s->location->cut)

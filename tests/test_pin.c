@@ -80,21 +80,28 @@ static void P3_P9_many_calls_in_a_unit(void **state)
 }
 
 /* A call of length 0 and those around it began in one unit of time; of these only the outermost is still held: the others ended after the
- * first moments, and were given back. */
+ * first moments, and were given back. Of their depths some were too short to be stored, or none. */
 static void P3_P9_inside_of_what_was_open(void **state)
 {
     (void)state;
-    uint64_t now = 10 << 16;
-    begin(&(struct fdr_config){.strategy = "last", .buffer = "256K", .pin = "1ms", .resolution = "65536ns"});
-    for (uint32_t d = 1; d <= 4; d++) both_enter(&o, d, now + d);
-    both_leave(&o, now + 5);
-    for (uint32_t i = 0; i < 4000; i++) both_enter(&o, 5, now += 700), both_leave(&o, now += 700);
-    both_leave(&o, now), both_leave(&o, now);
-    for (uint32_t i = 0; i < 300000; i++) {
-        both_enter(&o, 6, now += rnd(&seed, 200000)), both_enter(&o, 7, now), both_leave(&o, now += rnd(&seed, 200000));
-        both_leave(&o, now);
+    for (uint64_t least = 0; least <= 1000; least += 1000) {
+        uint64_t now = 10 << 16;
+        begin(&(struct fdr_config){.strategy = "last",
+                                   .buffer = "256K",
+                                   .pin = "1ms",
+                                   .resolution = "65536ns",
+                                   .min_duration = least ? "1us" : "0"});
+        for (uint32_t d = 1; d <= 4; d++) both_enter(&o, d, now + d);
+        both_leave(&o, now += 2000);
+        for (uint32_t i = 0; i < 4000; i++) both_enter(&o, 5, now += 700), both_leave(&o, now += 1100);
+        both_leave(&o, now), both_leave(&o, now);
+        for (uint32_t i = 0; i < 300000; i++) {
+            both_enter(&o, 6, now += rnd(&seed, 200000)), both_enter(&o, 7, now);
+            both_leave(&o, now += rnd(&seed, 200000));
+            both_leave(&o, now);
+        }
+        check((struct oracle_rules){.shift = 16, .min_duration = least});
     }
-    check((struct oracle_rules){.shift = 16});
 }
 
 /* Calls and markers that were over by then. */
