@@ -304,7 +304,8 @@ uint64_t fdri_tick_at(struct fdri_thread *t, uint64_t time_ns)
     const uint64_t far = 1ull << 62; /* 146 years; keeps every sum of times in the codec's range */
     struct fdri_recorder *r = &fdri_rec;
     uint64_t tick = fdr_min(time_ns, far);
-    if (FDR_UNLIKELY(!t->loc->start_tick)) t->loc->start_tick = tick >> t->shift; /* ns: nobody read a clock */
+    if (FDR_UNLIKELY(!t->loc->start_tick))
+        t->loc->start_tick = fdr_max(tick >> t->shift, 1); /* ns: nobody read a clock; 0 is not known yet */
     if (t->ticks) {
         uint64_t since = tick > r->start.monotonic_ns ? tick - r->start.monotonic_ns : 0;
         tick = fdr_min(r->start.tick + fdri_ns_to_ticks(since), far);

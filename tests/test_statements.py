@@ -36,7 +36,7 @@ def run(*arguments):
     return done.stdout
 
 
-def write(name, regions, records, params=()):
+def write(name, regions, records, params=(), start=HOUR):
     """records: (gap, kind, value); a gap may be longer than a record holds."""
     strings = b"\0" + b"".join(b"r%d\0" % i for i in range(regions))
     at = [1]
@@ -57,7 +57,7 @@ def write(name, regions, records, params=()):
         offsets.append(136 + len(body))
         body += part
     head = struct.pack("<8s2IQ8I3Q2I6Q", b"FDREVT1\n", 1, 136, len(words), regions, len(params), 0, len(strings), 0, 1,
-                       0, 0, HOUR, len(words), 0, 0, 0, *offsets)
+                       0, 0, start, len(words), 0, 0, 0, *offsets)
     path = os.path.join(work, name)
     with open(path, "wb") as f:
         f.write(head + body)
@@ -146,6 +146,26 @@ def hours():
           "the longest of times stands apart")
 
 
+def from_zero():
+    """Time that begins at 0: the first epoch begins there, but for one unit."""
+    records = [(0, ENTER, 0), (0, LEAVE, 0)] + [w for _ in range(20000) for w in ((500, ENTER, 0), (300, LEAVE, 0))]
+    for resolution, most in (("0", 1), ("16ns", 16)):
+        _, _, info = replay(write("zero", 1, records, start=0), "--resolution", resolution, "--buffer", "256K")
+        check(info["locations"][0]["start_ns"] <= most, f"began at {info['locations'][0]['start_ns']}")
+        check(info["epochs"][0]["from_ns"] <= most, f"the first epoch begins at {info['epochs'][0]['from_ns']}")
+
+
+def nothing_there():
+    """What cannot give anything is said in one line."""
+    stream = write("some", 1, [(10, ENTER, 0), (10, LEAVE, 0)])
+    out, _, _ = replay(stream)
+    done = subprocess.run([fdr, "dump", out, "--from", "5s", "--to", "1s"], capture_output=True, text=True, timeout=60)
+    check(done.stderr == f"fdr: {out}: --to 1s is before --from 5s: nothing is between them\n", f"a window turned round: {done.stderr}")
+    where = os.path.join(work, "none")
+    done = subprocess.run([fdr, "replay", stream, "-o", where + "/x.fdr"], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 2 and done.stderr.count("\n") == 1 and done.stderr.startswith(f"fdr: {where}: No such file"), f"no directory: {done.stderr}")
+
+
 def filtered_end():
     """The last epoch reaches to the newest event, which a filter may have left out: it is in its totals."""
     records = [w for i in range(20000) for w in ((10, ENTER, 0), (2000 if i < 15000 else 20, LEAVE, 0))]
@@ -165,6 +185,7 @@ def stopped():
         kinds[kind] += "repaired" not in attributes
     check(info["locations"][0]["open"] == [], "all are over by now")
     check(0 < kinds["leave"] < 60000, "storing stopped")
+    check(re.search(r"stopped: the buffer was full\)\n +missing from \+[0-9.]+ s on\n", run("info", out)), "from when on")
     check(figures["kept_events"] == 2 * kinds["leave"], f"{figures['kept_events']} kept, dump shows {2 * kinds['leave']}")
 
 
@@ -173,6 +194,8 @@ try:
     one_without_room()
     deep()
     hours()
+    from_zero()
+    nothing_there()
     filtered_end()
     stopped()
 finally:

@@ -414,6 +414,10 @@ static void print_reduction(const struct fdr_file *file, const struct fdr_reduct
     const char *name = location_name(file, r->location);
     printf("  at %s location %u%s%s: %s (%s)\n", human_since(a, r->time_ns, first), r->location, name[0] ? " " : "",
            name, r->what, meaning(r->step));
+    if (strcmp(r->step, "stop") == 0) {
+        printf("      missing from %s on\n", human_since(d, r->from_ns, first));
+        return;
+    }
     printf("      %s events, %s", human_count(b, r->events), human_bytes(c, r->bytes));
     if (r->steps)
         printf(", in %u step%s", r->steps, r->steps == 1 ? "" : "s"); /* of earlier ones nobody counted them */

@@ -321,9 +321,8 @@ static int print_text(const struct figures *f)
            per(f->elapsed_ns, f->events));
     printf("kept       %s events (%.1f %%), %.3f bytes per event\n", human_count(a, f->kept_events),
            100 * per(f->kept_events, f->events), per(f->usage.bytes_stored, f->kept_events));
-    printf("buffer     %s in %s of %s bins, %s free, %s reductions\n", human_bytes(c, f->usage.bytes_stored),
+    printf("buffer     %s in %s of %s bins, %s reductions\n", human_bytes(c, f->usage.bytes_stored),
            human_count(a, f->usage.bins_used), human_count(b, f->usage.bins),
-           human_count((char[HUMAN_BYTES]){0}, f->usage.bins_free),
            human_count((char[HUMAN_BYTES]){0}, f->usage.reductions));
     if (f->given_back)
         printf("           %s given back, %.1f us per MiB, the longest step %s\n", human_bytes(a, f->given_back),
@@ -346,7 +345,9 @@ static bool choose_directory(const struct arguments *a, char directory[PATH_MAX]
         char copy[PATH_MAX];
         snprintf(copy, sizeof copy, "%s", a->out);
         snprintf(directory, PATH_MAX, "%s", dirname(copy));
-        return true;
+        if (access(directory, W_OK | X_OK) == 0) return true;
+        complain("%s: %s: nothing can be written there; nothing was replayed", directory, strerror(errno));
+        return false;
     }
     snprintf(directory, PATH_MAX, "%s/fdr-replay-XXXXXX", temporary && temporary[0] ? temporary : "/tmp");
     if (mkdtemp(directory)) return true;

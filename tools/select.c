@@ -202,6 +202,8 @@ bool choose(const struct selection *s, const struct fdr_file *file, const char *
     c->select.from_ns = time_of(s->from, info);
     c->select.to_ns = time_of(s->to, info);
     c->select.min_duration_ns = s->min_duration_ns;
+    if (s->from && s->to && c->select.from_ns > c->select.to_ns)
+        complain("%s: --to %s is before --from %s: nothing is between them", path, s->to, s->from);
     if (choose_locations(s, file, path, c) && choose_regions(s, file, path, c)) return true;
     complain("%s: out of memory", path);
     chosen_free(c);
