@@ -138,7 +138,7 @@ void fdri_part_seal(struct fdri_arena *a, struct fdr_part *p);
  * says. The location is pinned. */
 void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p);
 
-/* What a step gave back. */
+/* What a step gave back. from_tick 0: from the beginning of the partition on. */
 struct fdri_given {
     uint64_t events, bytes, from_tick, to_tick;
 };

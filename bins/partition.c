@@ -239,7 +239,7 @@ static uint32_t popped(struct fdri_arena *a, struct fdr_part *p, const struct ol
     fdr_peeked(&b->next);
     given->events += FDR_COMMIT_RECORDS(b->commit);
     given->bytes += 1ull << b->size_log2;
-    given->from_tick = fdr_min(given->from_tick, b->base_tick ? b->base_tick : o->end);
+    given->from_tick = fdr_min(given->from_tick, b->base_tick);
     given->to_tick = fdr_max(given->to_tick, o->end);
     *size_log2 = b->size_log2;
     fdr_sub_relaxed(&p->bins, 1u);

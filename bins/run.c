@@ -117,7 +117,7 @@ uint32_t fdri_run_pop(struct fdri_arena *a, struct fdr_part *p, uint32_t most, b
     r->gone = count;
     given->events += bin[count].first_index - bin->first_index;
     given->bytes += bytes;
-    given->from_tick = fdr_min(given->from_tick, bin->base_tick ? bin->base_tick : bin[1].base_tick);
+    given->from_tick = fdr_min(given->from_tick, bin->base_tick);
     given->to_tick = fdr_max(given->to_tick, bin[count].base_tick);
     fdr_sub_relaxed(&p->bins, count);
     fdr_sub_relaxed(&p->bytes, (uint32_t)(bytes >> 9));

@@ -88,7 +88,9 @@ void fdri_reduction_note(struct fdri_thread *t, uint8_t step, uint8_t reason, co
                                    .class_ = p ? p->class_ : 255,
                                    .band = p ? p->band : 0,
                                    .depth = p ? p->depth : 0};
-    add_to_line(t, &wanted, g, closed);
+    struct fdri_given since = *g;
+    since.from_tick = fdr_max(g->from_tick, t->loc->start_tick); /* a partition's first bin says 0 */
+    add_to_line(t, &wanted, &since, closed);
 }
 
 void fdri_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_given *given)

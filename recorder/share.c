@@ -124,6 +124,7 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
     }
     bool same = same_unit(v, t->loc);
     fdri_claim_leave(v);
+    given.from_tick = fdr_max(given.from_tick, v->start_tick); /* a partition's first bin says 0 */
     if (!same) given.from_tick = given.to_tick = 0;
     if (given.bytes) fdri_note_claim(t, giver, &given);
     return off;

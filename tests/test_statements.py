@@ -136,6 +136,7 @@ def hours():
         records += [(k * 977 % 5000, ENTER + k % 2, 1) for k in range(14000)]
     out, _, info = replay(write("hours", 2, records), "--buffer", "256K")
     check(info["last_ns"] - info["first_ns"] < 25 * HOUR, "the oldest calls are gone")
+    check(min(r["from_ns"] for r in info["reductions"]) == 2 * HOUR, "they are missing from the first event on")
     text = run("stats", out)
     check("whole run, 25 h 00 min" in text, text.split("\n")[0])
     records = [(0, ENTER, 0), (7 * HOUR, LEAVE, 0)]
