@@ -197,14 +197,22 @@ void fdri_find_slots(struct fdri_thread *t)
     }
 }
 
+/* Of this kind, and of all that may be called by it, of which there may be no partition yet: who calls is stored, too. */
+static void close_gates(struct fdr_location *l, const struct fdr_part *p)
+{
+    for (uint32_t band = 0; band <= p->band; band++) {
+        uint32_t *gate = &l->gate_depth[band], depth = p->depth + (band < p->band);
+        if (!*gate || depth < *gate) *gate = depth;
+    }
+}
+
 void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p)
 {
     struct fdr_location *l = t->loc;
     *fdri_slot_of(t, p) = FDRI_GATE_CLOSED;
     p->flags |= FDR_PART_CLOSED;
     if (p->class_ == FDR_CLASS_REGION) {
-        uint32_t *gate = &l->gate_depth[p->band];
-        if (!*gate || p->depth < *gate) *gate = p->depth;
+        close_gates(l, p);
     } else if (fdri_is_reading(l, p->class_, p->depth)) {
         fdri_level(t, 0)->reading_gate = p->depth;
     } else {
