@@ -23,6 +23,8 @@
 #include "tests/oracle.h"
 
 static int64_t counter_apart, monotonic_apart; /* what the clocks show beside the machine's: ticks, ns */
+#define RUNNING_NS                                                                                                     \
+    (24 * 3600 * 1000000000ll) /* no clock steps back behind its own beginning: the machine has run for longer */
 
 int __real_clock_gettime(clockid_t clock, struct timespec *t);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
@@ -30,7 +32,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 {
     int e = __real_clock_gettime(clock, t);
     if (e || clock != CLOCK_MONOTONIC) return e;
-    int64_t ns = (int64_t)t->tv_sec * 1000000000 + t->tv_nsec + __atomic_load_n(&monotonic_apart, __ATOMIC_RELAXED);
+    int64_t ns = (int64_t)t->tv_sec * 1000000000 + t->tv_nsec + RUNNING_NS +
+                 __atomic_load_n(&monotonic_apart, __ATOMIC_RELAXED);
     *t = (struct timespec){ns / 1000000000, ns % 1000000000};
     return 0;
 }
