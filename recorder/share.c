@@ -99,9 +99,12 @@ FDR_RACY static struct fdr_part *choose(const struct fdr_location *v)
     return best;
 }
 
+/* Both are decided by the first event. */
+FDR_RACY static uint64_t beginning(const struct fdr_location *l) { return l->start_tick; }
+
 FDR_RACY static bool same_unit(const struct fdr_location *a, const struct fdr_location *b)
 {
-    return !((a->flags ^ b->flags) & FDR_LOCATION_NS); /* decided by the first event */
+    return !((a->flags ^ b->flags) & FDR_LOCATION_NS);
 }
 
 /* One whole bin of v, or 0. */
@@ -123,8 +126,8 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
         fdr_add_relaxed(&t->loc->bins_held, 1u);
     }
     bool same = same_unit(v, t->loc);
+    given.from_tick = fdr_max(given.from_tick, beginning(v)); /* a partition's first bin says 0 */
     fdri_claim_leave(v);
-    given.from_tick = fdr_max(given.from_tick, v->start_tick); /* a partition's first bin says 0 */
     if (!same) given.from_tick = given.to_tick = 0;
     if (given.bytes) fdri_note_claim(t, giver, &given);
     return off;
