@@ -89,9 +89,9 @@ snapshot()
 }
 sleep $((seconds / 4))
 snapshot 1
-show list
 sleep $((seconds * 2 / 3 - seconds / 4))
 snapshot 2
+show list # reads all recordings of this machine: only now, that snapshot 2 does not wait for it
 status=0
 wait "$pid" || status=$?
 trap - EXIT
