@@ -489,8 +489,8 @@ struct fdr_level {
     uint64_t presented;       /* region class: enters at this depth */
     uint32_t part[FDR_BANDS]; /* off of the partition; 0 none yet; 1 gate closed */
     uint32_t row_off;         /* its totals row */
-    uint32_t skipped;         /* calls kept out by rules that are open directly inside this one */
-    uint64_t address;         /* code address of the open call, 0 = recorded by region */
+    uint32_t skipped; /* calls kept out by rules that are open directly inside this one, where no list has them */
+    uint64_t address; /* code address of the open call, 0 = recorded by region */
     /* the rest */
     uint64_t filtered;
     uint64_t reduced_gate; /* not stored because a reduction closed the gate */
@@ -512,7 +512,7 @@ enum fdr_level_flags {
     FDR_LEVEL_EDGES = 8,    /* counters are read at the edges of this call */
     FDR_LEVEL_ORDINAL = 16, /* its ordinal in its tick is zero_count (0 in another zero_tick), and its record says so */
     FDR_LEVEL_NAMED = 32,   /* with RULED: a call of length 0 stored inside names it as its parent: it stays */
-    FDR_LEVEL_SKIPS = 64,   /* skipped is not 0 */
+    FDR_LEVEL_SKIPS = 64,   /* there are calls kept out by rules that are open directly inside this one */
     FDR_LEVEL_OUTSIDE = 128, /* of level 0, always: it is no call, and no leave fits it */
     FDR_LEVEL_MARKED = 256   /* was open when a mark to rewind to was set: that one is told when it ends */
 };

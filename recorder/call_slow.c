@@ -207,8 +207,7 @@ bool fdri_enter_tick(struct fdri_thread *t, fdr_region region, const struct fdri
             row->untimed++;
             fdr_bump_relaxed(&v->presented, 1);
             fdr_bump_relaxed(&v->filtered, 1);
-            t->top->skipped++;
-            t->top->flags |= FDR_LEVEL_SKIPS;
+            fdri_skipped_add(t, region, f);
             return false;
         }
     }
@@ -269,8 +268,16 @@ static void close_from(struct fdri_thread *t, uint32_t from, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
     l->unbalanced += l->depth - from;
+    fdri_skipped_close(t, from);
     l->last_tick = tick; /* first: an epoch may be cut inside, and holds what is closed now */
     while (l->depth >= from) close_any(t, tick);
+}
+
+/* When do the calls from depth `from` on end? */
+static uint64_t end_of(struct fdri_thread *t, uint32_t from, bool live, uint64_t time_ns)
+{
+    if (fdri_level(t, from)->flags & FDR_LEVEL_UNTIMED) return t->loc->last_tick;
+    return live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
 }
 
 /* Calls that f shows to be gone end now. */
@@ -281,8 +288,7 @@ static void close_gone(struct fdri_thread *t, const struct fdri_function *f)
     if (!from) return;
     if (l->overflow) set_overflow(t, 0);
     l->unbalanced++;
-    bool timed = !(fdri_level(t, from)->flags & FDR_LEVEL_UNTIMED);
-    close_from(t, from, timed ? fdri_clamp_live(t, fdri_tick_live(t)) : l->last_tick);
+    close_from(t, from, end_of(t, from, true, 0));
 }
 
 /* Where on the stack is this region (or code address), counted from the top? 0 = not there. */
@@ -295,15 +301,19 @@ static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64
     return 0;
 }
 
-/* Is this the leave of a call that a rule kept out? Those opened inside the top call are closed before it. Where a
- * longjmp left such calls their count stays; a region whose rule keeps no call out is not taken for one of them. */
-static bool leaves_skipped(struct fdri_thread *t, fdr_region region)
+/* Is this the leave of a call that a rule kept out, and not of the one at depth `found`, if any? Those inside of it end, too. */
+static bool leaves_skipped(struct fdri_thread *t, fdr_region region, uint32_t found, bool live, uint64_t time_ns)
 {
-    struct fdr_level *v = t->top;
-    if (!v->skipped) return false;
     const struct fdri_rule *rule = fdri_rule_of(region);
     if (!rule || rule->mode == FDRI_RULE_MIN || rule->mode == FDRI_RULE_COUNTERS) return false;
-    if (--v->skipped == 0) v->flags &= ~(uint32_t)FDR_LEVEL_SKIPS;
+    struct fdr_location *l = t->loc;
+    uint32_t inside_of = fdri_skipped_find(t, region);
+    if (inside_of == FDRI_NOT_SKIPPED || inside_of < found) return false;
+    if (l->depth > inside_of) {
+        l->unbalanced++; /* no leave of its own either */
+        close_from(t, inside_of + 1, end_of(t, inside_of + 1, live, time_ns));
+    }
+    fdri_skipped_leave(t, region);
     return true;
 }
 
@@ -318,13 +328,8 @@ void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
         set_overflow(t, 0);
     }
     if (region > FDR_ID_MAX) region = 0;
-    if (leaves_skipped(t, region)) return;
     uint32_t found = find_open(t, region, address);
-    if (!found) {
-        l->stray_leaves++;
-        return;
-    }
-    bool timed = !(fdri_level(t, found)->flags & FDR_LEVEL_UNTIMED);
-    uint64_t tick = !timed ? l->last_tick : live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
-    close_from(t, found, tick);
+    if (leaves_skipped(t, region, found, live, time_ns)) return;
+    if (found) close_from(t, found, end_of(t, found, live, time_ns));
+    else l->stray_leaves++;
 }

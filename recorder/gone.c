@@ -13,7 +13,7 @@
 
 enum { IN_VAIN = 64 }; /* so often without use, and the kernel is not asked about frames on other stacks any more */
 
-static bool own(uint64_t frame)
+bool fdri_own_frame(uint64_t frame)
 {
     struct fdri_thread *me = &fdri_self;
     if (FDR_UNLIKELY(!me->stack_known)) {
@@ -81,8 +81,8 @@ uint32_t fdri_gone(struct fdri_thread *t, const struct fdri_function *f)
         if (!v->address || v->frame == FDRI_UNTOLD) continue;
         if (v->frame <= f->upper && v->frame < f->frame) break;
         if (v->frame <= f->frame) gone = shares(v, f) ? gone : d; /* it stood where f stands */
-        else if (own(v->frame)) above = d;
-        else if (own(f->frame) && left_handler(v->frame)) gone = d;
+        else if (fdri_own_frame(v->frame)) above = d;
+        else if (fdri_own_frame(f->frame) && left_handler(v->frame)) gone = d;
     }
     /* There is no order where an alternate stack is a part of this one. And a handler lies below what it interrupts; only where
      * that was about to leave, and had a large frame, that call is still open and its frame above. */

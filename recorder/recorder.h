@@ -21,7 +21,8 @@
  *   clock.c       a clock that steps back                       grace.c       until nobody reads what was replaced
  *   life.c        restored from a checkpoint?                   alone.c       only threads of fdr's own are left
  *   sample.c      samples, thinned as memory runs out           sampled.c     streams of samples begin and end
- *   reading.c     readings of counters, thinned likewise        *.pml         models of what lies beside them
+ *   reading.c     readings of counters, thinned likewise        skipped.c     open calls that rules keep out
+ *   *.pml         models of what lies beside them
  *
  * A thread records into its location through struct fdri_thread (thread-local, owner only). The owner brackets each
  * operation with location.busy; a signal handler that finds it set records into the thread's lane, a location of its
@@ -181,10 +182,12 @@ struct fdri_thread {
     uint32_t run_off;              /* struct fdri_run: what may be given back next time; 0: none yet */
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
-    uint32_t known_misses; /* since the table was made */
-    uint32_t aside_units;  /* 512 bytes each: bins set aside by FDR_PIN */
-    bool aside_done;       /* they were, or nothing will be */
-    bool aside_due;        /* they will be, by the next call that enters in a tick of its own */
+    struct fdri_skipped *skipped; /* open calls that rules keep out; NULL: none were */
+    bool no_more_skipped;         /* memory did not hold a longer list of them */
+    uint32_t known_misses;        /* since the table was made */
+    uint32_t aside_units;         /* 512 bytes each: bins set aside by FDR_PIN */
+    bool aside_done;              /* they were, or nothing will be */
+    bool aside_due;               /* they will be, by the next call that enters in a tick of its own */
     struct fdri_hand hand;
     uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
     uint64_t stack_end;                     /* of the thread's own stack */
@@ -385,6 +388,20 @@ bool fdri_is_below(struct fdri_thread *t, const struct fdri_function *f);
 /* The outermost open call that cannot be there any more when f, not untold, is entered; 0: all may be. Where some are above f it
  * makes system calls. */
 uint32_t fdri_gone(struct fdri_thread *t, const struct fdri_function *f);
+
+/* Is this place on the thread's own stack? May ask the system the first time. */
+bool fdri_own_frame(uint64_t frame);
+
+/* ---- skipped.c ---- */
+enum { FDRI_NOT_SKIPPED = UINT32_MAX };
+/* A call that a rule keeps out begins, directly inside of the top call. f: NULL where it came by the region's id. */
+void fdri_skipped_add(struct fdri_thread *t, uint32_t region, const struct fdri_function *f);
+/* The newest of this region that is open is inside of the call of which depth? FDRI_NOT_SKIPPED: there is none. */
+uint32_t fdri_skipped_find(struct fdri_thread *t, uint32_t region);
+/* It ends, and those that began in it; the call found is the top one. */
+void fdri_skipped_leave(struct fdri_thread *t, uint32_t region);
+/* The calls from this depth on end. */
+void fdri_skipped_close(struct fdri_thread *t, uint32_t from);
 
 /* ---- point.c ---- */
 /* Accounts and partitions of points at that depth, made where there are none; NULL: no room. */

@@ -66,6 +66,78 @@ static void P3_recursion_of_a_region_that_is_kept_out(void **state)
     unlink(rules);
 }
 
+/* Letters A to D enter, a to d leave; A to C are stored or kept out by the rules below. What is shown: the same of what is stored. */
+struct skips {
+    const char *rules, *events, *shown;
+    unsigned unbalanced, stray;
+};
+
+static void check_skips(const struct skips *w)
+{
+    char *rules = write_rules(w->rules), shown[256] = "";
+    begin(&(struct fdr_config){.filter = rules});
+    fdr_region id[4];
+    for (int i = 0; i < 4; i++) id[i] = fdr_region_define((char[]){(char)('A' + i), 0}, NULL, 0);
+    uint64_t t = 100;
+    for (const char *p = w->events; *p; p++) {
+        if (*p < 'a') fdr_enter_at(id[*p - 'A'], t += 10);
+        else fdr_leave_at(id[*p - 'a'], t += 10);
+    }
+    struct fdr_file *f = take();
+    struct fdr_read_event e[64];
+    size_t n = load(f, e, 64);
+    for (size_t i = 0; i < n; i++)
+        shown[i] = fdr_definition(f, FDR_REGION_DEFINITION, e[i].id)->name[0] | (e[i].kind == FDR_LEAVE ? 32 : 0);
+    assert_string_equal(shown, w->shown);
+    assert_int_equal(fdr_location_info(f, 0)->unbalanced, w->unbalanced);
+    assert_int_equal(fdr_location_info(f, 0)->stray_leaves, w->stray);
+    balance(f);
+    end(f);
+    unlink(rules);
+}
+
+/* A leave that skips calls that a rule kept out is not taken for one of theirs, nor is one of theirs that skips calls that are stored, or
+ * one of a region that is not open at all. */
+static void P9_leaves_that_skip_calls_kept_out(void **state)
+{
+    (void)state;
+    static const struct skips what[] = {
+        {"first 9 name A\nexclude name B\n", "ABaDdABBaDd", "AaDdAaDd", 0, 0},
+        {"every 2 name A\nexclude name B\n", "ABaDdABaDdABaDd", "AaDdDdAaDd", 0, 0},
+        {"exclude name B\n", "DBCbCcd", "DCcCcd", 1, 0},
+        {"exclude name B\n", "BCDbC", "CDdcCc", 2, 0},
+        {"first 1 name A\nexclude name B\n", "AaDBabd", "AaDd", 0, 1},
+        {"every 2 name A\n", "AAAAAAaDdaaaaaDd", "AAADdaaaDd", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof what / sizeof *what; i++) check_skips(&what[i]);
+}
+
+/* More of them than a list holds at first, and more than it ever holds: jumps have left these. */
+static void P9_many_calls_kept_out(void **state)
+{
+    (void)state;
+    char *rules = write_rules("exclude name B\nfirst 1000000 name A\n");
+    for (int loop = 0; loop < 2; loop++) {
+        begin(&(struct fdr_config){.filter = rules, .buffer = "16M"});
+        fdr_region a = fdr_region_define("A", NULL, 0), b = fdr_region_define("B", NULL, 0);
+        uint64_t t = 100, rounds = loop ? 5000 : 900;
+        for (uint64_t i = 0; i < rounds; i++) fdr_enter_at(b, t += 10);
+        for (uint64_t i = 0; i < rounds; i++) {
+            fdr_enter_at(a, t += 10), fdr_enter_at(b, t += 10);
+            fdr_leave_at(a, t += 10);
+            if (!loop) fdr_leave_at(b, t += 10);
+        }
+        struct fdr_file *f = take();
+        assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->kept, rounds);
+        assert_int_equal(fdr_location_info(f, 0)->open_count, 0);
+        assert_int_equal(fdr_location_info(f, 0)->stray_leaves, 0);
+        assert_int_equal(total(f, FDR_IN_REGION, a)->inclusive_ns, rounds * 20);
+        balance(f);
+        end(f);
+    }
+    unlink(rules);
+}
+
 /* One call at t; the next one is 100 later. */
 static uint64_t one_call(uint64_t *t)
 {
@@ -389,6 +461,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P3_rules_keep_out_what_they_say),
         cmocka_unit_test(P3_recursion_of_a_region_that_is_kept_out),
+        cmocka_unit_test(P9_leaves_that_skip_calls_kept_out),
+        cmocka_unit_test(P9_many_calls_kept_out),
         cmocka_unit_test(P3_phases_nest),
         cmocka_unit_test(P9_filtered_parents_are_told),
         cmocka_unit_test(P3_phases_store_only_inside),
