@@ -64,12 +64,15 @@ static uint64_t size_now(void)
     return (uint64_t)(uint32_t)virgin * s->bin_bytes + fdri_view.bytes - (virgin >> 32) * FDR_META_ALIGN;
 }
 
+static const char too_small[] = "FDR_DISK is less than one takes";
+
 /* Of one trigger's, or with owner 0 everybody's, `leaving` and their bytes could go, or do when there is a new one. */
 static const char *in_the_way(const struct fdri_quota *q, uint64_t guess, const struct all *leaving)
 {
     uint64_t most = fdr_min((uint64_t)q->keep, (uint64_t)REMEMBERED) + leaving->count;
     if (!q->keep_newest && all_of(q->owner).count >= most)
         return q->owner ? "it has as many as it may keep" : "FDR_KEEP is reached";
+    if (guess > fdri_view.disk_bytes) return too_small;
     return bytes_on_disk - leaving->bytes + guess > fdri_view.disk_bytes ? "FDR_DISK is used up" : NULL;
 }
 
@@ -79,9 +82,9 @@ static int refuse(const struct fdri_quota *q, const char *why)
     if (fdri_once(&said[q->owner % (FDRI_TRIGGERS + 1)]))
         fdri_say("no more snapshots%s%s: %s (%llu written, %llu bytes kept)%s", q->owner ? " of trigger " : "",
                  q->owner ? q->name : "", why, (unsigned long long)written, (unsigned long long)bytes_on_disk,
-                 q->keep_newest ? ""
-                 : q->owner     ? "; 'keep N,newest' keeps the newest instead"
-                                : "; FDR_KEEP=N,newest keeps the newest instead");
+                 q->keep_newest || why == too_small ? ""
+                 : q->owner                         ? "; 'keep N,newest' keeps the newest instead"
+                                                    : "; FDR_KEEP=N,newest keeps the newest instead");
     return -EDQUOT;
 }
 

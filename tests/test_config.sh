@@ -300,5 +300,9 @@ run FDR_KEEP=2,oldest -- 1 2 3 4 5 6
 lines 1 "more snapshots than FDR_KEEP" FDR_KEEP
 [ "$(find snapshots -name '*.fdr' | wc -l)" -ge 2 ] || fail "FDR_KEEP: $(ls snapshots)"
 find snapshots -name '*.part' | grep . && fail "temporary files are left"
+rm -f snapshots/*
+run FDR_DISK=4K FDR_FINALIZE=snapshot -- 1 2
+lines 1 "a snapshot larger than FDR_DISK" "FDR_DISK is less than one takes"
+grep -q FDR_KEEP err.txt && fail "FDR_KEEP does not help where FDR_DISK is too small"
 
 if [ $bad = 0 ]; then echo "test_config: all good"; else echo "test_config: $bad wrong"; exit 1; fi
