@@ -145,10 +145,11 @@ static void set_complete(const struct fdri_reader_location *l, uint64_t from, st
     uint32_t deepest = 0;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) deepest = l->part[i].depth;
     out->deepest = deepest;
+    if (l->moving && from >= l->end_tick) return; /* made while the snapshot was: only some of it is there */
     for (uint32_t b = 0; b < FDR_BANDS; b++) out->complete_depth[b] = deepest;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
         const struct fdri_reader_part *p = &l->part[i];
-        if (p->floor <= from) continue;
+        if (p->floor <= from && !p->floor_unknown) continue;
         for (uint32_t b = 0; b <= p->band; b++)
             if (out->complete_depth[b] >= p->depth) out->complete_depth[b] = p->depth - 1u;
     }

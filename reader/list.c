@@ -183,6 +183,7 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
     uint64_t said = raw && raw->floor_tick <= l->clock.stored_max ? raw->floor_tick : 0;
     if (!oldest) {
         p->floor = said;
+        p->floor_unknown = l->moving && raw && (uint32_t)raw->list_head && raw->total;
         p->given_back = raw && (l->moving || !(uint32_t)raw->list_head) ? raw->total : 0;
         return;
     }

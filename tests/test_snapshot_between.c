@@ -11,6 +11,7 @@
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,23 @@ static void start(const char *strategy)
     depth = 0;
 }
 
+static unsigned later;
+
+/* An epoch that is said to be there in full is. One that began behind the copy of its location is not. */
+static void look_at_epochs(struct fdr_file *f)
+{
+    const struct fdr_epoch_info *e;
+    uint64_t to = fdr_location_info(f, 0)->to_ns, before, after;
+    fdr_ledger_bounds(f, 0, &before, &after);
+    for (size_t i = 0, n = fdr_epochs(f, &e); i < n; i++) {
+        bool all = e[i].exact && e[i].calls && e[i].complete_depth[0] == e[i].deepest && e[i].to_ns <= to;
+        if (all) assert_int_equal(e[i].kept_events, 2 * e[i].calls);
+        if (before == after || e[i].from_ns <= to) continue;
+        for (int b = 0; b < 4; b++) assert_int_equal(e[i].complete_depth[b], 0);
+        later++;
+    }
+}
+
 static void look(const char *strategy)
 {
     struct fdr_file *f;
@@ -74,6 +92,7 @@ static void look(const char *strategy)
     if (fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message) != FDR_WHOLE || fdr_file_verify(f) != FDR_WHOLE)
         fail_msg("%s, %u events at write %u of %u: %s", strategy, burst, when, writes,
                  message[0] ? message : fdr_file_damage(f, 0));
+    look_at_epochs(f);
     fdr_file_close(f);
     unlink(fdr_last_snapshot());
 }
@@ -99,6 +118,7 @@ static void P8_whatever_happens_meanwhile(void **state)
             fdr_finalize();
         }
     rmdir(dir);
+    assert_true(later > 0);
 }
 
 int main(void)

@@ -58,6 +58,29 @@ static const struct fdr_location_info *location_of(const struct fdr_file *file, 
     return NULL;
 }
 
+/* Has the location moved on while a snapshot was made? */
+static bool moved(const struct fdr_file *file, uint32_t location)
+{
+    uint64_t before, after;
+    fdr_ledger_bounds(file, location, &before, &after);
+    return before != after;
+}
+
+/* Is this epoch later than the copy of its location? */
+static bool is_later(const struct fdr_file *file, const struct fdr_epoch_info *e)
+{
+    return moved(file, e->location) && e->from_ns >= location_of(file, e->location)->to_ns;
+}
+
+static void print_moved(const struct fdr_file *file, const struct fdr_epoch_info *newest)
+{
+    const struct fdr_location_info *l = location_of(file, newest->location);
+    char since[HUMAN_BYTES];
+    if (moved(file, newest->location) && newest->to_ns > l->to_ns)
+        printf("       what is later than %s was made while this was copied: only some of it is there\n",
+               human_since(since, l->to_ns, fdr_file_info(file)->first_ns));
+}
+
 /* What FDR_PIN set aside. */
 static void print_pinned(const struct fdr_file *file, uint32_t location)
 {
@@ -95,14 +118,18 @@ void print_ages(struct fdr_file *file)
     if (count == 0) return;
     printf("\ndetail by age (a call is two events, and belongs to the time at which it ended)\n");
     for (size_t end; i < count && shown < LOCATIONS_SHOWN; i = end, shown++) {
-        print_head(file, rows[i].location, rows[0].location != rows[count - 1].location);
+        print_head(file, rows[i].location, fdr_location_count(file) > 1);
         for (end = i; end < count && rows[end].location == rows[i].location;) {
             struct fdr_epoch_info line = rows[end++];
-            for (; end < count && rows[end].location == line.location && rows[end].tier == line.tier; end++)
+            bool later = is_later(file, &line);
+            for (; end < count && rows[end].location == line.location && rows[end].tier == line.tier &&
+                   is_later(file, &rows[end]) == later;
+                 end++)
                 add(&line, &rows[end]);
             print_line(file, &line);
             exact &= line.exact;
         }
+        print_moved(file, &rows[end - 1]);
         print_pinned(file, rows[i].location);
         print_besides(file, rows[i].location);
     }

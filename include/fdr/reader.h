@@ -265,7 +265,7 @@ struct fdr_epoch_info {
     uint64_t bytes;             /* of the bins that ended in it */
     uint32_t deepest;           /* of all calls stored, ever */
     uint32_t complete_depth[4]; /* by band of durations: every call of it down to this depth is kept that was
-                                 * neither filtered nor lost; 0: none */
+                                 * neither filtered nor lost, and over by the location's to_ns; 0: none */
 };
 /* Sorted by location and age. Decodes all bins on first use. None under other strategies. */
 FDR_API size_t fdr_epochs(struct fdr_file *file, const struct fdr_epoch_info **rows);
