@@ -154,6 +154,10 @@ def from_zero():
         _, _, info = replay(write("zero", 1, records, start=0), "--resolution", resolution, "--buffer", "256K")
         check(info["locations"][0]["start_ns"] <= most, f"began at {info['locations'][0]['start_ns']}")
         check(info["epochs"][0]["from_ns"] <= most, f"the first epoch begins at {info['epochs'][0]['from_ns']}")
+    out, _, _ = replay(write("few", 1, [(0, ENTER, 0), (0, LEAVE, 0), (5, ENTER, 0), (5, LEAVE, 0)], start=0))
+    for begin in ("@0", "0", "-1s"):
+        check(run("dump", "--tsv", "--from=" + begin, out) == run("dump", "--tsv", out), f"from {begin} on is everything")
+    check(run("dump", "--tsv", "--to=@0", out).count("\tenter\t") == 1, "up to 0 is what was at 0")
 
 
 def nothing_there():

@@ -179,7 +179,6 @@ static bool choose_regions(const struct selection *s, const struct fdr_file *fil
     return true;
 }
 
-/* 0 means "no bound" to the reader, so a bound never becomes 0. */
 static uint64_t time_of(const char *text, const struct fdr_file_info *info)
 {
     uint64_t ns = 0;
@@ -187,7 +186,7 @@ static uint64_t time_of(const char *text, const struct fdr_file_info *info)
     parse_duration(without_mark(text), &ns);
     if (text[0] == '-') ns = info->last_ns > ns ? info->last_ns - ns : 0;
     else if (text[0] != '@') ns = ns > UINT64_MAX - info->first_ns ? UINT64_MAX : ns + info->first_ns;
-    return ns ? ns : 1;
+    return ns;
 }
 
 bool choose(const struct selection *s, const struct fdr_file *file, const char *path, struct chosen *c)
@@ -201,6 +200,7 @@ bool choose(const struct selection *s, const struct fdr_file *file, const char *
     c->select.depth_max = s->depth_max;
     c->select.from_ns = time_of(s->from, info);
     c->select.to_ns = time_of(s->to, info);
+    if (s->to && !c->select.to_ns) c->select.to_ns = 1; /* 0 means "no bound" to the reader */
     c->select.min_duration_ns = s->min_duration_ns;
     if (s->from && s->to && c->select.from_ns > c->select.to_ns)
         complain("%s: --to %s is before --from %s: nothing is between them", path, s->to, s->from);
