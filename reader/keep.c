@@ -65,18 +65,27 @@ static uint64_t stored(const struct fdri_reader_part *p)
     return b ? b->first_index + b->records : p->given_back;
 }
 
-/* Is there an account for every call presented at this depth, so that none is open? */
-static bool all_accounted(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+/* How many calls presented at this depth have no account, being open? UINT64_MAX: not known. */
+static uint64_t without_account(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
 {
     const struct fdr_level *v = fdri_reader_level(f, l, depth);
-    if (!v || l->suspect || l->parts_lost) return false;
+    if (!v || l->suspect || l->parts_lost) return UINT64_MAX;
     uint64_t sum = v->filtered + v->reduced_gate + v->lost;
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
-        if (p && (p->forgets || p->tail_gap)) return false;
+        if (p && (p->forgets || p->tail_gap)) return UINT64_MAX;
         if (p) sum += stored(p);
     }
-    return sum == v->presented;
+    return v->presented - sum;
+}
+
+/* Does nothing but the floor say that something ended at the frame's depth after it began, and the accounts that it is open? An operation that a
+ * handler left by longjmp has moved the newest tick of the partition, and stored nothing. */
+static bool open_for_all_that(const struct fdr_file *f, const struct fdri_reader_location *l,
+                              const struct fdri_reader_part *p, const struct fdri_reader_frame *frame)
+{
+    return !l->moving && !l->stopped && fdri_reader_frame_kept(frame) && (!p->any || p->last_tick <= frame->enter) &&
+           without_account(f, l, p->depth) == 1;
 }
 
 /* A completed record beats its frame: a frame is believed only if everything completed at its depth, kept or given
@@ -90,8 +99,10 @@ static void believe_frames(const struct fdr_file *f, struct fdri_reader_location
         uint64_t newest_leave = p->any && p->last_tick > p->floor ? p->last_tick : p->floor;
         const struct fdri_reader_frame *frame = &l->frame[p->depth - 1];
         if (frame->flags & FDR_LEVEL_UNTIMED || newest_leave < frame->enter) continue;
-        bool own = fdri_reader_frame_kept(frame) && all_accounted(f, l, p->depth); /* else it has an account already */
-        if (newest_leave > frame->enter || (own && !l->stopped)) l->frame_count = p->depth - 1u;
+        bool own = fdri_reader_frame_kept(frame) &&
+                   !without_account(f, l, p->depth); /* else it has an account already */
+        if ((newest_leave > frame->enter && !open_for_all_that(f, l, p, frame)) || (own && !l->stopped))
+            l->frame_count = p->depth - 1u;
     }
 }
 
