@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -73,9 +74,9 @@ static inline uint64_t fdr_raw_pending(void)
     syscall(SYS_rt_sigpending, &set, 8);
     return set;
 }
-/* Every thread of the process passes a full barrier before this returns. Where the kernel does not know it nothing happens. */
+/* Every thread of the process passes a full barrier before this returns. False: the kernel does not know it, nothing happens. */
 static inline void fdr_raw_barrier_register(void) { syscall(SYS_membarrier, 16, 0, 0); }
-static inline void fdr_raw_barrier(void) { syscall(SYS_membarrier, 8, 0, 0); }
+static inline bool fdr_raw_barrier(void) { return syscall(SYS_membarrier, 8, 0, 0) == 0; }
 static inline void fdr_raw_sleep(uint64_t ns)
 {
     struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

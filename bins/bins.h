@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "base/topology.h"
 #include "format/arena.h"
@@ -40,8 +41,8 @@ struct fdri_arena {
     uint64_t meta_reserve; /* bytes at the end that bins never take */
     uint64_t meta_limit;   /* most bytes meta may take */
     uint64_t slot_bytes;   /* between the two: room for locations that is left to them */
-    uint32_t pinned; /* atomic: bins in pieces, and newest bins of partitions that are whole: nobody can claim them */
-    uint32_t nodes;  /* 1, or how many entries `node` has */
+    uint32_t pinned;       /* atomic: bins in pieces: nobody can claim them */
+    uint32_t nodes;        /* 1, or how many entries `node` has */
     uint32_t stripe_log2;
     struct fdr_node *node;
     const struct fdr_topology *topology;
@@ -126,6 +127,8 @@ void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off,
 /* The same for a piece that its owner does not know of: any thread, lock-free. Its header still says how large it is. */
 void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t off);
 void fdri_piece_collect(struct fdri_arena *a, struct fdr_location *l); /* what was returned; owner only */
+/* A whole bin out of what was returned, which is the caller's then, or 0. Any thread, lock-free; between claim_enter and claim_leave. */
+uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l);
 
 /* ---- partitions (owner's thread only) ---- */
 /* Puts the bin at `off` behind the newest of partition p and makes it the open one. */
@@ -150,6 +153,9 @@ uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_location *l, struct fdr_
 /* The same, if that bin ends at or before `tick`. */
 uint32_t fdri_part_pop_older(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t *size_log2,
                              struct fdri_given *given);
+/* Bin `off` is no longer listed and the caller's: what it held, which ended at `end`, is added to *given. */
+uint32_t fdri_part_popped(struct fdri_arena *a, struct fdr_part *p, uint32_t off, uint64_t end, uint32_t *size_log2,
+                          struct fdri_given *given);
 /* Does the oldest bin end at or before `tick`, and is it sealed? */
 bool fdri_part_older(const struct fdri_arena *a, const struct fdr_part *p, uint64_t tick);
 bool fdri_part_has_sealed(const struct fdr_part *p);
@@ -201,6 +207,25 @@ bool fdri_claim_pin(struct fdr_location *l);
 void fdri_claim_unpin(struct fdr_location *l);
 /* Takes the oldest bin unless it is the newest, or another was faster: then 0. One try. The caller holds the bin. */
 uint32_t fdri_part_claim(struct fdri_arena *a, struct fdr_part *p, uint32_t *size_log2, struct fdri_given *given);
+
+/* ---- asleep.c: the newest bin, too, where the owner sleeps ---- */
+/* Did somebody take the owner for asleep, and has it not gone the slow way since? */
+bool fdri_asleep(const struct fdr_location *l);
+/* It is taken for asleep from now on. */
+bool fdri_fall_asleep(struct fdr_location *l);
+/* Is one whole bin all that p holds? A hint. */
+bool fdri_part_newest_whole(const struct fdri_arena *a, const struct fdr_part *p);
+/* Takes it, if the owner is taken for asleep and is not in the middle of a record. One try, with a system call; where the kernel does not know
+ * that one, never. Between claim_enter and claim_leave, as fdri_part_claim. */
+uint32_t fdri_part_claim_newest(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t *size_log2,
+                                struct fdri_given *given);
+/* The owner, busy, before it looks at its partitions other than to write into one that is not full: it is awake, and what was taken is
+ * accounted for. Each bin that is taken just now makes it look once more. */
+void fdri_awake(struct fdri_arena *a, struct fdr_location *l);
+static inline void fdri_stay_awake(struct fdri_arena *a, struct fdr_location *l)
+{
+    if (__builtin_expect((fdr_load_relaxed(&l->asleep) & 3) != 0, 0)) fdri_awake(a, l);
+}
 
 /* NULL, or what is wrong. For tests and debug builds; the arena must be quiet. */
 const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t text_bytes);

@@ -57,25 +57,6 @@ uint32_t fdri_piece_own(struct fdri_arena *a, struct fdr_location *l, uint32_t s
     return off;
 }
 
-/* Pieces that claimers took off the way to whole bins come back over a stack: any number pushes, the owner takes all. */
-void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t off)
-{
-    uint32_t first = fdr_load_relaxed(&l->returned);
-    do {
-        fdr_store_relaxed(&fdri_bin(a, off)->next, first);
-    } while (!fdr_cas_acq_rel_u32(&l->returned, &first, off)); /* R:return - the piece's `next` and size */
-}
-
-void fdri_piece_collect(struct fdri_arena *a, struct fdr_location *l)
-{
-    uint32_t off = fdr_load_relaxed(&l->returned) ? fdr_swap_acq_rel(&l->returned, 0u) : 0; /* A:return */
-    while (off) {
-        uint32_t next = fdr_load_relaxed(&fdri_bin(a, off)->next);
-        fdri_piece_give(a, l, off, fdri_bin(a, off)->size_log2);
-        off = next;
-    }
-}
-
 uint32_t fdri_piece_take(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
 {
     fdri_piece_collect(a, l);
@@ -94,7 +75,7 @@ void fdri_piece_split(struct fdri_arena *a, struct fdr_location *l, uint32_t off
         want; /* before there are others behind it: whoever walks the bins steps by it */
     fdr_signal_fence();
     if (have > want && have == a->bin_log2) {
-        l->split_bins++;
+        fdr_add_relaxed(&l->split_bins, 1u);
         fdr_add_relaxed(&a->pinned, 1u);
     }
     /* nobody has looked there for long: all at once, not one after the other */
@@ -134,7 +115,7 @@ void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off,
     if (size_log2 < full) {
         piece_push(a, l, off, size_log2);
     } else {
-        l->split_bins -= was < full;
+        fdr_sub_relaxed(&l->split_bins, (uint32_t)(was < full));
         fdr_sub_relaxed(&a->pinned, (uint32_t)(was < full));
         fdri_bin_give(a, off);
         fdr_sub_relaxed(&l->bins_held, 1u);
@@ -169,11 +150,6 @@ void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_par
     fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u));
     fdr_signal_fence();
     p->size_log2 = (uint8_t)size_log2;
-    if (size_log2 == a->bin_log2 && !(p->flags & FDR_PART_WIDE)) {
-        p->flags |= FDR_PART_WIDE;
-        l->wide_parts++;
-        fdr_add_relaxed(&a->pinned, 1u);
-    }
     fdr_add_relaxed(&p->bins, 1u);
     fdr_add_relaxed(&p->bytes, bytes >> 9);
     l->epoch_bins++;
@@ -231,21 +207,26 @@ static struct oldest oldest_of(const struct fdri_arena *a, const struct fdr_part
     return o;
 }
 
-/* The caller holds bin o.off, which is no longer listed. */
-static uint32_t popped(struct fdri_arena *a, struct fdr_part *p, const struct oldest *o, uint32_t *size_log2,
-                       struct fdri_given *given)
+uint32_t fdri_part_popped(struct fdri_arena *a, struct fdr_part *p, uint32_t off, uint64_t end, uint32_t *size_log2,
+                          struct fdri_given *given)
 {
-    struct fdr_bin *b = fdri_bin(a, o->off);
-    fdr_peeked(&b->next);
+    struct fdr_bin *b = fdri_bin(a, off);
     given->events += FDR_COMMIT_RECORDS(b->commit);
     given->bytes += 1ull << b->size_log2;
     given->from_tick = fdr_min(given->from_tick, b->base_tick);
-    given->to_tick = fdr_max(given->to_tick, o->end);
+    given->to_tick = fdr_max(given->to_tick, end);
     *size_log2 = b->size_log2;
     fdr_sub_relaxed(&p->bins, 1u);
     fdr_sub_relaxed(&p->bytes, 1u << (b->size_log2 - 9));
     fdr_store_release(&b->generation, (b->generation | 1u) + 1); /* G:give - until the caller opens it for somebody */
-    return o->off;
+    return off;
+}
+
+static uint32_t popped(struct fdri_arena *a, struct fdr_part *p, const struct oldest *o, uint32_t *size_log2,
+                       struct fdri_given *given)
+{
+    fdr_peeked(&fdri_bin(a, o->off)->next);
+    return fdri_part_popped(a, p, o->off, o->end, size_log2, given);
 }
 
 uint64_t fdri_part_oldest_end(const struct fdri_arena *a, const struct fdr_part *p)

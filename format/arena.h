@@ -417,8 +417,8 @@ struct fdr_location {
     uint32_t claim;           /* atomic: others inside that take bins; bit 31: nobody may enter */
     uint32_t returned;        /* atomic: stack of pieces that claimers found on their way to whole bins */
     uint32_t split_bins;      /* bins held that are in pieces */
-    uint32_t wide_parts;      /* partitions whose newest bin is a whole one */
-    uint64_t ended_turn;      /* how many bins had been filled anew when the thread ended */
+    uint32_t ended_turn;      /* how many bins had been filled anew when the thread ended */
+    uint64_t asleep;          /* atomic: may newest bins be taken, too? bins/asleep.c */
     uint32_t ended_next;      /* the location that ended after this one */
     uint32_t fold_from;       /* how far its accounts were folded */
     uint32_t slabs;           /* off of the newest block of further meta */
@@ -566,15 +566,16 @@ struct fdr_part {
     uint32_t context;      /* table slot for the next record */
     uint32_t newest;       /* table entry of the newest record */
     uint32_t context_mask; /* contexts - 1 of the open bin */
-    uint64_t aside_tick;   /* set aside: when; its records and all others of the location so far are not newer */
-    uint64_t forgets;      /* records that a rewind under way takes away, at most; 0 = none is */
+    uint64_t
+        aside_tick; /* set aside: when; its records and all others of the location so far are not newer. Else not 0 while the
+                              records of a newest bin that was taken come to `total`: what that will be then */
+    uint64_t forgets; /* records that a rewind under way takes away, at most; 0 = none is */
 };
 static_assert(sizeof(struct fdr_part) == 128 && offsetof(struct fdr_part, progress) == 64, "partition");
 
 enum fdr_part_flags {
     FDR_PART_CLOSED = 1,
     FDR_PART_COUNTED = 2 /* its newest bin is counted in an epoch */,
-    FDR_PART_WIDE = 4,     /* has had a whole bin */
     FDR_PART_REWOUND = 8,  /* a rewind ended the newest bin: the next one is small */
     FDR_PART_GROWING = 16, /* twice as large as the one before, until the size is right again */
     FDR_PART_ASIDE = 32    /* set aside: of the first moments (FDR_PIN), and nothing is given back of it */

@@ -139,6 +139,14 @@ static inline void fdr_encode_close(struct fdr_part *p)
     p->limit = 0;
 }
 
+/* Records given back of a partition whose list is empty. Its newest bin may have been taken while the owner sleeps: those in it
+ * are not in `total`, or are on the way there. */
+static inline uint64_t fdr_part_given(const struct fdr_part *p)
+{
+    bool taken = p->open_off && (!p->aside_tick || p->aside_tick != p->total);
+    return p->total + (taken ? FDR_COMMIT_RECORDS(p->progress) : 0);
+}
+
 /* One step of the running check. */
 static inline uint64_t fdr_hash_step(uint64_t hash, uint64_t v) { return (hash ^ v) * FDR_HASH_MUL; }
 static inline uint64_t fdr_hashed(uint32_t id, uint64_t gap, uint64_t duration)

@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "base/bits.h"
+
 static bool matches(const struct fdr_bin *h, uint32_t location, const struct fdri_reader_part *p)
 {
     return h->location == location && h->class_ == p->class_ && h->depth == p->depth && h->band == p->band;
@@ -180,11 +182,13 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
                       const struct fdr_part *raw)
 {
     const struct fdri_reader_bin *oldest = p->bin_count ? &p->bin[0] : NULL;
-    uint64_t said = raw && raw->floor_tick <= l->clock.stored_max ? raw->floor_tick : 0;
+    bool taken = raw && raw->open_off && !(uint32_t)raw->list_head; /* while the owner sleeps */
+    uint64_t says = raw ? fdr_max(raw->floor_tick, taken ? raw->last_tick : 0) : 0;
+    uint64_t said = says <= l->clock.stored_max ? says : 0;
     if (!oldest) {
         p->floor = said;
         p->floor_unknown = l->moving && raw && (uint32_t)raw->list_head && raw->total;
-        p->given_back = raw && (l->moving || !(uint32_t)raw->list_head) ? raw->total : 0;
+        p->given_back = taken ? fdr_part_given(raw) : raw && (l->moving || !(uint32_t)raw->list_head) ? raw->total : 0;
         return;
     }
     p->given_back = oldest->first_index;

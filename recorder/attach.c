@@ -178,6 +178,7 @@ static void mend(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     l->abandoned++;
+    fdri_stay_awake(&fdri_rec.arena, l);
     if (top_is_complete(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     fdri_ended_abandoned(l);
     fdri_claim_pin(l);
@@ -194,11 +195,15 @@ static void end_location(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     if (l->busy) mend(t); /* the thread ended from a handler, in the middle of an operation */
+    fdr_store_relaxed(&l->busy, (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    fdr_signal_fence();
+    fdri_stay_awake(&fdri_rec.arena, l);
     t->recording = t->plain = t->rounded = 0;
     fdri_ready_release(t);
     fdri_ended_prepare(t);
     l->end_tick = fdr_max(l->last_tick >> t->shift, 1);
     fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
+    fdr_store_release(&l->busy, 0); /* R:busy - who takes it for asleep from here on sees that it is not live */
     fdr_sub_relaxed(&fdri_rec.shares.live, 1u);
     fdri_ended_push(l);
 }
@@ -253,6 +258,7 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
         fdri_end(t);
         return NULL;
     }
+    fdri_stay_awake(&fdri_rec.arena, t->loc);
     if (t->fresh && domain != FDRI_NO_EVENT) {
         if (domain == FDRI_NS) fdri_set_clock(t, true);
         else t->loc->start_tick = fdri_tick_live(t) >> t->shift;

@@ -164,6 +164,7 @@ static FDR_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
         not_busy(l);
         return;
     }
+    fdri_stay_awake(&fdri_rec.arena, l);
     tick = fdri_clamp_live(t, tick);
     l->last_tick = tick;
     fdri_close_top(t, l, t->top, l->depth, tick);

@@ -67,7 +67,7 @@ static void append(struct fdr_location *l)
 
 void fdri_ended_push(struct fdr_location *l)
 {
-    l->ended_turn = fdr_load_relaxed(&fdri_rec.shares.turn);
+    l->ended_turn = (uint32_t)fdr_load_relaxed(&fdri_rec.shares.turn);
     append(l);
 }
 
@@ -95,7 +95,7 @@ static bool take_off(const struct fdr_location *l)
 static bool aged(const struct fdr_location *l)
 {
     uint32_t bins = (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin);
-    return fdr_load_relaxed(&fdri_rec.shares.turn) - l->ended_turn >= bins / 2;
+    return (uint32_t)fdr_load_relaxed(&fdri_rec.shares.turn) - l->ended_turn >= bins / 2;
 }
 
 /* Nobody else is inside and nobody will be. */

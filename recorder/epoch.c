@@ -5,7 +5,7 @@
 
 #include "recorder/reduce.h"
 
-enum { UNITS_LEAST = 8, BINS_LEAST = 4 };
+enum { UNITS_LEAST = 8, BINS_LEAST = 4, BINS_LEAST_CROWDED = 12 };
 
 uint64_t fdri_epoch_total(const struct fdri_thread *t)
 {
@@ -91,11 +91,14 @@ static bool cut(struct fdri_thread *t, struct fdr_epochs *e)
     return true;
 }
 
+/* Where each of many threads has a few bins the table of epochs would be a good part of that. */
+static uint32_t least(void) { return fdri_crowded() ? BINS_LEAST_CROWDED : BINS_LEAST; }
+
 bool fdri_epoch_opened(struct fdri_thread *t, uint32_t units)
 {
     struct fdr_location *l = t->loc;
     struct fdr_epochs *e = fdri_epochs(t);
-    if (!e && (fdr_load_relaxed(&l->bins_held) < BINS_LEAST || l->epoch_bins % BINS_LEAST || !(e = start(t))))
+    if (!e && (fdr_load_relaxed(&l->bins_held) < least() || l->epoch_bins % BINS_LEAST || !(e = start(t))))
         return false;
     e->opened += units;
     uint64_t most = fdri_policy_epoch(&fdri_rec.set.tiers, fdri_epoch_tiers(e), fdri_epoch_total(t));

@@ -99,7 +99,7 @@ static void clear(struct fdr_location *l)
     const size_t behind = held + sizeof l->bins_held, end = offsetof(struct fdr_location, claim);
     memset(p + from, 0, held - from);
     memset(p + behind, 0, end - behind);
-    l->split_bins = l->wide_parts = 0;
+    l->split_bins = 0;
     l->ended_turn = 0;
     l->fold_from = l->slabs = 0;
     l->reduction_ticks = l->reduction_worst = 0;
@@ -191,7 +191,7 @@ void fdri_location_drop(struct fdri_thread *t)
     fdri_claim_pin(l);
     fdri_piece_collect(a, l);
     fdri_meta_release(t);
-    fdr_sub_relaxed(&a->pinned, l->wide_parts + l->split_bins);
+    fdr_sub_relaxed(&a->pinned, l->split_bins);
     clear(l); /* nothing leads from here to what others have now */
     if (l != fdri_rec.shares.spare[0] && l != fdri_rec.shares.spare[1])
         fdri_slot_give(a, &fdri_rec.slabs, fdri_off_of(t, l));

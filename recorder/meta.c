@@ -76,8 +76,12 @@ static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, bool fro
     struct fdr_location *l = t->loc;
     uint32_t want = fdri_slab_bytes(bytes), log2 = (uint32_t)fdr_max(fdr_log2_ceil(bytes), 9);
     uint64_t to_bins = from_bins ? left_to_bins(t, want) : 0;
-    uint32_t off = from_end(t, want, to_bins);
-    bool in_bins = !off && from_bins && (off = piece(t, log2));
+    /* who has one or two bins among many threads uses up what is left of them first */
+    bool own = from_bins && log2 < full_log2() && fdri_poor(l) && fdri_crowded();
+    uint32_t off = own ? fdri_piece_own(&fdri_rec.arena, l, log2) : 0;
+    bool in_bins = off;
+    if (!off) off = from_end(t, want, to_bins);
+    if (!off) in_bins = from_bins && (off = piece(t, log2));
     if (!off && to_bins) off = from_end(t, want, 0);
     if (!off) return NULL;
     if (in_bins) {

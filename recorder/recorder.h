@@ -436,6 +436,7 @@ uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2);
 uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2);
 static inline bool fdri_poor(const struct fdr_location *l) { return fdr_load_relaxed(&l->bins_held) < 4; }
 uint32_t fdri_fair_share(void);                     /* bins for each live location */
+bool fdri_crowded(void);                            /* that is little, and they are many */
 bool fdri_share_rich(const struct fdr_location *l); /* it holds more than live ones do on average */
 void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
 

@@ -9,11 +9,12 @@
  *
  * Claims go for the oldest bin of the partition that policies/ would give back first. They need nothing of the owner,
  * who may sleep: bins/partition.c, "the old end". Only whole bins change locations; pieces in front of them go back to
- * their owner, who joins them when it looks. */
+ * their owner, who joins them when it looks. Where partitions have nothing but the bin they would write into, that goes
+ * if the owner has not recorded for a while: bins/asleep.c. */
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
-enum { LOOK = 8, POPS = 8, ROUNDS = 64 };
+enum { LOOK = 8, POPS = 8, ROUNDS = 64, ASLEEP_NS = 10000000, MANY_THREADS = 8, FEW_BINS = 64 };
 
 static uint32_t held(const struct fdr_location *l) { return fdr_load_relaxed(&l->bins_held); }
 
@@ -23,11 +24,24 @@ uint32_t fdri_fair_share(void)
     return (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin) / (live ? live : 1);
 }
 
-/* Does `v` hold so much that one that holds `mine` may take of it? The margin keeps equals from taking turns. */
-static bool gives(const struct fdr_location *v, uint32_t mine)
+bool fdri_crowded(void)
 {
-    uint32_t h = held(v);
-    return h > fdri_fair_share() && h > mine + mine / 8 + 2;
+    return fdr_load_relaxed(&fdri_rec.shares.live) > MANY_THREADS && fdri_fair_share() < FEW_BINS;
+}
+
+/* How much everybody keeps, whoever asks. Who has next to nothing is not in the share yet: what the buffer is sure of for all counts then. */
+static uint32_t kept_from(const struct fdr_location *asking)
+{
+    const struct fdr_superblock *s = fdri_rec.arena.super;
+    uint32_t fair = fdri_fair_share();
+    return fdri_poor(asking) ? (uint32_t)fdr_min(fair, s->bins_total / fdr_max(s->locations_sure, 1u)) : fair;
+}
+
+/* Does `v` hold so much that `asking` may take of it? The margin keeps equals from taking turns. */
+static bool gives(const struct fdr_location *v, const struct fdr_location *asking)
+{
+    uint32_t h = held(v), mine = held(asking);
+    return h > kept_from(asking) && h > mine + mine / 8 + 2;
 }
 
 bool fdri_share_rich(const struct fdr_location *l)
@@ -55,7 +69,7 @@ static struct fdr_location *rich_one(struct fdri_thread *t)
     uint32_t best_off = fdr_load_acquire(&fdri_rec.shares.richest); /* A:hint */
     struct fdr_location *best = best_off ? fdri_at(a, best_off) : NULL;
     if (best == t->loc) best = NULL;
-    if (best && gives(best, held(t->loc))) return best;
+    if (best && gives(best, t->loc)) return best;
     for (int i = 0; i < LOOK; i++) {
         if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
         struct fdr_location *l = fdri_at(a, off);
@@ -63,13 +77,20 @@ static struct fdr_location *rich_one(struct fdri_thread *t)
         if (l != t->loc && !l->samples_off && (!best || held(l) > held(best))) best = l;
     }
     fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
-    if (!best || !gives(best, held(t->loc))) return NULL;
+    if (!best || !gives(best, t->loc)) return NULL;
     fdr_store_release(&fdri_rec.shares.richest, fdri_off_of(t, best)); /* R:hint */
     return best;
 }
 
+/* Has it a bin to give, or, newest: only that one? */
+FDR_RACY static bool has_one(const struct fdr_part *p, uint32_t head, bool newest)
+{
+    if (newest) return fdri_part_newest_whole(&fdri_rec.arena, p);
+    return head && !(p->flags & FDR_PART_ASIDE) && fdri_bin(&fdri_rec.arena, head)->next;
+}
+
 /* The partition of v to take from. What is read while others change it decides only which one it is. */
-FDR_RACY static struct fdr_part *choose(const struct fdr_location *v)
+FDR_RACY static struct fdr_part *choose(const struct fdr_location *v, bool newest)
 {
     static const struct fdri_chain by_age = {{0}, {0}};
     const struct fdri_chain *chain = fdri_rec.set.strategy == FDR_STRATEGY_LAST ? &by_age : &fdri_rec.set.chain;
@@ -86,7 +107,7 @@ FDR_RACY static struct fdr_part *choose(const struct fdr_location *v)
         p = fdri_at(a, off);
         uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
         enum fdri_reason why;
-        if (!head || p->flags & FDR_PART_ASIDE || !fdri_bin(a, head)->next) continue;
+        if (!has_one(p, head, newest)) continue;
         struct fdri_part_view view = {.depth = p->depth,
                                       .class_ = p->class_,
                                       .band = p->band,
@@ -107,6 +128,21 @@ FDR_RACY static bool same_unit(const struct fdr_location *a, const struct fdr_lo
     return !((a->flags ^ b->flags) & FDR_LOCATION_NS);
 }
 
+/* Has its owner not recorded for a while? Times that are presented do not tell: then a second look at it does. */
+FDR_RACY static bool sleeps(struct fdr_location *v)
+{
+    bool ns = v->flags & FDR_LOCATION_NS;
+    if (fdri_asleep(v)) return true;
+    if (!ns && fdri_tick_now() - v->last_tick < fdri_ns_to_ticks(ASLEEP_NS)) return false;
+    return fdri_fall_asleep(v) && !ns;
+}
+
+static uint32_t claim_newest(struct fdr_location *v, uint32_t *size, struct fdri_given *given)
+{
+    struct fdr_part *p = sleeps(v) ? choose(v, true) : NULL;
+    return p ? fdri_part_claim_newest(&fdri_rec.arena, v, p, size, given) : 0;
+}
+
 /* One whole bin of v, or 0. */
 static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
 {
@@ -115,12 +151,16 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
     uint32_t off = 0, size = 0, giver = v->id;
     if (!fdri_claim_enter(v)) return 0;
     for (int i = 0; i < POPS && !off; i++) {
-        struct fdr_part *p = choose(v);
+        struct fdr_part *p = choose(v, false);
         uint32_t got = p ? fdri_part_claim(a, p, &size, &given) : 0;
-        if (!p) break;
+        if (!p) {
+            off = claim_newest(v, &size, &given);
+            break;
+        }
         if (got && 1u << size < a->super->bin_bytes) fdri_piece_return(a, v, got);
         else off = got;
     }
+    if (!off && fdr_load_relaxed(&v->returned)) off = fdri_piece_whole(a, v);
     if (off) {
         fdr_sub_relaxed(&v->bins_held, 1u);
         fdr_add_relaxed(&t->loc->bins_held, 1u);
@@ -137,7 +177,9 @@ uint32_t fdri_share_bin(struct fdri_thread *t)
 {
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return 0; /* what is there stays */
     struct fdr_location *v = rich_one(t);
-    return v ? claim_from(t, v) : 0;
+    uint32_t off = v ? claim_from(t, v) : 0;
+    if (v && !off) fdr_store_release(&fdri_rec.shares.richest, 0u); /* R:hint - not again and again the same */
+    return off;
 }
 
 uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2)
@@ -153,8 +195,10 @@ uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2)
     bool poor = fdri_poor(t->loc);
     enum fdri_urgency urgency = (t->loc->level_blocks | t->loc->samples_off) ? FDRI_POOR : FDRI_ATTACHING;
     uint32_t off = fdri_ended_room(t, FDRI_IF_AGED) ? fdri_piece_take(a, t->loc, size_log2) : 0;
-    if (!off) off = fdri_share_piece(t, size_log2);
     int rounds = urgency == FDRI_ATTACHING ? ROUNDS : LOOK;
+    /* not for accounts of threads that ended, which have bins of their own to give */
+    bool again = poor && (t == &fdri_self || t == &fdri_lane);
+    for (int i = 0; i < (again ? rounds : 1) && !off; i++) off = fdri_share_piece(t, size_log2);
     for (int i = 0; i < rounds && !off && poor && fdri_ended_room(t, urgency); i++)
         off = fdri_piece_take(a, t->loc, size_log2);
     return off;

@@ -221,10 +221,12 @@ void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p)
 }
 
 /* A third of what the partition holds: the open bin, half empty on average, costs it a sixth at most, and larger ones
- * store more in less. */
+ * store more in less. Among many threads that have little each, whole bins soon: what is in pieces nobody can claim. */
+enum { CROWDED_SMALL = 2 };
 static uint32_t best_size(const struct fdri_thread *t, const struct fdr_part *p)
 {
     uint32_t units = fdr_load_relaxed(&p->bytes) / 3, most = most_size(t);
+    if (most == full_log2() && fdri_crowded()) return p->open_seq < CROWDED_SMALL ? 9 : most;
     return units ? (uint32_t)fdr_min(9 + fdr_log2_floor(units), most) : 9;
 }
 

@@ -6,11 +6,13 @@ enum { LOOKS = 10000 };
 
 FDR_RACY static void add_part(struct fdr_usage *u, const struct fdri_arena *a, const struct fdr_part *p)
 {
-    uint64_t head = fdr_load_relaxed(&p->list_head), first = p->total;
-    uint32_t open = fdr_load_relaxed(&p->open_off);
-    uint64_t ever = p->total;
-    if ((uint32_t)head) first = fdri_bin(a, (uint32_t)head)->first_index;
-    if (open) ever = fdri_bin(a, open)->first_index + FDR_COMMIT_RECORDS(fdr_load_relaxed(&fdri_bin(a, open)->commit));
+    struct fdr_part copy;
+    fdr_copy_racy(&copy, p, sizeof copy);
+    uint32_t oldest = (uint32_t)copy.list_head, open = copy.open_off;
+    uint64_t first = oldest ? fdri_bin(a, oldest)->first_index : fdr_part_given(&copy), ever = first;
+    if (oldest) ever = copy.total;
+    if (oldest && open)
+        ever = fdri_bin(a, open)->first_index + FDR_COMMIT_RECORDS(fdr_load_relaxed(&fdri_bin(a, open)->commit));
     u->stored += ever - first;
     u->reduced += first;
     u->bytes_stored += (uint64_t)p->bytes << 9;

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* The newest bin of a partition, taken while its owner sleeps. It is the one that the owner may write to, so nobody else takes it
+ * from a thread that runs; but of thousands that wait each would hold one for each of its partitions, for good.
+ *
+ * The owner's fast path knows nothing of this. It marks the location busy, finds its partition full or not, and writes. So whoever
+ * wants the bin closes it (`limit` is 0), has every thread pass a barrier, and looks whether the owner is busy:
+ * if not, all it begins from then on finds the partition full and goes the slow way, and that begins with fdri_awake.
+ *
+ * location.asleep, {tag:32, what:32}, says how far this is. The tag rises with each sleep and each bin taken, so who was held up in
+ * between has lost.
+ *   AWAKE          nothing is taken
+ *   ASLEEP         the owner has not gone the slow way since
+ *   TAKEN | off    the only bin of the partition at `off` is the taker's. All that is left to do is one compare-and-swap of the
+ *                  list's head, which the owner does as well if it finds this: so it never waits
+ *
+ * A partition whose bin was taken has an empty list and a newest bin that is not in it: `total` is without its records, which
+ * `progress` counts, until the owner is awake. It adds them in a way that a reader can tell at every moment (FORMAT.md, 7.2).
+ * bins/asleep.pml is the model. */
+#include "base/atomic.h"
+#include "base/racy.h"
+#include "base/raw.h"
+#include "bins/bins.h"
+#include "format/record.h"
+
+enum { AWAKE = 0, ASLEEP = 1, TAKEN = 2, STATE = 3 };
+
+static uint64_t word(uint64_t now, uint32_t what) { return now >> 32 << 32 | what; }
+static uint64_t next_word(uint64_t now, uint32_t what) { return ((now >> 32) + 1) << 32 | what; }
+
+bool fdri_asleep(const struct fdr_location *l)
+{
+    return (fdr_load_acquire(&l->asleep) & STATE) == ASLEEP; /* L:asleep */
+}
+
+bool fdri_fall_asleep(struct fdr_location *l)
+{
+    uint64_t now = fdr_load_acquire(&l->asleep); /* L:asleep */
+    if ((now & STATE) != AWAKE) return (now & STATE) == ASLEEP;
+    return fdr_cas_acq_rel_u64(&l->asleep, &now, next_word(now, ASLEEP)); /* L:asleep */
+}
+
+FDR_RACY bool fdri_part_newest_whole(const struct fdri_arena *a, const struct fdr_part *p)
+{
+    uint32_t off = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
+    return off && off == p->open_off && !fdr_load_relaxed(&fdri_bin(a, off)->next) && p->size_log2 == a->bin_log2 &&
+           !(p->flags & FDR_PART_ASIDE) && FDR_COMMIT_BITS(p->progress); /* without a record it would not be full */
+}
+
+/* A function of its own: ThreadSanitizer sees nothing of what a racy one acquires. */
+static __attribute__((noinline)) bool is_out(const struct fdr_location *l)
+{
+    uint64_t busy = fdr_load_acquire(&l->busy); /* A:busy - what it wrote last is there, also that it has ended */
+    return !busy && fdr_load_relaxed(&l->flags) & FDR_LOCATION_LIVE;
+}
+
+/* Whatever the owner begins from now on, if this says so, finds p full and looks at `asleep`. It may have been in the middle of opening
+ * a bin, which another closed since: so it has to be the same one. */
+FDR_RACY static bool closed(const struct fdri_arena *a, const struct fdr_location *l, struct fdr_part *p)
+{
+    int saved = errno;
+    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint32_t seq = p->open_seq;
+    fdr_store_relaxed(&p->limit, 0u);
+    bool passed = fdr_raw_barrier();
+    errno = saved;
+    if (!passed || !is_out(l)) return false;
+    bool same = fdr_load_acquire(&p->list_head) == head && p->open_seq == seq; /* A:claim */
+    return same && !p->limit && fdri_part_newest_whole(a, p);
+}
+
+/* The list with nothing but bin `head` becomes empty. */
+static void end_list(struct fdr_part *p, uint64_t head)
+{
+    fdr_cas_acq_rel_u64(&p->list_head, &head, ((head >> 32) + 1) << 32); /* L:claim */
+}
+
+FDR_RACY uint32_t fdri_part_claim_newest(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p,
+                                         uint32_t *size_log2, struct fdri_given *given)
+{
+    uint64_t now = fdr_load_acquire(&l->asleep); /* L:asleep */
+    if ((now & STATE) != ASLEEP || !fdri_part_newest_whole(a, p) || !closed(a, l, p)) return 0;
+    uint64_t head = fdr_load_acquire(&p->list_head), end = p->last_tick; /* A:claim */
+    uint64_t taken = word(now, (uint32_t)((uint8_t *)p - a->base) | TAKEN);
+    /* L:asleep - nobody was awake or took anything, so all of what was read holds */
+    if (!fdr_cas_acq_rel_u64(&l->asleep, &now, taken)) return 0;
+    end_list(p, head);
+    fdr_cas_acq_rel_u64(&l->asleep, &taken, next_word(taken, ASLEEP)); /* L:asleep - or the owner did all that */
+    return fdri_part_popped(a, p, (uint32_t)head, end, size_log2, given);
+}
+
+/* The records of a bin that was taken come to `total`, in one store: what that becomes stands in aside_tick before. */
+static void account(struct fdr_part *p)
+{
+    if (!p->open_off || (uint32_t)fdr_load_acquire(&p->list_head)) return; /* A:claim */
+    p->floor_tick = p->last_tick;
+    p->aside_tick = p->total + FDR_COMMIT_RECORDS(p->progress);
+    fdr_signal_fence();
+    p->total = p->aside_tick;
+    fdr_signal_fence();
+    fdr_encode_close(p);
+    p->open_off = 0;
+    fdr_signal_fence();
+    p->aside_tick = 0;
+}
+
+void fdri_awake(struct fdri_arena *a, struct fdr_location *l)
+{
+    uint64_t now = fdr_load_acquire(&l->asleep); /* L:asleep */
+    do {
+        struct fdr_part *p = (now & STATE) == TAKEN ? fdri_at(a, (uint32_t)now & ~(uint32_t)STATE) : NULL;
+        uint64_t head = p ? fdr_load_acquire(&p->list_head) : 0; /* A:claim */
+        if ((uint32_t)head) end_list(p, head);
+    } while (!fdr_cas_acq_rel_u64(&l->asleep, &now, next_word(now, AWAKE))); /* L:asleep */
+    for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_at(a, off))->next) account(fdri_at(a, off));
+}
