@@ -36,7 +36,7 @@ static uint32_t whole_of(const struct fdri_arena *a, uint32_t off)
     return first + ((off - first) & ~((1u << a->bin_log2) - 1));
 }
 
-enum { AT_ONCE = 128 };
+enum { AT_ONCE = 64 };
 
 /* Of these pieces, which are the caller's, those of the first bin of which all are there: it is whole, and they are 0. */
 static uint32_t join(struct fdri_arena *a, uint32_t *piece, uint32_t count)

@@ -149,6 +149,7 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
     struct fdri_arena *a = &fdri_rec.arena;
     struct fdri_given given = {0, 0, UINT64_MAX, 0};
     uint32_t off = 0, size = 0, giver = v->id;
+    bool look = fdri_poor(t->loc); /* at what was returned: else only where that has become more */
     if (!fdri_claim_enter(v)) return 0;
     for (int i = 0; i < POPS && !off; i++) {
         struct fdr_part *p = choose(v, false);
@@ -157,10 +158,12 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
             off = claim_newest(v, &size, &given);
             break;
         }
-        if (got && 1u << size < a->super->bin_bytes) fdri_piece_return(a, v, got);
+        bool piece = got && 1u << size < a->super->bin_bytes;
+        if (piece) fdri_piece_return(a, v, got);
         else off = got;
+        look |= piece;
     }
-    if (!off && fdr_load_relaxed(&v->returned)) off = fdri_piece_whole(a, v);
+    if (!off && look) off = fdri_piece_whole(a, v);
     if (off) {
         fdr_sub_relaxed(&v->bins_held, 1u);
         fdr_add_relaxed(&t->loc->bins_held, 1u);
