@@ -320,6 +320,7 @@ static struct {
 static uint8_t level_blocks[FDR_TAIL_ENTRIES]; /* of each when the copy began */
 static uint64_t filtered[FDR_TAIL_ENTRIES];    /* likewise, of threads that had rewound by then */
 static uint32_t parts_first[FDR_TAIL_ENTRIES]; /* of each when its new blocks were copied */
+static uint32_t slabs_first[FDR_TAIL_ENTRIES]; /* its newest block of further meta when the copy began */
 static_assert(FDR_LEVEL_BLOCKS_MAX <= UINT8_MAX, "they fit");
 
 FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l)
@@ -343,6 +344,7 @@ FDR_RACY static void note_bounds(const struct fdr_location *first)
         uint32_t i = tail.head.count++;
         tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .completed = completed_of(l)};
         level_blocks[i] = (uint8_t)l->level_blocks;
+        slabs_first[i] = l->slabs;
         filtered[i] = fdr_load_relaxed(&l->flags) & FDR_LOCATION_REWINDS ? filtered_of(l) : 0;
     }
 }
@@ -399,8 +401,18 @@ static void take_rewound(struct fdr_tail_entry *entry, uint64_t records)
     entry->end_tick += records != 0;
 }
 
+/* Pieces of bins that serve for meta since: the file has a bin there, and its header must not be found. */
+FDR_RACY static int copy_new_slabs(int fd, const struct fdr_location *l, uint32_t known)
+{
+    int e = 0;
+    for (uint32_t off = l->slabs; off && off != known && !e; off = ((const struct fdr_slab *)at(off))->next)
+        if (((const struct fdr_slab *)at(off))->in_bins) e = put_live(fd, at(off), sizeof(struct fdr_slab), off);
+    return e;
+}
+
 /* Blocks that came while the copy was made may lie where the file has a bin that was given back for them. So those of all
- * locations are written before the first list head is read: none names such a bin then. */
+ * locations are written before the first list head is read: none names such a bin then. Links in the file may, where a rewind gave
+ * back what was newest: the bin is not there for them, either. */
 FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *first)
 {
     static const uint32_t nobodys = FDR_LOCATION_FREE;
@@ -418,6 +430,7 @@ FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *first)
         if (!e) e = copy_epochs(fd, l);
         if (!entry) continue;
         parts_first[entry - tail.entry] = parts;
+        if (!e) e = copy_new_slabs(fd, l, slabs_first[entry - tail.entry]);
         if (!e) e = copy_new_levels(fd, l, level_blocks[entry - tail.entry]);
         if (!e) e = copy_frozen(fd, l);
     }
