@@ -428,11 +428,10 @@ void fdri_ready_forget(struct fdri_thread *t);                       /* lists ar
 uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not theirs yet: not for others */
 
 /* ---- share.c ---- */
-/* A whole bin (or the part of one that is `size_log2` large) from a location that holds more; 0: nobody does. */
-uint32_t fdri_share_bin(struct fdri_thread *t);
+/* The part of a whole bin that is `size_log2` large, from a location that holds more; 0: nobody does. */
 uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2);
-/* Room for a location when nothing is free: from ended ones, from richer ones, and from ended ones once more where it has
- * next to nothing. A piece of size_log2, or 0. */
+/* Room for a location when nothing is free: from ended ones, from richer ones; where it has next to nothing from ended ones once more, and
+ * from any that hold more than what all can have. A piece of size_log2, or 0. */
 uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2);
 static inline bool fdri_poor(const struct fdr_location *l) { return fdr_load_relaxed(&l->bins_held) < 4; }
 uint32_t fdri_fair_share(void);                     /* bins for each live location */

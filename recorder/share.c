@@ -29,19 +29,20 @@ bool fdri_crowded(void)
     return fdr_load_relaxed(&fdri_rec.shares.live) > MANY_THREADS && fdri_fair_share() < FEW_BINS;
 }
 
-/* How much everybody keeps, whoever asks. Who has next to nothing is not in the share yet: what the buffer is sure of for all counts then. */
-static uint32_t kept_from(const struct fdr_location *asking)
+/* How much everybody keeps: a fair share. From who has next to nothing, and finds no room anywhere else, what all have if there are as many
+ * threads as the buffer is sure of: that one is not in the share yet. */
+static uint32_t kept(bool at_least)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;
     uint32_t fair = fdri_fair_share();
-    return fdri_poor(asking) ? (uint32_t)fdr_min(fair, s->bins_total / fdr_max(s->locations_sure, 1u)) : fair;
+    return at_least ? (uint32_t)fdr_min(fair, s->bins_total / fdr_max(s->locations_sure, 1u)) : fair;
 }
 
-/* Does `v` hold so much that `asking` may take of it? The margin keeps equals from taking turns. */
-static bool gives(const struct fdr_location *v, const struct fdr_location *asking)
+/* Does `v` hold so much that one that holds `mine` may take of it? The margin keeps equals from taking turns. */
+static bool gives(const struct fdr_location *v, uint32_t mine, bool at_least)
 {
-    uint32_t h = held(v), mine = held(asking);
-    return h > kept_from(asking) && h > mine + mine / 8 + 2;
+    uint32_t h = held(v);
+    return h > kept(at_least) && h > mine + mine / 8 + 2;
 }
 
 bool fdri_share_rich(const struct fdr_location *l)
@@ -62,14 +63,14 @@ void fdri_share_note(const struct fdri_thread *t)
 }
 
 /* The richest of those it is remembered of and of the next few on the chain; the cursor goes on from call to call. */
-static struct fdr_location *rich_one(struct fdri_thread *t)
+static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = fdr_load_acquire(&fdri_rec.shares.cursor);       /* A:hint */
     uint32_t best_off = fdr_load_acquire(&fdri_rec.shares.richest); /* A:hint */
     struct fdr_location *best = best_off ? fdri_at(a, best_off) : NULL;
     if (best == t->loc) best = NULL;
-    if (best && gives(best, t->loc)) return best;
+    if (best && gives(best, held(t->loc), at_least)) return best;
     for (int i = 0; i < LOOK; i++) {
         if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
         struct fdr_location *l = fdri_at(a, off);
@@ -77,7 +78,7 @@ static struct fdr_location *rich_one(struct fdri_thread *t)
         if (l != t->loc && !l->samples_off && (!best || held(l) > held(best))) best = l;
     }
     fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
-    if (!best || !gives(best, t->loc)) return NULL;
+    if (!best || !gives(best, held(t->loc), at_least)) return NULL;
     fdr_store_release(&fdri_rec.shares.richest, fdri_off_of(t, best)); /* R:hint */
     return best;
 }
@@ -176,21 +177,24 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
     return off;
 }
 
-uint32_t fdri_share_bin(struct fdri_thread *t)
+static uint32_t share_bin(struct fdri_thread *t, bool at_least)
 {
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return 0; /* what is there stays */
-    struct fdr_location *v = rich_one(t);
+    struct fdr_location *v = rich_one(t, at_least);
     uint32_t off = v ? claim_from(t, v) : 0;
     if (v && !off) fdr_store_release(&fdri_rec.shares.richest, 0u); /* R:hint - not again and again the same */
     return off;
 }
 
-uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2)
+/* The part of a whole bin that is asked for. */
+static uint32_t share_piece(struct fdri_thread *t, uint32_t size_log2, bool at_least)
 {
-    uint32_t off = fdri_share_bin(t);
-    if (off) fdri_piece_split(&fdri_rec.arena, t->loc, off, fdr_log2_floor(fdri_rec.arena.super->bin_bytes), size_log2);
+    uint32_t off = share_bin(t, at_least);
+    if (off) fdri_piece_split(&fdri_rec.arena, t->loc, off, fdri_rec.arena.bin_log2, size_log2);
     return off;
 }
+
+uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2) { return share_piece(t, size_log2, false); }
 
 uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2)
 {
@@ -200,9 +204,13 @@ uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2)
     uint32_t off = fdri_ended_room(t, FDRI_IF_AGED) ? fdri_piece_take(a, t->loc, size_log2) : 0;
     int rounds = urgency == FDRI_ATTACHING ? ROUNDS : LOOK;
     /* not for accounts of threads that ended, which have bins of their own to give */
-    bool again = poor && (t == &fdri_self || t == &fdri_lane);
-    for (int i = 0; i < (again ? rounds : 1) && !off; i++) off = fdri_share_piece(t, size_log2);
+    bool comes = poor && (t == &fdri_self || t == &fdri_lane);
+    int tries = !comes                      ? 0
+                : urgency == FDRI_ATTACHING ? ROUNDS
+                                            : 2; /* one that has begun asks again with its next event */
+    if (!off) off = share_piece(t, size_log2, false);
     for (int i = 0; i < rounds && !off && poor && fdri_ended_room(t, urgency); i++)
         off = fdri_piece_take(a, t->loc, size_log2);
+    for (int i = 0; i < tries && !off; i++) off = share_piece(t, size_log2, true);
     return off;
 }
