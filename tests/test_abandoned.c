@@ -137,7 +137,7 @@ static void P3_while_memory_is_given_back(void **state)
 {
     (void)state;
     signal(SIGALRM, leave_it);
-    for (int round = 0; round < 8; round++) {
+    for (volatile int round = 0; round < 8; round++) {
         struct itimerval often = {{0, 97}, {0, 97}}, never = {{0, 0}, {0, 0}};
         begin(&(struct fdr_config){.buffer = "512K"});
         fdr_region a = fdr_region_define("a", NULL, 0), b = fdr_region_define("b", NULL, 0);
