@@ -143,7 +143,7 @@ static inline void fdr_encode_close(struct fdr_part *p)
  * are not in `total`, or are on the way there. */
 static inline uint64_t fdr_part_given(const struct fdr_part *p)
 {
-    bool taken = p->open_off && (!p->aside_tick || p->aside_tick != p->total);
+    bool taken = p->open_off && !p->limit && (!p->aside_tick || p->aside_tick != p->total);
     return p->total + (taken ? FDR_COMMIT_RECORDS(p->progress) : 0);
 }
 

@@ -182,7 +182,7 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
                       const struct fdr_part *raw)
 {
     const struct fdri_reader_bin *oldest = p->bin_count ? &p->bin[0] : NULL;
-    bool taken = raw && raw->open_off && !(uint32_t)raw->list_head; /* while the owner sleeps */
+    bool taken = raw && raw->open_off && !raw->limit && !(uint32_t)raw->list_head; /* while the owner sleeps */
     uint64_t says = raw ? fdr_max(raw->floor_tick, taken ? raw->last_tick : 0) : 0;
     uint64_t said = says <= l->clock.stored_max ? says : 0;
     if (!oldest) {
