@@ -15,8 +15,8 @@
  *          3 no_awake       the owner does not look whether it is asleep
  *          4 no_help        it is awake while a bin is being taken from it
  *          5 no_tag         sleeps, and takings, are not told apart
- *          7 any_bin        the one that is found closed need not be the one that was closed
- *          6 total_at_once  the records of what was taken come to `total` without a word before */
+ *          6 total_at_once  the records of what was taken come to `total` without a word before
+ *          7 any_bin        the one that is found closed need not be the one that was closed */
 #define BINS 3
 
 byte mutant;
@@ -171,8 +171,8 @@ proctype autopsy()
     atomic {
         if
         :: head_off != 0 -> assert(holder[head_off] == 1 && stored == first[head_off] + recs[head_off])
-        :: head_off == 0 && open_off != 0 && (intent == 0 || intent != total) -> assert(stored == total + progress)
-        :: head_off == 0 && !(open_off != 0 && (intent == 0 || intent != total)) -> assert(stored == total)
+        :: head_off == 0 && open_off != 0 && !open && (intent == 0 || intent != total) -> assert(stored == total + progress)
+        :: head_off == 0 && !(open_off != 0 && !open && (intent == 0 || intent != total)) -> assert(stored == total)
         fi
     }
 }

@@ -138,6 +138,7 @@ FDR_RACY static bool sleeps(struct fdr_location *v)
     return fdri_fall_asleep(v) && !ns;
 }
 
+/* Only for who has next to nothing: it makes a system call. */
 static uint32_t claim_newest(struct fdr_location *v, uint32_t *size, struct fdri_given *given)
 {
     struct fdr_part *p = sleeps(v) ? choose(v, true) : NULL;
@@ -150,13 +151,13 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
     struct fdri_arena *a = &fdri_rec.arena;
     struct fdri_given given = {0, 0, UINT64_MAX, 0};
     uint32_t off = 0, size = 0, giver = v->id;
-    bool look = fdri_poor(t->loc); /* at what was returned: else only where that has become more */
+    bool poor = fdri_poor(t->loc), look = poor; /* at what was returned: else only where that has become more */
     if (!fdri_claim_enter(v)) return 0;
     for (int i = 0; i < POPS && !off; i++) {
         struct fdr_part *p = choose(v, false);
         uint32_t got = p ? fdri_part_claim(a, p, &size, &given) : 0;
         if (!p) {
-            off = claim_newest(v, &size, &given);
+            if (poor) off = claim_newest(v, &size, &given);
             break;
         }
         bool piece = got && 1u << size < a->super->bin_bytes;
@@ -205,12 +206,10 @@ uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2)
     int rounds = urgency == FDRI_ATTACHING ? ROUNDS : LOOK;
     /* not for accounts of threads that ended, which have bins of their own to give */
     bool comes = poor && (t == &fdri_self || t == &fdri_lane);
-    int tries = !comes                      ? 0
-                : urgency == FDRI_ATTACHING ? ROUNDS
-                                            : 2; /* one that has begun asks again with its next event */
+    int tries = urgency == FDRI_ATTACHING ? ROUNDS : 2; /* one that has begun asks again with its next event */
     if (!off) off = share_piece(t, size_log2, false);
     for (int i = 0; i < rounds && !off && poor && fdri_ended_room(t, urgency); i++)
         off = fdri_piece_take(a, t->loc, size_log2);
-    for (int i = 0; i < tries && !off; i++) off = share_piece(t, size_log2, true);
+    for (int i = 0; i < tries && !off && comes; i++) off = share_piece(t, size_log2, true);
     return off;
 }
