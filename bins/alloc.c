@@ -37,6 +37,8 @@ int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32
     a->stripe_log2 = 31;
     a->node = NULL;
     a->topology = NULL;
+    a->strewn = NULL;
+    a->pinned = 0;
     return 0;
 }
 
@@ -166,13 +168,23 @@ void fdri_bin_give(struct fdri_arena *a, uint32_t off)
     } while (!fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, bin_index(a, off) + 1))); /* R:push */
 }
 
-uint32_t fdri_bins_free(const struct fdri_arena *a)
+static uint32_t untouched(const struct fdri_arena *a, uint64_t word)
 {
     const struct fdr_superblock *s = a->super;
-    uint64_t word = fdr_load_relaxed(&s->virgin);
     uint64_t top = fdr_min((uint64_t)HI(word) * FDR_META_ALIGN - a->slot_bytes, s->arena_bytes - a->meta_reserve);
     uint64_t low = bin_off(a, LO(word));
-    return fdr_load_relaxed(&s->free_bins) + (top > low ? (uint32_t)((top - low) >> a->bin_log2) : 0);
+    return top > low ? (uint32_t)((top - low) >> a->bin_log2) : 0;
+}
+
+uint32_t fdri_bins_free(const struct fdri_arena *a)
+{
+    return fdr_load_relaxed(&a->super->free_bins) + untouched(a, fdr_load_relaxed(&a->super->virgin));
+}
+
+uint32_t fdri_bins_reach(const struct fdri_arena *a)
+{
+    uint64_t word = fdr_load_relaxed(&a->super->virgin);
+    return LO(word) + untouched(a, word);
 }
 
 uint32_t fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location)

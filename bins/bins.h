@@ -5,7 +5,7 @@
  *
  * Invariants (fdri_bins_check walks them):
  *   lo * bin_bytes + bins_off <= hi * 64,  both ends move only towards each other
- *   bins [0,lo) = bins on the free stack + bins held by locations (in lists, in pieces, or given back ahead)
+ *   bins [0,lo) = bins on the free stack + bins held by locations (in lists, in pieces, or given back ahead) + strewn bins
  *   a partition's list is contiguous in seq from head to newest; first_index(next) = first_index + records
  *   generation of a bin is odd exactly while it is in a partition's list: it becomes even when the bin leaves the list,
  *   and odd, by a number never seen before, when its header stands
@@ -42,6 +42,7 @@ struct fdri_arena {
     uint64_t meta_limit;   /* most bytes meta may take */
     uint64_t slot_bytes;   /* between the two: room for locations that is left to them */
     uint32_t pinned;       /* atomic: bins in pieces: nobody can claim them */
+    uint16_t *strewn;      /* atomic: a word for each bin, strewn.c; NULL: none ever is */
     uint32_t nodes;        /* 1, or how many entries `node` has */
     uint32_t stripe_log2;
     struct fdr_node *node;
@@ -81,7 +82,8 @@ uint32_t fdri_bin_take(struct fdri_arena *a, uint32_t node);
 /* The held whole bin `off`, or in exchange for it a free one of node `node`: a thread that moved gets its memory after it. */
 uint32_t fdri_bin_nearer(struct fdri_arena *a, uint32_t off, uint32_t node);
 void fdri_bin_give(struct fdri_arena *a, uint32_t off);
-uint32_t fdri_bins_free(const struct fdri_arena *a); /* on the free stack and untouched; a hint */
+uint32_t fdri_bins_free(const struct fdri_arena *a);  /* on the free stack and untouched; a hint */
+uint32_t fdri_bins_reach(const struct fdri_arena *a); /* all that were handed out or can be */
 
 /* A zeroed meta block of `bytes` (rounded up to 64) or 0. `urgent` may use the last of the share. */
 uint32_t fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location);
@@ -129,6 +131,21 @@ void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t of
 void fdri_piece_collect(struct fdri_arena *a, struct fdr_location *l); /* what was returned; owner only */
 /* A whole bin out of what was returned, which is the caller's then, or 0. Any thread, lock-free; between claim_enter and claim_leave. */
 uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l);
+/* A piece of 1 << size_log2 bytes or more out of what was returned, which another location has from now on; 0: there is none. Its bin is
+ * strewn. Any thread, lock-free; between claim_enter and claim_leave. */
+uint32_t fdri_piece_adopt(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t *got_log2);
+/* The location ends: of what is left of its pieces, those of strewn bins are given back. */
+void fdri_piece_leave(struct fdri_arena *a, struct fdr_location *l);
+
+/* ---- strewn.c: bins whose pieces belong to several locations ---- */
+void fdri_arena_strew(struct fdri_arena *a); /* makes room for the words; without, no bin is ever strewn */
+bool fdri_may_strew(const struct fdri_arena *a, uint32_t size_log2); /* can pieces of that size change hands? */
+bool fdri_strewn(const struct fdri_arena *a, uint32_t off);          /* is the bin that `off` is in? */
+bool fdri_strew(const struct fdri_arena *a, uint32_t off);           /* it is from now on; true: it was not */
+/* Gives back a piece of a strewn bin for good. Any thread, wait-free; with the last one the bin is free. */
+void fdri_strewn_give(struct fdri_arena *a, uint32_t off, uint32_t size_log2);
+void fdri_strewn_whole(struct fdri_arena *a, uint32_t off); /* the same for all of it at once */
+uint32_t fdri_strewn_count(const struct fdri_arena *a);     /* for the walker */
 
 /* ---- partitions (owner's thread only) ---- */
 /* Puts the bin at `off` behind the newest of partition p and makes it the open one. */

@@ -62,6 +62,7 @@ const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes
         }
         off = l->next;
     }
-    if (held + free_bins != lo) return say(text, bytes, "bins lost: held + free is not what was handed out", held);
+    if (held + fdri_strewn_count(a) + free_bins != lo)
+        return say(text, bytes, "bins lost: held + strewn + free is not what was handed out", held);
     return NULL;
 }

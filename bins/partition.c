@@ -99,27 +99,40 @@ uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t s
     return 0;
 }
 
+/* A piece of that size that is free? In a strewn bin it may be another's, who writes to it: then it is not on our list. */
+FDR_RACY static bool may_join(const struct fdr_bin *b, uint32_t size_log2)
+{
+    return b->size_log2 == size_log2 && !(fdr_load_relaxed(&b->generation) & 1);
+}
+
 void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
 {
     uint32_t full = a->bin_log2, was = size_log2;
     while (size_log2 < full) { /* two free halves are a whole again */
         struct fdr_bin *b = fdri_piece_buddy(a, off, size_log2);
         uint32_t buddy = (uint32_t)((uint8_t *)b - a->base);
-        if (b->size_log2 != size_log2 || (fdr_load_relaxed(&b->generation) & 1) ||
-            !piece_unlink(a, l, buddy, size_log2))
-            break;
+        if (!may_join(b, size_log2) || !piece_unlink(a, l, buddy, size_log2)) break;
         fdr_clear_racy(fdri_bin(a, off < buddy ? buddy : off), FDR_BIN_HEADER); /* no header inside the whole */
         off = off < buddy ? off : buddy;
         size_log2++;
     }
     if (size_log2 < full) {
         piece_push(a, l, off, size_log2);
+    } else if (was < full && fdri_strewn(a, off)) {
+        fdri_strewn_whole(a, off);
     } else {
         fdr_sub_relaxed(&l->split_bins, (uint32_t)(was < full));
         fdr_sub_relaxed(&a->pinned, (uint32_t)(was < full));
         fdri_bin_give(a, off);
         fdr_sub_relaxed(&l->bins_held, 1u);
     }
+}
+
+void fdri_piece_leave(struct fdri_arena *a, struct fdr_location *l)
+{
+    for (uint32_t log2 = 9, off; log2 < a->bin_log2; log2++)
+        while ((off = piece_pop(a, l, log2)))
+            if (fdri_may_strew(a, log2) && fdri_strewn(a, off)) fdri_strewn_give(a, off, log2);
 }
 
 void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t off, uint32_t size_log2,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pieces that claimers took off the way to whole bins. They come back to the location over a stack: any number pushes, the owner
- * takes all and joins them with those it has. An owner who sleeps does not: then claimers look whether some of them are a bin. */
+ * takes all and joins them with those it has. An owner who sleeps does not: then claimers look whether some of them are a bin, and who
+ * has next to nothing makes some its own. */
 #include "base/atomic.h"
 #include "base/racy.h"
 #include "bins/bins.h"
@@ -29,49 +30,114 @@ void fdri_piece_collect(struct fdri_arena *a, struct fdr_location *l)
     }
 }
 
-/* The first byte of the bin that a piece is of. */
-static uint32_t whole_of(const struct fdri_arena *a, uint32_t off)
+/* Where the part of 1 << log2 bytes begins that a piece is in. */
+static uint32_t part_of(const struct fdri_arena *a, uint32_t off, uint32_t log2)
 {
     uint32_t first = (uint32_t)a->bins_off;
-    return first + ((off - first) & ~((1u << a->bin_log2) - 1));
+    return first + ((off - first) & ~((1u << log2) - 1));
 }
 
 enum { AT_ONCE = 64 };
+struct pieces {
+    uint32_t off[AT_ONCE]; /* 0: gone */
+    uint32_t count;
+};
 
-/* Of these pieces, which are the caller's, those of the first bin of which all are there: it is whole, and they are 0. */
-static uint32_t join(struct fdri_arena *a, uint32_t *piece, uint32_t count)
+/* Some of those that were returned, which are the caller's then. */
+static void take_some(struct fdri_arena *a, struct fdr_location *l, struct pieces *p)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t whole = whole_of(a, piece[i]), bytes = 0;
-        if (piece[i] != whole) continue; /* each bin once */
-        for (uint32_t k = 0; k < count; k++)
-            if (piece[k] && whole_of(a, piece[k]) == whole) bytes += 1u << fdri_bin(a, piece[k])->size_log2;
-        if (bytes >> a->bin_log2 == 0) continue;
-        for (uint32_t k = 0; k < count; k++) {
-            if (!piece[k] || whole_of(a, piece[k]) != whole) continue;
-            if (piece[k] != whole)
-                fdr_clear_racy(fdri_bin(a, piece[k]), FDR_BIN_HEADER); /* no header inside the whole */
-            piece[k] = 0;
+    uint32_t off = take_all(l);
+    for (p->count = 0; off && p->count < AT_ONCE; off = fdr_load_relaxed(&fdri_bin(a, off)->next))
+        p->off[p->count++] = off;
+    while (off) { /* more than can be looked at */
+        uint32_t next = fdr_load_relaxed(&fdri_bin(a, off)->next);
+        fdri_piece_return(a, l, off);
+        off = next;
+    }
+}
+
+static void return_rest(struct fdri_arena *a, struct fdr_location *l, const struct pieces *p)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->off[i]) fdri_piece_return(a, l, p->off[i]);
+}
+
+static uint32_t bytes_in(const struct fdri_arena *a, const struct pieces *p, uint32_t part, uint32_t log2)
+{
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->off[i] && part_of(a, p->off[i], log2) == part) bytes += 1u << fdri_bin(a, p->off[i])->size_log2;
+    return bytes;
+}
+
+/* The first part of 1 << log2 bytes all of which is there: it is one piece then, and gone. 0: there is none. Whole bins count for the
+ * location, which strewn ones do not. */
+static uint32_t join(struct fdri_arena *a, struct pieces *p, uint32_t log2)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t part = p->off[i];
+        if (!part || part_of(a, part, log2) != part || bytes_in(a, p, part, log2) >> log2 == 0) continue;
+        if (log2 == a->bin_log2 && fdri_strewn(a, part)) continue;
+        for (uint32_t k = 0; k < p->count; k++) {
+            if (!p->off[k] || part_of(a, p->off[k], log2) != part) continue;
+            if (p->off[k] != part)
+                fdr_clear_racy(fdri_bin(a, p->off[k]), FDR_BIN_HEADER); /* no header inside the whole */
+            p->off[k] = 0;
         }
-        return whole;
+        return part;
     }
     return 0;
 }
 
 uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l)
 {
-    uint32_t piece[AT_ONCE], count = 0, off = take_all(l), whole;
-    for (; off && count < AT_ONCE; off = fdr_load_relaxed(&fdri_bin(a, off)->next)) piece[count++] = off;
-    while (off) { /* more than can be looked at */
-        uint32_t next = fdr_load_relaxed(&fdri_bin(a, off)->next);
-        fdri_piece_return(a, l, off);
-        off = next;
-    }
-    whole = join(a, piece, count);
-    for (uint32_t i = 0; i < count; i++)
-        if (piece[i]) fdri_piece_return(a, l, piece[i]);
+    struct pieces p;
+    take_some(a, l, &p);
+    uint32_t whole = join(a, &p, a->bin_log2);
+    return_rest(a, l, &p);
     if (!whole) return 0;
     fdr_sub_relaxed(&l->split_bins, 1u);
     fdr_sub_relaxed(&a->pinned, 1u);
     return whole;
+}
+
+/* One of them that is large enough: of a bin that is strewn already, else of which the least was returned. The others may be whole
+ * once more is. */
+static uint32_t larger(const struct fdri_arena *a, struct pieces *p, uint32_t log2, uint32_t *got_log2)
+{
+    uint32_t best = 0, best_bytes = UINT32_MAX;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t off = p->off[i];
+        if (!off || fdri_bin(a, off)->size_log2 < log2) continue;
+        uint32_t bytes = fdri_strewn(a, off) ? 0 : bytes_in(a, p, part_of(a, off, a->bin_log2), a->bin_log2);
+        if (bytes >= best_bytes) continue;
+        best = i;
+        best_bytes = bytes;
+    }
+    if (best_bytes == UINT32_MAX) return 0;
+    uint32_t off = p->off[best];
+    *got_log2 = fdri_bin(a, off)->size_log2;
+    p->off[best] = 0;
+    return off;
+}
+
+/* Of 512 bytes each. */
+static uint32_t units(uint32_t size_log2) { return 1u << (size_log2 - 9); }
+
+uint32_t fdri_piece_adopt(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t *got_log2)
+{
+    struct pieces p;
+    if (!fdri_may_strew(a, size_log2)) return 0;
+    take_some(a, l, &p);
+    uint32_t off = larger(a, &p, *got_log2 = size_log2, got_log2);
+    if (!off && (off = join(a, &p, size_log2))) fdri_bin(a, off)->size_log2 = (uint8_t)size_log2;
+    return_rest(a, l, &p);
+    if (!off) return 0;
+    if (fdri_strew(a, off)) { /* until now all of that bin was l's */
+        fdr_sub_relaxed(&l->split_bins, 1u);
+        fdr_sub_relaxed(&l->bins_held, 1u);
+        fdr_add_relaxed(&l->strewn_units, units(a->bin_log2));
+    }
+    fdr_sub_relaxed(&l->strewn_units, units(*got_log2));
+    return off;
 }

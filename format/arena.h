@@ -51,7 +51,8 @@ enum fdr_meta_kind {
     FDR_META_EPOCHBASE = 58, /* struct fdr_epoch_base: the totals as they stood at the newest cut, a chain */
     FDR_META_ORDER = 59,     /* partitions in order of their worth: not needed to read */
     FDR_META_FOLD = 64,      /* struct fdr_fold: a change under way in the accounts */
-    FDR_META_NODES = 72      /* struct fdr_nodes_block: free bins by NUMA node */
+    FDR_META_NODES = 72,     /* struct fdr_nodes_block: free bins by NUMA node */
+    FDR_META_STREWN = 73     /* a word for each bin: not needed to read */
 };
 struct fdr_meta_head {
     uint32_t magic;
@@ -397,7 +398,7 @@ struct fdr_location {
     uint64_t floor_tick;      /* records with leave <= this are given back, whatever bin still holds them (0 = none) */
     uint32_t epoch_floor;     /* oldest epoch still held */
     uint32_t bins_held;       /* bins of bin_bytes this location holds now */
-    uint32_t epoch_bins;      /* bins opened in the current epoch */
+    uint32_t strewn_units;    /* 512 bytes each: what it has of bins that belong to several locations */
     uint32_t piece_free[8];   /* off of free pieces by log2(bytes) - 9: halves of a bin not in use */
     uint32_t reduction_count; /* lines ever begun; line n is at [n % FDR_REDUCTION_LINES] of the block */
     uint32_t reductions_off;  /* off of struct fdr_reductions_block, 0 = none yet */
@@ -407,8 +408,9 @@ struct fdr_location {
     uint32_t gate_depth[FDR_BANDS]; /* calls of band b deeper than or at this are not stored; 0 = open */
     uint32_t class_closed;          /* bit per class: storage gate closed */
     uint32_t reduction_steps;       /* steps that gave bins back; closed gates */
-    uint32_t meta_free[10]; /* given-back meta blocks by bytes / 64, chained through the word behind their head */
-    uint32_t meta_off;      /* rest of the newest slab */
+    uint32_t epoch_bins;            /* bins opened in the current epoch */
+    uint32_t meta_free[9]; /* given-back meta blocks by bytes / 64 - 1, chained through the word behind their head */
+    uint32_t meta_off;     /* rest of the newest slab */
     uint32_t meta_end;
     uint32_t frozen_off;  /* FDR_LOCATION_STOPPED: the open calls when storing stopped (struct fdr_frozen) */
     uint32_t piece_units; /* 512 bytes each: free pieces */

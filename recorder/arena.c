@@ -278,12 +278,12 @@ int fdri_arena_make(struct fdri_recorder *r)
         return e;
     }
     fdri_arena_divide(&r->arena, &r->topology);
+    fdri_arena_strew(&r->arena);
     keep_in_place(r, m, bytes);
     r->meta_in_bins = 0;
     r->shares = (struct fdri_shares){0};
     r->sample_share = r->sample_bins = 0;
     r->slabs = (struct fdri_slabs){.reserve = r->arena.meta_reserve / 16 * 13};
-    r->arena.pinned = 0;
     r->arena.slot_bytes = r->slabs.reserve;
     /* a sleeping location holds its block, two bins for its accounts and one for its calls; three sixteenths and 96 KiB are left
      * to the others. With bins of less than 4 KiB the first of its accounts lie beside its block. */

@@ -91,14 +91,15 @@ static struct fdr_location *slot(struct fdri_thread *t)
     return off ? fdri_at(a, off) : NULL;
 }
 
-/* Whoever walks the chain looks at `next`, `claim`, `bins_held` and `flags` of free ones, too. */
+/* Whoever walks the chain looks at `next`, `claim`, `bins_held`, `strewn_units` and `flags` of free ones, too. */
 static void clear(struct fdr_location *l)
 {
     uint8_t *p = (uint8_t *)l;
     const size_t held = offsetof(struct fdr_location, bins_held), from = offsetof(struct fdr_location, parent);
-    const size_t behind = held + sizeof l->bins_held, end = offsetof(struct fdr_location, claim);
+    const size_t behind = offsetof(struct fdr_location, piece_free), end = offsetof(struct fdr_location, claim);
     memset(p + from, 0, held - from);
     memset(p + behind, 0, end - behind);
+    fdr_store_relaxed(&l->strewn_units, 0u);
     l->split_bins = 0;
     l->ended_turn = 0;
     l->fold_from = l->slabs = 0;
@@ -191,6 +192,7 @@ void fdri_location_drop(struct fdri_thread *t)
     fdri_claim_pin(l);
     fdri_piece_collect(a, l);
     fdri_meta_release(t);
+    fdri_piece_leave(a, l);
     fdr_sub_relaxed(&a->pinned, l->split_bins);
     clear(l); /* nothing leads from here to what others have now */
     if (l != fdri_rec.shares.spare[0] && l != fdri_rec.shares.spare[1])

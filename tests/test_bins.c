@@ -200,6 +200,153 @@ static void P3_pieces_split_and_merge(void **state)
     free(memory);
 }
 
+/* ---- pieces that change their owners ---- */
+
+enum { OWNERS = 4, HELD = 40, ARENA = 128 * 1024, LEAST_LOG2 = 9, FULL_LOG2 = 12 };
+
+struct owner {
+    pthread_t thread;
+    struct fdri_arena *arena;
+    struct fdr_location *l;
+    struct owner *all; /* OWNERS of them */
+    uint32_t *holder;  /* per 512 bytes: who has it, 0: it lies in a list */
+    uint64_t seed, adopted, whole;
+    struct {
+        uint32_t off, log2;
+    } held[HELD];
+    uint32_t number, count;
+    bool twice;
+};
+
+static void mark(struct owner *o, uint32_t off, uint32_t log2, uint32_t from, uint32_t to)
+{
+    for (uint32_t u = off / 512; u < (off + (1u << log2)) / 512; u++)
+        o->twice |= __atomic_exchange_n(&o->holder[u], to, __ATOMIC_ACQ_REL) != from;
+}
+
+static void hold(struct owner *o, uint32_t off, uint32_t log2)
+{
+    mark(o, off, log2, 0, o->number);
+    fdri_bin(o->arena, off)->size_log2 = (uint8_t)log2;
+    fdri_bin(o->arena, off)->location = o->number; /* not atomic: ThreadSanitizer sees a second holder */
+    o->held[o->count].off = off;
+    o->held[o->count++].log2 = log2;
+}
+
+/* Gives one of those held to the own lists or, as a claimer would, back over the stack. */
+static void let_go(struct owner *o, bool stack)
+{
+    uint32_t i = rnd(&o->seed, o->count), off = o->held[i].off, log2 = o->held[i].log2;
+    o->held[i] = o->held[--o->count];
+    o->twice |= fdri_bin(o->arena, off)->location != o->number;
+    mark(o, off, log2, o->number, 0);
+    if (stack && log2 < FULL_LOG2) fdri_piece_return(o->arena, o->l, off);
+    else fdri_piece_give(o->arena, o->l, off, log2);
+}
+
+static void adopt(struct owner *o, struct fdr_location *from)
+{
+    uint32_t want = LEAST_LOG2 + rnd(&o->seed, 3), got = 0;
+    if (!fdri_claim_enter(from)) return;
+    uint32_t off = fdri_piece_adopt(o->arena, from, want, &got);
+    fdri_claim_leave(from);
+    if (!off) return;
+    o->twice |= got < want || got >= FULL_LOG2;
+    fdr_add_relaxed(&o->l->strewn_units, 1u << (got - 9));
+    fdri_piece_split(o->arena, o->l, off, got, want);
+    hold(o, off, want);
+    o->adopted++;
+}
+
+static void take_whole(struct owner *o, struct fdr_location *from)
+{
+    if (!fdri_claim_enter(from)) return;
+    uint32_t off = fdri_piece_whole(o->arena, from);
+    if (off) fdr_sub_relaxed(&from->bins_held, 1u);
+    if (off) fdr_add_relaxed(&o->l->bins_held, 1u);
+    fdri_claim_leave(from);
+    if (!off) return;
+    hold(o, off, FULL_LOG2);
+    o->whole++;
+}
+
+/* Awake it takes pieces, which collects what was returned; asleep it loses them to its stack. */
+static void step(struct owner *o, bool awake)
+{
+    struct fdr_location *other = o->all[rnd(&o->seed, OWNERS)].l;
+    uint32_t off, log2 = LEAST_LOG2 + rnd(&o->seed, 3), what = rnd(&o->seed, 4);
+    if (o->count == HELD || !what) {
+        if (o->count) let_go(o, !awake || rnd(&o->seed, 2));
+    } else if (awake) {
+        if ((off = fdri_piece_take(o->arena, o->l, log2))) hold(o, off, log2);
+    } else if (other != o->l) {
+        if (what == 1) take_whole(o, other);
+        else adopt(o, other);
+    }
+}
+
+/* It comes and goes: what it leaves others may have pieces of, and what it adopted others may hold the rest of. */
+static void *own(void *argument)
+{
+    struct owner *o = argument;
+    bool awake = true;
+    for (int i = 0; i < 100000; i++) {
+        if (!rnd(&o->seed, 40)) awake = !awake;
+        step(o, awake);
+        if (rnd(&o->seed, 500)) continue;
+        while (o->count) let_go(o, false);
+        while (!fdri_claim_pin(o->l)) continue;
+        fdri_piece_collect(o->arena, o->l);
+        fdri_piece_leave(o->arena, o->l);
+        fdr_store_relaxed(&o->l->strewn_units, 0u);
+        fdri_claim_unpin(o->l);
+    }
+    while (o->count) let_go(o, false);
+    return NULL;
+}
+
+static void P3_pieces_change_owners(void **state)
+{
+    (void)state;
+    struct fdri_arena a;
+    void *memory = format(&a, ARENA, 1 << FULL_LOG2);
+    uint32_t *holder = calloc(ARENA / 512, sizeof *holder);
+    static struct owner o[OWNERS];
+    uint64_t adopted = 0, whole = 0;
+    fdri_arena_strew(&a);
+    memset(o, 0, sizeof o);
+    for (uint32_t i = 0; i < OWNERS; i++) {
+        uint32_t off = fdri_meta_take(&a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX);
+        o[i] = (struct owner){
+            .arena = &a, .all = o, .holder = holder, .seed = 88172645463325252u + i * 7919u, .number = i + 1};
+        o[i].l = fdri_at(&a, off);
+        o[i].l->next = a.super->location_first;
+        a.super->location_first = off;
+    }
+    for (uint32_t i = 0; i < OWNERS; i++) assert_int_equal(pthread_create(&o[i].thread, NULL, own, &o[i]), 0);
+    for (uint32_t i = 0; i < OWNERS; i++) {
+        pthread_join(o[i].thread, NULL);
+        assert_false(o[i].twice);
+        adopted += o[i].adopted;
+        whole += o[i].whole;
+    }
+    sound(&a);
+    print_message("%llu pieces adopted, %llu bins made whole, %u strewn at the end\n", (unsigned long long)adopted,
+                  (unsigned long long)whole, fdri_strewn_count(&a));
+    assert_true(adopted > 1000 && whole > 0);
+    for (uint32_t i = 0; i < OWNERS; i++) { /* all leave: every bin is whole again */
+        fdri_piece_collect(&a, o[i].l);
+        fdri_piece_leave(&a, o[i].l);
+    }
+    sound(&a);
+    assert_int_equal(fdri_strewn_count(&a), 0);
+    for (uint32_t i = 0; i < OWNERS; i++) assert_int_equal(o[i].l->bins_held, 0);
+    assert_int_equal(a.super->free_bins, (uint32_t)a.super->virgin);
+    assert_int_equal(a.pinned, 0);
+    free(holder);
+    free(memory);
+}
+
 /* ---- partitions ---- */
 
 /* A location with one partition. */
@@ -409,10 +556,10 @@ static void P3_a_run_that_was_looked_at_goes_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_no_bin_is_handed_out_twice),       cmocka_unit_test(P1_bins_and_meta_never_meet),
-        cmocka_unit_test(P10_too_small_an_arena_is_refused),   cmocka_unit_test(P3_pieces_split_and_merge),
-        cmocka_unit_test(P3_lists_of_bins_keep_their_sums),    cmocka_unit_test(P3_a_run_of_bins_is_taken_at_once),
-        cmocka_unit_test(P3_a_run_that_was_looked_at_goes_on),
+        cmocka_unit_test(P3_no_bin_is_handed_out_twice),     cmocka_unit_test(P1_bins_and_meta_never_meet),
+        cmocka_unit_test(P10_too_small_an_arena_is_refused), cmocka_unit_test(P3_pieces_split_and_merge),
+        cmocka_unit_test(P3_pieces_change_owners),           cmocka_unit_test(P3_lists_of_bins_keep_their_sums),
+        cmocka_unit_test(P3_a_run_of_bins_is_taken_at_once), cmocka_unit_test(P3_a_run_that_was_looked_at_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
