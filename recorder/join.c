@@ -24,25 +24,31 @@ static uint32_t band_after(uint32_t steps, uint32_t band)
     return band && band < LONGEST && steps ? steps + 1 : band;
 }
 
-/* The most it may come to hold: what it has and what is free, or its fair share where it can take that of others. */
+/* The most it may come to hold: what it has and what is free, or its fair share where it can take that of others. Among very
+ * many threads what is free is not for one alone. */
 uint64_t fdri_join_room(const struct fdri_thread *t)
 {
     uint32_t held = fdr_load_relaxed(&t->loc->bins_held), free = fdri_bins_free(&fdri_rec.arena);
-    return fdr_max(held + free, fdri_fair_share()) * (uint64_t)fdri_rec.arena.super->bin_bytes;
+    uint64_t bins = fdri_crowded() ? fdr_max(held, fdri_full_share()) : fdr_max(held + free, fdri_fair_share());
+    return bins * fdri_rec.arena.super->bin_bytes;
 }
 
 /* Bytes for each partition, its share of the accounts included, below which the next step is made. Programs show their depths and
  * durations early: what a sixteenth of the room has seen will be twice as much. And there will be a partition at
- * least for each call that is open. */
+ * least for each call that is open. Among very many threads it cannot wait until there are: a partition that was made stays. */
+enum { CROWDED_PARTS = 8 };
 static bool many_parts(const struct fdri_thread *t, uint32_t steps)
 {
     static const uint64_t least_each[STEPS] = {16384, 12288, 7168};
     const struct fdr_location *l = t->loc;
-    if (steps == STEPS || fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE || !l->epochs_off) return false;
+    bool crowded = fdri_crowded();
+    if (steps == STEPS || fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE) return false;
+    if (!l->epochs_off && !crowded) return false;
     uint64_t room = fdri_join_room(t), held = (uint64_t)fdr_load_relaxed(&l->bins_held) << fdri_rec.arena.bin_log2;
     uint64_t sure = l->level_blocks ? (l->level_blocks - 1) * FDR_LEVELS_PER_BLOCK : 0, parts = t->live_parts;
+    if (crowded) sure = fdr_max(sure, CROWDED_PARTS);
     if (room >= fdr_max(parts, sure) * least_each[steps] * (held < room / 16 ? 2 : 1)) return false;
-    return held < room / 2 || !fdri_may_take(t);
+    return crowded || held < room / 2 || !fdri_may_take(t);
 }
 
 /* Nothing more is stored in it. */
@@ -86,16 +92,23 @@ static void number_calls(struct fdri_thread *t)
     t->soft = 0;
 }
 
-void fdri_join_look(struct fdri_thread *t)
+/* False: there is no need. */
+static bool join(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     uint32_t steps = steps_made(l);
-    if (FDR_LIKELY(!many_parts(t, steps))) return;
+    if (FDR_LIKELY(!many_parts(t, steps))) return false;
     for (uint32_t depth = 1; depth <= l->level_blocks * FDR_LEVELS_PER_BLOCK; depth++) join_depth(t, depth, steps + 1);
     if (steps + 1 == STEPS) number_calls(t);
     t->victim = NULL;
     fdr_signal_fence(); /* left before this is set it is done once more, and nobody has used it */
     fdr_store_relaxed(&l->flags, l->flags | joined_flag[steps]);
+    return true;
+}
+
+void fdri_join_look(struct fdri_thread *t)
+{
+    while (join(t) && !t->live_parts) continue; /* of a newcomer that has little room none is made in vain */
 }
 
 void fdri_join_zero(struct fdri_thread *t, struct fdr_part *p)

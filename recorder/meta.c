@@ -32,7 +32,8 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
     uint32_t got = 0, off = 0;
     if (want > full_log2()) return 0;
     for (int tries = 0; tries < 64; tries++) {
-        off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, want) : fdri_piece_own(a, t->loc, want);
+        off = fdri_take_free(t, want);
+        if (!off) off = fdri_piece_own(a, t->loc, want);
         if (off || (off = fdri_share_any(t, want))) break;
         /* what those hold that ended need not have aged: it is detail of a few threads, and this the accounts of one that goes on */
         if (tries < ENDED_STEPS && fdri_ended_room(t, FDRI_POOR)) continue;
@@ -101,7 +102,7 @@ static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, bool fro
 
 static void keep_for_reuse(struct fdri_thread *t, uint32_t off, uint32_t bytes)
 {
-    uint32_t *list = &t->loc->meta_free[bytes / FDR_META_ALIGN];
+    uint32_t *list = &t->loc->meta_free[bytes / FDR_META_ALIGN - 1];
     struct fdr_meta_head *h = fdri_off(t, off);
     memcpy(h + 1, list, sizeof *list);
     fdr_signal_fence();
@@ -122,7 +123,7 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
 {
     struct fdr_location *l = t->loc;
     bytes = (uint32_t)fdr_align_up(bytes, FDR_META_ALIGN);
-    uint32_t *reuse = bytes < SMALL_BYTES ? &l->meta_free[bytes / FDR_META_ALIGN] : NULL;
+    uint32_t *reuse = bytes < SMALL_BYTES ? &l->meta_free[bytes / FDR_META_ALIGN - 1] : NULL;
     if (reuse && *reuse) {
         uint32_t off = *reuse;
         memcpy(reuse, (uint8_t *)fdri_off(t, off) + sizeof(struct fdr_meta_head), sizeof *reuse);

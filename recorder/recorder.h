@@ -88,6 +88,7 @@ struct fdri_shares {
     uint32_t live;                  /* locations of threads that are there */
     uint32_t richest;               /* off of a location that holds much, or 0; a hint */
     uint32_t cursor;                /* off of the location to look at next, or 0 */
+    uint32_t returned;              /* the same for one that may have pieces it does not collect */
     uint32_t lock;                  /* try-lock of everything about ended locations: id + 1 of who works there, or
                                        UINT32_MAX for one that is no location */
     uint32_t ended_last;            /* the queue of locations that ended: the newest, or 0 */
@@ -296,6 +297,8 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
 bool fdri_part_ready(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_);
 /* May this location take a free bin? The last ones serve locations that have next to nothing. */
 bool fdri_may_take(const struct fdri_thread *t);
+/* A piece of what is free: its own, or of a bin. Who has next to nothing takes first what lies unused elsewhere, once bins are short. */
+uint32_t fdri_take_free(struct fdri_thread *t, uint32_t size_log2);
 bool fdri_pieces_wait(const struct fdri_thread *t); /* may free pieces wait until they are larger ones? */
 void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p);
 struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
@@ -430,12 +433,17 @@ uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not 
 /* ---- share.c ---- */
 /* The part of a whole bin that is `size_log2` large, from a location that holds more; 0: nobody does. */
 uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2);
+/* A piece that was taken off the lists of another, who does not collect it; 0: there is none among those looked at, or no need. */
+uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2);
 /* Room for a location when nothing is free: from ended ones, from richer ones; where it has next to nothing from ended ones once more, and
  * from any that hold more than what all can have. A piece of size_log2, or 0. */
 uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2);
-static inline bool fdri_poor(const struct fdr_location *l) { return fdr_load_relaxed(&l->bins_held) < 4; }
-uint32_t fdri_fair_share(void);                     /* bins for each live location */
-bool fdri_crowded(void);                            /* that is little, and they are many */
+uint32_t
+fdri_share_held(const struct fdr_location *l); /* bins it holds, those counted that it has in pieces beside others */
+bool fdri_poor(const struct fdr_location *l);  /* that is next to nothing */
+uint32_t fdri_fair_share(void);                /* bins for each live location, of those in use */
+uint32_t fdri_full_share(void);                /* the same when all will be */
+bool fdri_crowded(void);                       /* that is little, and they are many */
 bool fdri_share_rich(const struct fdr_location *l); /* it holds more than live ones do on average */
 void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
 

@@ -16,7 +16,13 @@
 
 enum { LOOK = 8, POPS = 8, ROUNDS = 64, ASLEEP_NS = 10000000, MANY_THREADS = 8, FEW_BINS = 64 };
 
-static uint32_t held(const struct fdr_location *l) { return fdr_load_relaxed(&l->bins_held); }
+/* Bins, those counted that it has in pieces beside others. */
+uint32_t fdri_share_held(const struct fdr_location *l)
+{
+    return fdr_load_relaxed(&l->bins_held) + (fdr_load_relaxed(&l->strewn_units) >> (fdri_rec.arena.bin_log2 - 9));
+}
+
+bool fdri_poor(const struct fdr_location *l) { return fdri_share_held(l) < 4; }
 
 uint32_t fdri_fair_share(void)
 {
@@ -24,24 +30,32 @@ uint32_t fdri_fair_share(void)
     return (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin) / (live ? live : 1);
 }
 
-bool fdri_crowded(void)
+/* The same once all memory is in use. */
+uint32_t fdri_full_share(void)
 {
-    return fdr_load_relaxed(&fdri_rec.shares.live) > MANY_THREADS && fdri_fair_share() < FEW_BINS;
+    uint32_t live = fdr_load_relaxed(&fdri_rec.shares.live);
+    return fdri_bins_reach(&fdri_rec.arena) / (live ? live : 1);
 }
 
-/* How much everybody keeps: a fair share. From who has next to nothing, and finds no room anywhere else, what all have if there are as many
- * threads as the buffer is sure of: that one is not in the share yet. */
+bool fdri_crowded(void)
+{
+    return fdr_load_relaxed(&fdri_rec.shares.live) > MANY_THREADS && fdri_full_share() < FEW_BINS;
+}
+
+/* How much everybody keeps: a fair share. From who has next to nothing, and finds no room anywhere else, one bin less than all have if there
+ * are as many threads as the buffer is sure of: that one is not in the share yet. */
 static uint32_t kept(bool at_least)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;
     uint32_t fair = fdri_fair_share();
-    return at_least ? (uint32_t)fdr_min(fair, s->bins_total / fdr_max(s->locations_sure, 1u)) : fair;
+    uint32_t all = s->bins_total / fdr_max(s->locations_sure, 1u);
+    return at_least ? (uint32_t)fdr_min(fair, all - (all > 1)) : fair;
 }
 
 /* Does `v` hold so much that one that holds `mine` may take of it? The margin keeps equals from taking turns. */
 static bool gives(const struct fdr_location *v, uint32_t mine, bool at_least)
 {
-    uint32_t h = held(v);
+    uint32_t h = fdri_share_held(v);
     return h > kept(at_least) && h > mine + mine / 8 + 2;
 }
 
@@ -49,7 +63,7 @@ bool fdri_share_rich(const struct fdr_location *l)
 {
     uint64_t live = fdr_load_relaxed(&fdri_rec.shares.live),
              bins = (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin);
-    return !fdri_poor(l) && held(l) * live > bins - fdr_min(bins, fdri_rec.bin_reserve);
+    return !fdri_poor(l) && fdri_share_held(l) * live > bins - fdr_min(bins, fdri_rec.bin_reserve);
 }
 
 /* Remembers who holds much: a hint for those who need. */
@@ -59,7 +73,7 @@ void fdri_share_note(const struct fdri_thread *t)
     if (off == mine) return;
     const struct fdr_location *rich = fdri_at(&fdri_rec.arena, off);
     /* R:hint - as R:location for who comes to it by the hint */
-    if (!off || held(t->loc) > held(rich)) fdr_store_release(&fdri_rec.shares.richest, mine);
+    if (!off || fdri_share_held(t->loc) > fdri_share_held(rich)) fdr_store_release(&fdri_rec.shares.richest, mine);
 }
 
 /* The richest of those it is remembered of and of the next few on the chain; the cursor goes on from call to call. */
@@ -70,15 +84,15 @@ static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
     uint32_t best_off = fdr_load_acquire(&fdri_rec.shares.richest); /* A:hint */
     struct fdr_location *best = best_off ? fdri_at(a, best_off) : NULL;
     if (best == t->loc) best = NULL;
-    if (best && gives(best, held(t->loc), at_least)) return best;
+    if (best && gives(best, fdri_share_held(t->loc), at_least)) return best;
     for (int i = 0; i < LOOK; i++) {
         if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
         struct fdr_location *l = fdri_at(a, off);
         off = l->next;
-        if (l != t->loc && !l->samples_off && (!best || held(l) > held(best))) best = l;
+        if (l != t->loc && !l->samples_off && (!best || fdri_share_held(l) > fdri_share_held(best))) best = l;
     }
     fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
-    if (!best || !gives(best, held(t->loc), at_least)) return NULL;
+    if (!best || !gives(best, fdri_share_held(t->loc), at_least)) return NULL;
     fdr_store_release(&fdri_rec.shares.richest, fdri_off_of(t, best)); /* R:hint */
     return best;
 }
@@ -90,7 +104,8 @@ FDR_RACY static bool has_one(const struct fdr_part *p, uint32_t head, bool newes
     return head && !(p->flags & FDR_PART_ASIDE) && fdri_bin(&fdri_rec.arena, head)->next;
 }
 
-/* The partition of v to take from. What is read while others change it decides only which one it is. */
+/* The partition of v to take from. The last list of a location is never ended: what it did outermost stays. What is read while others change
+ * it decides only which one it is. */
 FDR_RACY static struct fdr_part *choose(const struct fdr_location *v, bool newest)
 {
     static const struct fdri_chain by_age = {{0}, {0}};
@@ -99,6 +114,7 @@ FDR_RACY static struct fdr_part *choose(const struct fdr_location *v, bool newes
     uint64_t class_bytes[FDR_CLASS_COUNT] = {0};
     struct fdr_part *best = NULL, *p;
     struct fdri_part_view best_view = {0};
+    uint32_t lists = 0;
     uint32_t first = fdr_load_acquire(&v->parts_first); /* A:part */
     for (uint32_t off = first; off; off = p->next) {
         p = fdri_at(a, off);
@@ -108,6 +124,7 @@ FDR_RACY static struct fdr_part *choose(const struct fdr_location *v, bool newes
         p = fdri_at(a, off);
         uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
         enum fdri_reason why;
+        lists += head != 0;
         if (!has_one(p, head, newest)) continue;
         struct fdri_part_view view = {.depth = p->depth,
                                       .class_ = p->class_,
@@ -118,7 +135,7 @@ FDR_RACY static struct fdr_part *choose(const struct fdr_location *v, bool newes
         best = p;
         best_view = view;
     }
-    return best;
+    return newest && lists < 2 ? NULL : best;
 }
 
 /* Both are decided by the first event. */
@@ -145,8 +162,8 @@ static uint32_t claim_newest(struct fdr_location *v, uint32_t *size, struct fdri
     return p ? fdri_part_claim_newest(&fdri_rec.arena, v, p, size, given) : 0;
 }
 
-/* One whole bin of v, or 0. */
-static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
+/* One whole bin of v, or 0. gave: pieces at least, which v has back. */
+static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, bool *gave)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     struct fdri_given given = {0, 0, UINT64_MAX, 0};
@@ -174,24 +191,56 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v)
     given.from_tick = fdr_max(given.from_tick, beginning(v)); /* a partition's first bin says 0 */
     fdri_claim_leave(v);
     if (!same) given.from_tick = given.to_tick = 0;
+    *gave = given.bytes != 0;
     if (given.bytes) fdri_note_claim(t, giver, &given);
     return off;
 }
 
-static uint32_t share_bin(struct fdri_thread *t, bool at_least)
+static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, uint32_t size_log2)
 {
-    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return 0; /* what is there stays */
-    struct fdr_location *v = rich_one(t, at_least);
-    uint32_t off = v ? claim_from(t, v) : 0;
-    if (v && !off) fdr_store_release(&fdri_rec.shares.richest, 0u); /* R:hint - not again and again the same */
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t got = 0;
+    if (!fdri_claim_enter(l)) return 0;
+    uint32_t off = fdri_piece_adopt(a, l, size_log2, &got);
+    fdri_claim_leave(l);
+    if (!off) return 0;
+    fdr_add_relaxed(&t->loc->strewn_units, 1u << (got - 9));
+    fdri_piece_split(a, t->loc, off, got, size_log2);
     return off;
 }
 
-/* The part of a whole bin that is asked for. */
+/* May it make pieces of others its own? */
+static bool adopts(const struct fdri_thread *t, uint32_t size_log2)
+{
+    return fdri_may_strew(&fdri_rec.arena, size_log2) && fdri_crowded() && fdri_poor(t->loc) && !t->loc->samples_off;
+}
+
+uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off = fdr_load_acquire(&fdri_rec.shares.returned), got = 0; /* A:hint */
+    if (!adopts(t, size_log2)) return 0;
+    for (int i = 0; i < LOOK && !got; i++) {
+        if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
+        struct fdr_location *l = fdri_at(a, off);
+        if (l != t->loc && !l->samples_off && fdr_load_relaxed(&l->returned)) got = adopt_from(t, l, size_log2);
+        if (!got) off = l->next; /* it may have more */
+    }
+    fdr_store_release(&fdri_rec.shares.returned, off); /* R:hint */
+    return got;
+}
+
+/* The part of a whole bin that is asked for; or of what became free on the way to one. */
 static uint32_t share_piece(struct fdri_thread *t, uint32_t size_log2, bool at_least)
 {
-    uint32_t off = share_bin(t, at_least);
-    if (off) fdri_piece_split(&fdri_rec.arena, t->loc, off, fdri_rec.arena.bin_log2, size_log2);
+    struct fdri_arena *a = &fdri_rec.arena;
+    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return 0; /* what is there stays */
+    struct fdr_location *v = rich_one(t, at_least);
+    bool gave = false;
+    uint32_t off = v ? claim_from(t, v, &gave) : 0;
+    if (off) fdri_piece_split(a, t->loc, off, a->bin_log2, size_log2);
+    else if (gave && adopts(t, size_log2)) off = adopt_from(t, v, size_log2);
+    if (v && !off && !gave) fdr_store_release(&fdri_rec.shares.richest, 0u); /* R:hint - not again and again the same */
     return off;
 }
 

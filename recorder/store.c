@@ -11,8 +11,21 @@ bool fdri_may_take(const struct fdri_thread *t)
 {
     if (t->loc->flags & FDR_LOCATION_ENDED)
         return true; /* the last one is for it: what it takes makes room for others */
-    if (fdri_poor(t->loc)) return fdri_bins_free(&fdri_rec.arena) > 1;
+    /* among very many half of these wait for the accounts that a thread begins with, which are a bin as a whole */
+    uint32_t left = t->loc->level_blocks && fdri_crowded() ? fdri_rec.bin_reserve / 2 : 1;
+    if (fdri_poor(t->loc)) return fdri_bins_free(&fdri_rec.arena) > left;
     return fdri_bins_free(&fdri_rec.arena) > fdri_rec.bin_reserve + fdri_sample_bins_due();
+}
+
+uint32_t fdri_take_free(struct fdri_thread *t, uint32_t size_log2)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off = 0;
+    if (fdri_poor(t->loc) && fdri_bins_free(a) <= fdri_rec.bin_reserve) {
+        off = fdri_piece_own(a, t->loc, size_log2);
+        if (!off) off = fdri_share_returned(t, size_log2);
+    }
+    return !off && fdri_may_take(t) ? fdri_piece_take(a, t->loc, size_log2) : off;
 }
 
 /* Small bins breed small ones. So for who wants a whole one, and where something can be given back instead, free pieces
@@ -72,7 +85,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
     *got = want;
     if (t->ready && want == full_log2() && (!t->loc->piece_units || fdri_pieces_wait(t)))
         return fdri_ready_take(t, want);
-    uint32_t off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, want) : 0;
+    uint32_t off = fdri_take_free(t, want);
     if (!off && fdri_poor(t->loc)) off = fdri_piece_own(a, t->loc, want);
     if (!off) off = fdri_piece_any(a, t->loc, want, least_size(t, want), got);
     if (!off && !fdri_pieces_wait(t)) off = fdri_piece_own(a, t->loc, *got = want); /* of a larger one */
@@ -221,12 +234,16 @@ void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p)
 }
 
 /* A third of what the partition holds: the open bin, half empty on average, costs it a sixth at most, and larger ones
- * store more in less. Among many threads that have little each, whole bins soon: what is in pieces nobody can claim. */
-enum { CROWDED_SMALL = 2 };
+ * store more in less. Among many threads whole bins soon, which others can claim at once; among so many that each has next to nothing,
+ * small ones, as accounts grow with the size, for who has not much more than that. */
+enum { CROWDED_SMALL = 2, NOT_MUCH = 8 };
 static uint32_t best_size(const struct fdri_thread *t, const struct fdr_part *p)
 {
     uint32_t units = fdr_load_relaxed(&p->bytes) / 3, most = most_size(t);
-    if (most == full_log2() && fdri_crowded()) return p->open_seq < CROWDED_SMALL ? 9 : most;
+    if (most == full_log2() && fdri_crowded()) {
+        bool little = fdri_full_share() < NOT_MUCH && fdri_share_held(t->loc) < NOT_MUCH;
+        return little || p->open_seq < CROWDED_SMALL ? 9 : most;
+    }
     return units ? (uint32_t)fdr_min(9 + fdr_log2_floor(units), most) : 9;
 }
 

@@ -13,7 +13,7 @@
 
 #include "recorder/reduce.h"
 
-enum { FIRST_ROOM = 30, ORDER_MAX = 1 << 14, POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64, SORT_MAX = 512 };
+enum { FIRST_ROOM = 15, ORDER_MAX = 1 << 14, POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64, SORT_MAX = 512 };
 
 struct place {
     uint64_t end;  /* its oldest bin ends then or later */

@@ -94,11 +94,31 @@ static void P2_who_was_turned_away_looks_again(void **state)
     fdr_finalize();
 }
 
+/* A machine's worth of threads in the usual buffer is no crowd, also before they have used any of it. */
+static void P4_a_few_threads_have_all_bands(void **state)
+{
+    (void)state;
+    enum { FEW = 64 };
+    static struct turn few[FEW];
+    const struct fdri_arena *a = &fdri_rec.arena;
+    start("telescope", "64M");
+    for (int i = 0; i < FEW; i++) begin(&few[i], (uint64_t)i + 1);
+    for (int i = 0; i < FEW; i++) turn(&few[i], 300);
+    assert_false(fdri_crowded());
+    for (uint32_t off = a->super->location_first, flags; off;
+         off = ((const struct fdr_location *)fdri_at(a, off))->next) {
+        flags = ((const struct fdr_location *)fdri_at(a, off))->flags;
+        assert_int_equal(flags & (FDR_LOCATION_JOINED | FDR_LOCATION_JOINED_LONG | FDR_LOCATION_JOINED_ALL), 0);
+    }
+    for (int i = 0; i < FEW; i++) end(&few[i]);
+    fdr_finalize();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_sleeper_does_not_starve_newcomers),
-                                       cmocka_unit_test(P2_newcomers_in_a_tiny_buffer),
-                                       cmocka_unit_test(P2_who_was_turned_away_looks_again)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P2_a_sleeper_does_not_starve_newcomers), cmocka_unit_test(P2_newcomers_in_a_tiny_buffer),
+        cmocka_unit_test(P2_who_was_turned_away_looks_again), cmocka_unit_test(P4_a_few_threads_have_all_bands)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     return bad;
 }

@@ -57,18 +57,21 @@ static void check_all(void)
     check(BUFFER, sum() - unattached, kept, bins, SLEEPERS + MORE + 8);
 }
 
-static void P2_P3_P4_newest_bins_of_sleepers(void **state)
+/* Pieces that change owners leave few whole bins to take. */
+static void newest_bins_of_sleepers(bool strew)
 {
-    (void)state;
     start("telescope", "4M");
+    if (!strew) fdri_rec.arena.strewn = NULL;
     for (int i = 0; i < SLEEPERS; i++) begin(&sleeper[i], (uint64_t)i + 1);
     for (int i = 0; i < SLEEPERS; i++) turn(&sleeper[i], CALLS);
     usleep(20000);
     for (int i = 0; i < MORE; i++) begin(&more[i], (uint64_t)i + 1000);
     for (int i = 0; i < MORE; i++) turn(&more[i], CALLS / 4);
     uint32_t gone = taken();
-    print_message("%u newest bins of %d sleeping threads were taken\n", gone, SLEEPERS);
-    assert_true(gone > 0);
+    print_message("%u newest bins of %d sleeping threads were taken, %u are strewn\n", gone, SLEEPERS,
+                  fdri_strewn_count(&fdri_rec.arena));
+    if (strew) assert_true(fdri_strewn_count(&fdri_rec.arena) > 0);
+    else assert_true(gone > 0);
     check_all();
     for (int i = 0; i < SLEEPERS; i++) turn(&sleeper[i], i % 3 ? 3 : 3000); /* awake */
     check_all();
@@ -76,6 +79,18 @@ static void P2_P3_P4_newest_bins_of_sleepers(void **state)
     check_all();
     for (int i = 0; i < MORE; i++) end(&more[i]);
     fdr_finalize();
+}
+
+static void P2_P3_P4_newest_bins_of_sleepers(void **state)
+{
+    (void)state;
+    newest_bins_of_sleepers(false);
+}
+
+static void P2_P3_P4_pieces_of_sleepers(void **state)
+{
+    (void)state;
+    newest_bins_of_sleepers(true);
 }
 
 /* ---- they wake up at any moment ---- */
@@ -97,13 +112,13 @@ static void *doze(void *number)
     return NULL;
 }
 
-static void P3_P4_awake_while_taken_from(void **state)
+static void awake_while_taken_from(bool strew)
 {
-    (void)state;
     pthread_t thread[DOZERS];
     uint64_t events;
     const char *wrong = NULL;
     start("telescope", "4M");
+    if (!strew) fdri_rec.arena.strewn = NULL;
     presented = 0;
     pthread_barrier_init(&all_done, NULL, DOZERS);
     for (uintptr_t i = 0; i < DOZERS; i++) assert_int_equal(pthread_create(&thread[i], NULL, doze, (void *)(i + 1)), 0);
@@ -116,15 +131,29 @@ static void P3_P4_awake_while_taken_from(void **state)
     for (int i = 0; i < DOZERS; i++) pthread_join(thread[i], NULL);
     if (wrong) print_message("%s\n", wrong);
     assert_null(wrong);
-    print_message("%llu times asleep, awake, or taken from\n", (unsigned long long)changes());
-    assert_true(changes() > 0);
+    print_message("%llu times asleep, awake, or taken from; %u bins are strewn\n", (unsigned long long)changes(),
+                  fdri_strewn_count(&fdri_rec.arena));
+    assert_true(strew ? fdri_strewn_count(&fdri_rec.arena) > 0 : changes() > 0);
     check(BUFFER, presented, kept, bins, DOZERS);
     fdr_finalize();
 }
 
+static void P3_P4_awake_while_taken_from(void **state)
+{
+    (void)state;
+    awake_while_taken_from(false);
+}
+
+static void P3_P4_awake_while_pieces_change_owners(void **state)
+{
+    (void)state;
+    awake_while_taken_from(true);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_P3_P4_newest_bins_of_sleepers),
-                                       cmocka_unit_test(P3_P4_awake_while_taken_from)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P2_P3_P4_newest_bins_of_sleepers), cmocka_unit_test(P2_P3_P4_pieces_of_sleepers),
+        cmocka_unit_test(P3_P4_awake_while_taken_from), cmocka_unit_test(P3_P4_awake_while_pieces_change_owners)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

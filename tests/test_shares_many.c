@@ -73,9 +73,10 @@ static void P1_P3_P5_a_hundred_thousand_short_threads(void **state)
     one_churn("whole", "64M", 64 << 20, 100000);
 }
 
-/* As many as the buffer guarantees at once, behind one that filled everything: each has its last calls. */
+/* As many as the buffer guarantees at once, behind one that filled everything. After a few calls each finds room, and has its last calls; after
+ * many they hold more than there is, so some in a hundred may lose an event before they find room, or all that they stored to others. */
 static struct turn busy;
-static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes)
+static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes, uint64_t calls, uint32_t in_a_hundred)
 {
     start("telescope", buffer);
     uint32_t threads = fdri_rec.arena.super->locations_sure / SLOWER;
@@ -85,17 +86,23 @@ static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes
     begin(&busy, 1);
     turn(&busy, bytes / 2); /* two bytes a call: several times the buffer */
     for (uint32_t i = 0; i < threads - 1; i++) begin(&all[i], i + 2);
-    for (uint32_t i = 0; i < threads - 1; i++) turn(&all[i], 300); /* and sleeps */
-    uint64_t sum = busy.presented, least = UINT64_MAX;
-    print_message("%s: %u bins pinned of %u, %llu turned away\n", buffer, fdri_rec.arena.pinned,
-                  (uint32_t)fdri_rec.arena.super->virgin, (unsigned long long)fdri_rec.arena.super->lost_locations);
+    for (uint32_t i = 0; i < threads - 1; i++) turn(&all[i], calls); /* and sleeps */
+    const struct fdr_superblock *super = fdri_rec.arena.super;
+    uint64_t sum = busy.presented, least = UINT64_MAX, away = super->lost_locations, lost = super->lost_unattached;
     for (uint32_t i = 0; i < threads - 1; i++) sum += all[i].presented;
-    check(bytes, sum, kept, bins, threads);
-    for (uint32_t i = 1; i < threads; i++) least = kept[i] < least ? kept[i] : least;
-    print_message("%s: %u threads sleep; the one with least keeps %llu of 300 calls, the busy one %u bins\n", buffer,
-                  threads - 1, (unsigned long long)least, bins[0]);
-    assert_true(least >= 100);
-    assert_int_equal(fdri_rec.arena.super->lost_locations, 0);
+    check(bytes, sum - lost, kept, bins, threads);
+    uint32_t without = 0, few = threads * in_a_hundred / 100;
+    for (uint32_t i = 1; i < threads; i++) {
+        without += !kept[i];
+        if (kept[i] && kept[i] < least) least = kept[i];
+    }
+    print_message("%s: %u threads sleep after %llu calls; %llu were turned away and lost %llu events; %u keep nothing, "
+                  "the others %llu and "
+                  "more; the busy one has %u bins, %u are strewn\n",
+                  buffer, threads - 1, (unsigned long long)calls, (unsigned long long)away, (unsigned long long)lost,
+                  without, (unsigned long long)least, bins[0], fdri_strewn_count(&fdri_rec.arena));
+    assert_true(away <= few && lost <= few && without <= few);
+    assert_true(few || least >= 100);
     end(&busy);
     for (uint32_t i = 0; i < threads - 1; i++) end(&all[i]);
     free(all);
@@ -104,8 +111,10 @@ static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes
 static void P2_four_thousand_sleepers(void **state)
 {
     (void)state;
-    P2_sleepers_as_many_as_guaranteed("4M", 4 << 20);
-    P2_sleepers_as_many_as_guaranteed("64M", 64 << 20);
+    P2_sleepers_as_many_as_guaranteed("4M", 4 << 20, 300, 0);
+    P2_sleepers_as_many_as_guaranteed("64M", 64 << 20, 300, 0);
+    P2_sleepers_as_many_as_guaranteed("4M", 4 << 20, 3000, 10);
+    if (SLOWER == 1) P2_sleepers_as_many_as_guaranteed("64M", 64 << 20, 3000, 10);
 }
 
 int main(void)
