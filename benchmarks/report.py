@@ -269,7 +269,7 @@ def whole_rows(raw):
         row("h", "whole program: time added by fdr / by hooks that only read the clock", why(raw, "whole"), "<= 2.0",
             "<= 1.5", "-")
     for p in raw.whole:
-        row("h", f"{p['program']}: time added by fdr / by hooks that only read the clock",
+        row("h", f"{p['program']}: time added by fdr / by hooks that only read the clock [net of empty hooks {p['net']:.2f}]",
             f"{p['ratio']:.2f} ({p['ratio_min']:.2f} .. {p['ratio_max']:.2f})", "<= 2.0", "<= 1.5",
             verdict(p["ratio"], 2.0, 1.5))
 
@@ -552,11 +552,11 @@ def reader_details(raw):
 def whole_details(raw):
     print("### Whole programs: user CPU time, medians\n")
     head("program", "calls", "plain", "empty hooks", "hooks that read the clock", "fdr", "ns per call, clock",
-         "ns per call, fdr", "added by fdr / by the clock")
+         "ns per call, fdr", "added by fdr / by the clock", "net of empty hooks")
     for p in raw.whole:
         row(p["program"], f"{p['calls']:,}", *(f"{p[k]:.2f} s" for k in ("plain_s", "empty_s", "clock_s", "fdr_s")),
             f"{p['clock_ns_per_call']:.1f}", f"{p['fdr_ns_per_call']:.1f}",
-            f"{p['ratio']:.2f} ({p['ratio_min']:.2f} .. {p['ratio_max']:.2f})")
+            *(f"{p[k]:.2f} ({p[k + '_min']:.2f} .. {p[k + '_max']:.2f})" for k in ("ratio", "net")))
     print("\nns per call: above the program with empty hooks.\n")
 
 

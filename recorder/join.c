@@ -36,7 +36,7 @@ uint64_t fdri_join_room(const struct fdri_thread *t)
 /* Bytes for each partition, its share of the accounts included, below which the next step is made. Programs show their depths and
  * durations early: what a sixteenth of the room has seen will be twice as much. And there will be a partition at
  * least for each call that is open. Among very many threads it cannot wait until there are: a partition that was made stays. */
-enum { CROWDED_PARTS = 8 };
+enum { CROWDED_PARTS = 12 };
 static bool many_parts(const struct fdri_thread *t, uint32_t steps)
 {
     static const uint64_t least_each[STEPS] = {16384, 12288, 7168};
@@ -46,8 +46,8 @@ static bool many_parts(const struct fdri_thread *t, uint32_t steps)
     if (!l->epochs_off && !crowded) return false;
     uint64_t room = fdri_join_room(t), held = (uint64_t)fdr_load_relaxed(&l->bins_held) << fdri_rec.arena.bin_log2;
     uint64_t sure = l->level_blocks ? (l->level_blocks - 1) * FDR_LEVELS_PER_BLOCK : 0, parts = t->live_parts;
-    if (crowded) sure = fdr_max(sure, CROWDED_PARTS);
-    if (room >= fdr_max(parts, sure) * least_each[steps] * (held < room / 16 ? 2 : 1)) return false;
+    uint64_t expected = fdr_max(parts, sure) * (held < room / 16 ? 2 : 1);
+    if (room >= fdr_max(expected, crowded ? CROWDED_PARTS : 0) * least_each[steps]) return false;
     return crowded || held < room / 2 || !fdri_may_take(t);
 }
 

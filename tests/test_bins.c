@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,8 @@ static void P3_pieces_split_and_merge(void **state)
 
 enum { OWNERS = 4, HELD = 40, ARENA = 128 * 1024, LEAST_LOG2 = 9, FULL_LOG2 = 12 };
 
+static pthread_barrier_t all_begin;
+
 struct owner {
     pthread_t thread;
     struct fdri_arena *arena;
@@ -290,8 +293,10 @@ static void *own(void *argument)
 {
     struct owner *o = argument;
     bool awake = true;
+    pthread_barrier_wait(&all_begin);
     for (int i = 0; i < 100000; i++) {
         if (!rnd(&o->seed, 40)) awake = !awake;
+        if (!rnd(&o->seed, 20)) sched_yield(); /* on one processor, too, others come while it sleeps */
         step(o, awake);
         if (rnd(&o->seed, 500)) continue;
         while (o->count) let_go(o, false);
@@ -315,6 +320,7 @@ static void P3_pieces_change_owners(void **state)
     uint64_t adopted = 0, whole = 0;
     fdri_arena_strew(&a);
     memset(o, 0, sizeof o);
+    pthread_barrier_init(&all_begin, NULL, OWNERS);
     for (uint32_t i = 0; i < OWNERS; i++) {
         uint32_t off = fdri_meta_take(&a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX);
         o[i] = (struct owner){
