@@ -140,12 +140,15 @@ void fdri_piece_leave(struct fdri_arena *a, struct fdr_location *l);
 /* ---- strewn.c: bins whose pieces belong to several locations ---- */
 void fdri_arena_strew(struct fdri_arena *a); /* makes room for the words; without, no bin is ever strewn */
 bool fdri_may_strew(const struct fdri_arena *a, uint32_t size_log2); /* can pieces of that size change hands? */
-bool fdri_strewn(const struct fdri_arena *a, uint32_t off);          /* is the bin that `off` is in? */
-bool fdri_strew(const struct fdri_arena *a, uint32_t off);           /* it is from now on; true: it was not */
+uint32_t fdri_strewn_least(const struct fdri_arena *a,
+                           uint32_t size_log2);             /* the least that can, for who wants so much */
+bool fdri_strewn(const struct fdri_arena *a, uint32_t off); /* is the bin that `off` is in? */
+bool fdri_strew(const struct fdri_arena *a, uint32_t off);  /* it is from now on; true: it was not */
 /* Gives back a piece of a strewn bin for good. Any thread, wait-free; with the last one the bin is free. */
 void fdri_strewn_give(struct fdri_arena *a, uint32_t off, uint32_t size_log2);
 void fdri_strewn_whole(struct fdri_arena *a, uint32_t off); /* the same for all of it at once */
 uint32_t fdri_strewn_count(const struct fdri_arena *a);     /* for the walker */
+uint64_t fdri_strewn_left(const struct fdri_arena *a);      /* bytes of them that were not given back for good */
 
 /* ---- partitions (owner's thread only) ---- */
 /* Puts the bin at `off` behind the newest of partition p and makes it the open one. */

@@ -36,6 +36,7 @@ const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes
 {
     const struct fdr_superblock *s = a->super;
     uint32_t lo = (uint32_t)s->virgin, hi = (uint32_t)(s->virgin >> 32), free_bins = 0, held = 0, steps = 0;
+    uint64_t strewn = 0;
     if (s->bins_off + (uint64_t)lo * s->bin_bytes > (uint64_t)hi * FDR_META_ALIGN)
         return say(text, bytes, "bins and meta overlap", lo);
     for (uint32_t node = 0; node < a->nodes; node++) {
@@ -56,6 +57,7 @@ const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes
             return say(text, bytes, "chain of locations does not end", off);
         const struct fdr_location *l = fdri_at(a, off);
         held += l->bins_held;
+        strewn += (uint64_t)l->strewn_units << 9;
         for (uint32_t part = l->parts_first; part; part = ((const struct fdr_part *)fdri_at(a, part))->next) {
             const char *wrong = check_part(a, fdri_at(a, part), text, bytes);
             if (wrong) return wrong;
@@ -64,5 +66,6 @@ const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes
     }
     if (held + fdri_strewn_count(a) + free_bins != lo)
         return say(text, bytes, "bins lost: held + strewn + free is not what was handed out", held);
+    if (strewn > fdri_strewn_left(a)) return say(text, bytes, "more is held of strewn bins than there is", strewn);
     return NULL;
 }

@@ -118,7 +118,8 @@ void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off,
     }
     if (size_log2 < full) {
         piece_push(a, l, off, size_log2);
-    } else if (was < full && fdri_strewn(a, off)) {
+    } else if (was < full && fdri_strewn(a, off)) { /* all of it came to l in the end */
+        fdr_sub_relaxed(&l->strewn_units, 1u << (full - 9));
         fdri_strewn_whole(a, off);
     } else {
         fdr_sub_relaxed(&l->split_bins, (uint32_t)(was < full));
@@ -131,8 +132,11 @@ void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off,
 void fdri_piece_leave(struct fdri_arena *a, struct fdr_location *l)
 {
     for (uint32_t log2 = 9, off; log2 < a->bin_log2; log2++)
-        while ((off = piece_pop(a, l, log2)))
-            if (fdri_may_strew(a, log2) && fdri_strewn(a, off)) fdri_strewn_give(a, off, log2);
+        while ((off = piece_pop(a, l, log2))) {
+            if (!fdri_may_strew(a, log2) || !fdri_strewn(a, off)) continue;
+            fdr_sub_relaxed(&l->strewn_units, 1u << (log2 - 9));
+            fdri_strewn_give(a, off, log2);
+        }
 }
 
 void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t off, uint32_t size_log2,

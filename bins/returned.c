@@ -41,6 +41,7 @@ enum { AT_ONCE = 64 };
 struct pieces {
     uint32_t off[AT_ONCE]; /* 0: gone */
     uint32_t count;
+    uint32_t more; /* chained: those that are not looked at this time */
 };
 
 /* Some of those that were returned, which are the caller's then. */
@@ -49,17 +50,18 @@ static void take_some(struct fdri_arena *a, struct fdr_location *l, struct piece
     uint32_t off = take_all(l);
     for (p->count = 0; off && p->count < AT_ONCE; off = fdr_load_relaxed(&fdri_bin(a, off)->next))
         p->off[p->count++] = off;
-    while (off) { /* more than can be looked at */
-        uint32_t next = fdr_load_relaxed(&fdri_bin(a, off)->next);
-        fdri_piece_return(a, l, off);
-        off = next;
-    }
+    p->more = off;
 }
 
+/* Those that were not looked at come to lie in front: who looks next sees others. */
 static void return_rest(struct fdri_arena *a, struct fdr_location *l, const struct pieces *p)
 {
     for (uint32_t i = 0; i < p->count; i++)
         if (p->off[i]) fdri_piece_return(a, l, p->off[i]);
+    for (uint32_t off = p->more, next; off; off = next) {
+        next = fdr_load_relaxed(&fdri_bin(a, off)->next);
+        fdri_piece_return(a, l, off);
+    }
 }
 
 static uint32_t bytes_in(const struct fdri_arena *a, const struct pieces *p, uint32_t part, uint32_t log2)
@@ -127,6 +129,7 @@ static uint32_t units(uint32_t size_log2) { return 1u << (size_log2 - 9); }
 uint32_t fdri_piece_adopt(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t *got_log2)
 {
     struct pieces p;
+    size_log2 = fdri_strewn_least(a, size_log2);
     if (!fdri_may_strew(a, size_log2)) return 0;
     take_some(a, l, &p);
     uint32_t off = larger(a, &p, *got_log2 = size_log2, got_log2);

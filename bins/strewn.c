@@ -19,6 +19,7 @@ static uint32_t eighth_log2(const struct fdri_arena *a) { return a->bin_log2 - 3
 
 void fdri_arena_strew(struct fdri_arena *a)
 {
+    if (a->bin_log2 == 9) return; /* there are no pieces */
     uint32_t bytes = (uint32_t)(sizeof(struct fdr_meta_head) + a->super->bins_total * sizeof *a->strewn);
     uint32_t off = fdri_meta_take(a, FDR_META_STREWN, bytes, UINT32_MAX);
     a->strewn = off ? fdri_at(a, off + (uint32_t)sizeof(struct fdr_meta_head)) : NULL;
@@ -32,6 +33,11 @@ bool fdri_strewn(const struct fdri_arena *a, uint32_t off)
 bool fdri_strew(const struct fdri_arena *a, uint32_t off)
 {
     return !(fdr_or_acq_rel(&a->strewn[index_of(a, off)], (uint16_t)STREWN) & STREWN); /* L:strewn */
+}
+
+uint32_t fdri_strewn_least(const struct fdri_arena *a, uint32_t size_log2)
+{
+    return (uint32_t)fdr_max(size_log2, eighth_log2(a));
 }
 
 bool fdri_may_strew(const struct fdri_arena *a, uint32_t size_log2)
@@ -64,6 +70,16 @@ void fdri_strewn_give(struct fdri_arena *a, uint32_t off, uint32_t size_log2)
     if ((all & ALL) != ALL) return;
     clear_headers(a, whole);
     fdri_strewn_whole(a, whole);
+}
+
+uint64_t fdri_strewn_left(const struct fdri_arena *a)
+{
+    uint64_t left = 0;
+    for (uint32_t i = 0; a->strewn && i < a->super->bins_total; i++) {
+        uint32_t word = fdr_load_relaxed(&a->strewn[i]);
+        if (word) left += (uint64_t)(EIGHTHS - __builtin_popcount(word & ALL)) << eighth_log2(a);
+    }
+    return left;
 }
 
 uint32_t fdri_strewn_count(const struct fdri_arena *a)

@@ -8,18 +8,20 @@
  * Locations of samples are bounded by a share of their own and give nothing.
  *
  * Claims go for the oldest bin of the partition that policies/ would give back first. They need nothing of the owner,
- * who may sleep: bins/partition.c, "the old end". Only whole bins change locations; pieces in front of them go back to
- * their owner, who joins them when it looks. Where partitions have nothing but the bin they would write into, that goes
- * if the owner has not recorded for a while: bins/asleep.c. */
+ * who may sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them
+ * when it looks; until then who has next to nothing among many threads may make them its own: bins/strewn.c. Where partitions
+ * have nothing but the bin they would write into, that goes if the owner has not recorded for a while: bins/asleep.c. */
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
 enum { LOOK = 8, POPS = 8, ROUNDS = 64, ASLEEP_NS = 10000000, MANY_THREADS = 8, FEW_BINS = 64 };
 
-/* Bins, those counted that it has in pieces beside others. */
+/* Bins, those counted that it has in pieces beside others. Of two that adopt pieces of one bin the second may subtract its own before
+ * the first has added the whole, or was left by longjmp before: then that is less than nothing. */
 uint32_t fdri_share_held(const struct fdr_location *l)
 {
-    return fdr_load_relaxed(&l->bins_held) + (fdr_load_relaxed(&l->strewn_units) >> (fdri_rec.arena.bin_log2 - 9));
+    int32_t units = (int32_t)fdr_load_relaxed(&l->strewn_units);
+    return fdr_load_relaxed(&l->bins_held) + ((units > 0 ? (uint32_t)units : 0) >> (fdri_rec.arena.bin_log2 - 9));
 }
 
 bool fdri_poor(const struct fdr_location *l) { return fdri_share_held(l) < 4; }
@@ -212,7 +214,8 @@ static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, uint32
 /* May it make pieces of others its own? */
 static bool adopts(const struct fdri_thread *t, uint32_t size_log2)
 {
-    return fdri_may_strew(&fdri_rec.arena, size_log2) && fdri_crowded() && fdri_poor(t->loc) && !t->loc->samples_off;
+    const struct fdri_arena *a = &fdri_rec.arena;
+    return a->strewn && size_log2 < a->bin_log2 && fdri_crowded() && fdri_poor(t->loc) && !t->loc->samples_off;
 }
 
 uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2)

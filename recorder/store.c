@@ -22,6 +22,7 @@ uint32_t fdri_take_free(struct fdri_thread *t, uint32_t size_log2)
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = 0;
     if (fdri_poor(t->loc) && fdri_bins_free(a) <= fdri_rec.bin_reserve) {
+        fdri_piece_collect(a, t->loc);
         off = fdri_piece_own(a, t->loc, size_log2);
         if (!off) off = fdri_share_returned(t, size_log2);
     }

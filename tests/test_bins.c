@@ -218,7 +218,7 @@ struct owner {
         uint32_t off, log2;
     } held[HELD];
     uint32_t number, count;
-    bool twice;
+    bool twice, miscounted;
 };
 
 static void mark(struct owner *o, uint32_t off, uint32_t log2, uint32_t from, uint32_t to)
@@ -303,7 +303,7 @@ static void *own(void *argument)
         while (!fdri_claim_pin(o->l)) continue;
         fdri_piece_collect(o->arena, o->l);
         fdri_piece_leave(o->arena, o->l);
-        fdr_store_relaxed(&o->l->strewn_units, 0u);
+        o->miscounted |= fdr_load_relaxed(&o->l->strewn_units) != 0;
         fdri_claim_unpin(o->l);
     }
     while (o->count) let_go(o, false);
@@ -333,6 +333,7 @@ static void P3_pieces_change_owners(void **state)
     for (uint32_t i = 0; i < OWNERS; i++) {
         pthread_join(o[i].thread, NULL);
         assert_false(o[i].twice);
+        assert_false(o[i].miscounted);
         adopted += o[i].adopted;
         whole += o[i].whole;
     }
@@ -346,10 +347,96 @@ static void P3_pieces_change_owners(void **state)
     }
     sound(&a);
     assert_int_equal(fdri_strewn_count(&a), 0);
-    for (uint32_t i = 0; i < OWNERS; i++) assert_int_equal(o[i].l->bins_held, 0);
+    for (uint32_t i = 0; i < OWNERS; i++) assert_int_equal(o[i].l->bins_held + o[i].l->strewn_units, 0);
     assert_int_equal(a.super->free_bins, (uint32_t)a.super->virgin);
     assert_int_equal(a.pinned, 0);
     free(holder);
+    free(memory);
+}
+
+static struct fdr_location *a_location(struct fdri_arena *a)
+{
+    uint32_t off = fdri_meta_take(a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX);
+    struct fdr_location *l = fdri_at(a, off);
+    l->next = a->super->location_first;
+    a->super->location_first = off;
+    return l;
+}
+
+/* Moves a piece from one location's stack of returned ones to another's, as one does that adopts it and has it taken off its lists. */
+static void pass_on(struct fdri_arena *a, struct fdr_location *from, struct fdr_location *to)
+{
+    uint32_t got, off = fdri_piece_adopt(a, from, 9, &got);
+    assert_int_not_equal(off, 0);
+    fdr_add_relaxed(&to->strewn_units, 1u << (got - 9));
+    fdri_piece_return(a, to, off);
+}
+
+/* A strewn bin all pieces of which come to one location in the end is no longer counted among what that has. */
+static void P3_a_strewn_bin_that_one_has_all_of(void **state)
+{
+    (void)state;
+    for (uint32_t log2 = 10; log2 <= 16; log2++) {
+        struct fdri_arena a;
+        void *memory = format(&a, 4 << 20, 1u << log2);
+        fdri_arena_strew(&a);
+        struct fdr_location *l = a_location(&a), *other = a_location(&a);
+        uint32_t half = log2 - 1, one = fdri_piece_take(&a, l, half), two = fdri_piece_take(&a, l, half);
+        fdri_piece_return(&a, l, one);
+        pass_on(&a, l, other);
+        sound(&a);
+        assert_int_equal(l->bins_held, 0);
+        assert_int_equal(l->strewn_units, 1u << (half - 9));
+        assert_int_equal(fdri_strewn_left(&a), 1u << log2);
+        pass_on(&a, other, l);
+        assert_int_equal(other->strewn_units, 0);
+        fdri_piece_give(&a, l, two, half);
+        fdri_piece_collect(&a, l);
+        sound(&a);
+        assert_int_equal(l->strewn_units, 0);
+        assert_int_equal(fdri_strewn_count(&a) + a.pinned, 0);
+        assert_int_equal(a.super->free_bins, 1);
+        free(memory);
+    }
+}
+
+/* Of more pieces than are looked at in one go those behind come next. */
+static void P2_every_returned_piece_is_found(void **state)
+{
+    (void)state;
+    enum { SMALL = 200 };
+    struct fdri_arena a;
+    void *memory = format(&a, 4 << 20, 4096);
+    fdri_arena_strew(&a);
+    struct fdr_location *l = a_location(&a), *other = a_location(&a);
+    uint32_t large = fdri_piece_take(&a, l, 11), small[2 * SMALL], got = 0, tries = 0, off = 0;
+    for (int i = 0; i < 2 * SMALL; i++) small[i] = fdri_piece_take(&a, l, 9);
+    fdri_piece_return(&a, l, large);
+    for (int i = 0; i < 2 * SMALL; i += 2) fdri_piece_return(&a, l, small[i]); /* no two are halves of one */
+    while (!off && tries++ < SMALL) off = fdri_piece_adopt(&a, l, 11, &got);
+    print_message("found at try %u of %d\n", tries, SMALL);
+    assert_int_equal(off, large);
+    fdr_add_relaxed(&other->strewn_units, 1u << (got - 9));
+    fdri_piece_give(&a, other, off, got);
+    for (int i = 1; i < 2 * SMALL; i += 2) fdri_piece_give(&a, l, small[i], 9);
+    fdri_piece_collect(&a, l);
+    fdri_piece_leave(&a, l);
+    fdri_piece_leave(&a, other);
+    sound(&a);
+    assert_int_equal(a.super->free_bins, (uint32_t)a.super->virgin);
+    free(memory);
+}
+
+/* Where bins are as small as they get there are no pieces, and no room is taken to say whose they are. */
+static void P2_smallest_bins_are_never_strewn(void **state)
+{
+    (void)state;
+    struct fdri_arena a;
+    void *memory = format(&a, 4 << 20, 512);
+    uint64_t before = fdri_meta_used(&a);
+    fdri_arena_strew(&a);
+    assert_int_equal(fdri_meta_used(&a), before);
+    assert_null(a.strewn);
     free(memory);
 }
 
@@ -562,10 +649,17 @@ static void P3_a_run_that_was_looked_at_goes_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_no_bin_is_handed_out_twice),     cmocka_unit_test(P1_bins_and_meta_never_meet),
-        cmocka_unit_test(P10_too_small_an_arena_is_refused), cmocka_unit_test(P3_pieces_split_and_merge),
-        cmocka_unit_test(P3_pieces_change_owners),           cmocka_unit_test(P3_lists_of_bins_keep_their_sums),
-        cmocka_unit_test(P3_a_run_of_bins_is_taken_at_once), cmocka_unit_test(P3_a_run_that_was_looked_at_goes_on),
+        cmocka_unit_test(P3_no_bin_is_handed_out_twice),
+        cmocka_unit_test(P1_bins_and_meta_never_meet),
+        cmocka_unit_test(P10_too_small_an_arena_is_refused),
+        cmocka_unit_test(P3_pieces_split_and_merge),
+        cmocka_unit_test(P3_pieces_change_owners),
+        cmocka_unit_test(P3_a_strewn_bin_that_one_has_all_of),
+        cmocka_unit_test(P2_every_returned_piece_is_found),
+        cmocka_unit_test(P2_smallest_bins_are_never_strewn),
+        cmocka_unit_test(P3_lists_of_bins_keep_their_sums),
+        cmocka_unit_test(P3_a_run_of_bins_is_taken_at_once),
+        cmocka_unit_test(P3_a_run_that_was_looked_at_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,11 +114,88 @@ static void P4_a_few_threads_have_all_bands(void **state)
     fdr_finalize();
 }
 
+/* A crowd, bins short, and nothing in the lists of the thread that runs: what was returned to others and to itself is all there is.
+ * Returns the other location. */
+static struct fdr_location *all_is_returned(const char *bin)
+{
+    struct fdr_config c = oracle_config(oracle_directory());
+    c.strategy = "telescope";
+    c.buffer = "4M";
+    c.bin = bin;
+    c.timer = NULL;
+    assert_int_equal(fdr_init(&c), 0);
+    for (int i = 0; i < 8; i++) region[i] = fdr_region_define("r", "shares", (unsigned)i);
+    fdr_enter(region[0]);
+    fdr_leave(region[0]);
+    begin(&w[0], 1);
+    turn(&w[0], 3);
+    fdri_rec.shares.live = fdri_rec.arena.super->bins_total;
+    fdri_rec.bin_reserve = UINT32_MAX;
+    struct fdr_location *other = fdri_at(&fdri_rec.arena, fdri_rec.arena.super->location_first);
+    while (fdri_piece_own(&fdri_rec.arena, fdri_self.loc, 9)) continue;
+    assert_true(fdri_crowded() && fdri_poor(fdri_self.loc) && other != fdri_self.loc);
+    return other;
+}
+
+/* Who was asleep itself has what was taken off its own lists first: nothing of others' is strewn for that. */
+static void P2_what_is_its_own_comes_first(void **state)
+{
+    (void)state;
+    struct fdr_location *other = all_is_returned("4K"), *own = fdri_self.loc;
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t its = fdri_piece_take(a, other, 10), mine = fdri_piece_take(a, own, 10);
+    while (fdri_piece_own(a, own, 9)) continue;
+    fdri_piece_return(a, other, its);
+    fdri_piece_return(a, own, mine);
+    assert_int_equal(fdri_take_free(&fdri_self, 10), mine);
+    assert_int_equal(fdri_strewn_count(a), 0);
+    assert_int_equal(fdri_take_free(&fdri_self, 10), its);
+    assert_int_equal(fdri_strewn_count(a), 1);
+    end(&w[0]);
+    fdr_finalize();
+}
+
+/* Of large bins nothing less than an eighth changes hands: who needs less has the rest of it, too. */
+static void P2_pieces_of_large_bins(void **state)
+{
+    (void)state;
+    static const char *const bin[] = {"1K", "2K", "4K", "8K", "16K", "64K"};
+    for (size_t i = 0; i < sizeof bin / sizeof bin[0]; i++) {
+        struct fdr_location *other = all_is_returned(bin[i]), *own = fdri_self.loc;
+        struct fdri_arena *a = &fdri_rec.arena;
+        uint32_t log2 = (uint32_t)fdr_max(a->bin_log2 - 3, 9), its = fdri_piece_take(a, other, log2);
+        char text[128];
+        fdri_piece_return(a, other, its);
+        assert_int_equal(fdri_take_free(&fdri_self, 9), its);
+        assert_int_equal(own->strewn_units, 1u << (log2 - 9));
+        assert_int_equal(own->piece_units, (1u << (log2 - 9)) - 1);
+        assert_null(fdri_bins_check(a, text, sizeof text));
+        end(&w[0]);
+        fdr_finalize();
+    }
+}
+
+/* While two adopt pieces of one bin its owner's may be less than nothing, or for good where one of them was left by longjmp. */
+static void P2_less_than_nothing_is_not_much(void **state)
+{
+    (void)state;
+    all_is_returned("4K");
+    uint32_t held = fdri_share_held(fdri_self.loc);
+    fdri_self.loc->strewn_units -= 1;
+    assert_int_equal(fdri_share_held(fdri_self.loc), held);
+    assert_true(fdri_poor(fdri_self.loc));
+    fdri_self.loc->strewn_units += 1;
+    end(&w[0]);
+    fdr_finalize();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P2_a_sleeper_does_not_starve_newcomers), cmocka_unit_test(P2_newcomers_in_a_tiny_buffer),
-        cmocka_unit_test(P2_who_was_turned_away_looks_again), cmocka_unit_test(P4_a_few_threads_have_all_bands)};
+        cmocka_unit_test(P2_who_was_turned_away_looks_again),     cmocka_unit_test(P4_a_few_threads_have_all_bands),
+        cmocka_unit_test(P2_what_is_its_own_comes_first),         cmocka_unit_test(P2_pieces_of_large_bins),
+        cmocka_unit_test(P2_less_than_nothing_is_not_much)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     return bad;
 }
