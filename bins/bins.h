@@ -38,12 +38,14 @@ struct fdri_arena {
     struct fdr_superblock *super;
     uint64_t bins_off; /* of the superblock: here they stay what they are, whatever becomes of the arena's memory */
     uint32_t bin_log2;
-    uint64_t meta_reserve; /* bytes at the end that bins never take */
-    uint64_t meta_limit;   /* most bytes meta may take */
-    uint64_t slot_bytes;   /* between the two: room for locations that is left to them */
-    uint32_t pinned;       /* atomic: bins in pieces: nobody can claim them */
-    uint16_t *strewn;      /* atomic: a word for each bin, strewn.c; NULL: none ever is */
-    uint32_t nodes;        /* 1, or how many entries `node` has */
+    uint64_t meta_reserve;  /* bytes at the end that bins never take */
+    uint64_t meta_limit;    /* most bytes meta may take */
+    uint64_t slot_bytes;    /* between the two: room for locations that is left to them */
+    uint32_t pinned;        /* atomic: bins in pieces: nobody can claim them */
+    uint16_t *strewn;       /* atomic: a word for each bin, strewn.c; NULL: none ever is */
+    uint32_t given_eighths; /* atomic: of strewn bins, given back for good and not taken again */
+    uint32_t strewn_at;     /* atomic: the word to look at next */
+    uint32_t nodes;         /* 1, or how many entries `node` has */
     uint32_t stripe_log2;
     struct fdr_node *node;
     const struct fdr_topology *topology;
@@ -146,6 +148,9 @@ bool fdri_strewn(const struct fdri_arena *a, uint32_t off); /* is the bin that `
 bool fdri_strew(const struct fdri_arena *a, uint32_t off);  /* it is from now on; true: it was not */
 /* Gives back a piece of a strewn bin for good. Any thread, wait-free; with the last one the bin is free. */
 void fdri_strewn_give(struct fdri_arena *a, uint32_t off, uint32_t size_log2);
+/* A piece of 1 << size_log2 bytes or more, an eighth at least, out of what was given back of bins others still have pieces of; 0: none
+ * was found. Any thread, wait-free. */
+uint32_t fdri_strewn_take(struct fdri_arena *a, uint32_t size_log2, uint32_t *got_log2);
 void fdri_strewn_whole(struct fdri_arena *a, uint32_t off); /* the same for all of it at once */
 uint32_t fdri_strewn_count(const struct fdri_arena *a);     /* for the walker */
 uint64_t fdri_strewn_left(const struct fdri_arena *a);      /* bytes of them that were not given back for good */

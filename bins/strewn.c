@@ -4,11 +4,11 @@
  *
  * Per bin a word: is it strewn, and which eighths of it were given back for good. A strewn bin counts for no location any
  * more; its pieces stay with those who have them, who use them again and again, and are given back when these end. Who gives back the
- * last one gives the whole. Nothing smaller than an eighth changes hands. */
+ * last one gives the whole; until then others may take those that were given back. Nothing smaller than an eighth changes hands. */
 #include "base/racy.h"
 #include "bins/bins.h"
 
-enum { EIGHTHS = 8, ALL = (1 << EIGHTHS) - 1, STREWN = 1 << EIGHTHS };
+enum { EIGHTHS = 8, ALL = (1 << EIGHTHS) - 1, STREWN = 1 << EIGHTHS, LOOK = 1024 };
 
 static uint32_t index_of(const struct fdri_arena *a, uint32_t off)
 {
@@ -52,24 +52,61 @@ void fdri_strewn_whole(struct fdri_arena *a, uint32_t off)
     fdri_bin_give(a, off);
 }
 
-/* No header inside the whole. */
-static void clear_headers(const struct fdri_arena *a, uint32_t whole)
+/* No header inside a part that begins at `off`. */
+static void clear_headers(const struct fdri_arena *a, uint32_t off, uint32_t size_log2)
 {
-    uint32_t step = fdr_max(1u << eighth_log2(a), FDR_BIN_MIN_BYTES);
-    for (uint32_t at = step; at < 1u << a->bin_log2; at += step)
-        fdr_clear_racy(fdri_bin(a, whole + at), FDR_BIN_HEADER);
+    uint32_t step = (uint32_t)fdr_max(1u << eighth_log2(a), FDR_BIN_MIN_BYTES);
+    for (uint32_t at = step; at < 1u << size_log2; at += step) fdr_clear_racy(fdri_bin(a, off + at), FDR_BIN_HEADER);
 }
+
+static uint32_t eighths(const struct fdri_arena *a, uint32_t size_log2) { return 1u << (size_log2 - eighth_log2(a)); }
+
+/* `count` eighths, a power of two, from the first on. */
+static uint16_t bits(uint32_t first, uint32_t count) { return (uint16_t)(((1u << count) - 1) << first); }
 
 void fdri_strewn_give(struct fdri_arena *a, uint32_t off, uint32_t size_log2)
 {
     uint32_t index = index_of(a, off), whole = (uint32_t)a->bins_off + (index << a->bin_log2);
-    uint32_t first = (off - whole) >> eighth_log2(a), count = 1u << (size_log2 - eighth_log2(a));
-    uint16_t mine = (uint16_t)(((1u << count) - 1) << first);
+    uint32_t count = eighths(a, size_log2);
+    uint16_t mine = bits((off - whole) >> eighth_log2(a), count);
+    fdr_add_relaxed(&a->given_eighths, count);
     /* L:strewn - what the others wrote into theirs is over */
     uint16_t all = (uint16_t)(fdr_or_acq_rel(&a->strewn[index], mine) | mine);
     if ((all & ALL) != ALL) return;
-    clear_headers(a, whole);
+    fdr_sub_relaxed(&a->given_eighths, (uint32_t)EIGHTHS);
+    clear_headers(a, whole, a->bin_log2);
     fdri_strewn_whole(a, whole);
+}
+
+/* The largest of the parts of `least` eighths or more that were given back, as a whole: so it begins where one of them does. 0: none, or
+ * all of the bin is, which is its giver's then. */
+static uint16_t given_part(uint16_t word, uint32_t least, uint32_t *first, uint32_t *count)
+{
+    if ((word & ALL) == ALL) return 0;
+    for (*count = EIGHTHS / 2; *count >= least; *count /= 2)
+        for (*first = 0; *first < EIGHTHS; *first += *count)
+            if ((word & bits(*first, *count)) == bits(*first, *count)) return bits(*first, *count);
+    return 0;
+}
+
+uint32_t fdri_strewn_take(struct fdri_arena *a, uint32_t size_log2, uint32_t *got_log2)
+{
+    uint32_t total = a->super->bins_total, at = fdr_load_relaxed(&a->strewn_at), least = eighths(a, size_log2), first,
+             count;
+    for (uint32_t i = 0; i < LOOK && fdr_load_relaxed(&a->given_eighths); i++, at++) {
+        if (at >= total) at = 0;
+        uint16_t word = fdr_load_relaxed(&a->strewn[at]), part = given_part(word, least, &first, &count);
+        /* L:strewn - who had it is done with it */
+        if (!part || !fdr_cas_acq_rel_u16(&a->strewn[at], &word, (uint16_t)(word & ~part))) continue;
+        uint32_t off = (uint32_t)a->bins_off + (at << a->bin_log2) + (first << eighth_log2(a));
+        *got_log2 = eighth_log2(a) + fdr_log2_floor(count);
+        fdr_sub_relaxed(&a->given_eighths, count);
+        fdr_store_relaxed(&a->strewn_at, at); /* it may have more */
+        clear_headers(a, off, *got_log2);
+        return off;
+    }
+    fdr_store_relaxed(&a->strewn_at, at);
+    return 0;
 }
 
 uint64_t fdri_strewn_left(const struct fdri_arena *a)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of bins/strewn.c and of the parts of bins/returned.c and bins/partition.c that pieces change owners by: one bin of three
  * pieces. At first all of it is one location's, two pieces of it on its stack; others adopt them, use them, return them, take the
- * whole; everybody ends at some moment. Checked by tests/test_models.sh.
+ * whole; everybody ends at some moment, and what was given back then is taken again. Checked by tests/test_models.sh.
  *
  * Not modelled: the stack itself, which is swapped whole (L:return), and sizes.
  *
@@ -13,7 +13,8 @@
  *          3 any_whole    the whole out of what was returned is taken of strewn bins, too
  *          4 no_pin       who ends does not wait for those inside
  *          5 any_join     who has all pieces in its own list does not look whether the bin is strewn
- *          6 mask_twice   the word is read and written, not changed at once */
+ *          6 mask_twice   the word is read and written, not changed at once
+ *          7 take_last    a piece is taken of a bin the last of which was given back */
 #define LOCATIONS 3
 #define OPS (me == 0 -> 3 : 2)
 #define ALL 7
@@ -134,6 +135,21 @@ inline give_for_good(one)
     s = 0
 }
 
+/* fdri_strewn_take */
+inline take_given()
+{
+    atomic {
+        if
+        :: mask != 0 && (mask != ALL || mutant == 7) ->
+            some_of(mask, piece);
+            mask = mask & ~piece;
+            held[me] = held[me] | piece;
+            piece = 0
+        :: else
+        fi
+    }
+}
+
 proctype location(byte me)
 {
     byte ops, s, piece, other;
@@ -148,6 +164,7 @@ proctype location(byte me)
         :: stack[me] != 0 -> collect()
         :: stack[(me + 1) % LOCATIONS] != 0 -> other = (me + 1) % LOCATIONS; adopt(other); other = 0
         :: stack[(me + 2) % LOCATIONS] != 0 -> other = (me + 2) % LOCATIONS; adopt(other); other = 0
+        :: mask != 0 -> take_given()
         :: stack[(me + 1) % LOCATIONS] == ALL -> other = (me + 1) % LOCATIONS; take_whole(other); other = 0
         :: stack[(me + 2) % LOCATIONS] == ALL -> other = (me + 2) % LOCATIONS; take_whole(other); other = 0
         :: true

@@ -433,7 +433,8 @@ uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not 
 /* ---- share.c ---- */
 /* The part of a whole bin that is `size_log2` large, from a location that holds more; 0: nobody does. */
 uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2);
-/* A piece that was taken off the lists of another, who does not collect it; 0: there is none among those looked at, or no need. */
+/* A piece that was taken off the lists of another, who does not collect it, or of a strewn bin, given back; 0: there is none among those looked at,
+ * or no need. */
 uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2);
 /* Room for a location when nothing is free: from ended ones, from richer ones; where it has next to nothing from ended ones once more, and
  * from any that hold more than what all can have. A piece of size_log2, or 0. */

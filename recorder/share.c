@@ -198,17 +198,22 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, bool *
     return off;
 }
 
+/* A piece of a strewn bin, or 0, is t's from now on; of it, what is asked for. */
+static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t got_log2, uint32_t size_log2)
+{
+    if (!off) return 0;
+    fdr_add_relaxed(&t->loc->strewn_units, 1u << (got_log2 - 9));
+    fdri_piece_split(&fdri_rec.arena, t->loc, off, got_log2, size_log2);
+    return off;
+}
+
 static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, uint32_t size_log2)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
     uint32_t got = 0;
     if (!fdri_claim_enter(l)) return 0;
-    uint32_t off = fdri_piece_adopt(a, l, size_log2, &got);
+    uint32_t off = fdri_piece_adopt(&fdri_rec.arena, l, size_log2, &got);
     fdri_claim_leave(l);
-    if (!off) return 0;
-    fdr_add_relaxed(&t->loc->strewn_units, 1u << (got - 9));
-    fdri_piece_split(a, t->loc, off, got, size_log2);
-    return off;
+    return adopted(t, off, got, size_log2);
 }
 
 /* May it make pieces of others its own? */
@@ -230,7 +235,10 @@ uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2)
         if (!got) off = l->next; /* it may have more */
     }
     fdr_store_release(&fdri_rec.shares.returned, off); /* R:hint */
-    return got;
+    if (got) return got;
+    uint32_t given = fdri_strewn_take(a, fdri_strewn_least(a, size_log2),
+                                      &got); /* last: left alone it is whole the sooner */
+    return adopted(t, given, got, size_log2);
 }
 
 /* The part of a whole bin that is asked for; or of what became free on the way to one. */

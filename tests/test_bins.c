@@ -213,7 +213,7 @@ struct owner {
     struct fdr_location *l;
     struct owner *all; /* OWNERS of them */
     uint32_t *holder;  /* per 512 bytes: who has it, 0: it lies in a list */
-    uint64_t seed, adopted, whole;
+    uint64_t seed, adopted, again, whole;
     struct {
         uint32_t off, log2;
     } held[HELD];
@@ -247,12 +247,16 @@ static void let_go(struct owner *o, bool stack)
     else fdri_piece_give(o->arena, o->l, off, log2);
 }
 
+/* From another, or what nobody has any more. */
 static void adopt(struct owner *o, struct fdr_location *from)
 {
-    uint32_t want = LEAST_LOG2 + rnd(&o->seed, 3), got = 0;
-    if (!fdri_claim_enter(from)) return;
-    uint32_t off = fdri_piece_adopt(o->arena, from, want, &got);
-    fdri_claim_leave(from);
+    uint32_t want = LEAST_LOG2 + rnd(&o->seed, 3), got = 0, off = fdri_strewn_take(o->arena, want, &got);
+    o->again += off != 0;
+    if (!off) {
+        if (!fdri_claim_enter(from)) return;
+        off = fdri_piece_adopt(o->arena, from, want, &got);
+        fdri_claim_leave(from);
+    }
     if (!off) return;
     o->twice |= got < want || got >= FULL_LOG2;
     fdr_add_relaxed(&o->l->strewn_units, 1u << (got - 9));
@@ -317,7 +321,7 @@ static void P3_pieces_change_owners(void **state)
     void *memory = format(&a, ARENA, 1 << FULL_LOG2);
     uint32_t *holder = calloc(ARENA / 512, sizeof *holder);
     static struct owner o[OWNERS];
-    uint64_t adopted = 0, whole = 0;
+    uint64_t adopted = 0, again = 0, whole = 0;
     fdri_arena_strew(&a);
     memset(o, 0, sizeof o);
     pthread_barrier_init(&all_begin, NULL, OWNERS);
@@ -335,12 +339,14 @@ static void P3_pieces_change_owners(void **state)
         assert_false(o[i].twice);
         assert_false(o[i].miscounted);
         adopted += o[i].adopted;
+        again += o[i].again;
         whole += o[i].whole;
     }
     sound(&a);
-    print_message("%llu pieces adopted, %llu bins made whole, %u strewn at the end\n", (unsigned long long)adopted,
-                  (unsigned long long)whole, fdri_strewn_count(&a));
-    assert_true(adopted > 1000 && whole > 0);
+    print_message("%llu pieces adopted, %llu of these were nobody's; %llu bins made whole, %u strewn at the end\n",
+                  (unsigned long long)adopted, (unsigned long long)again, (unsigned long long)whole,
+                  fdri_strewn_count(&a));
+    assert_true(adopted > 1000 && again > 0 && whole > 0);
     for (uint32_t i = 0; i < OWNERS; i++) { /* all leave: every bin is whole again */
         fdri_piece_collect(&a, o[i].l);
         fdri_piece_leave(&a, o[i].l);
@@ -349,7 +355,7 @@ static void P3_pieces_change_owners(void **state)
     assert_int_equal(fdri_strewn_count(&a), 0);
     for (uint32_t i = 0; i < OWNERS; i++) assert_int_equal(o[i].l->bins_held + o[i].l->strewn_units, 0);
     assert_int_equal(a.super->free_bins, (uint32_t)a.super->virgin);
-    assert_int_equal(a.pinned, 0);
+    assert_int_equal(a.pinned + a.given_eighths, 0);
     free(holder);
     free(memory);
 }
@@ -396,6 +402,54 @@ static void P3_a_strewn_bin_that_one_has_all_of(void **state)
         assert_int_equal(l->strewn_units, 0);
         assert_int_equal(fdri_strewn_count(&a) + a.pinned, 0);
         assert_int_equal(a.super->free_bins, 1);
+        free(memory);
+    }
+}
+
+static void take_again(struct fdri_arena *a, struct fdr_location *l, uint32_t want, uint32_t off, uint32_t log2)
+{
+    uint32_t got = 0;
+    assert_int_equal(fdri_strewn_take(a, want, &got), off);
+    assert_int_equal(got, log2);
+    fdr_add_relaxed(&l->strewn_units, 1u << (got - 9));
+    sound(a);
+}
+
+static void leave(struct fdri_arena *a, struct fdr_location *l)
+{
+    fdri_piece_collect(a, l);
+    fdri_piece_leave(a, l);
+    sound(a);
+}
+
+/* Pieces of strewn bins that were given back serve others while somebody still has the rest, the largest parts first. */
+static void P2_what_was_given_back_is_taken_again(void **state)
+{
+    (void)state;
+    for (uint32_t log2 = 10; log2 <= 16; log2++) {
+        struct fdri_arena a;
+        void *memory = format(&a, 4 << 20, 1u << log2);
+        fdri_arena_strew(&a);
+        struct fdr_location *l = a_location(&a), *other = a_location(&a);
+        uint32_t least = (uint32_t)fdr_max(log2 - 3, 9), half = log2 - 1, got, off = fdri_piece_take(&a, l, least);
+        uint32_t whole = off, behind = off + (1u << half);
+        assert_int_equal(fdri_strewn_take(&a, least, &got), 0);
+        fdri_piece_return(&a, l, off);
+        pass_on(&a, l, other);
+        leave(&a, other);
+        assert_int_equal(fdri_strewn_left(&a), (1u << log2) - (1u << least));
+        if (least < half) assert_int_equal(fdri_strewn_take(&a, half, &got), 0); /* that is not there */
+        take_again(&a, other, least, off, least);
+        assert_int_equal(fdri_strewn_take(&a, least, &got), 0);
+        leave(&a, l); /* all but what the other has */
+        take_again(&a, l, least, behind, half);
+        fdri_piece_give(&a, l, behind, half);
+        leave(&a, l);
+        fdri_piece_give(&a, other, off, least);
+        leave(&a, other);
+        assert_int_equal(fdri_strewn_count(&a) + a.pinned + a.given_eighths + l->strewn_units + other->strewn_units, 0);
+        assert_int_equal(a.super->free_bins, 1);
+        assert_int_equal(fdri_bin_take(&a, 0), whole);
         free(memory);
     }
 }
@@ -655,6 +709,7 @@ int main(void)
         cmocka_unit_test(P3_pieces_split_and_merge),
         cmocka_unit_test(P3_pieces_change_owners),
         cmocka_unit_test(P3_a_strewn_bin_that_one_has_all_of),
+        cmocka_unit_test(P2_what_was_given_back_is_taken_again),
         cmocka_unit_test(P2_every_returned_piece_is_found),
         cmocka_unit_test(P2_smallest_bins_are_never_strewn),
         cmocka_unit_test(P3_lists_of_bins_keep_their_sums),
