@@ -399,7 +399,8 @@ struct fdr_location {
     uint32_t epoch_floor;     /* oldest epoch still held */
     uint32_t bins_held;       /* bins of bin_bytes this location holds now */
     uint32_t strewn_units;    /* 512 bytes each: what it has of bins that belong to several locations */
-    uint32_t piece_free[8];   /* off of free pieces by log2(bytes) - 9: halves of a bin not in use */
+    uint32_t piece_free[7];   /* off of free pieces by log2(bytes) - 9: halves of a bin not in use */
+    uint32_t counting;        /* off of the histogram's counter that the newest call is not in yet; 0: it is */
     uint32_t reduction_count; /* lines ever begun; line n is at [n % FDR_REDUCTION_LINES] of the block */
     uint32_t reductions_off;  /* off of struct fdr_reductions_block, 0 = none yet */
     uint32_t epochs_off;      /* struct fdr_epochs, 0 = none yet */

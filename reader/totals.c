@@ -39,6 +39,22 @@ static bool plausible(const struct fdr_row *r)
     return KEY_ID(r->key) <= FDR_ID_MAX && r->min <= r->max && r->exclusive <= r->sum && r->max <= r->sum;
 }
 
+static uint64_t counted(const struct fdr_total *t)
+{
+    uint64_t in = 0;
+    for (int i = 0; i < 64; i++) in += t->histogram[i];
+    return in;
+}
+
+/* The newest call, if it is of this row and in no counter yet: as it says which one. */
+static void count_newest(const struct fdri_reader_location *l, const struct fdr_row *r, struct fdr_total *t)
+{
+    uint32_t bucket = (l->raw.counting - (uint32_t)r->histogram) / (uint32_t)sizeof(uint64_t);
+    uint32_t first = fdr_histogram_first(r->histogram), n = fdr_histogram_count(r->histogram) & 0xff;
+    if (!l->raw.counting || bucket < first || bucket >= first + n || counted(t) >= r->calls) return;
+    t->histogram[bucket]++;
+}
+
 /* Counts of buckets first .. first + n - 1. false: they are not where the row says. */
 static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct fdr_total *t)
 {
@@ -55,8 +71,7 @@ static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct 
  * meanwhile; by more only where the histogram had moved, and its old place serves others. */
 static bool adds_up(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_total *t)
 {
-    uint64_t in = 0, before, after, most = 1 + l->raw.abandoned;
-    for (int i = 0; i < 64; i++) in += t->histogram[i];
+    uint64_t in = counted(t), before, after, most = 1 + l->raw.abandoned;
     uint64_t apart = in > t->calls ? in - t->calls : t->calls - in;
     if (apart <= most) return true;
     fdr_ledger_bounds(f, l->id, &before, &after);
@@ -95,6 +110,7 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     set_sums(l, r, t);
     if (r->histogram && !histogram(f, r, t))
         fdri_reader_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
+    if (t->has_histogram) count_newest(l, r, t);
     if (t->has_histogram && !adds_up(f, l, t)) {
         t->has_histogram = false;
         memset(t->histogram, 0, sizeof t->histogram);

@@ -179,6 +179,7 @@ static void mend(struct fdri_thread *t)
     struct fdr_location *l = t->loc;
     l->abandoned++;
     fdri_stay_awake(&fdri_rec.arena, l);
+    fdri_count_late(t->base, l);
     if (top_is_complete(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     fdri_ended_abandoned(l);
     fdri_claim_pin(l);
@@ -198,6 +199,7 @@ static void end_location(struct fdri_thread *t)
     fdr_store_relaxed(&l->busy, (uint64_t)(uintptr_t)__builtin_frame_address(0));
     fdr_signal_fence();
     fdri_stay_awake(&fdri_rec.arena, l);
+    fdri_count_late(t->base, l);
     t->recording = t->plain = t->rounded = 0;
     fdri_ready_release(t);
     fdri_ended_prepare(t);
@@ -259,6 +261,7 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
         return NULL;
     }
     fdri_stay_awake(&fdri_rec.arena, t->loc);
+    fdri_count_late(t->base, t->loc);
     if (t->fresh && domain != FDRI_NO_EVENT) {
         if (domain == FDRI_NS) fdri_set_clock(t, true);
         else t->loc->start_tick = fdri_tick_live(t) >> t->shift;

@@ -475,6 +475,17 @@ bool fdri_rows_full(struct fdri_thread *t); /* the table: searches would take lo
 bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end);
 void fdri_histogram_drop(struct fdri_thread *t, struct fdr_row *r);
 void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket);
+/* The newest call that the fast path ended comes into its histogram: before anything else looks at histograms or moves them. The order is what
+ * a kill leaves: a counter is missing one only while its row has more calls than they have. */
+static inline void fdri_count_late(uint8_t *base, struct fdr_location *l)
+{
+    uint32_t off = l->counting;
+    if (!off) return;
+    fdr_bump_relaxed((uint64_t *)(void *)(base + off), 1);
+    fdr_signal_fence();
+    l->counting = 0;
+    fdr_signal_fence();
+}
 static inline void fdri_histogram_add(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket)
 {
     uint64_t word = r->histogram;
