@@ -11,6 +11,7 @@
  * What was chosen goes on giving for a while: choosing costs next to nothing a bin. */
 #include <string.h>
 
+#include "base/racy.h"
 #include "recorder/reduce.h"
 
 enum { FIRST_ROOM = 15, ORDER_MAX = 1 << 14, POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64, SORT_MAX = 512 };
@@ -259,7 +260,7 @@ static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
     gave(t, &given);
     /* where the bin after the next one to go begins tells when that one ended: nobody has looked there for long */
     uint32_t next = (uint32_t)fdr_load_relaxed(&v->list_head),
-             after = next ? fdr_load_relaxed(&fdri_bin(a, next)->next) : 0;
+             after = next ? fdr_peek_acquire(&fdri_bin(a, next)->next) : 0; /* A:list - or a claimer's by now */
     if (after) __builtin_prefetch(fdri_bin(a, after));
     if (next && *have < a->bin_log2) __builtin_prefetch(fdri_piece_buddy(a, next, *have)); /* it may be free as well */
     return off;
