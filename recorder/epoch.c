@@ -10,7 +10,7 @@ enum { UNITS_LEAST = 8, BINS_LEAST = 4, BINS_LEAST_CROWDED = 12 };
 uint64_t fdri_epoch_total(const struct fdri_thread *t)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;
-    uint64_t units = fdr_load_relaxed(&t->loc->bins_held) * (uint64_t)(s->bin_bytes >> 9);
+    uint64_t units = fdri_share_held(t->loc) * (uint64_t)(s->bin_bytes >> 9);
     return fdr_max(units - fdr_min(units, t->aside_units), s->bins_total / 16 * (uint64_t)(s->bin_bytes >> 9));
 }
 

@@ -153,7 +153,7 @@ static void take_as_victim(struct fdri_thread *t, const struct place *o, uint64_
 /* Other locations claim the oldest bins without a word: what is counted too much is missing in the oldest tiers. */
 static void forget_claimed(const struct fdri_thread *t, uint64_t *held, uint32_t tiers)
 {
-    uint64_t most = fdr_load_relaxed(&t->loc->bins_held) * (uint64_t)(fdri_rec.arena.super->bin_bytes >> 9), sum = 0;
+    uint64_t most = fdri_share_held(t->loc) * (uint64_t)(fdri_rec.arena.super->bin_bytes >> 9), sum = 0;
     most -= fdr_min(most, t->aside_units);
     for (uint32_t i = 0; i < tiers; i++) sum += held[i];
     for (uint32_t i = tiers; i-- > 0 && sum > most;) {
