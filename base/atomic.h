@@ -36,7 +36,7 @@ static inline bool fdr_cas_acq_rel_u64(uint64_t *p, uint64_t *expected, uint64_t
 }
 static inline bool fdr_cas_acq_rel_u16(uint16_t *p, uint16_t *expected, uint16_t desired)
 {
-    return __atomic_compare_exchange_n(p, expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 static inline bool fdr_cas_acq_rel_u32(uint32_t *p, uint32_t *expected, uint32_t desired)
 {

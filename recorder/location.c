@@ -91,6 +91,10 @@ static struct fdr_location *slot(struct fdri_thread *t)
     return off ? fdri_at(a, off) : NULL;
 }
 
+static_assert(offsetof(struct fdr_location, piece_free) == offsetof(struct fdr_location, bins_held) + 8 &&
+                  offsetof(struct fdr_location, strewn_units) == offsetof(struct fdr_location, bins_held) + 4,
+              "neighbours: cleared around");
+
 /* Whoever walks the chain looks at `next`, `claim`, `bins_held`, `strewn_units` and `flags` of free ones, too. */
 static void clear(struct fdr_location *l)
 {
