@@ -27,7 +27,7 @@
 #include "export/export.h"
 #include "format/checks.h"
 
-enum { BATCH_BYTES = 256 * 1024, STACK_MAX = FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX };
+enum { BATCH_BYTES = 256 * 1024, STACK_MAX = FDR_LEVELS_MAX };
 
 static uint8_t batch[BATCH_BYTES] __attribute__((aligned(64))); /* one snapshot at a time */
 static struct fdr_level frames[STACK_MAX];
@@ -105,8 +105,8 @@ static int copy_meta(int fd, uint64_t *virgin)
 
 FDR_RACY static struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
 {
-    struct fdr_levels_block *b = at(l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK]);
-    return &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK];
+    struct fdr_levels_block *b = at(l->levels_off[fdr_level_block(depth)]);
+    return &b->level[fdr_level_entry(depth)];
 }
 
 FDR_RACY static bool same_frame(const struct fdr_level *a, const struct fdr_level *b)
@@ -119,7 +119,7 @@ FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint64_t *c
     uint32_t believed = 0;
     *cut = fdr_load_acquire(&l->last_tick);       /* A:frame - the tick is read before the depth */
     uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame - pairs with R:frame */
-    if (depth > l->level_blocks * FDR_LEVELS_PER_BLOCK || depth > STACK_MAX) depth = 0;
+    if (depth > fdr_levels_in(l->level_blocks) || depth > STACK_MAX) depth = 0;
     for (uint32_t d = 1; d <= depth; d++) fdr_copy_racy(&frames[d - 1], level_of(l, d), sizeof frames[0]);
     fdr_fence_acquire();                          /* A:frame - the first reading is over before the second begins */
     uint32_t again = fdr_load_acquire(&l->depth); /* A:frame */
@@ -291,14 +291,14 @@ FDR_RACY static uint64_t filtered_of_level(const struct fdr_level *v)
 FDR_RACY static uint64_t filtered_of(const struct fdr_location *l)
 {
     uint64_t n = filtered_of_level(at(l->level0_off));
-    for (uint32_t d = 1; d <= l->level_blocks * FDR_LEVELS_PER_BLOCK; d++) n += filtered_of_level(level_of(l, d));
+    for (uint32_t d = 1; d <= fdr_levels_in(l->level_blocks); d++) n += filtered_of_level(level_of(l, d));
     return n;
 }
 
 FDR_RACY static uint64_t presented_of(const struct fdr_location *l)
 {
     uint64_t n = l->presented_overflow + presented_of_level(at(l->level0_off));
-    for (uint32_t d = 1; d <= l->level_blocks * FDR_LEVELS_PER_BLOCK; d++) n += presented_of_level(level_of(l, d));
+    for (uint32_t d = 1; d <= fdr_levels_in(l->level_blocks); d++) n += presented_of_level(level_of(l, d));
     const struct fdr_samples *s = l->samples_off ? at(l->samples_off) : NULL;
     for (uint32_t i = 0; s && i < FDR_SAMPLE_LEVELS; i++) n += fdr_load_relaxed(&s->level[i].presented);
     return n;
@@ -379,7 +379,7 @@ FDR_RACY static int copy_new_levels(int fd, const struct fdr_location *l, uint32
     int e = 0;
     if (blocks <= before || blocks > FDR_LEVEL_BLOCKS_MAX) return 0;
     for (uint32_t b = before; b < blocks && !e; b++)
-        e = put_live(fd, at(l->levels_off[b]), sizeof(struct fdr_levels_block), l->levels_off[b]);
+        e = put_live(fd, at(l->levels_off[b]), fdr_levels_bytes(fdr_levels_of(b)), l->levels_off[b]);
     if (!e)
         e = put_live(fd, (const uint8_t *)l->levels_off, sizeof l->levels_off,
                      here + offsetof(struct fdr_location, levels_off));

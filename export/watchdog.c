@@ -78,15 +78,14 @@ static struct watched *entry(uint32_t location)
 
 FDR_RACY static const struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
 {
-    const struct fdr_levels_block *b = (const void *)(fdri_view.base +
-                                                      l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK]);
-    return &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK];
+    const struct fdr_levels_block *b = (const void *)(fdri_view.base + l->levels_off[fdr_level_block(depth)]);
+    return &b->level[fdr_level_entry(depth)];
 }
 
 FDR_RACY static uint32_t innermost(const struct fdr_location *l)
 {
     uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame */
-    return depth && depth <= l->level_blocks * FDR_LEVELS_PER_BLOCK ? level_of(l, depth)->region : 0;
+    return depth && depth <= fdr_levels_in(l->level_blocks) ? level_of(l, depth)->region : 0;
 }
 
 /* A region that waits may burn time while it does. */

@@ -34,7 +34,7 @@
 enum fdr_meta_kind {
     FDR_META_DEFS = 1,       /* definitions, a chain */
     FDR_META_LOCATION,       /* struct fdr_location */
-    FDR_META_LEVELS,         /* FDR_LEVELS_PER_BLOCK levels of one location */
+    FDR_META_LEVELS,         /* levels of one location */
     FDR_META_PART,           /* struct fdr_part */
     FDR_META_ROWS,           /* slab of totals rows and histograms of one location */
     FDR_META_ROWTABLE,       /* hash table region -> row of one location */
@@ -311,11 +311,28 @@ enum fdr_class {
 #define FDR_BANDS 4
 
 /* ---- location: one thread's stream ---- */
-#define FDR_LEVELS_PER_BLOCK 16
-#define FDR_LEVEL_BLOCKS_MAX 64 /* the stack kept: at most 16 * 64 = 1024 levels */
-#define FDR_REDUCTION_LINES  48
-#define FDR_EPOCH_CUTS       16
-#define FDR_READING_DEPTHS   32 /* depth of readings of level 0; those of level 31 and above: 1 */
+/* Levels lie in blocks: the first two have 8, which is what most threads ever need, the others 16. */
+#define FDR_LEVELS_STEP      8 /* a block ends at a multiple of it */
+#define FDR_LEVELS_LARGE     16
+#define FDR_LEVEL_BLOCKS_MAX 64
+#define FDR_LEVELS_MAX       ((FDR_LEVEL_BLOCKS_MAX - 1) * FDR_LEVELS_LARGE) /* the stack kept */
+static inline uint32_t fdr_levels_in(uint32_t blocks)                        /* in so many blocks */
+{
+    return blocks < 2 ? blocks * FDR_LEVELS_STEP : (blocks - 1) * FDR_LEVELS_LARGE;
+}
+static inline uint32_t fdr_levels_of(uint32_t block) { return block < 2 ? FDR_LEVELS_STEP : FDR_LEVELS_LARGE; }
+/* Where level `depth` >= 1 is. */
+static inline uint32_t fdr_level_block(uint32_t depth)
+{
+    return depth <= FDR_LEVELS_LARGE ? (depth - 1) / FDR_LEVELS_STEP : (depth - 1) / FDR_LEVELS_LARGE + 1;
+}
+static inline uint32_t fdr_level_entry(uint32_t depth)
+{
+    return depth <= FDR_LEVELS_LARGE ? (depth - 1) % FDR_LEVELS_STEP : (depth - 1) % FDR_LEVELS_LARGE;
+}
+#define FDR_REDUCTION_LINES 48
+#define FDR_EPOCH_CUTS      16
+#define FDR_READING_DEPTHS  32 /* depth of readings of level 0; those of level 31 and above: 1 */
 
 enum fdr_location_flags {
     FDR_LOCATION_LIVE = 1,
@@ -373,7 +390,7 @@ struct fdr_location {
     uint32_t overflow;                         /* open regions deeper than that */
     uint32_t pause;                            /* nested fdr_pause */
     uint32_t level_blocks;                     /* how many of levels_off[] are there */
-    uint32_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* level d (1-based) is [(d-1)/16], entry (d-1)%16 */
+    uint32_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* fdr_level_block(d): level d from 1 on */
     uint32_t level0_off;                       /* the level of events outside any region (depth 0) */
     uint32_t parts_first;                      /* off of the newest partition; they chain by `next` */
     uint32_t rows_table_off;                   /* off of the hash table (struct fdr_rowtable) */
@@ -534,9 +551,13 @@ struct fdr_levels_block {
     struct fdr_meta_head head;
     uint32_t index; /* of this block in levels_off; UINT32_MAX: it holds level 0 */
     uint8_t pad[44];
-    struct fdr_level level[FDR_LEVELS_PER_BLOCK];
+    struct fdr_level level[]; /* fdr_levels_of(index) */
 };
-static_assert(sizeof(struct fdr_levels_block) == 64 + 128 * FDR_LEVELS_PER_BLOCK, "levels");
+static_assert(sizeof(struct fdr_levels_block) == 64, "levels");
+static inline uint32_t fdr_levels_bytes(uint32_t count)
+{
+    return (uint32_t)(sizeof(struct fdr_levels_block) + count * sizeof(struct fdr_level));
+}
 
 /* ---- partition: the time-ordered list of bins of one class x depth x band of one location ----
  * Bins are appended at the tail and given back at the head only, so what is kept is always a suffix in time.

@@ -121,7 +121,7 @@ static bool needs_care(const struct fdr_file *f, const struct fdri_reader_locati
         if (p->bin_count && p->depth > deepest + 1 && p->depth > l->frame_count + 1) return true;
         if (p->bin_count) deepest = p->depth;
     }
-    for (uint32_t d = 1; d <= l->raw.level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
+    for (uint32_t d = 1; d <= fdr_levels_in(l->raw.level_blocks); d++) {
         const struct fdr_level *v = fdri_reader_level(f, l, d);
         if (v && (v->lost || v->filtered)) return true;
         if (d <= l->frame_count && !fdri_reader_frame_kept(&l->frame[d - 1])) return true;

@@ -90,9 +90,9 @@ static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l,
 
 static void count_location(struct fdr_file *f, const struct fdri_reader_location *l)
 {
-    uint32_t levels = l->raw.level_blocks * FDR_LEVELS_PER_BLOCK, deepest = 0;
+    uint32_t levels = fdr_levels_in(l->raw.level_blocks), deepest = 0;
     for (uint32_t i = 0; i < l->raw.level_blocks; i++)
-        if (l->levels_off[i]) deepest = (i + 1) * FDR_LEVELS_PER_BLOCK;
+        if (l->levels_off[i]) deepest = fdr_levels_in(i + 1);
     for (size_t i = 0; i < l->part_count; i++)
         if (l->part[i].depth > deepest) deepest = l->part[i].depth;
     if (fdri_reader_samples(f, l) && deepest < FDR_SAMPLE_LEVELS - 1) deepest = FDR_SAMPLE_LEVELS - 1;

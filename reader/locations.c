@@ -11,7 +11,8 @@
 static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location,
                                                 uint32_t index)
 {
-    const struct fdr_levels_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location, sizeof *b);
+    const struct fdr_levels_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location,
+                                                                         fdr_levels_bytes(fdr_levels_of(index)));
     return b && b->index == index ? b : NULL;
 }
 
@@ -24,10 +25,10 @@ const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct
             return NULL;
         return (const void *)(f->bytes + off);
     }
-    uint32_t block = (depth - 1) / FDR_LEVELS_PER_BLOCK;
+    uint32_t block = fdr_level_block(depth);
     if (block >= l->raw.level_blocks || !l->levels_off[block]) return NULL;
     const struct fdr_levels_block *b = levels_at(f, l->levels_off[block], l->id, block);
-    return b ? &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK] : NULL;
+    return b ? &b->level[fdr_level_entry(depth)] : NULL;
 }
 
 const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f, const struct fdri_reader_location *l,
@@ -88,7 +89,7 @@ static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l, 
 
 static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
 {
-    uint32_t depth = l->raw.depth, most = l->raw.level_blocks * FDR_LEVELS_PER_BLOCK;
+    uint32_t depth = l->raw.depth, most = fdr_levels_in(l->raw.level_blocks);
     if (depth > most) {
         if (!l->moving) fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
         depth = 0;
@@ -98,6 +99,10 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
     for (uint32_t d = 1; d <= depth; d++) {
         const struct fdr_level *v = fdri_reader_level(f, l, d);
         uint32_t flags = v ? v->flags : 0;
+        /* The cut was read before the stack. What was entered in between ends behind it: its record may be there, too. */
+        if (v && l->moving && v->enter_tick >> l->clock.shift > l->cut) return;
+        /* What came in its tick since then may name it. */
+        if (v && l->moving && v->enter_tick >> l->clock.shift == l->cut) flags |= FDR_LEVEL_ORDINAL;
         /* It stopped storing while it was copied: what was open is nowhere else. */
         if (l->moving && !(l->raw.flags & FDR_LOCATION_STOPPED)) flags &= ~(uint32_t)FDR_LEVEL_SETTLED;
         if (!v || fdri_reader_suspect(f, (uint64_t)((const uint8_t *)v - f->bytes), sizeof *v) ||
@@ -143,7 +148,7 @@ static void find_frames(struct fdr_file *f, struct fdri_reader_location *l)
 static uint64_t presented(struct fdr_file *f, const struct fdri_reader_location *l)
 {
     uint64_t sum = l->raw.presented_overflow;
-    for (uint32_t d = 0; d <= l->raw.level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
+    for (uint32_t d = 0; d <= fdr_levels_in(l->raw.level_blocks); d++) {
         const struct fdr_level *v = fdri_reader_level(f, l, d);
         const struct fdr_level_points *p = fdri_reader_points(f, l, d);
         if (v && v->points_off && !p && !f->has_tail)

@@ -7,7 +7,7 @@
 #include "format/checks.h"
 #include "reader/process.h"
 
-enum { BATCH = 256 * 1024, STACK_MAX = FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX };
+enum { BATCH = 256 * 1024, STACK_MAX = FDR_LEVELS_MAX };
 
 struct kept_stack {
     uint64_t location_off; /* 0: not read */

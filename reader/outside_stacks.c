@@ -12,8 +12,8 @@
 
 static uint64_t level_off(const struct fdr_location *l, uint32_t depth)
 {
-    return l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK] + offsetof(struct fdr_levels_block, level) +
-           (depth - 1) % FDR_LEVELS_PER_BLOCK * sizeof(struct fdr_level);
+    return l->levels_off[fdr_level_block(depth)] + offsetof(struct fdr_levels_block, level) +
+           fdr_level_entry(depth) * sizeof(struct fdr_level);
 }
 
 static bool get_location(struct copy *c, uint64_t off, struct fdr_location *l)
@@ -51,28 +51,33 @@ static uint64_t presented_of_samples(struct copy *c, const struct fdr_location *
     return n;
 }
 
+/* Those of block number b, into `level`; how many. */
+static uint32_t get_levels(struct copy *c, uint64_t off, uint32_t b, struct fdr_level *level)
+{
+    uint32_t count = fdr_levels_of(b);
+    return fdri_outside_get(c, off + sizeof(struct fdr_levels_block), level, count * sizeof *level) ? count : 0;
+}
+
 static uint64_t presented_of(struct copy *c, const struct fdr_location *l)
 {
-    struct fdr_levels_block block;
-    struct fdr_level outside;
+    struct fdr_level level[FDR_LEVELS_LARGE], outside;
     uint64_t n = l->presented_overflow + presented_of_samples(c, l);
     if (fdri_outside_get(c, l->level0_off, &outside, sizeof outside)) n += presented_of_level(c, &outside);
     for (uint32_t b = 0; b < l->level_blocks && !c->error; b++) {
-        if (!fdri_outside_get(c, l->levels_off[b], &block, sizeof block)) continue;
-        for (int i = 0; i < FDR_LEVELS_PER_BLOCK; i++) n += presented_of_level(c, &block.level[i]);
+        uint32_t count = get_levels(c, l->levels_off[b], b, level);
+        for (uint32_t i = 0; i < count; i++) n += presented_of_level(c, &level[i]);
     }
     return n;
 }
 
 static uint64_t filtered_of(struct copy *c, const struct fdr_location *l)
 {
-    struct fdr_levels_block block;
-    struct fdr_level outside;
+    struct fdr_level level[FDR_LEVELS_LARGE], outside;
     uint64_t n = 0;
     if (fdri_outside_get(c, l->level0_off, &outside, sizeof outside)) n += filtered_of_level(c, &outside);
     for (uint32_t b = 0; b < l->level_blocks && !c->error; b++) {
-        if (!fdri_outside_get(c, l->levels_off[b], &block, sizeof block)) continue;
-        for (int i = 0; i < FDR_LEVELS_PER_BLOCK; i++) n += filtered_of_level(c, &block.level[i]);
+        uint32_t count = get_levels(c, l->levels_off[b], b, level);
+        for (uint32_t i = 0; i < count; i++) n += filtered_of_level(c, &level[i]);
     }
     return n;
 }
@@ -117,7 +122,7 @@ static uint32_t read_frames(struct copy *c, const struct fdr_location *l, uint32
 {
     uint32_t d = 0;
     while (d < depth) {
-        uint32_t n = (uint32_t)fdr_min(depth - d, FDR_LEVELS_PER_BLOCK);
+        uint32_t n = (uint32_t)fdr_min(depth - d, fdr_levels_of(fdr_level_block(d + 1)));
         if (!fdri_outside_get(c, level_off(l, d + 1), frames + d, n * sizeof *frames)) break;
         d += n;
     }
@@ -156,7 +161,7 @@ static void read_stack(struct copy *c, uint32_t i)
     uint32_t depth = 0, again = 0, believed = 0;
     if (!GET_FIELD(c, off, struct fdr_location, last_tick, &c->tail.entry[i].cut_tick)) return;
     if (!GET_FIELD(c, off, struct fdr_location, depth, &depth) || !get_location(c, off, &l)) return;
-    if (depth > l.level_blocks * FDR_LEVELS_PER_BLOCK || depth > STACK_MAX) depth = 0;
+    if (depth > fdr_levels_in(l.level_blocks) || depth > STACK_MAX) depth = 0;
     depth = read_frames(c, &l, depth, c->frames);
     uint32_t there = read_frames(c, &l, depth, c->frames_again);
     GET_FIELD(c, off, struct fdr_location, depth, &again);
@@ -249,11 +254,12 @@ static void leave_out(struct copy *c, uint32_t i)
 /* Blocks of levels that came while the copy was made: the header may have them, and where they lie was copied before. */
 static void copy_new_levels(struct copy *c, uint64_t off, const struct fdr_location *l, uint32_t before)
 {
-    struct fdr_levels_block block;
+    uint8_t block[sizeof(struct fdr_levels_block) + FDR_LEVELS_LARGE * sizeof(struct fdr_level)];
     if (l->level_blocks <= before) return;
-    for (uint32_t b = before; b < l->level_blocks; b++)
-        if (fdri_outside_get(c, l->levels_off[b], &block, sizeof block))
-            fdri_outside_put(c, l->levels_off[b], &block, sizeof block);
+    for (uint32_t b = before; b < l->level_blocks; b++) {
+        uint32_t bytes = fdr_levels_bytes(fdr_levels_of(b));
+        if (fdri_outside_get(c, l->levels_off[b], block, bytes)) fdri_outside_put(c, l->levels_off[b], block, bytes);
+    }
     fdri_outside_put(c, off + offsetof(struct fdr_location, levels_off), l->levels_off, sizeof l->levels_off);
     fdri_outside_put(c, off + offsetof(struct fdr_location, level_blocks), &l->level_blocks, sizeof l->level_blocks);
 }

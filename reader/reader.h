@@ -35,7 +35,7 @@
 #include "format/record.h"
 
 /* The stack that is kept is at most this deep; a partition that claims more is damaged. */
-#define FDRI_READER_DEPTH_MAX  (FDR_LEVELS_PER_BLOCK * FDR_LEVEL_BLOCKS_MAX)
+#define FDRI_READER_DEPTH_MAX  FDR_LEVELS_MAX
 #define FDRI_READER_DAMAGE_MAX 1000u
 
 /* ---- clock.c ---- */

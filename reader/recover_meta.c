@@ -114,7 +114,8 @@ static void fix_level(struct fdri_reader_image *m, struct fdri_reader_location *
 {
     raw->levels_off[block] = (uint32_t)l->levels_off[block];
     if (raw->levels_off[block]) return;
-    uint32_t off = fdri_reader_image_meta(m, FDR_META_LEVELS, sizeof(struct fdr_levels_block), l->id);
+    uint32_t bytes = fdr_levels_bytes(fdr_levels_of(block));
+    uint32_t off = fdri_reader_image_meta(m, FDR_META_LEVELS, bytes, l->id);
     if (off) ((struct fdr_levels_block *)fdri_reader_image_at(m, off))->index = block;
     raw->levels_off[block] = off;
 }
@@ -124,14 +125,14 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
     uint32_t deepest = 0;
     for (size_t i = 0; i < l->part_count; i++)
         if (l->part[i].depth > deepest) deepest = l->part[i].depth;
-    uint32_t blocks = (deepest + FDR_LEVELS_PER_BLOCK - 1) / FDR_LEVELS_PER_BLOCK;
+    uint32_t blocks = deepest ? fdr_level_block(deepest) + 1 : 0;
     raw->level_blocks = l->raw.level_blocks > blocks ? l->raw.level_blocks : blocks;
     for (uint32_t i = 0; i < raw->level_blocks; i++) {
         fix_level(m, l, raw, i);
         if (!raw->levels_off[i]) raw->level_blocks = i;
     }
     if (!fdri_reader_level(m->file, l, 0)) {
-        uint32_t off = fdri_reader_image_meta(m, FDR_META_LEVELS, sizeof(struct fdr_levels_block), l->id);
+        uint32_t off = fdri_reader_image_meta(m, FDR_META_LEVELS, fdr_levels_bytes(1), l->id);
         if (off) ((struct fdr_levels_block *)fdri_reader_image_at(m, off))->index = UINT32_MAX;
         raw->level0_off = off ? off + (uint32_t)offsetof(struct fdr_levels_block, level) : 0;
     }
@@ -152,7 +153,7 @@ static bool made_here(const struct fdri_reader_image *m, uint64_t off)
 /* No offset that leads nowhere. */
 static void clear_points(struct fdri_reader_image *m, struct fdri_reader_location *l, const struct fdr_location *raw)
 {
-    for (uint32_t d = 0; d <= raw->level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
+    for (uint32_t d = 0; d <= fdr_levels_in(raw->level_blocks); d++) {
         const struct fdr_level *v = fdri_reader_level(m->file, l, d);
         if (v && v->points_off && !fdri_reader_points(m->file, l, d))
             ((struct fdr_level *)fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - m->file->bytes)))->points_off =
@@ -165,11 +166,11 @@ static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location 
 {
     for (size_t i = 0; i < l->part_count; i++) {
         const struct fdri_reader_part *p = &l->part[i];
-        uint32_t block = p->depth ? (p->depth - 1u) / FDR_LEVELS_PER_BLOCK : 0;
+        uint32_t block = p->depth ? fdr_level_block(p->depth) : 0;
         if (p->class_ == FDR_CLASS_REGION || fdri_reader_points(m->file, l, p->depth)) continue;
         if (p->depth ? block >= raw->level_blocks : !raw->level0_off) continue;
         struct fdr_levels_block *levels = p->depth ? fdri_reader_image_at(m, raw->levels_off[block]) : NULL;
-        struct fdr_level *v = levels ? &levels->level[(p->depth - 1) % FDR_LEVELS_PER_BLOCK]
+        struct fdr_level *v = levels ? &levels->level[fdr_level_entry(p->depth)]
                                      : fdri_reader_image_at(m, raw->level0_off);
         if (!made_here(m, v->points_off))
             v->points_off = fdri_reader_image_meta(m, FDR_META_POINTS, sizeof(struct fdr_level_points), l->id);
@@ -180,7 +181,7 @@ static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location 
 static void drop_accounts(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw)
 {
     const uint8_t *base = m->file->bytes;
-    for (uint32_t d = 0; d <= raw->level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
+    for (uint32_t d = 0; d <= fdr_levels_in(raw->level_blocks); d++) {
         const struct fdr_level *v = fdri_reader_level(m->file, l, d);
         const struct fdr_level_points *p = fdri_reader_points(m->file, l, d);
         if (v && fdri_reader_suspect(m->file, (uint64_t)((const uint8_t *)v - base), sizeof *v)) {

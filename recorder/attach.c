@@ -167,7 +167,7 @@ static void settle(struct fdri_thread *t)
     }
     bool open = l->depth && !(v->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));
     if (open && calls_placed(t, l->depth) == v->presented) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
-    if (l->depth == l->level_blocks * FDR_LEVELS_PER_BLOCK) return;
+    if (l->depth == fdr_levels_in(l->level_blocks)) return;
     v = fdri_level(t, l->depth + 1);
     if (calls_placed(t, l->depth + 1) + 1 == v->presented) v->lost++;
 }

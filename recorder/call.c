@@ -62,7 +62,7 @@ static inline __attribute__((always_inline)) bool not_busy(struct fdr_location *
 static inline __attribute__((always_inline)) struct fdr_level *child_of(struct fdri_thread *t, struct fdr_level *v,
                                                                         uint32_t depth)
 {
-    return FDR_LIKELY(depth % FDR_LEVELS_PER_BLOCK) ? v + 1 : fdri_level(t, depth + 1);
+    return FDR_LIKELY(depth % FDR_LEVELS_STEP) ? v + 1 : fdri_level(t, depth + 1);
 }
 
 /* The key alone where there is nothing special about the row. */
@@ -101,7 +101,7 @@ static inline __attribute__((always_inline)) bool is_plain_part(const struct fdr
 {
     if (f->site - f->address < FDRI_NEAR) return false;
     for (; v->frame == f->frame && v->address; v--, depth--)
-        if (v->caller != (uint32_t)f->caller || v->site == (uint32_t)f->site || depth % FDR_LEVELS_PER_BLOCK == 1)
+        if (v->caller != (uint32_t)f->caller || v->site == (uint32_t)f->site || depth % FDR_LEVELS_STEP == 1)
             return false;
     return v->address && v->frame <= f->frame - bytes;
 }
@@ -284,17 +284,16 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
 /* Calls deeper than FDR_DEPTH: counted, no clock. A handler in between may use the same level and gives it back with its
  * own region in it, so the region is written again once the depth says that the level is ours. An operation that this
  * one may have interrupted works on levels above the limit. So no busy mark is needed. False: there is more to it. */
-static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thread *t, fdr_region region,
-                                                                const struct fdri_function *f)
+static inline __attribute__((always_inline)) bool count_enter(struct fdri_thread *t, fdr_region region,
+                                                              const struct fdri_function *f, bool far)
 {
     struct fdr_location *l = t->loc;
     uint32_t depth = l->depth, key = FDRI_KEY(FDR_DEF_REGION, region);
     if (depth < t->counted_from || depth >= t->kept_levels || region > FDR_ID_MAX) return false;
     uint32_t row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
     struct fdr_row *row = (void *)(t->base + row_off);
-    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED) || depth % FDR_LEVELS_PER_BLOCK == 0))
-        return false;
-    struct fdr_level *v = t->top + 1;
+    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED))) return false;
+    struct fdr_level *v = far ? fdri_level(t, depth + 1) : t->top + 1;
     v->enter_tick = l->last_tick;
     v->region = region;
     v->row_off = row_off;
@@ -314,18 +313,43 @@ static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thre
     return true;
 }
 
-static inline __attribute__((always_inline)) bool leave_counted(struct fdri_thread *t, fdr_region region,
-                                                                uint64_t address)
+static FDR_NOINLINE bool enter_counted_far(struct fdri_thread *t, fdr_region region, const struct fdri_function *f)
+{
+    return count_enter(t, region, f, true);
+}
+
+/* The next level may be in another block. */
+static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thread *t, fdr_region region,
+                                                                const struct fdri_function *f)
+{
+    if (FDR_UNLIKELY(t->loc->depth % FDR_LEVELS_STEP == 0)) return enter_counted_far(t, region, f);
+    return count_enter(t, region, f, false);
+}
+
+static inline __attribute__((always_inline)) bool count_leave(struct fdri_thread *t, fdr_region region,
+                                                              uint64_t address, bool far)
 {
     struct fdr_location *l = t->loc;
     struct fdr_level *v = t->top;
     uint32_t depth = l->depth;
     bool mine = address ? v->address == address : v->region == region;
     if (v->flags != FDR_LEVEL_UNTIMED || l->overflow || !mine) return false;
-    if (depth <= t->depth_limit || (depth - 1) % FDR_LEVELS_PER_BLOCK == 0) return false;
+    if (depth <= t->depth_limit) return false;
     t->untimed--;
-    fdri_pop(t, l, v - 1);
+    fdri_pop(t, l, far ? fdri_level(t, depth - 1) : v - 1);
     return true;
+}
+
+static FDR_NOINLINE bool leave_counted_far(struct fdri_thread *t, fdr_region region, uint64_t address)
+{
+    return count_leave(t, region, address, true);
+}
+
+static inline __attribute__((always_inline)) bool leave_counted(struct fdri_thread *t, fdr_region region,
+                                                                uint64_t address)
+{
+    if (FDR_UNLIKELY(t->loc->depth % FDR_LEVELS_STEP == 1)) return leave_counted_far(t, region, address);
+    return count_leave(t, region, address, false);
 }
 
 static FDR_NOINLINE void leave_address_slow(struct fdri_thread *t, uint64_t address, uint32_t on)

@@ -173,7 +173,7 @@ static void set_overflow(struct fdri_thread *t, uint32_t deeper)
 static bool deep_enough(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
-    if (!l->overflow && (l->depth < l->level_blocks * FDR_LEVELS_PER_BLOCK || fdri_grow_levels(t))) return true;
+    if (!l->overflow && (l->depth < fdr_levels_in(l->level_blocks) || fdri_grow_levels(t))) return true;
     if (!l->overflow++) {
         t->overflow_sp = FDRI_HERE();
         fdri_set_soft(t);

@@ -191,7 +191,7 @@ static bool prepared(struct fdri_thread *t)
 /* Enough for a place for l's accounts, if bins can hold it at all. */
 static uint32_t last_bins(const struct fdr_location *l)
 {
-    bool any = fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + sizeof(struct fdr_levels_block);
+    bool any = fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(FDR_LEVELS_LARGE);
     return any ? 2 * l->level_blocks + 4 : 0;
 }
 

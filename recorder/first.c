@@ -47,7 +47,7 @@ void fdri_stop(struct fdri_thread *t, uint64_t tick)
     freeze(t, tick);
     fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_STOPPED);
     l->class_closed = UINT32_MAX;
-    for (uint32_t d = 0; d <= l->level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
+    for (uint32_t d = 0; d <= fdr_levels_in(l->level_blocks); d++) {
         struct fdr_level *v = fdri_level(t, d);
         for (int b = 0; b < FDR_BANDS; b++) v->part[b] = FDRI_GATE_CLOSED;
         if (!v->points_off) continue;

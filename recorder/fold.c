@@ -73,7 +73,7 @@ void fdri_fold_undo(void)
 static struct fdr_level *level_of(struct fdri_thread *into, uint32_t d, bool points)
 {
     into->no_more_levels = false;
-    while (into->loc->level_blocks * FDR_LEVELS_PER_BLOCK < d)
+    while (fdr_levels_in(into->loc->level_blocks) < d)
         if (!fdri_grow_levels(into)) return NULL;
     struct fdr_level *v = fdri_level(into, d);
     if (points && !v->points_off) v->points_off = fdri_meta(into, FDR_META_POINTS, sizeof(struct fdr_level_points));
@@ -109,7 +109,7 @@ static bool empty(const struct fdr_level *v, const struct fdr_level_points *poin
 
 bool fdri_fold_prepare(struct fdri_thread *into, struct fdri_thread *t)
 {
-    for (uint32_t d = t->loc->level_blocks * FDR_LEVELS_PER_BLOCK + 1; d-- > 0;) {
+    for (uint32_t d = fdr_levels_in(t->loc->level_blocks) + 1; d-- > 0;) {
         const struct fdr_level *v = fdri_level(t, d);
         const struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
         if (!empty(v, points) && !level_of(into, d, points != NULL)) return false;
@@ -251,7 +251,7 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
 int fdri_fold(struct fdri_thread *into, struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
-    uint32_t left = STEPS, levels = l->level_blocks * FDR_LEVELS_PER_BLOCK + 1;
+    uint32_t left = STEPS, levels = fdr_levels_in(l->level_blocks) + 1;
     const struct fdr_part *next;
     if (!fdri_rec.arena.super->fold_off) return -1;
     fdr_store_relaxed(&l->epochs_off, 0u); /* they are differences of totals that are about to go */

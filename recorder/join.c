@@ -45,7 +45,7 @@ static bool many_parts(const struct fdri_thread *t, uint32_t steps)
     if (steps == STEPS || fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE) return false;
     if (!l->epochs_off && !crowded) return false;
     uint64_t room = fdri_join_room(t), held = (uint64_t)fdr_load_relaxed(&l->bins_held) << fdri_rec.arena.bin_log2;
-    uint64_t sure = l->level_blocks ? (l->level_blocks - 1) * FDR_LEVELS_PER_BLOCK : 0, parts = t->live_parts;
+    uint64_t sure = l->level_blocks ? fdr_levels_in(l->level_blocks - 1) : 0, parts = t->live_parts;
     uint64_t expected = fdr_max(parts, sure) * (held < room / 16 ? 2 : 1);
     if (room >= fdr_max(expected, crowded ? CROWDED_PARTS : 0) * least_each[steps]) return false;
     return crowded || held < room / 2 || !fdri_may_take(t);
@@ -98,7 +98,7 @@ static bool join(struct fdri_thread *t)
     struct fdr_location *l = t->loc;
     uint32_t steps = steps_made(l);
     if (FDR_LIKELY(!many_parts(t, steps))) return false;
-    for (uint32_t depth = 1; depth <= l->level_blocks * FDR_LEVELS_PER_BLOCK; depth++) join_depth(t, depth, steps + 1);
+    for (uint32_t depth = 1; depth <= fdr_levels_in(l->level_blocks); depth++) join_depth(t, depth, steps + 1);
     if (steps + 1 == STEPS) number_calls(t);
     t->victim = NULL;
     fdr_signal_fence(); /* left before this is set it is done once more, and nobody has used it */

@@ -15,7 +15,7 @@ enum { ROUNDS = 64 };
 void fdri_set_soft(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
-    uint32_t kept = l->level_blocks * FDR_LEVELS_PER_BLOCK;
+    uint32_t kept = fdr_levels_in(l->level_blocks);
     t->kept_levels = kept;
     bool slow = t->fresh || !t->quick || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
     bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* may be: who comes in this tick says its ordinal */
@@ -30,7 +30,7 @@ bool fdri_grow_levels(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX || t->no_more_levels) return false;
-    uint32_t off = fdri_meta(t, FDR_META_LEVELS, sizeof(struct fdr_levels_block));
+    uint32_t off = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(fdr_levels_of(l->level_blocks)));
     if (!off) return !(t->no_more_levels = true);
     ((struct fdr_levels_block *)fdri_off(t, off))->index = l->level_blocks;
     l->levels_off[l->level_blocks] = off;
@@ -148,11 +148,10 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     fdri_known_start(t);
     t->untimed = t->phases = 0;
     t->fresh = true;
-    const uint32_t head = offsetof(struct fdr_levels_block, level);
-    uint32_t zero = fdri_meta(t, FDR_META_LEVELS, head + sizeof(struct fdr_level));
+    uint32_t zero = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(1));
     if (zero) {
         ((struct fdr_levels_block *)fdri_off(t, zero))->index = UINT32_MAX;
-        l->level0_off = zero + head;
+        l->level0_off = zero + (uint32_t)sizeof(struct fdr_levels_block);
         t->top = fdri_off(t, l->level0_off);
         t->top->region = UINT32_MAX;
         t->top->address = UINT64_MAX;      /* no function's; its frame 0 is above all */

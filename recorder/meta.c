@@ -6,9 +6,10 @@
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
-/* The first slab holds what a location begins with: level 0, 16 levels, the table of rows and a few rows. With the
- * location itself it makes 4 KiB. */
-enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), SMALL_BYTES = 640, REST_BYTES = 128 };
+/* The first slab holds what a location begins with: level 0, 8 levels, the table of rows and a few rows. With the
+ * location itself it makes 4 KiB; among very many threads it is half a bin, of which there are more. */
+enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), CROWDED_BYTES = 2048 };
+enum { SMALL_BYTES = 640, REST_BYTES = 128 };
 enum { ROUNDS = 64, EACH = 4096, ENDED_STEPS = 8 };
 
 static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
@@ -130,7 +131,8 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
         return set_head(t, off, kind, bytes);
     }
     if (l->meta_end - l->meta_off < bytes) {
-        uint32_t least = bytes + (uint32_t)sizeof(struct fdr_slab), most = l->slabs ? SLAB_BYTES : FIRST_BYTES;
+        uint32_t least = bytes + (uint32_t)sizeof(struct fdr_slab), most = SLAB_BYTES;
+        if (!l->slabs) most = fdri_crowded() ? CROWDED_BYTES : FIRST_BYTES;
         struct fdr_slab *s = least < most ? new_slab(t, most, from_bins) : NULL;
         if (!s) s = new_slab(t, least, from_bins);
         if (!s) return 0;

@@ -61,8 +61,7 @@ static void find_place(struct fdri_thread *t, uint64_t tick, struct fdr_standing
     place->sibling = place->point = 0;
     if (!place->tied) return;
     add_links(t, tick, place);
-    if (l->depth < l->level_blocks * FDR_LEVELS_PER_BLOCK)
-        place->sibling = ordinal_now(fdri_level(t, l->depth + 1), tick);
+    if (l->depth < fdr_levels_in(l->level_blocks)) place->sibling = ordinal_now(fdri_level(t, l->depth + 1), tick);
     place->point = l->point_tick == tick ? l->point_count : 0;
 }
 

@@ -8,9 +8,6 @@
  * to those who claim. `whole` takes all of a level at once. The first and the last of a series are of depth 0 and stay longest. */
 #include "recorder/recorder.h"
 
-enum { BLOCKS = FDR_READING_DEPTHS / FDR_LEVELS_PER_BLOCK };
-static_assert(FDR_READING_DEPTHS % FDR_LEVELS_PER_BLOCK == 0, "levels of readings fill their blocks");
-
 static bool levelled(void)
 {
     return fdri_rec.set.strategy == FDR_STRATEGY_WHOLE || fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE;
@@ -26,7 +23,7 @@ static bool begin(struct fdri_thread *t)
         if (p->class_ == FDR_CLASS_USER && p->depth) return false;
         off = p->next;
     }
-    while (l->level_blocks < BLOCKS)
+    while (fdr_levels_in(l->level_blocks) < FDR_READING_DEPTHS)
         if (!fdri_grow_levels(t)) return false;
     fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_READINGS);
     return true;

@@ -168,7 +168,7 @@ struct fdri_thread {
     uint32_t untimed;        /* open calls that are only counted */
     uint32_t phases;         /* open phases that rules name */
     uint32_t counted_from;   /* an enter at this depth or deeper is only counted; UINT32_MAX: look closer */
-    uint32_t kept_levels;    /* level_blocks * FDR_LEVELS_PER_BLOCK */
+    uint32_t kept_levels;    /* fdr_levels_in(level_blocks) */
     uint64_t overflow_sp;    /* stack address at the first call deeper than the stack that is kept */
     struct fdr_part *victim; /* what reductions are eating */
     uint8_t victim_step, victim_reason;
@@ -205,12 +205,12 @@ static inline uint32_t fdri_off_of(const struct fdri_thread *t, const void *p)
 {
     return (uint32_t)((const uint8_t *)p - t->base);
 }
-/* Level d of the kept stack; d <= level_blocks * 16. */
+/* Level d of the kept stack; d <= fdr_levels_in(level_blocks). */
 static inline struct fdr_level *fdri_level(const struct fdri_thread *t, uint32_t depth)
 {
     if (depth == 0) return fdri_off(t, t->loc->level0_off);
-    struct fdr_levels_block *b = fdri_off(t, t->loc->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK]);
-    return &b->level[(depth - 1) % FDR_LEVELS_PER_BLOCK];
+    struct fdr_levels_block *b = fdri_off(t, t->loc->levels_off[fdr_level_block(depth)]);
+    return &b->level[fdr_level_entry(depth)];
 }
 /* Now, in the location's own unit. */
 static inline uint64_t fdri_tick_live(const struct fdri_thread *t)

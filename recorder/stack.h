@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void fdri_pop(struct fdri_thread *t
 static inline __attribute__((always_inline)) struct fdr_level *fdri_parent_of(struct fdri_thread *t,
                                                                               struct fdr_level *v, uint32_t depth)
 {
-    return FDR_LIKELY((depth - 1) % FDR_LEVELS_PER_BLOCK) ? v - 1 : fdri_level(t, depth - 1);
+    return FDR_LIKELY((depth - 1) % FDR_LEVELS_STEP) ? v - 1 : fdri_level(t, depth - 1);
 }
 
 /* call_slow.c: closes the top call, a timed one, at `tick`: totals, then storage, then the stack. */

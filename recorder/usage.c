@@ -44,7 +44,7 @@ FDR_RACY static void add_location(struct fdr_usage *u, const struct fdri_arena *
     add_level(u, a, fdri_at(a, l->level0_off));
     for (uint32_t i = 0; i < l->level_blocks; i++) {
         const struct fdr_levels_block *b = fdri_at(a, l->levels_off[i]);
-        for (int k = 0; k < FDR_LEVELS_PER_BLOCK; k++) add_level(u, a, &b->level[k]);
+        for (uint32_t k = 0; k < fdr_levels_of(i); k++) add_level(u, a, &b->level[k]);
     }
     for (uint32_t off = fdr_load_acquire(&l->parts_first); off;) { /* A:part */
         const struct fdr_part *p = fdri_at(a, off);

@@ -51,10 +51,10 @@ static void see_frame(uint32_t location, uint32_t region, uint64_t enter_tick, u
 FDR_RACY static void see_stack(const struct fdr_location *l, uint64_t now_tick)
 {
     uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame */
-    for (uint32_t d = 1; d <= depth && d <= l->level_blocks * FDR_LEVELS_PER_BLOCK; d++) {
-        const struct fdr_levels_block *b = fdri_at(&fdri_rec.arena, l->levels_off[(d - 1) / FDR_LEVELS_PER_BLOCK]);
+    for (uint32_t d = 1; d <= depth && d <= fdr_levels_in(l->level_blocks); d++) {
+        const struct fdr_levels_block *b = fdri_at(&fdri_rec.arena, l->levels_off[fdr_level_block(d)]);
         struct fdr_level v;
-        fdr_copy_racy(&v, &b->level[(d - 1) % FDR_LEVELS_PER_BLOCK], sizeof v);
+        fdr_copy_racy(&v, &b->level[fdr_level_entry(d)], sizeof v);
         fdr_fence_acquire();                         /* A:frame */
         if (fdr_load_acquire(&l->depth) < d) return; /* A:frame */
         if (!(v.flags & FDR_LEVEL_UNTIMED)) see_frame(l->id, v.region, v.enter_tick, now_tick);

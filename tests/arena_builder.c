@@ -139,7 +139,7 @@ uint32_t builder_location(struct builder *b, const char *name)
     l->parent = UINT32_MAX;
     l->flags = b->set.tsc ? 0 : FDR_LOCATION_NS;
     snprintf(l->name, sizeof l->name, "%s", name);
-    l->level0_off = meta(b, FDR_META_LEVELS, sizeof(struct fdr_levels_block), id) + 64;
+    l->level0_off = meta(b, FDR_META_LEVELS, fdr_levels_bytes(1), id) + 64;
     ((struct fdr_levels_block *)at(b, l->level0_off - 64))->index = UINT32_MAX;
     s->location_first = b->location[id].off;
     return id;
@@ -149,13 +149,13 @@ static struct fdr_level *level(struct builder *b, uint32_t location, uint32_t de
 {
     struct fdr_location *l = builder_raw(b, location);
     if (depth == 0) return at(b, l->level0_off);
-    while (l->level_blocks * FDR_LEVELS_PER_BLOCK < depth) {
-        uint32_t off = meta(b, FDR_META_LEVELS, sizeof(struct fdr_levels_block), location);
+    while (fdr_levels_in(l->level_blocks) < depth) {
+        uint32_t off = meta(b, FDR_META_LEVELS, fdr_levels_bytes(fdr_levels_of(l->level_blocks)), location);
         ((struct fdr_levels_block *)at(b, off))->index = l->level_blocks;
         l->levels_off[l->level_blocks++] = off;
     }
-    struct fdr_levels_block *block = at(b, l->levels_off[(depth - 1) / FDR_LEVELS_PER_BLOCK]);
-    return &block->level[(depth - 1) % FDR_LEVELS_PER_BLOCK];
+    struct fdr_levels_block *block = at(b, l->levels_off[fdr_level_block(depth)]);
+    return &block->level[fdr_level_entry(depth)];
 }
 
 static struct fdr_level_points *points(struct builder *b, uint32_t location, uint32_t depth)
@@ -345,7 +345,7 @@ bool builder_give_back(struct builder *b, uint32_t location, uint32_t class_, ui
 
 uint32_t builder_reduce(struct builder *b, uint32_t location, uint32_t count)
 {
-    uint32_t done = 0, deepest = builder_raw(b, location)->level_blocks * FDR_LEVELS_PER_BLOCK;
+    uint32_t done = 0, deepest = fdr_levels_in(builder_raw(b, location)->level_blocks);
     for (uint32_t band = 0; band < FDR_BANDS; band++)
         for (uint32_t depth = deepest; depth > 0; depth--)
             while (done < count && level(b, location, depth)->part[band] &&

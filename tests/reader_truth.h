@@ -96,7 +96,7 @@ __attribute__((unused)) static void truth_reduce(struct truth *t, struct builder
     memset(floor, 0, sizeof floor);
     memset(head, 0, sizeof head);
     const struct fdr_location *l = builder_raw(b, location);
-    for (uint32_t d = 1; d <= l->level_blocks * FDR_LEVELS_PER_BLOCK; d++)
+    for (uint32_t d = 1; d <= fdr_levels_in(l->level_blocks); d++)
         for (uint32_t band = 0; band < FDR_BANDS; band++) {
             if (!level(b, location, d)->part[band]) continue;
             const struct fdr_part *p = builder_part(b, location, FDR_CLASS_REGION, d, band);

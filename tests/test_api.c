@@ -129,8 +129,8 @@ static void P3_recursion_deeper_than_the_stack(void **state)
     const struct fdr_ledger_row *rows;
     size_t n = fdr_ledger(f, &rows);
     for (size_t i = 0; i < n; i++) lost += rows[i].lost, deepest = rows[i].depth > deepest ? rows[i].depth : deepest;
-    assert_int_equal(deepest, 1025);
-    assert_int_equal(lost, 3 * (3000 - 1024));
+    assert_int_equal(deepest, FDR_LEVELS_MAX + 1);
+    assert_int_equal(lost, 3 * (3000 - FDR_LEVELS_MAX));
     fdr_file_close(f);
     check((struct oracle_rules){0});
 }
@@ -163,7 +163,7 @@ static void P3_live_recursion_and_longjmp_out_of_it(void **state)
     f = take();
     assert_int_equal(fdr_location_info(f, 0)->open_count, 0);
     assert_int_equal(balance(f), 4002);
-    assert_int_equal(fdr_location_info(f, 0)->unbalanced, 1023);
+    assert_int_equal(fdr_location_info(f, 0)->unbalanced, FDR_LEVELS_MAX - 1);
     assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->kept, 2);
     assert_int_equal(fdr_location_info(f, 0)->stray_leaves, 0);
     end(f);

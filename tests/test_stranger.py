@@ -298,12 +298,14 @@ class Location:
     def level(self, depth):
         if depth == 0:
             return self.image.u32(self.at + 344)
-        return self.image.u32(self.at + 88 + (depth - 1) // 16 * 4) + 64 + (depth - 1) % 16 * 128
+        block, entry = divmod(depth - 1, 8 if depth <= 16 else 16)
+        return self.image.u32(self.at + 88 + (block + (depth > 16)) * 4) + 64 + entry * 128
 
     def accounts(self):
         """(class, depth) -> [presented, kept, filtered, reduced, lost], section 6.3."""
         image, rows = self.image, {}
-        for depth in range(image.u32(self.at + 84) * 16 + 1):
+        blocks = image.u32(self.at + 84)
+        for depth in range((blocks * 8 if blocks < 2 else (blocks - 1) * 16) + 1):
             level = self.level(depth)
             if depth:
                 rows[0, depth] = [image.u64(level + 24), 0, *(image.u64(level + 64 + 8 * i) for i in range(3))]
