@@ -90,6 +90,7 @@ static struct fdr_epoch_base *base_with_room(struct fdri_thread *t, struct fdr_e
     struct fdr_epoch_base *b = e->base_last ? fdri_off(t, e->base_last) : NULL;
     if (b && sizeof *b + (b->count + 1) * sizeof b->row[0] <= b->head.bytes) return b;
     uint32_t off = fdri_meta(t, FDR_META_EPOCHBASE, (uint32_t)fdr_max(e->row_bytes, BLOCK_LEAST));
+    if (!off) off = fdri_meta(t, FDR_META_EPOCHBASE, BLOCK_LEAST);
     if (!off) return NULL;
     if (b) b->next = off;
     else e->base_first = off;
@@ -117,6 +118,19 @@ void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off)
     if (e) track(t, e, row_off);
 }
 
+bool fdri_epoch_row_fits(struct fdri_thread *t, uint32_t key)
+{
+    struct fdr_epochs *e = fdri_epochs(t);
+    return !e || !fdr_row_of_calls(key) || base_with_room(t, e);
+}
+
+/* The largest that fits a piece of a bin with the slab around it: there are pieces when all memory is in use. */
+static uint32_t block_bytes(uint64_t most)
+{
+    uint32_t bytes = 1u << fdr_log2_floor((uint32_t)fdr_max(most, BLOCK_LEAST));
+    return bytes > BLOCK_LEAST ? bytes - (uint32_t)sizeof(struct fdr_slab) : bytes;
+}
+
 /* Rows get a share of what the location may hold when all others are as large; where that is little there are only sums.
  * The first epoch begins where the totals do. */
 void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
@@ -124,7 +138,7 @@ void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
     const struct fdr_superblock *s = fdri_rec.arena.super;
     uint64_t fair = s->arena_bytes / fdr_max(fdr_load_relaxed(&fdri_rec.shares.live), 1);
     uint64_t bytes = fdr_min(fair / ROWS_SHARE / FDR_EPOCHS_MAX, fdr_min(BLOCK_MOST, s->bin_bytes));
-    e->row_bytes = bytes < BLOCK_LEAST / 2 ? 0 : 1u << fdr_log2_floor((uint32_t)fdr_max(bytes, BLOCK_LEAST));
+    e->row_bytes = bytes < BLOCK_LEAST / 2 ? 0 : block_bytes(bytes);
     const struct fdr_rowtable *table = fdri_off(t, t->loc->rows_table_off);
     const uint32_t *slot = (const void *)(table + 1), rest = t->loc->rest_row_off;
     track(t, e, rest); /* first: where rows_full.c finds it */

@@ -455,7 +455,8 @@ void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p); /* a bin 
 void fdri_telescope_recount(struct fdri_thread *t);                    /* bins went by another way than a reduction */
 void fdri_telescope_aside(struct fdri_thread *t);                      /* partitions were set aside */
 void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);          /* a row of totals was made */
-void fdri_epochs_abandoned(struct fdri_thread *t);                     /* an operation ended in the middle */
+bool fdri_epoch_row_fits(struct fdri_thread *t, uint32_t key); /* may one be made? else the sums would lack it */
+void fdri_epochs_abandoned(struct fdri_thread *t);             /* an operation ended in the middle */
 
 /* ---- totals.c ---- */
 #define FDRI_KEY(kind, id) ((uint32_t)(id) | (uint32_t)(kind) << 24)

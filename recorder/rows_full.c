@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which totals go when there is no room for another row: histograms first, then rows, into the one named [rest]; each time
- * the least used of the next few. So what a program did once when it started makes room for what it does all the time.
+ * the one worth least of the next few, by calls and their time. So what a program did once when it started makes room for
+ * what it does all the time.
  *
  * A row is exact or not there: a region that went to the rest stays in it, and so does one that came when it could not be
  * let in. Which they are a table of bits knows; where several regions share a bit, they stay in the rest as well.
@@ -16,7 +17,7 @@ enum { LOOK = 16, OPEN_MOST = 128, TRIES = 1000, BITS_LEAST = 512, BITS_MOST = 1
 struct choice {
     struct fdr_row *row;
     struct fdr_base_row *base; /* NULL: there are no epochs */
-    uint64_t use;
+    uint64_t use, worth;
 };
 
 /* ---- who is in the rest ---- */
@@ -77,19 +78,26 @@ struct fdr_row *fdri_row_rest(struct fdri_thread *t, uint32_t key)
 
 static uint64_t use_of(const struct fdr_row *r) { return r->calls + r->untimed; }
 
+/* Of a function that is called every hour, for an hour, the totals matter as much as of one that is called all the time. */
+static uint64_t worth_of(const struct fdr_row *r)
+{
+    return fdr_min(use_of(r), UINT32_MAX) * fdr_min((r->sum >> 10) + 1, UINT32_MAX);
+}
+
 /* With epochs the hand goes through their base: a row that is not in it stays. */
 static struct choice next_of_base(struct fdri_thread *t, const struct fdr_epochs *e)
 {
     struct fdri_hand *h = &t->hand;
     struct fdr_epoch_base *b = h->block ? fdri_off(t, h->block) : NULL;
     if (!b || h->index >= b->count) {
-        h->block = b && b->next ? b->next : e->base_first;
+        b = b && b->next ? fdri_off(t, b->next) : NULL; /* the last one may be empty */
+        h->block = b && b->count ? fdri_off_of(t, b) : e->base_first;
         h->index = 0;
         b = h->block ? fdri_off(t, h->block) : NULL;
     }
     if (!b || !b->count) return (struct choice){0};
     struct fdr_base_row *base = &b->row[h->index++];
-    return (struct choice){fdri_off(t, base->row_off), base, 0};
+    return (struct choice){.row = fdri_off(t, base->row_off), .base = base};
 }
 
 static struct choice next_of_table(struct fdri_thread *t)
@@ -97,7 +105,7 @@ static struct choice next_of_table(struct fdri_thread *t)
     uint32_t mask = UINT32_MAX >> t->row_shift;
     for (uint32_t n = 0; n <= mask; n++) {
         uint32_t off = t->row_slot[t->hand.index++ & mask];
-        if (off) return (struct choice){fdri_off(t, off), NULL, 0};
+        if (off) return (struct choice){.row = fdri_off(t, off)};
     }
     return (struct choice){0};
 }
@@ -111,7 +119,9 @@ static struct choice next_row(struct fdri_thread *t)
         h->block = h->index = 0;
     }
     struct choice c = e ? next_of_base(t, e) : next_of_table(t);
-    if (c.row) c.use = use_of(c.row);
+    if (!c.row) return c;
+    c.use = use_of(c.row);
+    c.worth = worth_of(c.row);
     return c;
 }
 
@@ -130,7 +140,7 @@ static bool may_go(struct fdri_thread *t, const struct fdr_row *r, uint64_t open
            !(open >> (fdri_off_of(t, r) >> 6 & 63) & 1);
 }
 
-/* The least used among the next ones: that has a histogram, and that may go. */
+/* The one worth least among the next ones: that has a histogram, and that may go. */
 static void look(struct fdri_thread *t, struct choice *histogram, struct choice *row)
 {
     uint64_t open = open_rows(t);
@@ -138,8 +148,8 @@ static void look(struct fdri_thread *t, struct choice *histogram, struct choice 
     for (int i = 0; i < LOOK; i++) {
         struct choice c = next_row(t);
         if (!c.row) return;
-        if (c.row->histogram && (!histogram->row || c.use < histogram->use)) *histogram = c;
-        if (may_go(t, c.row, open) && (!row->row || c.use < row->use)) *row = c;
+        if (c.row->histogram && (!histogram->row || c.worth < histogram->worth)) *histogram = c;
+        if (may_go(t, c.row, open) && (!row->row || c.worth < row->worth)) *row = c;
     }
 }
 
@@ -195,7 +205,7 @@ static struct fdr_row *instead(struct fdri_thread *t, uint32_t key)
 {
     struct choice histogram, row;
     look(t, &histogram, &row);
-    if (histogram.row && !fdri_rows_full(t)) {
+    if (histogram.row && !fdri_rows_full(t) && fdri_epoch_row_fits(t, key)) {
         drop_histogram(t, histogram.row);
         return row_in_a_cell(t, key);
     }

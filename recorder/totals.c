@@ -150,7 +150,7 @@ struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t ke
 
 static struct fdr_row *new_row(struct fdri_thread *t, uint32_t key)
 {
-    uint32_t off = cells(t, sizeof(struct fdr_row));
+    uint32_t off = fdri_epoch_row_fits(t, key) ? cells(t, sizeof(struct fdr_row)) : 0;
     if (!off) return NULL;
     struct fdr_row *r = fdri_row_place(t, off, key);
     fdri_epoch_row(t, off);

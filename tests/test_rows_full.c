@@ -2,6 +2,7 @@
 /* P5 where the totals do not fit: histograms go first, then the regions used least, into [rest]; what has a row of its own
  * is exact, and nothing is counted twice or lost. */
 #include "tests/api_fixture.h"
+#include "tests/rnd.h"
 
 enum { MANY = 5000, EARLY = 8, HOT = 8, LONG_NAME = 24 };
 
@@ -114,6 +115,21 @@ static void P5_whole_keeps_what_is_used(void **state)
     least_used_fold("whole", "1M");
 }
 
+/* Few calls that take long are worth a row. */
+static void P5_what_takes_long_has_a_row(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "1M", .strategy = "telescope", .timer = "monotonic"});
+    define_all();
+    for (int k = 0; k < 3; k++) call(0, 3600000000000u);
+    for (int i = 1; i < MANY; i++)
+        for (int k = 0; k < 10; k++) call(i, 50);
+    struct fdr_file *f = take();
+    assert_true(check_rows(f).rest_calls > 0); /* else nothing was tried */
+    assert_int_equal(total(f, FDR_IN_REGION, region[0])->calls, 3);
+    end(f);
+}
+
 /* Epochs: rows and rest are their sums, whatever region a row stood for before. */
 static void P5_epochs_stay_sums(void **state)
 {
@@ -129,6 +145,31 @@ static void P5_epochs_stay_sums(void **state)
     assert_true(n > 1);
     for (size_t i = 0; i < n; i++) all += e[i].calls;
     assert_true(all == calls);
+    end(f);
+}
+
+/* Regions that come when calls have filled the memory: epochs have them, too. */
+static void P5_epochs_have_who_comes_late(void **state)
+{
+    (void)state;
+    enum { FILLING = 1500000, LATE = 2500 };
+    begin(&(struct fdr_config){.buffer = "4M", .strategy = "telescope", .timer = "monotonic"});
+    define_all();
+    uint64_t seed = 0x9E3779B97F4A7C15u, all = 0;
+    for (int k = 0; k < FILLING + LATE * 4; k++) {
+        now += rnd(&seed, 1 << 16);
+        call(k < FILLING ? k % EARLY : EARLY + (k - FILLING) % LATE, rnd(&seed, 1 << 16));
+    }
+    struct fdr_file *f = take();
+    const struct fdr_epoch_info *e;
+    size_t n = fdr_epochs(f, &e);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(e[i].exact);
+        all += e[i].calls;
+    }
+    assert_true(fdr_usage().reduced > 0); /* else nothing was tried */
+    assert_true(all == FILLING + LATE * 4);
+    balance(f);
     end(f);
 }
 
@@ -216,11 +257,10 @@ static void P3_rules_hold_without_a_row(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_telescope_keeps_what_is_used),
-                                       cmocka_unit_test(P5_whole_keeps_what_is_used),
-                                       cmocka_unit_test(P5_epochs_stay_sums),
-                                       cmocka_unit_test(P5_equals_do_not_chase_each_other),
-                                       cmocka_unit_test(P5_histograms_that_grow),
-                                       cmocka_unit_test(P3_rules_hold_without_a_row)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P5_telescope_keeps_what_is_used), cmocka_unit_test(P5_whole_keeps_what_is_used),
+        cmocka_unit_test(P5_what_takes_long_has_a_row),    cmocka_unit_test(P5_epochs_stay_sums),
+        cmocka_unit_test(P5_epochs_have_who_comes_late),   cmocka_unit_test(P5_equals_do_not_chase_each_other),
+        cmocka_unit_test(P5_histograms_that_grow),         cmocka_unit_test(P3_rules_hold_without_a_row)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
