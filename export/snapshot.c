@@ -114,7 +114,7 @@ FDR_RACY static bool same_frame(const struct fdr_level *a, const struct fdr_leve
     return a->enter_tick == b->enter_tick && a->region == b->region && a->flags == b->flags && a->address == b->address;
 }
 
-FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint64_t *cut)
+FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint64_t *cut, uint32_t *copied)
 {
     uint32_t believed = 0;
     *cut = fdr_load_acquire(&l->last_tick);       /* A:frame - the tick is read before the depth */
@@ -128,6 +128,7 @@ FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint64_t *c
         int e = fdri_put(fd, &frames[d - 1], sizeof frames[0], (uint64_t)((uint8_t *)level_of(l, d) - fdri_view.base));
         if (e) return e;
     }
+    *copied = believed;
     return fdri_put(fd, &believed, sizeof believed, (uint64_t)((const uint8_t *)&l->depth - fdri_view.base));
 }
 
@@ -320,6 +321,7 @@ static struct {
 static uint8_t level_blocks[FDR_TAIL_ENTRIES]; /* of each when the copy began */
 static uint64_t filtered[FDR_TAIL_ENTRIES];    /* likewise, of threads that had rewound by then */
 static uint32_t parts_first[FDR_TAIL_ENTRIES]; /* of each when its new blocks were copied */
+static uint32_t open_calls[FDR_TAIL_ENTRIES];  /* of each that its stack's copy has */
 static uint32_t slabs_first[FDR_TAIL_ENTRIES]; /* its newest block of further meta when the copy began */
 static_assert(FDR_LEVEL_BLOCKS_MAX <= UINT8_MAX, "they fit");
 
@@ -363,8 +365,9 @@ FDR_RACY static int copy_stacks(int fd, const struct fdr_location *first)
     for (const struct fdr_location *l = first; l && !e; l = next_location(l)) {
         if (is_free(l)) continue;
         uint64_t cut;
+        uint32_t open;
         struct fdr_tail_entry *entry = entry_of(l, &i);
-        e = copy_stack(fd, l, entry ? &entry->cut_tick : &cut);
+        e = copy_stack(fd, l, entry ? &entry->cut_tick : &cut, entry ? &open_calls[entry - tail.entry] : &open);
     }
     return e;
 }
@@ -454,6 +457,7 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
         entry->presented = presented_of(l);
         entry->under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
         entry->end_tick = fdr_load_relaxed(&l->last_tick);  /* a hint: it moved, or not */
+        entry->end_tick += fdr_load_relaxed(&l->depth) != open_calls[entry - tail.entry]; /* calls ended in that tick */
         if (fdr_load_relaxed(&l->flags) & FDR_LOCATION_REWINDS)
             take_rewound(entry, forgets + filtered_of(l) - filtered[entry - tail.entry]);
     }

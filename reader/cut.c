@@ -36,6 +36,38 @@ static void believe_frame(struct fdri_reader_location *l, const struct fdri_read
     else if (r && r->leave > frame->enter) frame->flags |= FDR_LEVEL_SETTLED;
 }
 
+/* Did other calls of the frame's depth end when it began, or may it have been given back? *its: its own record, of a call of length 0, is kept
+ * or was before the newest one: they are numbered. */
+static bool is_unclear(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_cursor *c, uint32_t depth,
+                       const struct fdri_reader_frame *frame, bool *its)
+{
+    struct fdr_record r;
+    bool unclear = *its = false;
+    for (size_t i = 0; i < l->part_count; i++) {
+        struct fdri_reader_part *p = &l->part[i];
+        if (p->class_ != FDR_CLASS_REGION || p->depth != depth) continue;
+        unclear |= p->floor >= frame->enter || p->min_leave > frame->enter;
+        if (!p->any || !newest(f, l, p, c, &r) || r.leave != frame->enter) continue;
+        unclear = true;
+        *its |= r.enter == r.leave && r.ordinal >= frame->ordinal;
+    }
+    return unclear;
+}
+
+/* Whether it was given back, where times do not tell, the accounts of the frame's level do, which were copied with it: it is the newest call that they
+ * count as presented. */
+static void believe_accounts(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_cursor *c)
+{
+    bool its;
+    for (uint32_t d = 1; d <= l->frame_count; d++) {
+        struct fdri_reader_frame *frame = &l->frame[d - 1];
+        if (!fdri_reader_frame_kept(frame) || !is_unclear(f, l, c, d, frame, &its)) continue;
+        uint64_t accounted = its ? UINT64_MAX : fdri_reader_accounted(f, l, d);
+        if (its) frame->flags |= FDR_LEVEL_SETTLED;
+        else if (accounted != UINT64_MAX && accounted >= fdri_reader_level(f, l, d)->presented) l->frame_count = d - 1;
+    }
+}
+
 static void note(struct fdri_reader_location *l, uint32_t depth, uint64_t tick)
 {
     if (tick > l->over[depth]) l->over[depth] = tick;
@@ -59,6 +91,7 @@ void fdri_reader_cut(struct fdr_file *f, struct fdri_reader_location *l)
         believe_frame(l, p, any ? &r : NULL);
         if (any) note_record(l, p, &r);
     }
+    if (c && l->over) believe_accounts(f, l, c);
     free(c);
     for (uint32_t d = 1; l->over && d <= l->frame_count; d++)
         if (fdri_reader_frame_kept(&l->frame[d - 1])) note(l, d, fdr_min(l->frame[d - 1].enter, l->cut));

@@ -65,8 +65,7 @@ static uint64_t stored(const struct fdri_reader_part *p)
     return b ? b->first_index + b->records : p->given_back;
 }
 
-/* How many calls presented at this depth have no account, being open? UINT64_MAX: not known. */
-static uint64_t without_account(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+uint64_t fdri_reader_accounted(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
 {
     const struct fdr_level *v = fdri_reader_level(f, l, depth);
     if (!v || l->suspect || l->parts_lost) return UINT64_MAX;
@@ -76,7 +75,14 @@ static uint64_t without_account(const struct fdr_file *f, const struct fdri_read
         if (p && (p->forgets || p->tail_gap)) return UINT64_MAX;
         if (p) sum += stored(p);
     }
-    return v->presented - sum;
+    return sum;
+}
+
+/* How many calls presented at this depth have no account, being open? UINT64_MAX: not known. */
+static uint64_t without_account(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+{
+    uint64_t sum = fdri_reader_accounted(f, l, depth);
+    return sum == UINT64_MAX ? sum : fdri_reader_level(f, l, depth)->presented - sum;
 }
 
 /* Does nothing but the floor say that something ended at the frame's depth after it began, and the accounts that it is open? An operation that a

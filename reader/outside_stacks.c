@@ -296,6 +296,7 @@ static void finish_location(struct copy *c, uint32_t i)
     GET_FIELD(c, off, struct fdr_location, busy, &busy);
     e->under_way = busy != 0;
     GET_FIELD(c, off, struct fdr_location, last_tick, &e->end_tick);
+    e->end_tick += l.depth != c->stacks[i].believed; /* calls ended in that tick */
     if (l.flags & FDR_LOCATION_REWINDS) take_rewound(e, forgets + filtered_of(c, &l) - c->stacks[i].filtered);
 }
 

@@ -329,6 +329,8 @@ void fdri_reader_tail(struct fdr_file *f);
 
 /* ---- keep.c ---- */
 void fdri_reader_keep_rule(struct fdri_reader_location *l);
+/* Calls of this depth that were ever stored, or counted as left out; UINT64_MAX: not known. */
+uint64_t fdri_reader_accounted(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth);
 void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l);
 
 /* ---- cut.c ---- */

@@ -101,6 +101,17 @@ static bool gapped_at(const struct fdri_reader_cursor *c, uint64_t tick)
     return c->gapped && c->gap_from <= tick && tick <= c->gap_to;
 }
 
+/* Of a longer call that began in the cut's tick the copied stack says the ordinal, if it was on it. */
+static bool as_frame(const struct fdri_reader_stream *s, struct fdri_reader_call *call, const struct fdr_record *r)
+{
+    const struct fdri_reader_location *l = s->location;
+    uint32_t i = (uint32_t)(call - s->stack) - 1;
+    if (i >= l->frame_count || l->frame[i].enter != r->enter || l->frame[i].ordinal == FDR_ORDINAL_COUNTED)
+        return false;
+    call->ordinal = l->frame[i].ordinal;
+    return true;
+}
+
 /* A longer call comes after the zero-length ones of its depth that entered in the same tick. Where some of those
  * may be missing its ordinal is not known. */
 static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_reader_depth *v,
@@ -108,16 +119,13 @@ static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_r
 {
     call->ordinal_known = true;
     call->place = r->ordinal == FDRI_READER_NO_ORDINAL ? ANYWHERE : r->ordinal + 1ull;
-    /* it may have been named since its frame was copied */
-    if (s->location->moving && call->open && r->ordinal == FDR_ORDINAL_COUNTED && r->enter >= s->location->cut)
-        call->place = ANYWHERE;
     call->ordinal = ordinal_of(v, r);
     if (r->enter == r->leave) return;
     if (__builtin_expect(!s->careful, 1) || r->ordinal != FDR_ORDINAL_COUNTED) return;
     if (gapped_at(&s->memory[call - s->stack - s->base - 1], r->enter))
         call->ordinal_known = false; /* band 0 of this depth */
     if (v->longest && gapped_at(v->longest, r->enter)) call->ordinal_known = false;
-    if (s->location->moving && r->enter >= s->location->cut) call->ordinal_known = false;
+    if (s->location->moving && r->enter >= s->location->cut) call->ordinal_known = as_frame(s, call, r);
 }
 
 /* ---- what is shown ---- */

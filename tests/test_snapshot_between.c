@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/arena.h"
 #include "tests/rnd.h"
 
 enum { REGIONS = 24, DEEPEST = 24 };
@@ -26,6 +27,8 @@ static uint32_t depth;
 static unsigned writes, when;
 static uint32_t burst;
 static bool rewinds;
+static bool leaves_only;
+static uint64_t cut_earlier;
 static char dir[] = "/tmp/fdr-between-XXXXXX";
 
 static void calls(uint32_t events)
@@ -37,13 +40,25 @@ static void calls(uint32_t events)
     }
 }
 
+struct tail { /* of one location */
+    struct fdr_tail head;
+    struct fdr_tail_entry entry;
+};
 ssize_t __real_pwrite(int fd, const void *bytes, size_t count, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off)
 {
     if (writes++ == when) {
         if (rewinds) fdr_rewind();
+        if (leaves_only)
+            while (depth) fdr_leave_at(region[--depth], ++now);
         calls(burst);
+    }
+    struct tail tail;
+    if (cut_earlier && count == sizeof tail && *(const uint32_t *)bytes == FDR_TAIL_MAGIC) {
+        memcpy(&tail, bytes, sizeof tail);
+        tail.entry.cut_tick -= cut_earlier;
+        return __real_pwrite(fd, &tail, sizeof tail, off);
     }
     return __real_pwrite(fd, bytes, count, off);
 }
@@ -148,10 +163,53 @@ static void P8_a_rewind_meanwhile(void **state)
     rewinds = false;
 }
 
+/* Three calls begin between the reading of a location's newest tick and of its stack, and end before the bins are copied: each is
+ * counted once. */
+static void P3_calls_between_the_cut_and_the_stack(void **state)
+{
+    enum { OPEN = 3, APART = 1000 };
+    const struct fdr_ledger_row *rows;
+    char message[300] = "";
+    (void)state;
+    start("telescope");
+    burst = 0;
+    when = UINT32_MAX;
+    calls(2000);
+    while (depth) fdr_leave_at(region[--depth], ++now);
+    for (int i = 0; i < OPEN; i++) fdr_enter_at(region[depth++], now += APART);
+    writes = 0;
+    assert_int_equal(fdr_snapshot("as it is"), 0);
+    unlink(fdr_last_snapshot());
+    for (uint32_t step = 0, all = writes; step < all; step++) {
+        struct fdr_file *f;
+        uint64_t before, after, sum = 0;
+        while (depth) fdr_leave_at(region[--depth], ++now);
+        for (int i = 0; i < OPEN; i++) fdr_enter_at(region[depth++], now += APART);
+        leaves_only = true;
+        cut_earlier = OPEN * APART - 1;
+        writes = 0;
+        when = step;
+        assert_int_equal(fdr_snapshot("calls that end"), 0);
+        leaves_only = false;
+        cut_earlier = 0;
+        assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
+        fdr_ledger_bounds(f, 0, &before, &after);
+        for (size_t n = fdr_ledger(f, &rows), i = 0; i < n; i++)
+            sum += rows[i].kept + rows[i].filtered + rows[i].reduced + rows[i].lost;
+        if (sum < before || sum > after)
+            fail_msg("at write %u of %u: %llu .. %llu, but %llu", step, all, (unsigned long long)before,
+                     (unsigned long long)after, (unsigned long long)sum);
+        fdr_file_close(f);
+        unlink(fdr_last_snapshot());
+    }
+    fdr_finalize();
+}
+
 int main(void)
 {
     if (!mkdtemp(dir)) return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_rewind_meanwhile),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_calls_between_the_cut_and_the_stack),
+                                       cmocka_unit_test(P8_a_rewind_meanwhile),
                                        cmocka_unit_test(P8_whatever_happens_meanwhile)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
