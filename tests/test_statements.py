@@ -160,6 +160,14 @@ def from_zero():
     check(run("dump", "--tsv", "--to=@0", out).count("\tenter\t") == 1, "up to 0 is what was at 0")
 
 
+def own_time():
+    """A stream's own times are no times of day, also where they are later than it is here."""
+    for start in (1000, 10**6 * HOUR):
+        out, _, _ = replay(write("own", 1, [(10, ENTER, 0), (10, LEAVE, 0)], start=start))
+        text = next(l for l in run("info", out).splitlines() if l.startswith("reach "))
+        check(text.endswith(f"to {start + 20} ns"), f"a time of day that nobody knows: {text}")
+
+
 def nothing_there():
     """What cannot give anything is said in one line."""
     stream = write("some", 1, [(10, ENTER, 0), (10, LEAVE, 0)])
@@ -200,6 +208,7 @@ try:
     deep()
     hours()
     from_zero()
+    own_time()
     nothing_there()
     filtered_end()
     stopped()

@@ -176,7 +176,8 @@ static void print_time(const struct fdr_file_info *info)
     printf("reach      %s, from %llu to %llu ns", human_time(a, span), (unsigned long long)info->first_ns,
            (unsigned long long)info->last_ns);
     /* A replayed stream brings its own times, which say nothing about the wall clock here. */
-    if (ended >= info->created_realtime_ns) printf(", ended %s", wall_time(a, ended));
+    bool later = info->taken_ns && info->last_ns > info->taken_ns;
+    if (ended >= info->created_realtime_ns && !later) printf(", ended %s", wall_time(a, ended));
     printf("\ncommon     every location reaches back to %s: the last %s\n",
            human_since(a, info->common_from_ns, info->first_ns), human_time(b, common));
     printf("time unit  %.6g ns\n", info->time_unit_ns);
@@ -207,7 +208,8 @@ static void print_losses(const struct fdr_file_info *info)
     print_count(
         info->lost_unattached,
         "events are lost: of threads that found no room, or (without duration) of depths that had none for them");
-    print_count(info->lost_definitions, "definitions found no room; their calls are recorded as [unknown]");
+    print_count(info->lost_definitions, "times a name was defined that found no room, one asked for again each time; "
+                                        "its calls are recorded as [unknown]");
     print_count(info->dropped_bins, "bins were given back while the snapshot copied them and are not in it");
     print_count(info->unlisted_bins, "bins belong to nobody any more (given back, or in flight) and are not shown");
 }
