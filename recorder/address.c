@@ -101,12 +101,12 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
     sigset_t old;
     if (fdri_inside) return 0; /* an instrumented allocator, called by what follows */
     int saved = errno;
+    fdr_signals_block(&old);
     fdri_inside++;
     uint32_t module = fdri_module_of(address);
     /* names are found offline; only rules need one now, and they get what the dynamic symbol table has */
     if ((fdri_rules_any() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname)
         name = info.dli_sname;
-    fdr_signals_block(&old);
     pthread_mutex_lock(&lock);
     struct table *t = writable();
     uint64_t found = t ? probe(t, address) : 0;
@@ -118,8 +118,8 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
         put(t, address, region ? region : REFUSED);
     }
     pthread_mutex_unlock(&lock);
-    fdr_signals_restore(&old);
     fdri_inside--;
+    fdr_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
     errno = saved;
     return region;
 }
@@ -154,14 +154,14 @@ void fdr_modules_changed(void)
     sigset_t old;
     if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_inside) return;
     int saved = errno;
+    fdr_signals_block(&old);
     fdri_inside++;
     fdri_modules_look(); /* takes the loader's lock: before ours */
-    fdr_signals_block(&old);
     pthread_mutex_lock(&lock);
     fdri_modules_forget(forget);
     pthread_mutex_unlock(&lock);
-    fdr_signals_restore(&old);
     fdri_inside--;
+    fdr_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
     errno = saved;
 }
 

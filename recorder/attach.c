@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/racy.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 #include "sampler/samples_view.h"
@@ -84,9 +85,9 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
     if (fdri_inside || (t->dead_for == number && !look_again(t))) return false;
     int saved = errno; /* of the program, which did not ask for any of this */
-    fdri_inside++;
     sigset_t old;
     fdr_signals_block(&old);
+    fdri_inside++;
     bool here = pass(number), ok = here && build(t, lane);
     if (here && !ok) {
         static unsigned said;
@@ -115,8 +116,8 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         fdri_set_soft(t);
     }
     if (here) passed();
-    fdr_signals_restore(&old);
     fdri_inside--;
+    fdr_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
     errno = saved;
     return ok;
 }
@@ -149,10 +150,17 @@ static uint64_t placed(const struct fdri_thread *t, uint32_t class_, uint32_t de
     return accounts;
 }
 
+/* Strategy `first`: was a call open at this depth when storing stopped? Its place is among the frozen ones. */
+static bool was_frozen(const struct fdri_thread *t, uint32_t depth)
+{
+    const struct fdr_frozen *f = t->loc->frozen_off ? fdri_off(t, t->loc->frozen_off) : NULL;
+    return f && depth && depth <= f->count && !(f->frame[depth - 1].flags & FDR_LEVEL_UNTIMED);
+}
+
 static uint64_t calls_placed(const struct fdri_thread *t, uint32_t depth)
 {
     const struct fdr_level *v = fdri_level(t, depth);
-    return placed(t, FDR_CLASS_REGION, depth, v->filtered + v->reduced_gate + v->lost);
+    return placed(t, FDR_CLASS_REGION, depth, v->filtered + v->reduced_gate + v->lost + was_frozen(t, depth));
 }
 
 /* The operation may have counted its event and not put it anywhere: it is lost. Or the other way round: its call is over. */
@@ -169,7 +177,9 @@ static void settle(struct fdri_thread *t)
     if (open && calls_placed(t, l->depth) == v->presented) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     if (l->depth == fdr_levels_in(l->level_blocks)) return;
     v = fdri_level(t, l->depth + 1);
-    if (calls_placed(t, l->depth + 1) + 1 == v->presented) v->lost++;
+    uint64_t calls = calls_placed(t, l->depth + 1);
+    if (calls + 1 == v->presented) v->lost++;
+    if (calls == v->presented + 1) v->presented++; /* when storing has stopped a call is counted as reduced first */
 }
 
 /* An operation ended in the middle. A call whose record was complete is closed; what else was left half-done is sealed
@@ -271,17 +281,14 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
     return t;
 }
 
-/* An event that nothing will record, of recording `number` if that is not over. A thread that is to be cancelled at any moment
- * (PTHREAD_CANCEL_ASYNCHRONOUS) is cancelled behind it; this costs no system call. */
-static void lose(uint32_t number)
+/* An event that nothing will record, of recording `number` if that is not over. Nothing is held meanwhile: a handler may leave by
+ * longjmp, and the thread be cancelled, at any moment. Where the recording ends just then it is counted in memory that stays mapped. */
+FDR_RACY static void lose(uint32_t number)
 {
-    int type;
-    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
-    if (pass(number)) {
-        fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u);
-        passed();
-    }
-    pthread_setcanceltype(type, NULL);
+    if (fdr_load_acquire(&fdr_switch_.on) != number) return; /* A:on */
+    /* A:on - this recording's, if that is still on behind it */
+    struct fdr_superblock *super = fdr_load_acquire(&fdri_rec.arena.super);
+    if (fdr_load_relaxed(&fdr_switch_.on) == number) fdr_add_relaxed(&super->lost_unattached, 1u);
 }
 
 bool fdri_attached(void)

@@ -132,24 +132,31 @@ static void leave_it(int number)
     siglongjmp(out, 1);
 }
 
+/* Calls, until so many operations on them were left in the middle. */
+static void leave_some(fdr_region a, fdr_region b, uint32_t most)
+{
+    struct itimerval often = {{0, 97}, {0, 97}}, never = {{0, 0}, {0, 0}};
+    static volatile uint32_t left;
+    left = 0;
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (volatile uint32_t n = 0; n < 5000 * most && left < most; n++) {
+        if (sigsetjmp(out, 1)) left++;
+        may = 1;
+        fdr_enter(a), fdr_enter(b), fdr_leave(b), fdr_leave(a);
+        may = 0;
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+}
+
 /* Calls that were open when a handler left the operation on them by longjmp stay open, and in the accounts. */
 static void P3_while_memory_is_given_back(void **state)
 {
     (void)state;
     signal(SIGALRM, leave_it);
     for (volatile int round = 0; round < 8; round++) {
-        struct itimerval often = {{0, 97}, {0, 97}}, never = {{0, 0}, {0, 0}};
         begin(&(struct fdr_config){.buffer = "512K"});
         fdr_region a = fdr_region_define("a", NULL, 0), b = fdr_region_define("b", NULL, 0);
-        volatile uint32_t left = 0;
-        setitimer(ITIMER_REAL, &often, NULL);
-        for (volatile uint32_t n = 0; n < 300000 && left < 60; n++) {
-            if (sigsetjmp(out, 1)) left++;
-            may = 1;
-            fdr_enter(a), fdr_enter(b), fdr_leave(b), fdr_leave(a);
-            may = 0;
-        }
-        setitimer(ITIMER_REAL, &never, NULL);
+        leave_some(a, b, 60);
         struct fdr_file *f = take();
         balance(f);
         fdr_file_close(f);
@@ -158,10 +165,30 @@ static void P3_while_memory_is_given_back(void **state)
     signal(SIGALRM, SIG_DFL);
 }
 
+/* The calls that were open then are in no partition and in no account, and kept. */
+static void P3_when_storing_has_stopped(void **state)
+{
+    (void)state;
+    signal(SIGALRM, leave_it);
+    begin(&(struct fdr_config){.buffer = "192K", .strategy = "first"});
+    fdr_region a = fdr_region_define("a", NULL, 0), b = fdr_region_define("b", NULL, 0);
+    fdr_enter(a), fdr_enter(b);
+    while (!(fdri_self.loc->flags & FDR_LOCATION_STOPPED)) fdr_enter(a), fdr_leave(a);
+    fdr_leave(b), fdr_leave(a);
+    for (int round = 0; round < 20; round++) {
+        leave_some(a, b, 50);
+        while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region); /* there is room for all of them */
+    }
+    struct fdr_file *f = take();
+    balance(f);
+    end(f);
+    signal(SIGALRM, SIG_DFL);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_while_a_partition_is_made),
-                                       cmocka_unit_test(P8_while_bands_become_one),
-                                       cmocka_unit_test(P3_while_memory_is_given_back)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P8_while_a_partition_is_made), cmocka_unit_test(P8_while_bands_become_one),
+        cmocka_unit_test(P3_while_memory_is_given_back), cmocka_unit_test(P3_when_storing_has_stopped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
