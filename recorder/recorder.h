@@ -184,6 +184,9 @@ struct fdri_thread {
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
     struct fdri_skipped *skipped; /* open calls that rules keep out; NULL: none were */
+    struct fdr_part *asked;       /* who asked for the newest bin */
+    uint8_t later;                /* FDRI_LATER_*: what a call behind may do, if it is not the next one that needs it */
+    bool sought;                  /* its first bin was: others were asked for long */
     bool no_more_skipped;         /* memory did not hold a longer list of them */
     uint32_t known_misses;        /* since the table was made */
     uint32_t aside_units;         /* 512 bytes each: bins set aside by FDR_PIN */

@@ -266,10 +266,14 @@ uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2)
     int rounds = urgency == FDRI_ATTACHING ? ROUNDS : LOOK;
     /* not for accounts of threads that ended, which have bins of their own to give */
     bool comes = poor && (t == &fdri_self || t == &fdri_lane);
-    int tries = urgency == FDRI_ATTACHING ? ROUNDS : 2; /* one that has begun asks again with its next event */
+    /* The first bin is looked for with patience: who only sleeps since it was looked at gives the second time. One that has
+     * begun asks again with its next event. */
+    bool first = urgency == FDRI_ATTACHING || !t->sought;
+    int tries = first ? ROUNDS : 2;
     if (!off) off = share_piece(t, size_log2, false);
     for (int i = 0; i < rounds && !off && poor && fdri_ended_room(t, urgency); i++)
         off = fdri_piece_take(a, t->loc, size_log2);
     for (int i = 0; i < tries && !off && comes; i++) off = share_piece(t, size_log2, true);
+    t->sought |= urgency != FDRI_ATTACHING && comes && !off;
     return off;
 }
