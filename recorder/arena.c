@@ -129,21 +129,17 @@ static int allocate_file(const struct fdri_recorder *r, int fd, uint64_t bytes)
     return e ? e : posix_fallocate(fd, 0, (off_t)bytes);
 }
 
-enum { GUARD_BYTES = 65536 }; /* a page of any machine */
-
 static void *map_anonymous(const struct fdri_recorder *r, uint64_t bytes)
 {
-    int populate = r->topology.nodes > 1 ? 0 : MAP_POPULATE;
-    /* Pages nobody may touch on both sides keep the kernel from joining it with a neighbour: so it is found at the start
-     * of a mapping, by who looks from outside and in a core file. */
-    uint8_t *whole = mmap(NULL, bytes + 2 * GUARD_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (whole == MAP_FAILED) return MAP_FAILED;
-    void *m = mmap(whole + GUARD_BYTES, bytes, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | populate, -1, 0);
-    if (m == MAP_FAILED) munmap(whole, bytes + 2 * GUARD_BYTES);
-    if (m == MAP_FAILED || populate) return m;
-    madvise(m, bytes, MADV_NOHUGEPAGE); /* a huge page lies on one node */
-    by_stripe(r, bytes, touch, m);
+    void *m = fdri_pages_map(bytes, -1);
+    if (m == MAP_FAILED) return m;
+    if (r->topology.nodes > 1) {
+        madvise(m, bytes, MADV_NOHUGEPAGE); /* a huge page lies on one node */
+        by_stripe(r, bytes, touch, m);
+    } else {
+        fdri_pages_large(m, bytes, -1);
+        touch(m, 0, bytes);
+    }
     return m;
 }
 
@@ -178,21 +174,14 @@ static int take_link(int dir, const char *name, int fd)
     return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
-/* Without a name until all that a reader needs is in it, where the file system can do that. */
-static int create_live(struct fdri_recorder *r, int dir, uint64_t bytes)
+/* Without a name until all that a reader needs is in it, where the file system can do that. Nothing is allocated yet. */
+static int open_live(struct fdri_recorder *r, int dir, uint64_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) return -EFBIG; /* exceeding it is a signal */
     int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0) fd = name_live(r, dir, take_new, -1);
     if (fd < 0) return fd;
-    int e = allocate_file(r, fd, bytes); /* a full file system is an error now, not SIGBUS at hour 300 */
-    if (e) {
-        if (r->live_path[0]) unlink(r->live_path);
-        r->live_path[0] = 0;
-        close(fd);
-        return -e;
-    }
     int high = fcntl(fd, F_DUPFD_CLOEXEC, 100); /* out of the way of programs that count on small numbers */
     if (high < 0) return fd;
     close(fd);
@@ -209,24 +198,36 @@ void fdri_arena_publish(struct fdri_recorder *r)
     if (dir >= 0) close(dir);
 }
 
+/* MAP_FAILED, with errno, and the file is gone: a full file system is an error now, not SIGBUS at hour 300. */
+static void *map_file(struct fdri_recorder *r, int fd, uint64_t bytes)
+{
+    /* hugetlbfs is told by its last byte only of a size that is no whole number of pages */
+    int e = ftruncate(fd, (off_t)bytes) ? posix_fallocate(fd, (off_t)bytes - 1, 1) : 0;
+    void *m = e ? MAP_FAILED : fdri_pages_map(bytes, fd);
+    if (m != MAP_FAILED && r->topology.nodes <= 1) fdri_pages_large(m, bytes, fd);
+    if (!e) e = m == MAP_FAILED ? errno : allocate_file(r, fd, bytes);
+    if (!e) {
+        touch(m, 0, bytes);
+        return m;
+    }
+    if (m != MAP_FAILED) fdri_pages_unmap();
+    if (r->live_path[0]) unlink(r->live_path);
+    close(fd);
+    errno = e;
+    return MAP_FAILED;
+}
+
 static void *map_live(struct fdri_recorder *r, uint64_t bytes)
 {
     const char *why = NULL;
     int dir = open_live_dir(&r->set, &why), fd = -1;
     void *m = MAP_FAILED;
     if (dir >= 0) {
-        fd = create_live(r, dir, bytes);
+        fd = open_live(r, dir, bytes);
         if (fd < 0) why = strerror(-fd);
         close(dir);
     }
-    if (fd >= 0) {
-        m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-        if (m == MAP_FAILED) {
-            why = strerror(errno);
-            if (r->live_path[0]) unlink(r->live_path);
-            close(fd);
-        }
-    }
+    if (fd >= 0 && (m = map_file(r, fd, bytes)) == MAP_FAILED) why = strerror(errno);
     if (m == MAP_FAILED) {
         fdri_say("FDR_LIVE_DIR=%s: %s; recording into anonymous memory, which a SIGKILL takes along", r->set.live_dir,
                  why ? why : "unusable");
@@ -274,7 +275,7 @@ int fdri_arena_make(struct fdri_recorder *r)
     }
     int e = fdri_arena_format(&r->arena, m, bytes, r->set.bin_bytes);
     if (e) {
-        munmap(m, bytes);
+        fdri_pages_unmap();
         return e;
     }
     fdri_arena_divide(&r->arena, &r->topology);
@@ -310,10 +311,7 @@ void fdri_arena_leave(struct fdri_recorder *r, bool unlink_live)
 void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live)
 {
     if (!r->arena.base) return;
-    uint64_t bytes = r->arena.super->arena_bytes;
-    void *m = mmap(r->arena.base, bytes, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    (void)m; /* failing leaves the old memory in place, which is as good */
+    fdri_pages_empty();
     if (r->live_fd >= 0) close(r->live_fd);
     if (unlink_live && r->live_path[0]) unlink(r->live_path);
     r->live_fd = -1;

@@ -616,6 +616,13 @@ void fdri_rewind_release(struct fdri_thread *t);
 /* Calls that began in this tick and are open were numbered after some that may be gone: their records say their number. */
 void fdri_number_open(struct fdri_thread *t);
 
+/* ---- pages.c ---- */
+void *fdri_pages_map(uint64_t bytes,
+                     int fd); /* memory for an arena, of a file or anonymous (-1); MAP_FAILED with errno */
+void fdri_pages_large(void *memory, uint64_t bytes, int fd); /* as much of it as the kernel gives at once */
+void fdri_pages_unmap(void);                                 /* the newest one */
+void fdri_pages_empty(void); /* likewise; it stays mapped for who works there, and nothing is in it */
+
 /* ---- arena.c ---- */
 uint64_t fdri_memory_limit(void); /* bytes this process may use at most */
 int fdri_arena_make(struct fdri_recorder *r);

@@ -235,6 +235,13 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k tmpfs tiny 2>/dev/null; then
     lines 1 "FDR_LIVE_DIR that is full" FDR_LIVE_DIR "$work/tiny/live" "No space left" "anonymous memory"
     grep -q 'presented 100000 .*snapshot ok' out.txt || fail "FDR_LIVE_DIR full: $(cat out.txt)"
     [ -z "$(ls -A tiny/live)" ] || fail "FDR_LIVE_DIR full: left behind $(ls -A tiny/live)"
+    umount tiny
+    # one that has room for a part of it, in large pages where the kernel makes them
+    mount -t tmpfs -o size=5m tmpfs tiny && mkdir -m 700 tiny/live
+    run FDR_BUFFER=8M FDR_LIVE_DIR="$work/tiny/live" -- one
+    lines 1 "FDR_LIVE_DIR with too little room" FDR_LIVE_DIR "$work/tiny/live" "No space left" "anonymous memory"
+    grep -q 'presented 100000 .*snapshot ok' out.txt || fail "FDR_LIVE_DIR with too little room: $(cat out.txt)"
+    [ -z "$(ls -A tiny/live)" ] || fail "FDR_LIVE_DIR with too little room: left behind $(ls -A tiny/live)"
     umount tiny && mounted=
 else
     echo "skipped: full directories (needs root and a mount)"

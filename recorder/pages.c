@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The arena's mapping, in pages of 2 MiB where the kernel makes them at once. A bin is a page of 4 KiB or less and comes back when
+ * all others have been used: so nearly each one that is opened, or looked at to be given back, would wait for an entry of the
+ * TLB, and take one from the program. MADV_COLLAPSE (Linux 6.1) does this for files in a tmpfs as well, however the
+ * kernel is set. It is asked for at the start only: later it would be page faults of whoever records. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "recorder/recorder.h"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+enum { LARGE = 2 << 20, GUARD = 65536, MOST_NS = 500000000 }; /* GUARD: a page of any machine */
+
+static struct {
+    uint8_t *at;
+    uint64_t bytes;
+} place; /* of the newest mapping, with what is around it */
+
+/* Where a large page may begin. Pages nobody may touch on both sides keep the kernel from joining anonymous
+ * memory with a neighbour: so it is found at the start of a mapping, by who looks from outside and in a core file. */
+void *fdri_pages_map(uint64_t bytes, int fd)
+{
+    uint64_t room = fdr_align_up(bytes, LARGE) + LARGE + 2 * GUARD; /* of hugetlbfs whole pages are mapped */
+    uint8_t *whole = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (whole == MAP_FAILED) return MAP_FAILED;
+    uint8_t *at = whole + (fdr_align_up((uintptr_t)whole + GUARD, LARGE) - (uintptr_t)whole);
+    int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+    void *m = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    int saved = errno;
+    if (m == MAP_FAILED) {
+        munmap(whole, room);
+        errno = saved;
+        return m;
+    }
+    place.at = whole;
+    place.bytes = room;
+    return m;
+}
+
+void fdri_pages_unmap(void)
+{
+    munmap(place.at, place.bytes);
+    place.bytes = 0; /* another's from now on */
+}
+
+/* With what is around it: so the kernel makes one mapping of all that is left of many recordings. */
+void fdri_pages_empty(void)
+{
+    void *m = mmap(place.at, place.bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    (void)m; /* failing leaves the old memory in place, which is as good */
+}
+
+/* One small page is there before: there is nothing to be gathered where all are missing. What fails stays as it is. */
+static bool make_large(uint8_t *at, int fd, uint64_t off)
+{
+    if (fd >= 0 && posix_fallocate(fd, (off_t)off, 1)) return false;
+    *(volatile uint8_t *)at = 0;
+    return madvise(at, LARGE, MADV_COLLAPSE) == 0;
+}
+
+/* Where memory is in small pieces the kernel may take long to gather it: not for all of a large buffer. */
+void fdri_pages_large(void *memory, uint64_t bytes, int fd)
+{
+    int saved = errno;
+    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + MOST_NS, off = 0;
+    while (off + LARGE <= bytes && fdr_clock_ns(CLOCK_MONOTONIC) < until &&
+           make_large((uint8_t *)memory + off, fd, off))
+        off += LARGE;
+    errno = saved;
+}
