@@ -213,7 +213,7 @@ static inline __attribute__((always_inline)) void end_ordinary(struct fdri_threa
     not_busy(l);
 }
 
-/* A call whose record is spelled out. */
+/* A call whose record is spelled out: one of five, or of 64 at the least. So it does what bins opened before have left to others. */
 static FDR_NOINLINE void store_spelled(struct fdri_thread *t, struct fdr_part *p, uint64_t gap, uint64_t tick)
 {
     struct fdr_level *v = t->top;
@@ -225,6 +225,7 @@ static FDR_NOINLINE void store_spelled(struct fdri_thread *t, struct fdr_part *p
     fdr_signal_fence();
     fdr_store_release(&bin->commit, commit); /* R:commit */
     end_ordinary(t, t->loc, v, tick - v->enter_tick);
+    if (FDR_UNLIKELY(t->later)) fdri_do_later();
 }
 
 enum leave_result { LEFT, NOT_MINE, REST };

@@ -102,8 +102,12 @@ bool fdri_epoch_opened(struct fdri_thread *t, uint32_t units)
         return false;
     e->opened += units;
     uint64_t most = fdri_policy_epoch(&fdri_rec.set.tiers, fdri_epoch_tiers(e), fdri_epoch_total(t));
-    bool enough = e->opened >= fdr_max(most, UNITS_LEAST);
-    if (!enough && !e->merging) return false;
+    return e->merging || e->opened >= fdr_max(most, UNITS_LEAST);
+}
+
+bool fdri_epoch_step(struct fdri_thread *t)
+{
+    struct fdr_epochs *e = fdri_epochs(t);
     uint64_t since = fdri_tick_now();
     bool cuts = !e->merging && cut(t, e);
     if (e->merging) merge_one(t, e);

@@ -2,18 +2,19 @@
 /* Bins that a reduction gave back for who asks next: a step takes a run of them off a list at once, chooses once and is
  * written down once, and most full bins are replaced without one.
  *
- * They are the location's own and empty, as many as a 64th of what it holds at most: what is kept loses half of
- * that on average. Its owner alone takes from them, so there is nothing to agree upon; when its thread ends they go to all.
+ * They are the location's own and empty, as many as a 32nd of what it holds at most, and where that is little a 64th: what is kept
+ * loses half of that on average. Its owner alone takes from them, so there is nothing to agree upon; when its thread ends they go to all.
  *
  * With each bin opened the run that goes next is looked at by two bins more (bins/run.c), before it is filled and behind: when the
  * run goes, all about it is known. */
 #include "recorder/reduce.h"
 
-enum { SHARE = 64, RUN_MOST = 32, LOOKS = 4 /* in a step, if none was before */ };
+enum { SHARE = 32, SHARE_FEW = 64, FEW = 512, RUN_MOST = 32, LOOKS = 4 /* in a step, if none was before */ };
 
 uint32_t fdri_ready_most(const struct fdri_thread *t)
 {
-    return (uint32_t)fdr_min(fdr_load_relaxed(&t->loc->bins_held) / SHARE, RUN_MOST);
+    uint32_t held = fdr_load_relaxed(&t->loc->bins_held);
+    return (uint32_t)fdr_min(held / (held < FEW ? SHARE_FEW : SHARE), RUN_MOST);
 }
 
 uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdr_part *asking)
@@ -64,20 +65,22 @@ static void keep_all(struct fdri_thread *t, const struct fdri_run *r)
     t->ready = r->bin[0].off;
 }
 
-/* Whole ones wait; of small ones larger ones become. */
-static void keep_each(struct fdri_thread *t, const struct fdri_run *r)
+/* In front of those that wait. */
+void fdri_ready_keep(struct fdri_thread *t, uint32_t off, uint32_t size_log2)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    for (uint32_t i = 0; i < r->gone; i++) {
-        uint32_t off = r->bin[i].off;
-        if (r->bin[i].size_log2 != a->bin_log2) {
-            fdri_piece_give(a, t->loc, off, r->bin[i].size_log2);
-            continue;
-        }
-        fdr_store_relaxed(&fdri_bin(a, off)->next, t->ready);
-        fdr_signal_fence();
-        t->ready = off;
+    if (size_log2 != a->bin_log2) {
+        fdri_piece_give(a, t->loc, off, size_log2);
+        return;
     }
+    fdr_store_relaxed(&fdri_bin(a, off)->next, t->ready);
+    fdr_signal_fence();
+    t->ready = off;
+}
+
+static void keep_each(struct fdri_thread *t, const struct fdri_run *r)
+{
+    for (uint32_t i = 0; i < r->gone; i++) fdri_ready_keep(t, r->bin[i].off, r->bin[i].size_log2);
 }
 
 static void keep(struct fdri_thread *t, const struct fdri_run *r)
@@ -118,6 +121,7 @@ uint32_t fdri_ready_first(struct fdri_thread *t)
     t->ready = fdr_load_relaxed(&fdri_bin(a, off)->next);
     fdr_signal_fence(); /* left here by longjmp it is lost, and not taken twice */
     if (t->ready) __builtin_prefetch(fdri_bin(a, t->ready), 1, 3); /* nobody has looked there for long */
+    else fdri_leave_for_later(t, FDRI_LATER_BIN);
     return off;
 }
 

@@ -3,7 +3,8 @@
  *
  *   call.c        enter and leave                               call_slow.c   the same, what is rare; stack.h: both
  *   start.c       init, finalize, fork                          config.c      text to settings
- *   arena.c       where the arena lives                         usage.c       sums for the caller
+ *   arena.c       where the arena lives                         pages.c       its mapping, in large pages
+ *   usage.c       sums for the caller                           later.c       what a call leaves to those behind it
  *   attach.c      threads come and go                           location.c    what a thread records into
  *   define.c      definitions                                   note.c        facts about the run
  *   address.c     code address to region                        known.c       the same, per thread
@@ -138,6 +139,7 @@ struct fdri_hand {
     bool closed;          /* nobody knows which they are: no row is made any more */
 };
 enum { FDRI_SPARE_CELLS = 3 };
+enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2 }; /* later.c */
 struct fdri_thread {
     uint32_t recording; /* number of the recording this belongs to */
     uint32_t
@@ -311,6 +313,14 @@ void fdri_give_table(struct fdri_thread *t, struct fdr_part *p, uint32_t instead
 /* After an operation that was given up in the middle, or partitions set aside: each partition that is stored in has its slot, and counts. */
 void fdri_find_slots(struct fdri_thread *t);
 
+/* A whole bin for who asks next, when the last one that was ready has gone. */
+void fdri_find_ahead(struct fdri_thread *t);
+
+/* ---- later.c ---- */
+/* False: it was left before, or nobody will come by who does it. */
+bool fdri_leave_for_later(struct fdri_thread *t, uint32_t what);
+void fdri_do_later(void); /* one of those things, by a thread that is in no operation */
+
 /* ---- aside.c ---- */
 /* FDR_PIN: are the first moments over, or have they used up their share? */
 void fdri_aside_look(struct fdri_thread *t);
@@ -426,9 +436,11 @@ static inline bool fdri_is_reading(const struct fdr_location *l, uint32_t class_
 /* How many bins to take off a list at once for who asks; below 2: only one. */
 uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdr_part *asking);
 uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2); /* one of them, or a part of it; 0: none is left */
-void fdri_ready_release(struct fdri_thread *t);                      /* the thread ends: they go to all */
-void fdri_ready_look(struct fdri_thread *t);                         /* what goes next is looked at by one bin more */
-void fdri_ready_forget(struct fdri_thread *t);                       /* lists are about to go back to what they were */
+void fdri_ready_keep(struct fdri_thread *t, uint32_t off,
+                     uint32_t size_log2);       /* one more; of small ones larger ones become */
+void fdri_ready_release(struct fdri_thread *t); /* the thread ends: they go to all */
+void fdri_ready_look(struct fdri_thread *t);    /* what goes next is looked at by one bin more */
+void fdri_ready_forget(struct fdri_thread *t);  /* lists are about to go back to what they were */
 
 /* ---- sample.c ---- */
 uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not theirs yet: not for others */
@@ -455,6 +467,7 @@ void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin 
 void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);   /* a partition was made */
 void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p); /* its newest bin takes no more records */
 void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p); /* a bin was put behind it: time for a cut? */
+void fdri_telescope_epoch(struct fdri_thread *t);                      /* the next step of its epochs */
 void fdri_telescope_recount(struct fdri_thread *t);                    /* bins went by another way than a reduction */
 void fdri_telescope_aside(struct fdri_thread *t);                      /* partitions were set aside */
 void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);          /* a row of totals was made */

@@ -51,8 +51,9 @@ static inline struct fdr_epochs *fdri_epochs(struct fdri_thread *t)
 /* The location's part of the memory, in units of 512 bytes: what it holds, and something to begin with. */
 uint64_t fdri_epoch_total(const struct fdri_thread *t);
 uint32_t fdri_epoch_tiers(const struct fdr_epochs *e);
-/* Units more were opened in the current epoch: is that enough for it? true: a new one was begun. */
+/* Units more were opened in the current epoch: is that enough for it, or are there any to be merged? Then the step is due. */
 bool fdri_epoch_opened(struct fdri_thread *t, uint32_t units);
+bool fdri_epoch_step(struct fdri_thread *t); /* one of them; true: a new epoch was begun */
 /* The epoch in which a bin ended whose newest record left at `tick`. */
 uint32_t fdri_epoch_of(const struct fdr_epochs *e, uint64_t tick);
 

@@ -104,6 +104,12 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
     return off;
 }
 
+void fdri_find_ahead(struct fdri_thread *t)
+{
+    uint32_t got = 0, off = t->ready || !t->asked ? 0 : find_bin(t, t->asked, full_log2(), &got);
+    if (off) fdri_ready_keep(t, off, got);
+}
+
 /* ---- partitions ---- */
 
 /* For each level of readings that is begun another one is closed: its table serves again. */
@@ -322,5 +328,6 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
     fdri_ready_look(t);
     fdri_maybe_cut(t, p->last_tick);
     fdri_telescope_opened(t, p);
+    t->asked = p;
     return p;
 }

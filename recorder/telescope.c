@@ -321,12 +321,20 @@ void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p)
     p->flags |= FDR_PART_COUNTED;
 }
 
-/* What an epoch needs may have to be given back for: not the new bin, which may look old and holds nothing yet. */
+void fdri_telescope_epoch(struct fdri_thread *t)
+{
+    t->later &= (uint8_t)~FDRI_LATER_EPOCH;
+    if (fdri_epochs(t) && fdri_epoch_step(t) && t->loc->epoch % 8 == 0) sort_again(t);
+}
+
+/* Its epochs can wait for a call behind, if one comes by before the next bin. Else what an epoch needs may have to be given back
+ * for: not the new bin, which may look old and holds nothing yet. */
 void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p)
 {
     p->flags &= (uint8_t)~FDR_PART_COUNTED;
     t->opened = p;
-    if (telescope() && fdri_epoch_opened(t, 1u << (p->size_log2 - 9)) && t->loc->epoch % 8 == 0) sort_again(t);
+    bool due = telescope() && fdri_epoch_opened(t, 1u << (p->size_log2 - 9));
+    if (due && !fdri_leave_for_later(t, FDRI_LATER_EPOCH)) fdri_telescope_epoch(t);
     t->opened = NULL;
 }
 
