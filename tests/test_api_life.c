@@ -264,6 +264,19 @@ static void P4_at_times_on_a_live_location(void **state)
     end(f);
 }
 
+/* Bands of a location whose times come in ns begin at whole ns, also in a recording in ticks: what is said of a length holds for it. */
+static void the_edges_of_bands_hold_for_times_in_ns(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.timer = "tsc"});
+    fdr_enter_at(1, 1000);
+    fdr_leave_at(1, 2000);
+    struct fdr_file *f = take();
+    const uint64_t *edge = fdr_file_info(f)->band_edge_ns;
+    assert_true(edge[0] >= 256 && edge[1] >= 4096 && edge[2] >= 262144);
+    end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +289,7 @@ int main(void)
         cmocka_unit_test(P3_a_thread_that_finds_no_room_twice_is_one),
         cmocka_unit_test(P3_usage_agrees_with_the_ledger),
         cmocka_unit_test(P4_at_times_on_a_live_location),
+        cmocka_unit_test(the_edges_of_bands_hold_for_times_in_ns),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);

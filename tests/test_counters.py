@@ -38,7 +38,7 @@ static void touch(long n) {
     for (long i = 0; i < n; i++) p[i * 4096] = 1;
     munmap(p, n * 4096);
 }
-static void *silent(void *p) { rest(30); touch(3000); rest(60); return p; } /* never calls fdr */
+static void *silent(void *p) { rest(150); touch(3000); rest(60); return p; } /* never calls fdr */
 /* Readings of a counter of the main thread that are more than the buffer holds, and what they come to. */
 static void *readings(void *p)
 {
