@@ -32,7 +32,7 @@ PROGRAM = r"""
 static volatile double x;
 static double cpu(void) { struct timespec t; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
 static void spin(double s) { for (double end = cpu() + s; cpu() < end;) x += 1; }
-static void rest(int ms) { struct timespec t = {0, ms * 1000000L}; nanosleep(&t, NULL); }
+static void rest(int ms) { struct timespec t = {0, ms * 1000000L}; while (nanosleep(&t, &t)) continue; } /* a sample interrupts it */
 static void touch(long n) {
     char *p = mmap(0, n * 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (long i = 0; i < n; i++) p[i * 4096] = 1;
