@@ -16,7 +16,8 @@
 struct source {
     const struct fdr_config *config;
     struct fdri_settings *s;
-    size_t text_used;
+    size_t text_used, known_count;
+    const char *known[64]; /* what was asked for: names of all settings in the end */
 };
 
 /* Settings are read one at a time, by fdr_init under its lock. */
@@ -26,6 +27,7 @@ static unsigned refused;
 /* The text of one setting, "" if unset; remembers it for the superblock. Environments of setuid programs are ignored. */
 static const char *get(struct source *in, const char *variable, const char *field)
 {
+    if (in->known_count < sizeof in->known / sizeof *in->known) in->known[in->known_count++] = variable;
     const char *v = field && *field                                ? field
                     : in->config && in->config->ignore_environment ? NULL
                                                                    : secure_getenv(variable);
@@ -352,7 +354,7 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     static const char *const finals[] = {"none", "snapshot", NULL}, *const crashes[] = {"0", "1", "all", "exit", NULL};
     struct fdr_config none = {.size = sizeof none}, c = none;
     if (given) memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c); /* an older caller's is shorter */
-    struct source in = {&c, s, 0};
+    struct source in = {.config = &c, .s = s};
     memset(s, 0, sizeof *s);
     strict = c.strict;
     refused = 0;
@@ -390,5 +392,6 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     parse_watchdog(&in, c.watchdog);
     s->pin_ns = duration_setting(&in, "FDR_PIN", c.pin, 0, "0");
     if (!c.name || !name_of(s, c.name)) default_name(s);
+    if (!c.ignore_environment) fdri_misspelt_look(in.known, in.known_count);
     return strict && refused ? -EINVAL : 0;
 }

@@ -5,6 +5,7 @@
  *   start.c       init, finalize, fork                          config.c      text to settings
  *   arena.c       where the arena lives                         pages.c       its mapping, in large pages
  *   usage.c       sums for the caller                           later.c       what a call leaves to those behind it
+ *   misspelt.c    names that are nearly a setting's
  *   attach.c      threads come and go                           location.c    what a thread records into
  *   define.c      definitions                                   note.c        facts about the run
  *   address.c     code address to region                        known.c       the same, per thread
@@ -80,6 +81,8 @@ bool fdri_parse_size(const char *text, uint64_t *bytes);
 bool fdri_parse_duration(const char *text, uint64_t *ns);
 /* 0, or -EINVAL where a value made no sense and the caller is strict. */
 int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *config);
+/* ---- misspelt.c: says which variables of the environment look like one of these and are none ---- */
+void fdri_misspelt_look(const char *const *known, size_t count);
 /* Of the program; "" where nobody knows. */
 void fdri_own_path(char *path, size_t bytes);
 

@@ -108,6 +108,30 @@ lines 0 "nothing wrong: nothing said"
 grep -q 'presented 100000 buffer 1048576 bin 4096 snapshot ok' out.txt || fail "a plain run: $(cat out.txt)"
 [ -z "$(ls "$live")" ] || fail "clean exit leaves $(ls "$live")"
 
+# ---- names ----
+# misspelt NAME MEANT: one line with both
+misspelt()
+{
+    run "$1=8M" -- one
+    lines 1 "$1" "fdr: $1: no setting of that name" "did you mean $2?"
+    grep -q 'presented 100000 buffer 1048576 bin 4096 snapshot ok' out.txt || fail "$1: $(cat out.txt)"
+    rm -f snapshots/*
+}
+misspelt FDR_BUFER FDR_BUFFER
+misspelt FDR_BUFFRE FDR_BUFFER
+misspelt FDR_BUFFERS FDR_BUFFER
+misspelt FDR_BUFFER_SIZE FDR_BUFFER
+misspelt FDR_MINDURATION FDR_MIN_DURATION
+misspelt FDR_MIN_DURATOIN_ FDR_MIN_DURATION
+misspelt FDR_CRASH_DEADLINE_MS FDR_CRASH_DEADLINE
+misspelt FDR_PINN FDR_PIN
+for name in FDR_ FDR FDR_BUILD FDR_SOURCE FDR_CORPUS FDR_PEERS FDR_TEST_BUDGET FDR_SYMBOLS FDR_OWN XFDR_BUFER fdr_bufer FDRBUFFER \
+    FDR_A_VARIABLE_OF_SOMEBODY_ELSE_THAT_IS_VERY_LONG_AND_SAYS_NOTHING_TO_US; do
+    run "$name=8M" -- one
+    lines 0 "$name is somebody else's"
+    rm -f snapshots/*
+done
+
 # ---- values ----
 wrong FDR_ENABLE maybe 1
 for v in 0 0M lots -1 1T 12Q 1e99 nan inf 5M5 '1 M'; do wrong FDR_BUFFER "$v" "the default"; done
