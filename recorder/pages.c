@@ -6,7 +6,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/statfs.h>
 
 #include "recorder/recorder.h"
 
@@ -21,14 +23,22 @@ static struct {
     uint64_t bytes;
 } place; /* of the newest mapping, with what is around it */
 
+/* Of hugetlbfs whole pages are mapped, whatever is asked for, and over what is behind: they may be of 1 GiB. */
+static uint64_t page_of(int fd)
+{
+    struct statfs f;
+    bool huge = fd >= 0 && fstatfs(fd, &f) == 0 && f.f_type == HUGETLBFS_MAGIC;
+    return huge ? fdr_max((uint64_t)f.f_bsize, LARGE) : LARGE;
+}
+
 /* Where a large page may begin. Pages nobody may touch on both sides keep the kernel from joining anonymous
  * memory with a neighbour: so it is found at the start of a mapping, by who looks from outside and in a core file. */
 void *fdri_pages_map(uint64_t bytes, int fd)
 {
-    uint64_t room = fdr_align_up(bytes, LARGE) + LARGE + 2 * GUARD; /* of hugetlbfs whole pages are mapped */
+    uint64_t page = page_of(fd), room = fdr_align_up(bytes, page) + page + 2 * GUARD;
     uint8_t *whole = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (whole == MAP_FAILED) return MAP_FAILED;
-    uint8_t *at = whole + (fdr_align_up((uintptr_t)whole + GUARD, LARGE) - (uintptr_t)whole);
+    uint8_t *at = whole + (fdr_align_up((uintptr_t)whole + GUARD, page) - (uintptr_t)whole);
     int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
     void *m = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
     int saved = errno;

@@ -227,6 +227,24 @@ static void P7_a_file_in_hugetlbfs(void **state)
     if (!can) skip();
 }
 
+/* Larger pages begin at multiples of their own size, and all of the last one has to be within the place: one that is not there is missing, and
+ * nothing is wrong with where it would be. */
+static void a_file_of_pages_of_1_gib(void **state)
+{
+    (void)state;
+    int fd = memfd_create("fdr-test-pages", MFD_CLOEXEC | MFD_HUGETLB | 30u << 26 /* MFD_HUGE_1GB */);
+    if (fd < 0) {
+        print_message("skipped: there are no such pages here\n");
+        skip();
+    }
+    assert_int_equal(ftruncate(fd, 1 << 30), 0);
+    errno = 0;
+    void *m = fdri_pages_map(ARENA, fd);
+    if (m == MAP_FAILED) assert_int_equal(errno, ENOMEM);
+    else fdri_pages_unmap();
+    close(fd);
+}
+
 static void what_cannot_be_mapped_is_said(void **state)
 {
     (void)state;
@@ -246,6 +264,7 @@ int main(void)
         cmocka_unit_test(what_is_left_of_many_recordings_is_one_mapping),
         cmocka_unit_test(what_was_given_back_stays_so),
         cmocka_unit_test(P7_a_file_in_hugetlbfs),
+        cmocka_unit_test(a_file_of_pages_of_1_gib),
         cmocka_unit_test(what_cannot_be_mapped_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
