@@ -311,7 +311,7 @@ struct fdri_thread *fdri_begin(enum fdri_domain domain)
         struct fdri_thread *lane = &fdri_lane;
         if ((lane->recording == on || attach(lane, on, true)) && claim(lane, here, domain)) return lane;
     }
-    lose(on);
+    if (domain != FDRI_NO_EVENT) lose(on);
     return NULL;
 }
 
