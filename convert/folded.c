@@ -185,7 +185,7 @@ static void frame_name(struct fdr_text *out, const char *name)
 {
     if (!*name) fdr_text_string(out, "[no name]");
     for (; *name; name++) {
-        char c = *name == ';' ? ':' : (unsigned char)*name < 0x20 ? ' ' : *name;
+        char c = *name == ';' ? ':' : (unsigned char)*name < 0x20 || *name == 0x7f ? ' ' : *name;
         fdr_text_bytes(out, &c, 1);
     }
 }

@@ -26,9 +26,9 @@ void complain(const char *format, ...)
 
 const char *plain_name(const char *name)
 {
-    static char text[2][8192];
+    static char text[8][8192];
     static unsigned turn;
-    char *to = text[turn++ % 2], *start = to;
+    char *to = text[turn++ % 8], *start = to;
     for (; *name && to < start + sizeof text[0] - 1; name++)
         *to++ = (unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name;
     *to = 0;

@@ -38,7 +38,7 @@ static void print_amount(double v, const char *unit)
     double x = v < 0 ? -v : v;
     for (; x >= 10000 && step < 5; x /= 1000) step++;
     snprintf(text, sizeof text, "%.4g %s%s", v < 0 ? -x : x, steps[step], unit);
-    printf(" %12s", text);
+    printf(" %12s", plain_name(text));
 }
 
 /* ns per second is a share of one processor. */
@@ -97,7 +97,7 @@ static void counter_lines(const struct counters_arguments *a, const struct rates
         if (!shown(a, c)) continue;
         printf("%-8s", c->gauge ? "gauge" : "counter");
         print_figures(c, &c->all, c->all.self, (double)(c->to_ns - c->from_ns));
-        printf("  %s%s\n", c->name,
+        printf("  %s%s\n", plain_name(c->name),
                c->sampled    ? ""
                : c->at_edges ? "  (at the edges of calls: --by call)"
                              : "  (by the application)");
@@ -122,15 +122,15 @@ static void row_line(const struct counters_arguments *a, const struct fdr_file *
         print_amount(mean(x), c->unit);
         print_amount(x->min, c->unit);
         print_amount(x->max, c->unit);
-        printf(" %10llu  %s\n", (unsigned long long)x->readings, region_text(file, row->key));
+        printf(" %10llu  %s\n", (unsigned long long)x->readings, plain_name(region_text(file, row->key)));
         return;
     }
     print_figures(c, x, x->self, x->self_ns);
     if (a->by == BY_REGION_OF_COUNTER) {
         if (!c->gauge) print_amount(x->total, c->unit);
-        printf("  %s\n", region_text(file, row->key));
+        printf("  %s\n", plain_name(region_text(file, row->key)));
     } else {
-        printf("  %u %s\n", row->key, thread_name(file, row->key));
+        printf("  %u %s\n", row->key, plain_name(thread_name(file, row->key)));
     }
 }
 
@@ -146,7 +146,8 @@ static void slice_line(const struct counters_arguments *a, const struct rates *r
 
 static void head(const struct counters_arguments *a, const struct counter *c)
 {
-    printf("\n%s (%s%s%s)\n", c->name, c->gauge ? "gauge" : "counter", c->unit[0] ? ", " : "", c->unit);
+    printf("\n%s (%s%s%s)\n", plain_name(c->name), c->gauge ? "gauge" : "counter", c->unit[0] ? ", " : "",
+           plain_name(c->unit));
     if (a->by == BY_CALL) {
         printf("       amount  in it alone     per call          min          max calls read  region\n");
         return;
@@ -202,7 +203,7 @@ static int print_text(const struct counters_arguments *a, struct fdr_file *file,
         for (next = i + 1; next < r->table.count && r->table.row[next].counter == counter;) next++;
         if (shown(a, &r->counter[counter])) rows_of_counter(a, file, r, counter, r->table.row + i, next - i);
     }
-    for (uint32_t i = 0; i < r->missing_count; i++) printf("# could not be counted: %s\n", r->missing[i]);
+    for (uint32_t i = 0; i < r->missing_count; i++) printf("# could not be counted: %s\n", plain_name(r->missing[i]));
     return finish_output();
 }
 

@@ -103,7 +103,7 @@ const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_c
     const char *why = code_text(c->signal, c->code);
     bool address = c->signal == SIGSEGV || c->signal == SIGBUS || c->signal == SIGFPE || c->signal == SIGILL;
     signal_name(c->signal, name);
-    if (!c->signal) snprintf(text, bytes, "%s with status %d", ended_by(file), c->code);
+    if (!c->signal) snprintf(text, bytes, "%s with status %d", plain_name(ended_by(file)), c->code);
     else if (c->sent && c->signal == SIGABRT) snprintf(text, bytes, "%s (abort)", name);
     else if (c->sent && !c->sender_pid) snprintf(text, bytes, "%s, sent by a process that is not known", name);
     else if (c->sent) snprintf(text, bytes, "%s, sent by process %u of user %u", name, c->sender_pid, c->sender_uid);
@@ -218,7 +218,7 @@ static void print_one_line(const struct death *d, const struct death *first)
                                             : describe_cause(d->file, &c, cause, sizeof cause);
     printf("%s  %-16s %spid %u on %s: %s  %s\n", d->first ? "FIRST" : "     ",
            d->realtime_ns ? human_since(since, d->realtime_ns, first ? first->realtime_ns : d->realtime_ns) : "", rank,
-           i->pid, i->host, what, plain_name(d->path));
+           i->pid, plain_name(i->host), what, plain_name(d->path));
 }
 
 /* What the list of them does not say: none died by itself, and who is not in it. */

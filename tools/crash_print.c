@@ -33,7 +33,7 @@ static void print_text(const struct fdr_file *file, const char *name, const char
         if (c == '\0' || c == '\n') {
             if (i + 1 < bytes) printf(c ? "\n           " : " ");
         } else {
-            putchar((unsigned char)c < 32 ? '?' : c);
+            putchar((unsigned char)c < 32 || c == 127 ? '?' : c);
         }
     }
     putchar('\n');
@@ -83,7 +83,7 @@ static void print_head(const struct death *d)
     printf("%s\n", plain_name(d->path));
     if (i->has_cause)
         printf("died of    %s in thread %u%s%s\n", describe_cause(d->file, &c, cause, sizeof cause), c.tid,
-               l && l->name[0] ? " " : "", l ? l->name : "");
+               l && l->name[0] ? " " : "", l ? plain_name(l->name) : "");
     else if (d->how == KILLED && i->has_end) print_end(i);
     else if (d->how == KILLED && !i->handlers)
         printf("died of    what is not known: no handler of fdr's was installed (FDR_CRASH=0)\n");
@@ -100,14 +100,14 @@ static void print_head(const struct death *d)
                signal_name(i->handled_signal, when), i->handled_tid);
     print_other_causes(d->file);
     printf("%-10s %s\n", i->has_cause ? "when" : "newest", clock_text(d->realtime_ns, when, sizeof when));
-    printf("process    %s, pid %u on %s\n", i->exe, i->pid, i->host);
+    printf("process    %s, pid %u on %s\n", plain_name(i->exe), i->pid, plain_name(i->host));
     if (i->rank >= 0) printf("rank       %d\n", i->rank);
     print_text(d->file, "abort", "message");
     print_text(d->file, "exception", exception_was_caught(d->file) ? "handling" : "exception");
     print_text(d->file, "what", "what");
     print_text(d->file, "cmdline", "command");
     for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++)
-        printf("note       %s = %s\n", note[n].key, note[n].value);
+        printf("note       %s = %s\n", plain_name(note[n].key), plain_name(note[n].value));
     print_handlers(i);
 }
 
@@ -124,12 +124,12 @@ void print_frames(struct fdr_file *file, size_t thread, size_t most)
             return;
         }
         printf("  %s#%-2zu %016" PRIx64 " ", r[i].guessed ? "?" : " ", number, r[i].address);
-        if (r[i].function[0]) printf("%s", r[i].function);
-        else if (module[0]) printf("%s+0x%" PRIx64, module, r[i].offset);
+        if (r[i].function[0]) printf("%s", plain_name(r[i].function));
+        else if (module[0]) printf("%s+0x%" PRIx64, plain_name(module), r[i].offset);
         else printf("in no module");
         if (r[i].is_inline) printf(" [inlined]");
-        if (r[i].file[0]) printf(" at %s:%u", r[i].file, r[i].line);
-        else if (r[i].function[0] && module[0]) printf(" in %s+0x%" PRIx64, module, r[i].offset);
+        if (r[i].file[0]) printf(" at %s:%u", plain_name(r[i].file), r[i].line);
+        else if (r[i].function[0] && module[0]) printf(" in %s+0x%" PRIx64, plain_name(module), r[i].offset);
         putchar('\n');
         number += !r[i].is_inline;
     }
@@ -149,7 +149,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
 {
     char text[HUMAN_BYTES];
     for (size_t i = 0; i < l->open_count; i++)
-        printf("  %*s%s, for %s\n", (int)(i < 20 ? 2 * i : 40), "", region_name(file, l->open[i].region),
+        printf("  %*s%s, for %s\n", (int)(i < 20 ? 2 * i : 40), "", plain_name(region_name(file, l->open[i].region)),
                human_time(text, end_ns > l->open[i].enter_ns ? end_ns - l->open[i].enter_ns : 0));
     if (!l->open_count) printf("  (no region open)\n");
 }
@@ -172,7 +172,7 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
     for (size_t i = 0; i < count; i++) {
         const struct fdr_location_info *l = location_of(file, t[i].tid);
         if (t[i].faulting) continue;
-        printf("\nthread %u %s\n", t[i].tid, t[i].name);
+        printf("\nthread %u %s\n", t[i].tid, plain_name(t[i].name));
         if (l) print_open(file, l, end_ns);
         if (t[i].answered) print_frames(file, i, 12);
         else print_silent(file, t[i].tid);
@@ -180,7 +180,7 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
     for (size_t i = 0; i < fdr_location_count(file); i++) { /* no section, or more threads than it holds */
         const struct fdr_location_info *l = fdr_location_info(file, i);
         if (l->tid == dead || !is_without_stack(file, l)) continue;
-        printf("\nthread %u %s\n", l->tid, l->name);
+        printf("\nthread %u %s\n", l->tid, plain_name(l->name));
         print_open(file, l, end_ns);
         if (count) printf("  its stack is not here: a bundle has those of %zu threads\n", count);
     }
@@ -194,7 +194,7 @@ static void print_event(const struct fdr_file *file, const struct fdr_read_event
     static const char *const kinds[] = {"",    "enter",  "leave",  "send",   "recv", "begin",
                                         "end", "metric", "marker", "sample", "event"};
     printf("  %s  %-6s %*s%s", human_since(since, e->time_ns, end_ns), e->kind < 11 ? kinds[e->kind] : "?",
-           (int)(e->depth < 20 ? e->depth : 20), "", event_name(file, e));
+           (int)(e->depth < 20 ? e->depth : 20), "", plain_name(event_name(file, e)));
     if (e->kind == FDR_LEAVE) printf(", %s", human_time(duration, e->duration_ns));
     if (e->kind == FDR_MARKER) printf(" %" PRIu64, e->field[0]);
     if (e->kind == FDR_SEND || e->kind == FDR_RECV)
@@ -207,7 +207,7 @@ static void print_newest(struct fdr_file *file, const struct fdr_location_info *
 {
     struct fdr_read_event *e = calloc(CRASH_EVENTS, sizeof *e);
     size_t count = e ? newest_events(file, l->id, end_ns, e, CRASH_EVENTS) : 0;
-    printf("\nthe newest %zu events of thread %u %s\n", count, l->tid, l->name);
+    printf("\nthe newest %zu events of thread %u %s\n", count, l->tid, plain_name(l->name));
     for (size_t i = 0; i < count; i++) print_event(file, &e[i], end_ns);
     free(e);
 }
@@ -257,8 +257,8 @@ static void print_stretch(struct fdr_file *file, uint32_t location, uint64_t end
                calls == STRETCH_CALLS ? "the first " : "", human_count((char[HUMAN_BYTES]){0}, calls));
         if (depth) printf(" at depth %u or less", depth);
         for (size_t i = 0; i < used && i < 3; i++)
-            printf("%s %s %s (%s)", i ? "," : ":", region_name(file, share[i].region), human_time(text, share[i].ns),
-                   human_count(other, share[i].calls));
+            printf("%s %s %s (%s)", i ? "," : ":", plain_name(region_name(file, share[i].region)),
+                   human_time(text, share[i].ns), human_count(other, share[i].calls));
         putchar('\n');
     }
     free(share);
@@ -275,7 +275,7 @@ static void print_before(struct fdr_file *file, const struct fdr_location_info *
                    {1000000000, 100000000, 4},
                    {60000000000, 1000000000, 2}};
     uint64_t reach = end_ns > l->from_ns ? end_ns - l->from_ns : 0;
-    printf("\nwhat came before, calls that ended in thread %u %s\n", l->tid, l->name);
+    printf("\nwhat came before, calls that ended in thread %u %s\n", l->tid, plain_name(l->name));
     for (size_t i = 0; i < 5 && stretch[i].to < reach; i++)
         print_stretch(file, l->id, end_ns, stretch[i].from < reach ? stretch[i].from : reach, stretch[i].to,
                       stretch[i].depth);
@@ -300,9 +300,10 @@ static void print_metrics(struct fdr_file *file)
         if (!any) printf("\nnewest value of each metric\n");
         any = true;
         memcpy(&f, &last[i].field[0], sizeof f);
-        if (m->value_type == 2) printf("  %s = %g %s\n", m->name, f, m->file);
-        else if (m->value_type == 1) printf("  %s = %" PRId64 " %s\n", m->name, (int64_t)last[i].field[0], m->file);
-        else printf("  %s = %" PRIu64 " %s\n", m->name, last[i].field[0], m->file);
+        if (m->value_type == 2) printf("  %s = %g %s\n", plain_name(m->name), f, plain_name(m->file));
+        else if (m->value_type == 1)
+            printf("  %s = %" PRId64 " %s\n", plain_name(m->name), (int64_t)last[i].field[0], plain_name(m->file));
+        else printf("  %s = %" PRIu64 " %s\n", plain_name(m->name), last[i].field[0], plain_name(m->file));
     }
     free(last);
 }
@@ -329,7 +330,7 @@ int print_crash(const struct death *d)
     uint64_t end_ns = i->has_cause ? c.time_ns : i->last_ns;
     print_head(d);
     if (fdr_crash_threads(d->file, &t) && t[0].faulting) {
-        printf("\nwhere, thread %u %s\n", t[0].tid, t[0].name);
+        printf("\nwhere, thread %u %s\n", t[0].tid, plain_name(t[0].name));
         print_frames(d->file, 0, 64);
         print_registers(&t[0]);
     }

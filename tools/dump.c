@@ -105,7 +105,7 @@ static void write_value(uint8_t type, uint64_t bits, bool json)
 /* A name between spaces and equal signs must hold neither. */
 static void write_word(const char *text)
 {
-    for (; *text; text++) out_char((unsigned char)*text <= ' ' || *text == '=' ? '_' : *text);
+    for (; *text; text++) out_char((unsigned char)*text <= ' ' || *text == 0x7f || *text == '=' ? '_' : *text);
 }
 
 static void out_hex(uint64_t value)

@@ -168,7 +168,7 @@ static void print_who(const struct process *p)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
     if (info->rank >= 0) printf("rank %d ", info->rank);
-    printf("pid %u on %s", info->pid, info->host);
+    printf("pid %u on %s", info->pid, plain_name(info->host));
 }
 
 /* Its native stack, where the watchdog took one; SIZE_MAX: it did not. */
@@ -190,12 +190,12 @@ static void print_stuck(const struct verdict *v, const struct stuck *s, bool wit
     const struct fdr_file_info *info = fdr_file_info(s->process->file);
     print_who(s->process);
     printf(", thread %u%s%s: for %s%s (since %+.6f s%s%s)\n   ", s->location->tid, s->location->name[0] ? " " : "",
-           s->location->name, ended_unseen(s->process) ? "at least " : "", human_time(stood, s->stood_ns),
+           plain_name(s->location->name), ended_unseen(s->process) ? "at least " : "", human_time(stood, s->stood_ns),
            (double)(s->since_real_ns - v->stuck[0].since_real_ns) / 1e9,
            info->has_cause && info->cause_signal ? ", until " : "",
            info->has_cause && info->cause_signal ? signal_name(info->cause_signal, name) : "");
     for (size_t i = 0; i < s->location->open_count; i++)
-        printf(" %s%s", i ? "> " : "", region_name(s->process->file, s->location->open[i].region));
+        printf(" %s%s", i ? "> " : "", plain_name(region_name(s->process->file, s->location->open[i].region)));
     putchar('\n');
     size_t stack = with_stack ? stack_of(s) : SIZE_MAX;
     if (stack != SIZE_MAX) print_frames(s->process->file, stack, 16);
@@ -217,7 +217,7 @@ static void print_elsewhere(const struct process *p)
 
 static void print_others(const struct verdict *v, const char *region)
 {
-    printf("\n%zu of %zu processes stand in %s\n", in_region(v, region), v->processes, region);
+    printf("\n%zu of %zu processes stand in %s\n", in_region(v, region), v->processes, plain_name(region));
     for (size_t i = 0; i < v->processes; i++)
         if (!stands_in(v, &v->process[i], region)) print_elsewhere(&v->process[i]);
     print_missing_ranks(&v->ranks);

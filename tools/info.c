@@ -55,19 +55,20 @@ static void print_why(const struct fdr_file *file, const char *path)
     const struct fdr_file_info *info = fdr_file_info(file);
     char name[HUMAN_BYTES];
     if (info->has_cause && !info->cause_signal) {
-        printf("why        the process ended by %s with status %d in thread %u\n", ended_by(file), info->cause_code,
-               info->cause_tid);
+        printf("why        the process ended by %s with status %d in thread %u\n", plain_name(ended_by(file)),
+               info->cause_code, info->cause_tid);
         return;
     }
     if (info->has_cause) {
         printf("why        the process died of %s (code %d, address 0x%llx) in thread %u%s%s\n",
                signal_name(info->cause_signal, name), info->cause_code, (unsigned long long)info->cause_addr,
-               info->cause_tid, thread_of(file, info->cause_tid)[0] ? " " : "", thread_of(file, info->cause_tid));
+               info->cause_tid, thread_of(file, info->cause_tid)[0] ? " " : "",
+               plain_name(thread_of(file, info->cause_tid)));
         return;
     }
     if (strcmp(info->reason, "live") == 0)
         printf("why        no snapshot: the live recording itself, copied while its process goes on\n");
-    else if (info->reason[0]) printf("why        %s\n", info->reason);
+    else if (info->reason[0]) printf("why        %s\n", plain_name(info->reason));
     else if (strcmp(info->state, "recording") != 0) printf("why        not said\n");
     else if (written_by(path, info)) printf("why        no snapshot: the live recording itself, written right now\n");
     else printf("why        left by a process that was killed, or that ended without a word (_exit, exec)\n");
@@ -97,11 +98,12 @@ static void print_trigger(const struct fdr_file *file)
     else if (info->trigger_value_type == 1) snprintf(value, sizeof value, "%lld", (long long)info->trigger_value);
     else snprintf(value, sizeof value, "%llu", (unsigned long long)info->trigger_value);
     bool inside = info->first_ns && info->trigger_time_ns >= info->first_ns;
-    printf("trigger    %s: value %s %s%s", info->trigger_name, value, inside ? "at " : "before the first event",
+    printf("trigger    %s: value %s %s%s", plain_name(info->trigger_name), value,
+           inside ? "at " : "before the first event",
            inside ? human_since(since, info->trigger_time_ns, info->first_ns) : "");
     if (info->trigger_location != UINT32_MAX) {
         const char *name = location_name(file, info->trigger_location);
-        printf(" on location %u%s%s%s", info->trigger_location, *name ? " (" : "", name, *name ? ")" : "");
+        printf(" on location %u%s%s%s", info->trigger_location, *name ? " (" : "", plain_name(name), *name ? ")" : "");
     }
     putchar('\n');
 }
@@ -134,7 +136,7 @@ static void print_notes(const struct fdr_file *file)
 {
     const struct fdr_note_info *note;
     for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++)
-        printf("note       %s = %s\n", note[i].key, note[i].value);
+        printf("note       %s = %s\n", plain_name(note[i].key), plain_name(note[i].value));
 }
 
 static void print_identity(const struct fdr_file *file, const char *path)
@@ -145,10 +147,10 @@ static void print_identity(const struct fdr_file *file, const char *path)
     print_why(file, path);
     print_trigger(file);
     print_handlers(info);
-    printf("process    %s, pid %u", info->exe, info->pid);
+    printf("process    %s, pid %u", plain_name(info->exe), info->pid);
     if (info->rank >= 0) printf(", rank %d", info->rank);
-    printf(" on %s\n", info->host);
-    if (info->build_id[0]) printf("build id   %s\n", info->build_id);
+    printf(" on %s\n", plain_name(info->host));
+    if (info->build_id[0]) printf("build id   %s\n", plain_name(info->build_id));
     printf("started    %s\n", wall_time(text, info->created_realtime_ns));
     print_end(info);
     print_alive(info);
@@ -241,7 +243,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
             if (at + INNER + 1 == runs) printf(" > ... %zu more ...", hidden);
             continue;
         }
-        printf("%s%s", i ? " > " : "", region_name(file, l->open[i].region));
+        printf("%s%s", i ? " > " : "", plain_name(region_name(file, l->open[i].region)));
         if (n > 1) printf(" (%zu times)", n);
     }
     size_t timed = l->open_count; /* others were only counted */
@@ -273,8 +275,8 @@ static void print_location(const struct fdr_file *file, const struct fdr_locatio
 {
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES];
     const struct fdr_file_info *info = fdr_file_info(file);
-    printf("  %u %s%stid %u, %s, node %u", l->id, l->name, l->name[0] ? ", " : "", l->tid, l->live ? "live" : "ended",
-           l->numa_node);
+    printf("  %u %s%stid %u, %s, node %u", l->id, plain_name(l->name), l->name[0] ? ", " : "", l->tid,
+           l->live ? "live" : "ended", l->numa_node);
     if (l->parent != UINT32_MAX)
         printf(l->samples ? ", samples of location %u" : ", signal handlers of location %u", l->parent);
     printf("\n    reach   %s to %s (%s), %u epoch%s, %s\n", human_since(a, l->from_ns, info->first_ns),
@@ -415,7 +417,7 @@ static void print_reduction(const struct fdr_file *file, const struct fdr_reduct
     uint64_t first = fdr_file_info(file)->first_ns;
     const char *name = location_name(file, r->location);
     printf("  at %s location %u%s%s: %s (%s)\n", human_since(a, r->time_ns, first), r->location, name[0] ? " " : "",
-           name, r->what, meaning(r->step));
+           plain_name(name), r->what, meaning(r->step));
     if (strcmp(r->step, "stop") == 0) {
         printf("      missing from %s on\n", human_since(d, r->from_ns, first));
         return;
@@ -443,10 +445,12 @@ static void print_reductions(struct fdr_file *file)
 
 static void print_config(const char *config)
 {
+    char text[1024]; /* longer than any setting */
     printf("\nconfiguration\n");
     for (const char *line = config; *line;) {
         size_t length = strcspn(line, "\n");
-        printf("  %.*s\n", (int)length, line);
+        snprintf(text, sizeof text, "%.*s", (int)length, line);
+        printf("  %s\n", plain_name(text));
         line += length + (line[length] == '\n');
     }
 }

@@ -11,7 +11,7 @@ static void print_head(const struct fdr_file *file, uint32_t location, bool othe
 {
     const struct fdr_file_info *info = fdr_file_info(file);
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES];
-    if (others) printf("  location %u %s\n", location, location_name(file, location));
+    if (others) printf("  location %u %s\n", location, plain_name(location_name(file, location)));
     printf("  every call is kept, of              any length  >= %s  >= %s  >= %s\n",
            human_time(a, info->band_edge_ns[0]), human_time(b, info->band_edge_ns[1]),
            human_time(c, info->band_edge_ns[2]));

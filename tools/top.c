@@ -151,7 +151,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
         snprintf(line + at, sizeof line - at, "%s%s", fit(name, region_name(file, l->open[i].region), 48),
                  i + 1 < l->open_count ? " > " : "");
     }
-    printf("%s", l->open_count ? line : "-");
+    printf("%s", l->open_count ? plain_name(line) : "-");
 }
 
 static void print_sums(const char *what, const struct sums *s)
@@ -166,8 +166,8 @@ static void print_head(const struct look *now, const struct look *before)
     const struct fdr_file_info *info = fdr_file_info(now->file);
     char rate[HUMAN_BYTES], buffer[HUMAN_BYTES];
     uint64_t free_bins = info->bins_free;
-    printf("%s, pid %u on %s: %zu locations, %s events/s\n", info->exe, info->pid, info->host, now->count,
-           rate_text(rate, before, whole_rate(now, before)));
+    printf("%s, pid %u on %s: %zu locations, %s events/s\n", plain_name(info->exe), info->pid, plain_name(info->host),
+           now->count, rate_text(rate, before, whole_rate(now, before)));
     printf("buffer  %s, %.1f %% of bins free\n", human_bytes(buffer, info->buffer_bytes),
            info->bins ? 100.0 * (double)free_bins / (double)info->bins : 0.0);
     print_sums("ledger ", &now->all);
@@ -201,7 +201,8 @@ static void print_look(const struct look *now, const struct look *before, bool t
             break;
         }
         uint64_t since = l->open_count ? l->open[l->open_count - 1].enter_ns : 0;
-        printf("%5u %-16s %14s %12s  ", l->id, fit(name, l->name, 16), rate_text(rate, before, rate_of(now, before, i)),
+        printf("%5u %-16s %14s %12s  ", l->id, fit(name, plain_name(l->name), 16),
+               rate_text(rate, before, rate_of(now, before, i)),
                since ? human_time(for_, now->time_ns > since ? now->time_ns - since : 0) : "-");
         print_open(now->file, l, columns);
         putchar('\n');

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=tools timeout=60
+ * The fdr command on names that hold control characters: whatever a recording holds, nothing of it steers the terminal, and no
+ * name breaks a line of text. */
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fdr/fdr.h>
+
+static const char *fdr; /* the command */
+static char folder[] = "/tmp/fdr-test-names-XXXXXX";
+static int wrong;
+
+/* In every name of what is recorded: an escape, a line break and DEL. */
+#define BAD "\033[31mX\n\177"
+
+/* Leaves a call open. */
+static void record(void)
+{
+    static const struct fdr_field field[] = {{"field" BAD, FDR_F64, 0}};
+    double value = 1;
+    struct fdr_config config = {.size = sizeof config,
+                                .ignore_environment = 1,
+                                .name = "names",
+                                .buffer = "4M",
+                                .arena = "anonymous",
+                                .signal = "none",
+                                .triggers = "t\033[31m: api; other: api",
+                                .dir = folder};
+    assert(fdr_init(&config) == 0);
+    fdr_thread_name("thread" BAD);
+    fdr_note("key" BAD, "value" BAD);
+    fdr_region region = fdr_region_define("region" BAD, "file" BAD, 1);
+    fdr_enter(region);
+    fdr_enter(region);
+    fdr_marker(fdr_marker_define("marker" BAD), 1);
+    fdr_metric_f64(fdr_metric_define("metric" BAD, "unit" BAD, FDR_F64, FDR_METRIC_COUNTER), 1);
+    fdr_event(fdr_event_define("event" BAD, field, 1), &value);
+    fdr_leave(region);
+    usleep(20000);
+}
+
+/* A name that broke a line left its DEL in the next one. */
+static void look(const char *verb, const char *path)
+{
+    char command[1024], line[8192];
+    snprintf(command, sizeof command, "%s %s %s 2>&1", fdr, verb, path);
+    FILE *out = popen(command, "r");
+    assert(out);
+    while (fgets(line, sizeof line, out)) {
+        size_t end = strcspn(line, "\n");
+        line[end] = 0;
+        const char *c = line;
+        while ((unsigned char)*c >= 0x20 && *c != 0x7f) c++;
+        if (!*c) continue;
+        fprintf(stderr, "%s: character %d in: %.*s\n", verb, *c, (int)(c - line), line);
+        wrong++;
+    }
+    int status = pclose(out);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) fprintf(stderr, "%s: status %d\n", verb, status), wrong++;
+}
+
+static void look_all(const char *path)
+{
+    static const char *const verbs[] = {"info --ledger --config",
+                                        "dump",
+                                        "stats",
+                                        "stats --by path",
+                                        "stats --by location",
+                                        "stats --by metric",
+                                        "stats --by epoch",
+                                        "tree",
+                                        "counters",
+                                        "counters --by thread",
+                                        "counters --by region",
+                                        "counters --by call",
+                                        "samples",
+                                        "hang --for 1ms",
+                                        "crash",
+                                        "check",
+                                        "export --to folded -o -"};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) look(verbs[i], path);
+}
+
+/* A bundle: what died is told of threads, calls, events and metrics. */
+static void die(void)
+{
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    record();
+    abort();
+}
+
+int main(void)
+{
+    static char command[512], path[128];
+    const char *build = getenv("FDR_BUILD");
+    snprintf(command, sizeof command, "%s/bin/fdr", build ? build : ".");
+    fdr = command;
+    if (access(fdr, X_OK) != 0) return 77;
+    assert(mkdtemp(folder));
+    pid_t child = fork();
+    if (child == 0) die();
+    int status;
+    assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    snprintf(path, sizeof path, "%s/names.*.crash.fdr", folder);
+    look_all(path);
+    record();
+    assert(fdr_snapshot("reason" BAD) == 0);
+    look_all(fdr_last_snapshot());
+    snprintf(path, sizeof path, "%s %s/names.*.crash.fdr", fdr_last_snapshot(), folder);
+    look("hang --for 1ms", path); /* of several files */
+    look("crash --all", path);
+    fdr_finalize();
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    if (system(command) != 0) wrong++;
+    return wrong != 0;
+}
