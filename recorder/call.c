@@ -283,14 +283,15 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
 }
 
 /* Calls deeper than FDR_DEPTH: counted, no clock. A handler in between may use the same level and gives it back with its
- * own region in it, so the region is written again once the depth says that the level is ours. An operation that this
- * one may have interrupted works on levels above the limit. So no busy mark is needed. False: there is more to it. */
+ * own region in it, so the region is written again once the depth says that the level is ours. So no busy mark is needed.
+ * Not while there is one: a handler's calls go to the lane then, and of an event that was left by longjmp nobody would know
+ * where to look once the depth has moved. False: there is more to it. */
 static inline __attribute__((always_inline)) bool count_enter(struct fdri_thread *t, fdr_region region,
                                                               const struct fdri_function *f, bool far)
 {
     struct fdr_location *l = t->loc;
     uint32_t depth = l->depth, key = FDRI_KEY(FDR_DEF_REGION, region);
-    if (depth < t->counted_from || depth >= t->kept_levels || region > FDR_ID_MAX) return false;
+    if (depth < t->counted_from || depth >= t->kept_levels || l->busy || region > FDR_ID_MAX) return false;
     uint32_t row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
     struct fdr_row *row = (void *)(t->base + row_off);
     if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED))) return false;
@@ -334,7 +335,7 @@ static inline __attribute__((always_inline)) bool count_leave(struct fdri_thread
     struct fdr_level *v = t->top;
     uint32_t depth = l->depth;
     bool mine = address ? v->address == address : v->region == region;
-    if (v->flags != FDR_LEVEL_UNTIMED || l->overflow || !mine) return false;
+    if (v->flags != FDR_LEVEL_UNTIMED || l->overflow || l->busy || !mine) return false;
     if (depth <= t->depth_limit) return false;
     t->untimed--;
     fdri_pop(t, l, far ? fdri_level(t, depth - 1) : v - 1);

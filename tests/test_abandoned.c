@@ -13,6 +13,7 @@ static fdr_region region[REGIONS];
 static jmp_buf away;
 static uint64_t seed, now;
 static uint32_t made_until, ended_until; /* jump when that many more were made, or ended in a join; 0: never */
+static uint32_t room_until;              /* or when room was looked for so often */
 static uint32_t jumps;
 static bool joining;
 
@@ -42,17 +43,18 @@ void __real_fdri_join_look(struct fdri_thread *t);
 void __wrap_fdri_join_look(struct fdri_thread *t);
 void __wrap_fdri_join_look(struct fdri_thread *t)
 {
+    count_down(&room_until);
     joining = true;
     __real_fdri_join_look(t);
     joining = false;
 }
 
-static void start(void)
+static void start(const char *depth)
 {
     seed = 11;
     now = 1000000;
     jumps = 0;
-    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "256K"});
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "256K", .depth = depth});
     for (int i = 0; i < REGIONS; i++)
         region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "abandoned.c", 1);
 }
@@ -97,7 +99,7 @@ static void P8_while_a_partition_is_made(void **state)
 {
     (void)state;
     for (uint32_t n = 1; n < 40; n++) {
-        start();
+        start(NULL);
         made_until = n;
         present(20000);
         made_until = 0;
@@ -109,7 +111,7 @@ static void P8_while_bands_become_one(void **state)
 {
     (void)state;
     for (uint32_t n = 1; n < 60; n++) {
-        start();
+        start(NULL);
         ended_until = n;
         present(20000);
         ended_until = 0;
@@ -118,6 +120,40 @@ static void P8_while_bands_become_one(void **state)
         if (jumps) whole();
         else end(take());
     }
+}
+
+/* Calls deeper than FDR_DEPTH are counted on a way of their own. What an operation left undone is seen to before the next of them moves
+ * the depth: else nobody knows where to look. */
+static void among_calls_that_are_only_counted(uint32_t events)
+{
+    static volatile uint32_t i;
+    i = 0;
+    setjmp(away);
+    while (i < events) {
+        uint32_t what = rnd(&seed, 3), depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        i++;
+        if (!what) fdr_marker(1, i);
+        else if (depth < 2 || (depth < DEPTH && what == 1)) fdr_enter(region[rnd(&seed, REGIONS)]);
+        else fdr_leave(fdri_self.top->region);
+    }
+}
+
+static void P3_among_calls_that_are_only_counted(void **state)
+{
+    uint32_t left = 0;
+    (void)state;
+    for (uint32_t n = 1; n < 40; n++) {
+        start("2");
+        fdr_marker_define("m");
+        room_until = n;
+        among_calls_that_are_only_counted(20000);
+        room_until = 0;
+        left += jumps;
+        struct fdr_file *f = take();
+        balance(f);
+        end(f);
+    }
+    assert_true(left > 30);
 }
 
 /* ---- wherever a signal comes ---- */
@@ -189,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P8_while_a_partition_is_made), cmocka_unit_test(P8_while_bands_become_one),
-        cmocka_unit_test(P3_while_memory_is_given_back), cmocka_unit_test(P3_when_storing_has_stopped)};
+        cmocka_unit_test(P3_among_calls_that_are_only_counted), cmocka_unit_test(P3_while_memory_is_given_back),
+        cmocka_unit_test(P3_when_storing_has_stopped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
