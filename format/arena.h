@@ -316,7 +316,8 @@ enum fdr_class {
 #define FDR_LEVELS_LARGE     16
 #define FDR_LEVEL_BLOCKS_MAX 64
 #define FDR_LEVELS_MAX       ((FDR_LEVEL_BLOCKS_MAX - 1) * FDR_LEVELS_LARGE) /* the stack kept */
-static inline uint32_t fdr_levels_in(uint32_t blocks)                        /* in so many blocks */
+static_assert(FDR_LEVELS_LARGE == 2 * FDR_LEVELS_STEP, "the first two blocks are as one of the others");
+static inline uint32_t fdr_levels_in(uint32_t blocks) /* in so many blocks */
 {
     return blocks < 2 ? blocks * FDR_LEVELS_STEP : (blocks - 1) * FDR_LEVELS_LARGE;
 }

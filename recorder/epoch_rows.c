@@ -90,7 +90,7 @@ static struct fdr_epoch_base *base_with_room(struct fdri_thread *t, struct fdr_e
     struct fdr_epoch_base *b = e->base_last ? fdri_off(t, e->base_last) : NULL;
     if (b && sizeof *b + (b->count + 1) * sizeof b->row[0] <= b->head.bytes) return b;
     uint32_t off = fdri_meta(t, FDR_META_EPOCHBASE, (uint32_t)fdr_max(e->row_bytes, BLOCK_LEAST));
-    if (!off) off = fdri_meta(t, FDR_META_EPOCHBASE, BLOCK_LEAST);
+    if (!off && e->row_bytes > BLOCK_LEAST) off = fdri_meta(t, FDR_META_EPOCHBASE, BLOCK_LEAST);
     if (!off) return NULL;
     if (b) b->next = off;
     else e->base_first = off;

@@ -136,7 +136,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->victim = NULL;
     t->opened = NULL;
     t->drain = t->ready = t->run_off = 0;
-    t->asked = NULL;
+    t->asker = NULL;
     t->later = 0;
     t->order_off = t->order_count = t->order_room = t->live_parts = 0;
     t->aside_units = 0;

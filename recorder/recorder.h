@@ -189,7 +189,7 @@ struct fdri_thread {
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
     struct fdri_skipped *skipped; /* open calls that rules keep out; NULL: none were */
-    struct fdr_part *asked;       /* who asked for the newest bin */
+    struct fdr_part *asker;       /* whose the newest bin is: what is looked for ahead is for the like */
     uint8_t later;                /* FDRI_LATER_*: what a call behind may do, if it is not the next one that needs it */
     bool sought;                  /* its first bin was: others were asked for long */
     bool no_more_skipped;         /* memory did not hold a longer list of them */
@@ -439,8 +439,8 @@ static inline bool fdri_is_reading(const struct fdr_location *l, uint32_t class_
 /* How many bins to take off a list at once for who asks; below 2: only one. */
 uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdr_part *asking);
 uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2); /* one of them, or a part of it; 0: none is left */
-void fdri_ready_keep(struct fdri_thread *t, uint32_t off,
-                     uint32_t size_log2);       /* one more; of small ones larger ones become */
+/* One more; of small ones larger ones become. */
+void fdri_ready_keep(struct fdri_thread *t, uint32_t off, uint32_t size_log2);
 void fdri_ready_release(struct fdri_thread *t); /* the thread ends: they go to all */
 void fdri_ready_look(struct fdri_thread *t);    /* what goes next is looked at by one bin more */
 void fdri_ready_forget(struct fdri_thread *t);  /* lists are about to go back to what they were */
@@ -474,7 +474,7 @@ void fdri_telescope_epoch(struct fdri_thread *t);                      /* the ne
 void fdri_telescope_recount(struct fdri_thread *t);                    /* bins went by another way than a reduction */
 void fdri_telescope_aside(struct fdri_thread *t);                      /* partitions were set aside */
 void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);          /* a row of totals was made */
-bool fdri_epoch_row_fits(struct fdri_thread *t, uint32_t key); /* may one be made? else the sums would lack it */
+bool fdri_epoch_row_fits(struct fdri_thread *t, uint32_t key); /* makes room for one; false: the sums would lack it */
 void fdri_epochs_abandoned(struct fdri_thread *t);             /* an operation ended in the middle */
 
 /* ---- totals.c ---- */
@@ -633,8 +633,8 @@ void fdri_rewind_release(struct fdri_thread *t);
 void fdri_number_open(struct fdri_thread *t);
 
 /* ---- pages.c ---- */
-void *fdri_pages_map(uint64_t bytes,
-                     int fd); /* memory for an arena, of a file or anonymous (-1); MAP_FAILED with errno */
+/* Memory for an arena, of a file or anonymous (-1); MAP_FAILED with errno. */
+void *fdri_pages_map(uint64_t bytes, int fd);
 void fdri_pages_large(void *memory, uint64_t bytes, int fd); /* as much of it as the kernel gives at once */
 void fdri_pages_unmap(void);                                 /* the newest one */
 void fdri_pages_empty(void); /* likewise; it stays mapped for who works there, and nothing is in it */

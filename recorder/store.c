@@ -11,7 +11,7 @@ bool fdri_may_take(const struct fdri_thread *t)
 {
     if (t->loc->flags & FDR_LOCATION_ENDED)
         return true; /* the last one is for it: what it takes makes room for others */
-    /* among very many half of these wait for the accounts that a thread begins with, which are a bin as a whole */
+    /* among very many half of these wait for the accounts that a thread begins with, half a bin of 4 KiB */
     uint32_t left = t->loc->level_blocks && fdri_crowded() ? fdri_rec.bin_reserve / 2 : 1;
     if (fdri_poor(t->loc)) return fdri_bins_free(&fdri_rec.arena) > left;
     return fdri_bins_free(&fdri_rec.arena) > fdri_rec.bin_reserve + fdri_sample_bins_due();
@@ -106,7 +106,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
 
 void fdri_find_ahead(struct fdri_thread *t)
 {
-    uint32_t got = 0, off = t->ready || !t->asked ? 0 : find_bin(t, t->asked, full_log2(), &got);
+    uint32_t got = 0, off = t->ready || !t->asker ? 0 : find_bin(t, t->asker, full_log2(), &got);
     if (off) fdri_ready_keep(t, off, got);
 }
 
@@ -328,6 +328,6 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
     fdri_ready_look(t);
     fdri_maybe_cut(t, p->last_tick);
     fdri_telescope_opened(t, p);
-    t->asked = p;
+    t->asker = p;
     return p;
 }
