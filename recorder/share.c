@@ -241,17 +241,19 @@ uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2)
     return adopted(t, given, got, size_log2);
 }
 
-/* No other thread is there, and none has ended that left anything. */
-static bool alone(void)
+/* No other thread is there, and none has ended that left anything. Who is only coming, and the accounts of those that ended, do not
+ * count among them: they are beside one. */
+static bool alone(const struct fdri_thread *t)
 {
-    return fdr_load_relaxed(&fdri_rec.shares.live) <= 1 && !fdr_load_relaxed(&fdri_rec.shares.ended_last);
+    bool counts = fdr_load_relaxed(&t->loc->flags) & FDR_LOCATION_LIVE;
+    return counts && fdr_load_relaxed(&fdri_rec.shares.live) <= 1 && !fdr_load_relaxed(&fdri_rec.shares.ended_last);
 }
 
 /* The part of a whole bin that is asked for; or of what became free on the way to one. */
 static uint32_t share_piece(struct fdri_thread *t, uint32_t size_log2, bool at_least)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || alone()) return 0; /* FIRST: what is there stays */
+    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || alone(t)) return 0; /* FIRST: what is there stays */
     struct fdr_location *v = rich_one(t, at_least);
     bool gave = false;
     uint32_t off = v ? claim_from(t, v, &gave) : 0;

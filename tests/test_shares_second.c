@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=threads timeout=60
+ * P2: the second thread that comes is beside one, also before it is there itself: where what is kept for newcomers has gone it takes of
+ * what the first one holds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "recorder/recorder.h"
+#include "tests/oracle.h"
+#include "tests/rnd.h"
+
+enum { DEEP = 6, CALLS = 30000, REGIONS = 8 };
+
+static uint64_t now = 1000, seed = 7;
+
+static void call(uint32_t deepest)
+{
+    fdr_region open[DEEP];
+    uint32_t depth = 0, most = 1 + rnd(&seed, deepest);
+    while (depth < most) fdr_enter_at(open[depth++] = 1 + rnd(&seed, REGIONS), now += 1 + rnd(&seed, 400));
+    while (depth) fdr_leave_at(open[--depth], now += 1 + rnd(&seed, rnd(&seed, 50) ? 400 : 9000));
+}
+
+static void *second(void *unused)
+{
+    call(1);
+    return unused;
+}
+
+static void P2_the_second_thread_takes_of_the_first(void **state)
+{
+    (void)state;
+    struct fdr_config c = oracle_config(oracle_directory());
+    pthread_t thread;
+    c.buffer = "256K";
+    assert_int_equal(fdr_init(&c), 0);
+    for (uint32_t i = 0; i < CALLS; i++) call(DEEP);
+    /* as an earlier one may have left it */
+    while (fdri_bin_take(&fdri_rec.arena, 0)) continue;
+    assert_int_equal(pthread_create(&thread, NULL, second, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(fdri_rec.arena.super->lost_locations, 0);
+    assert_int_equal(fdri_rec.arena.super->lost_unattached, 0);
+    fdr_finalize();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_the_second_thread_takes_of_the_first)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
