@@ -241,11 +241,12 @@ uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2)
     return adopted(t, given, got, size_log2);
 }
 
-/* No other thread is there, and none has ended that left anything. Who is only coming, and the accounts of those that ended, do not
- * count among them: they are beside one. */
+/* No other thread is there, and none has ended that left anything. Who is only coming, samples, and the accounts of those that
+ * ended do not count among them: they are beside one. */
 static bool alone(const struct fdri_thread *t)
 {
-    bool counts = fdr_load_relaxed(&t->loc->flags) & FDR_LOCATION_LIVE;
+    uint32_t flags = fdr_load_relaxed(&t->loc->flags);
+    bool counts = flags & FDR_LOCATION_LIVE && !(flags & FDR_LOCATION_SAMPLES);
     return counts && fdr_load_relaxed(&fdri_rec.shares.live) <= 1 && !fdr_load_relaxed(&fdri_rec.shares.ended_last);
 }
 
