@@ -228,21 +228,27 @@ static bool work_off(struct fdr_location *l)
     return result >= 0;
 }
 
-enum outcome { ROOM, NO_ROOM, COME_AGAIN };
+enum outcome { ROOM, NO_ROOM, COME_AGAIN, OTHERS_LEFT }; /* LEFT: not all were looked at */
 
 /* Works off the oldest one; where a claimer is inside, which may sleep there, or where there is no room for its accounts, that
  * one is the newest from now on: another may make the room. */
 static enum outcome work(enum fdri_urgency urgency)
 {
-    for (int i = 0; i < LOOK; i++) {
+    const struct fdr_location *first = NULL;
+    bool claimed = false, all = false;
+    for (int i = 0; i < LOOK && !all; i++) {
         struct fdr_location *l = oldest();
-        if (!l) break;
+        if (!l) return COME_AGAIN;
         if (urgency == FDRI_IF_AGED && !aged(l)) return NO_ROOM;
-        if (alone(l) && work_off(l)) return ROOM;
-        if (!take_off(l)) break;
+        bool mine = alone(l);
+        if (mine && work_off(l)) return ROOM;
+        claimed |= !mine;
+        if (!take_off(l)) return COME_AGAIN;
         append(l);
+        if (!first) first = l;
+        all = oldest() == first;
     }
-    return COME_AGAIN;
+    return claimed ? COME_AGAIN : all ? NO_ROOM : OTHERS_LEFT;
 }
 
 /* Bins are not what is needed: until the memory of a whole location was given back. */
@@ -281,7 +287,7 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
         return attaching;
     enum outcome outcome = urgency == FDRI_ATTACHING_WHOLE ? work_whole() : work(urgency);
     fdri_ended_unlock();
-    if (outcome != COME_AGAIN || !attaching) return outcome == ROOM;
+    if (outcome != COME_AGAIN || !attaching) return outcome == ROOM || (outcome == OTHERS_LEFT && attaching);
     /* A claimer is inside, or one that ends is not there yet. No cancellation point: a thread that is being cancelled asynchronously
      * would wait in there for the signal that is blocked here, for ever. */
     fdr_raw_sleep(A_WHILE_NS);
