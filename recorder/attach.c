@@ -136,15 +136,13 @@ static bool top_is_complete(const struct fdri_thread *t)
     return false;
 }
 
-/* All that was put anywhere of this class and depth, but for an open call; all partitions are sealed. UINT64_MAX: a rewind was under way,
- * and a reader sees to that. */
+/* All that was put anywhere of this class and depth, but for an open call; all partitions are sealed. */
 static uint64_t placed(const struct fdri_thread *t, uint32_t class_, uint32_t depth, uint64_t accounts)
 {
     const struct fdr_part *p;
     for (uint32_t off = t->loc->parts_first; off; off = p->next) {
         p = fdri_off(t, off);
         if (p->class_ != class_ || p->depth != depth) continue;
-        if (p->forgets) return UINT64_MAX;
         accounts += p->total;
     }
     return accounts;
@@ -163,17 +161,44 @@ static uint64_t calls_placed(const struct fdri_thread *t, uint32_t depth)
     return placed(t, FDR_CLASS_REGION, depth, v->filtered + v->reduced_gate + v->lost + was_frozen(t, depth));
 }
 
+static uint64_t points_placed(const struct fdri_thread *t, const struct fdr_level_points *points, uint32_t class_,
+                              uint32_t depth)
+{
+    return placed(t, class_, depth,
+                  points->by_class[class_].filtered + points->by_class[class_].reduced_gate +
+                      points->by_class[class_].lost);
+}
+
+static bool is_open(const struct fdri_thread *t, uint32_t depth)
+{
+    return depth && depth <= t->loc->depth && !(fdri_level(t, depth)->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));
+}
+
+/* It was a rewind: what p lacks was taken away and had not been counted. A reader says the same where it is still under way. */
+static void settle_rewind(struct fdri_thread *t, struct fdr_part *p)
+{
+    const struct fdr_level *v = fdri_level(t, p->depth);
+    const struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
+    bool calls = p->class_ == FDR_CLASS_REGION;
+    uint64_t presented = calls ? v->presented : points->by_class[p->class_].presented;
+    uint64_t sum = calls ? calls_placed(t, p->depth) + is_open(t, p->depth)
+                         : points_placed(t, points, p->class_, p->depth);
+    if (sum < presented) fdri_rewind_account(t, p, fdr_min(presented - sum, p->forgets));
+    fdr_signal_fence();
+    fdr_store_release(&p->forgets, 0); /* R:forget */
+}
+
 /* The operation may have counted its event and not put it anywhere: it is lost. Or the other way round: its call is over. */
 static void settle(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     struct fdr_level *v = fdri_level(t, l->depth);
     struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
-    for (uint32_t c = FDR_CLASS_REGION + 1; points && c < FDR_CLASS_COUNT; c++) {
-        uint64_t accounts = points->by_class[c].filtered + points->by_class[c].reduced_gate + points->by_class[c].lost;
-        if (placed(t, c, l->depth, accounts) + 1 == points->by_class[c].presented) points->by_class[c].lost++;
-    }
-    bool open = l->depth && !(v->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));
+    for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
+        if (((struct fdr_part *)fdri_off(t, off))->forgets) settle_rewind(t, fdri_off(t, off));
+    for (uint32_t c = FDR_CLASS_REGION + 1; points && c < FDR_CLASS_COUNT; c++)
+        if (points_placed(t, points, c, l->depth) + 1 == points->by_class[c].presented) points->by_class[c].lost++;
+    bool open = is_open(t, l->depth);
     if (open && calls_placed(t, l->depth) == v->presented) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     if (l->depth == fdr_levels_in(l->level_blocks)) return;
     v = fdri_level(t, l->depth + 1);

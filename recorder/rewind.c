@@ -115,9 +115,9 @@ static uint64_t stored(const struct fdr_part *p)
 }
 
 /* Records are about to go that no account has yet. Killed before they are counted, a reader counts what is missing. */
-static void forget(struct fdr_part *p, uint64_t left, uint64_t most)
+static void forget(struct fdr_part *p, uint64_t most)
 {
-    fdr_store_release(&p->forgets, left + most); /* R:forget */
+    fdr_store_release(&p->forgets, most); /* R:forget */
     fdr_signal_fence();
 }
 
@@ -128,7 +128,7 @@ static uint64_t cut_all(struct fdri_thread *t, struct fdr_part *p)
     if (!head) return 0;
     const struct fdr_bin *oldest = fdri_bin(&fdri_rec.arena, head);
     uint64_t first = oldest->first_index, forgotten = stored(p) - first;
-    forget(p, p->forgets, forgotten);
+    forget(p, forgotten);
     if (first) p->floor_tick = oldest->base_tick; /* the list said so while it had a bin */
     p->open_off = 0;
     p->open_seq = seq - 1; /* before the list ends: else a bin that ought to follow would be looked for */
@@ -145,7 +145,7 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
     struct fdr_bin *b = fdri_bin(&fdri_rec.arena, bin);
     uint32_t behind = b->next;
     uint64_t forgotten = stored(p) - b->first_index - FDR_COMMIT_RECORDS(commit);
-    forget(p, p->forgets, forgotten);
+    forget(p, forgotten);
     p->open_off = bin;
     p->open_seq = b->seq; /* before the list ends: else a bin that ought to follow would be looked for */
     fdr_signal_fence();
@@ -164,7 +164,7 @@ static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, ui
     uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
     uint64_t end = stored(p);
     fdri_part_seal(&fdri_rec.arena, p); /* killed below: all of it is in `total` */
-    forget(p, p->forgets, end);
+    forget(p, end);
     /* L:claim - fails once for each claimer that is inside */
     while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue;
     uint64_t first = (uint32_t)head ? fdri_bin(&fdri_rec.arena, (uint32_t)head)->first_index : p->total, mark = first;
@@ -178,7 +178,7 @@ static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, ui
     return end - mark;
 }
 
-static void account(struct fdri_thread *t, const struct fdr_part *p, uint64_t forgotten)
+void fdri_rewind_account(struct fdri_thread *t, const struct fdr_part *p, uint64_t forgotten)
 {
     struct fdr_level *v = fdri_level(t, p->depth);
     if (p->class_ == FDR_CLASS_REGION) {
@@ -196,11 +196,10 @@ static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin,
     uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
     bool held = bin && seq >= (uint32_t)(head >> 32) && (uint32_t)head;
     if (held && p->open_off == bin && fdri_bin(&fdri_rec.arena, bin)->commit == commit) return; /* untouched */
-    uint64_t left = p->forgets; /* not 0: one was left in the middle by longjmp */
-    if (alone) account(t, p, held ? cut_to(t, p, bin, commit) : cut_all(t, p));
-    else account(t, p, cut_beside_claimer(t, p, held ? bin : 0, commit));
+    if (alone) fdri_rewind_account(t, p, held ? cut_to(t, p, bin, commit) : cut_all(t, p));
+    else fdri_rewind_account(t, p, cut_beside_claimer(t, p, held ? bin : 0, commit));
     fdr_signal_fence();
-    forget(p, left, 0);
+    forget(p, 0);
 }
 
 /* Who comes next in this tick is numbered after those that stay. Calls of length 0 are all in the shortest band, or where that was joined
