@@ -37,6 +37,7 @@ static struct fdri_mark *with_room(struct fdri_thread *t, uint32_t n)
     if (!off) return NULL;
     m = fdri_off(t, off + 64);
     m->room = room;
+    m->set = false; /* it may have been somebody's memory */
     return m;
 }
 
@@ -56,7 +57,9 @@ void fdr_rewind_mark(void)
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
     uint32_t parts = count_parts(t), open = t->loc->depth;
-    struct fdri_mark *m = t->mark = with_room(t, parts + open);
+    struct fdri_mark *m = with_room(t, parts + open);
+    fdr_signal_fence(); /* a mark that was left in the middle by longjmp is none */
+    t->mark = m;
     if (!m) {
         static unsigned said;
         if (fdri_once(&said))
@@ -67,6 +70,7 @@ void fdr_rewind_mark(void)
     }
     fdr_store_relaxed(&t->loc->flags, t->loc->flags | FDR_LOCATION_REWINDS);
     m->set = false;
+    fdr_signal_fence();
     m->count = 0;
     m->open = open;
     m->point_tick = t->loc->point_tick;
@@ -78,6 +82,7 @@ void fdr_rewind_mark(void)
     }
     for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
         m->at[open + m->count++] = place_of(t, fdri_off(t, off));
+    fdr_signal_fence();
     m->set = true;
     fdri_end(t);
 }
@@ -88,9 +93,12 @@ void fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_
     if (!m || !m->set || depth > m->open) return;
     uint64_t duration = (fdr_max(tick, v->enter_tick) >> t->shift) - (v->enter_tick >> t->shift);
     uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]), off = v->part[band];
-    struct place *at = &m->at[depth - 1];
-    if (off > FDRI_GATE_CLOSED) *at = place_of(t, fdri_off(t, off));
-    else *at = (struct place){.part = FDRI_GATE_CLOSED, .zero_tick = v->zero_tick, .zero_count = v->zero_count};
+    struct place *at = &m->at[depth - 1], now = {.zero_tick = v->zero_tick, .zero_count = v->zero_count};
+    if (off > FDRI_GATE_CLOSED) now = place_of(t, fdri_off(t, off));
+    now.part = 0; /* last: left here by longjmp the call has not ended */
+    *at = now;
+    fdr_signal_fence();
+    at->part = off > FDRI_GATE_CLOSED ? off : FDRI_GATE_CLOSED;
 }
 
 /* Gives back the bins from `off` on. */
@@ -259,6 +267,7 @@ void fdr_rewind(void)
         t->loc->point_tick = m->point_tick;
         t->loc->point_count = m->point_count;
         m->set = false;
+        fdr_signal_fence(); /* what it says is gone from now on */
         fdri_ready_forget(t);
         rewind_to(t, m);
         fdri_number_open(t);

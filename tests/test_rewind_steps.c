@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=240
+ * P8: a handler leaves by longjmp at each instruction of setting a mark and of rewinding to it, one after the other (of long ones at
+ * every few). Lists, bins and files are whole whatever follows: a mark that is half set is none, and none is used twice. */
+#include "tests/api_fixture.h"
+
+#include <signal.h>
+
+#include "tests/rnd.h"
+
+enum { REGIONS = 12, DEPTH = 8, EACH = 300, ROUNDS_A_RECORDING = 40 };
+static fdr_region region[REGIONS];
+static sigjmp_buf away;
+static volatile uint32_t until; /* instructions */
+static uint64_t seed, now;
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static void at_each(int number)
+{
+    (void)number;
+    if (until && !--until) siglongjmp(away, 1);
+}
+
+static void step_on(void) { __asm__ volatile("pushfq\n orl $0x100, (%%rsp)\n popfq" : : : "memory", "cc"); }
+static void step_off(void) { __asm__ volatile("pushfq\n andl $~0x100, (%%rsp)\n popfq" : : : "memory", "cc"); }
+
+/* Leaves f at instruction n; false: it has no more than that. */
+static bool leave_at(void (*f)(void), uint32_t n)
+{
+    until = n;
+    if (!sigsetjmp(away, 1)) {
+        step_on();
+        f();
+        step_off();
+    }
+    bool left = !until;
+    until = 0;
+    return left;
+}
+
+static void present(uint32_t events)
+{
+    for (uint32_t i = 0; i < events; i++) {
+        uint32_t depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        now += rnd(&seed, 20) ? rnd(&seed, 300) : rnd(&seed, 20000);
+        if (rnd(&seed, 30) == 0) fdr_marker_at(1, i, now);
+        else if (depth < 1 || (depth < DEPTH && rnd(&seed, 2))) fdr_enter_at(region[rnd(&seed, REGIONS)], now);
+        else fdr_leave_at(fdri_self.top->region, now);
+    }
+}
+
+static void start(void)
+{
+    begin(&(struct fdr_config){.strategy = rnd(&seed, 2) ? "telescope" : "last",
+                               .buffer = "256K",
+                               .bin = rnd(&seed, 2) ? "512" : "4K",
+                               .pin = rnd(&seed, 2) ? "20us" : NULL});
+    for (int i = 0; i < REGIONS; i++)
+        region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "rewind_steps.c", 1);
+    present(3000);
+}
+
+/* What was on its way when a rewind was left may be nobody's from then on. */
+static void whole(uint32_t n)
+{
+    char text[160];
+    const char *wrong = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
+    if (wrong && !strstr(wrong, "bins lost") && !strstr(wrong, "miscounted")) fail_msg("left at %u: %s", n, wrong);
+}
+
+static uint32_t next_of(uint32_t n) { return n < EACH ? n + 1 : n + 1 + rnd(&seed, n / 20); }
+
+static void at_all(void (*f)(void), void (*before)(void))
+{
+    uint32_t tried = 0;
+    for (uint32_t n = 1;; n = next_of(n), tried++) {
+        if (tried % ROUNDS_A_RECORDING == 0) {
+            if (tried) fdr_file_close(take());
+            start();
+        }
+        if (before) before();
+        present(rnd(&seed, 400));
+        if (!leave_at(f, n)) break;
+        present(rnd(&seed, 60));
+        fdr_rewind();
+        present(rnd(&seed, 60));
+        whole(n);
+    }
+    fdr_file_close(take());
+    fdr_finalize();
+    assert_true(tried > 100);
+}
+
+static void P8_a_mark_that_is_half_set(void **state)
+{
+    (void)state;
+    at_all(fdr_rewind_mark, NULL);
+    at_all(fdr_rewind_mark, fdr_rewind_mark);
+}
+
+static void P8_a_rewind_that_is_left(void **state)
+{
+    (void)state;
+    at_all(fdr_rewind, fdr_rewind_mark);
+}
+
+int main(void)
+{
+    sigaction(SIGTRAP, &(struct sigaction){.sa_handler = at_each}, NULL);
+    seed = 5;
+    now = 1000000;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_mark_that_is_half_set),
+                                       cmocka_unit_test(P8_a_rewind_that_is_left)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#else
+int main(void)
+{
+    printf("skipped: steps single instructions of x86-64, without sanitizers\n");
+    return 77;
+}
+#endif
