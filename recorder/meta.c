@@ -114,10 +114,13 @@ static void keep_for_reuse(struct fdri_thread *t, uint32_t off, uint32_t bytes)
 static void use_slab(struct fdri_thread *t, uint32_t off, uint32_t end)
 {
     struct fdr_location *l = t->loc;
-    for (; l->meta_end - l->meta_off >= REST_BYTES; l->meta_off += REST_BYTES)
-        keep_for_reuse(t, set_head(t, l->meta_off, FDR_META_FREE, REST_BYTES), REST_BYTES);
-    l->meta_off = off;
-    l->meta_end = end;
+    while (l->meta_end - l->meta_off >= REST_BYTES) {
+        uint32_t rest = l->meta_off;
+        l->meta_off += REST_BYTES;
+        fdr_signal_fence(); /* left here by longjmp it is lost, and not handed out twice */
+        keep_for_reuse(t, set_head(t, rest, FDR_META_FREE, REST_BYTES), REST_BYTES);
+    }
+    fdri_set_stretch(l, offsetof(struct fdr_location, meta_off), off, end);
 }
 
 static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes, bool from_bins)

@@ -38,6 +38,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/atomic.h"
 #include "base/bits.h"
@@ -633,6 +634,18 @@ void fdri_rewind_release(struct fdri_thread *t);
 void fdri_rewind_account(struct fdri_thread *t, const struct fdr_part *p, uint64_t forgotten);
 /* Calls that began in this tick and are open were numbered after some that may be gone: their records say their number. */
 void fdri_number_open(struct fdri_thread *t);
+
+/* Two fields that stand beside each other, with one store: left by longjmp in between, the end of one stretch would stand with the
+ * beginning of another, and what is between them is others'. */
+static inline void fdri_set_stretch(struct fdr_location *l, size_t at, uint32_t off, uint32_t end)
+{
+    const uint32_t both[2] = {off, end};
+    memcpy((uint8_t *)l + at, both, sizeof both);
+    fdr_signal_fence();
+}
+static_assert(offsetof(struct fdr_location, meta_end) == offsetof(struct fdr_location, meta_off) + 4 &&
+                  offsetof(struct fdr_location, slab_end) == offsetof(struct fdr_location, slab_off) + 4,
+              "written at once");
 
 /* ---- pages.c ---- */
 /* Memory for an arena, of a file or anonymous (-1); MAP_FAILED with errno. */

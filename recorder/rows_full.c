@@ -39,9 +39,11 @@ static void more_bits(struct fdri_thread *t, uint32_t want)
     if (!off) return;
     for (uint32_t at = 0; h->gone && at < want; at += h->gone_bits)
         memcpy(bits_of(t, off) + at / 64, bits_of(t, h->gone), h->gone_bits / 8);
-    if (h->gone) fdri_meta_give(t, h->gone);
+    uint32_t old = h->gone;
     h->gone = off;
+    fdr_signal_fence(); /* as long as gone_bits says less, its first bits are those of the old one */
     h->gone_bits = want;
+    if (old) fdri_meta_give(t, old);
 }
 
 static void add_gone(struct fdri_thread *t, uint32_t key)
@@ -166,8 +168,7 @@ static void drop_histogram(struct fdri_thread *t, struct fdr_row *r)
     fdr_signal_fence();
     memset(fdri_off(t, off), 0, bytes);
     if (bytes <= l->slab_end - l->slab_off) return;
-    l->slab_off = off;
-    l->slab_end = off + bytes;
+    fdri_set_stretch(l, offsetof(struct fdr_location, slab_off), off, off + bytes);
 }
 
 static struct fdr_row *row_in_a_cell(struct fdri_thread *t, uint32_t key)

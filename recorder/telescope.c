@@ -35,9 +35,11 @@ static bool grow_order(struct fdri_thread *t)
     uint32_t off = room <= ORDER_MAX ? fdri_meta(t, FDR_META_ORDER, head + room * (uint32_t)sizeof(struct place)) : 0;
     if (!off) return false;
     if (t->order_count) memcpy(fdri_off(t, off + head), order_of(t), t->order_count * sizeof(struct place));
-    if (t->order_off) fdri_meta_give(t, t->order_off - head);
+    uint32_t old = t->order_off;
     t->order_off = off + head;
+    fdr_signal_fence(); /* left here by longjmp the old one is lost, and not given while it is used */
     t->order_room = room;
+    if (old) fdri_meta_give(t, old - head);
     return true;
 }
 

@@ -53,8 +53,7 @@ static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
         if (want < bytes + 64) want = bytes + 64;
         uint32_t off = fdri_meta(t, FDR_META_ROWS, want);
         if (!off) return 0;
-        l->slab_off = off + 64;
-        l->slab_end = off + want;
+        fdri_set_stretch(l, offsetof(struct fdr_location, slab_off), off + 64, off + want);
     }
     uint32_t off = l->slab_off;
     l->slab_off += bytes;
