@@ -161,6 +161,23 @@ static struct fdri_thread *ended_of(bool ns)
     return t;
 }
 
+/* Left by longjmp in the middle the location would lead into what is others' by then, for good: so handlers wait. */
+static bool give_memory(struct fdri_thread *into, struct fdri_thread *from)
+{
+    const struct fdr_location *l = from->loc;
+    sigset_t old;
+    fdr_signals_block(&old);
+    bool off = take_off(l);
+    if (off) {
+        into->loc->tid++;
+        into->loc->start_tick = fdr_min(into->loc->start_tick, l->start_tick);
+        into->loc->end_tick = fdr_max(into->loc->end_tick, l->end_tick);
+        fdri_location_drop(from);
+    }
+    fdr_signals_restore(&old);
+    return off;
+}
+
 /* Folds a part of l's accounts. 1: that was all, and its memory is free; 0: a part; -1: no room for what they go to. */
 static int fold(struct fdr_location *l)
 {
@@ -172,11 +189,7 @@ static int fold(struct fdr_location *l)
     }
     int result = fdri_fold(into, &from);
     if (result != 1) return result;
-    if (!take_off(l)) return 0;
-    into->loc->tid++;
-    into->loc->start_tick = fdr_min(into->loc->start_tick, l->start_tick);
-    into->loc->end_tick = fdr_max(into->loc->end_tick, l->end_tick);
-    fdri_location_drop(&from);
+    if (!give_memory(into, &from)) return 0;
     given_away++;
     fdri_meta_ahead(into);
     return 1;

@@ -8,13 +8,13 @@
 
 #include "tests/rnd.h"
 
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 enum { REGIONS = 12, DEPTH = 8, EACH = 300, ROUNDS_A_RECORDING = 40 };
 static fdr_region region[REGIONS];
 static sigjmp_buf away;
 static volatile uint32_t until; /* instructions */
 static uint64_t seed, now;
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static void at_each(int number)
 {
     (void)number;

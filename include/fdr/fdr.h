@@ -15,7 +15,8 @@
  *             a [record] call of the same thread: neither record is lost.
  *   Progress  [record] is wait-free: no lock, no system call, no allocation, bounded loops; refilling a
  *             bin is lock-free with a bounded number of tries, after which the event is counted as lost. (One system
- *             call, membarrier: where a thread gets its first bins and only threads that sleep hold any.)
+ *             call, membarrier: where a thread gets its first bins and only threads that sleep hold any; two, which
+ *             hold signals back: where all accounts of a thread that ended have been added up and its memory goes.)
  *             The first [record] call of a thread attaches it.
  *   Errors    [record] never fails loudly: it counts (see struct fdr_usage and `fdr info`).
  *   Strings   are copied; the caller keeps ownership.
