@@ -37,7 +37,6 @@ static struct fdri_mark *with_room(struct fdri_thread *t, uint32_t n)
     if (!off) return NULL;
     m = fdri_off(t, off + 64);
     m->room = room;
-    m->set = false; /* it may have been somebody's memory */
     return m;
 }
 

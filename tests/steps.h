@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Leaves a function by longjmp out of a signal handler, at an instruction of one's choice: x86-64 steps one by one. */
+#ifndef FDR_TESTS_STEPS_H
+#define FDR_TESTS_STEPS_H
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CAN_STEP 1
+static sigjmp_buf steps_away;
+static volatile uint32_t steps_until; /* instructions */
+
+static void steps_at_each(int number)
+{
+    (void)number;
+    if (steps_until && !--steps_until) siglongjmp(steps_away, 1);
+}
+
+static inline void steps_begin(void) { sigaction(SIGTRAP, &(struct sigaction){.sa_handler = steps_at_each}, NULL); }
+static inline void steps_on(void) { __asm__ volatile("pushfq\n orl $0x100, (%%rsp)\n popfq" : : : "memory", "cc"); }
+static inline void steps_off(void) { __asm__ volatile("pushfq\n andl $~0x100, (%%rsp)\n popfq" : : : "memory", "cc"); }
+
+/* Leaves f at instruction n; false: it has no more than that. */
+static bool leave_at(void (*f)(void), uint32_t n)
+{
+    steps_until = n;
+    if (!sigsetjmp(steps_away, 1)) {
+        steps_on();
+        f();
+        steps_off();
+    }
+    bool left = !steps_until;
+    steps_until = 0;
+    return left;
+}
+#endif
+#endif
