@@ -280,7 +280,8 @@ static bool abandoned(struct fdri_thread *t, uint64_t here)
     mend(t);
     t->top = fdri_level(t, l->depth);
     t->untimed = 0;
-    for (uint32_t d = 1; d <= l->depth; d++) t->untimed += fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED;
+    for (uint32_t d = 1; d <= l->depth && d <= t->depth_limit; d++)
+        t->untimed += fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED;
     fdri_set_soft(t);
     return true;
 }

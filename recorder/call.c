@@ -282,76 +282,54 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
     return LEFT;
 }
 
-/* Calls deeper than FDR_DEPTH: counted, no clock. A handler in between may use the same level and gives it back with its
- * own region in it, so the region is written again once the depth says that the level is ours. So no busy mark is needed.
- * Not while there is one: a handler's calls go to the lane then, and of an event that was left by longjmp nobody would know
- * where to look once the depth has moved. False: there is more to it. */
+/* Region and flags of a call that is only counted, as one word. */
+static inline uint64_t untimed_word(fdr_region region) { return region | (uint64_t)FDR_LEVEL_UNTIMED << 32; }
+
+/* Calls deeper than FDR_DEPTH: counted, no clock. far: also where the next level is in another block. False: there is more to it. */
 static inline __attribute__((always_inline)) bool count_enter(struct fdri_thread *t, fdr_region region,
                                                               const struct fdri_function *f, bool far)
 {
     struct fdr_location *l = t->loc;
+    if (FDR_UNLIKELY(l->busy || region > FDR_ID_MAX)) return false;
+    mark_busy(l);
     uint32_t depth = l->depth, key = FDRI_KEY(FDR_DEF_REGION, region);
-    if (depth < t->counted_from || depth >= t->kept_levels || l->busy || region > FDR_ID_MAX) return false;
+    if (FDR_UNLIKELY(depth - t->depth_limit >= t->counted_levels)) return not_busy(l);
+    if (FDR_UNLIKELY(!far && depth % FDR_LEVELS_STEP == 0)) return not_busy(l);
     uint32_t row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
     struct fdr_row *row = (void *)(t->base + row_off);
-    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED))) return false;
+    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED))) return not_busy(l);
     struct fdr_level *v = far ? fdri_level(t, depth + 1) : t->top + 1;
+    uint64_t word = untimed_word(region), place = row_off; /* and none skipped */
     v->enter_tick = l->last_tick;
-    v->region = region;
-    v->row_off = row_off;
+    memcpy(&v->region, &word, sizeof word);
+    memcpy(&v->row_off, &place, sizeof place);
     fdri_level_place(v, f);
-    v->flags = FDR_LEVEL_UNTIMED;
-    v->skipped = 0;
     fdr_bump_relaxed(&row->untimed, 1);
+    fdr_signal_fence();
     fdr_bump_relaxed(&v->presented, 1);
     fdr_bump_relaxed(&v->filtered, 1);
-    fdr_signal_fence();
-    t->top = v;
     fdr_store_release(&l->depth, depth + 1); /* R:frame */
-    fdr_signal_fence();
-    v->region = region;
-    fdri_level_place(v, f);
-    t->untimed++;
+    t->top = v;
+    fdr_store_release(&l->busy, 0); /* R:busy */
     return true;
-}
-
-static FDR_NOINLINE bool enter_counted_far(struct fdri_thread *t, fdr_region region, const struct fdri_function *f)
-{
-    return count_enter(t, region, f, true);
-}
-
-/* The next level may be in another block. */
-static inline __attribute__((always_inline)) bool enter_counted(struct fdri_thread *t, fdr_region region,
-                                                                const struct fdri_function *f)
-{
-    if (FDR_UNLIKELY(t->loc->depth % FDR_LEVELS_STEP == 0)) return enter_counted_far(t, region, f);
-    return count_enter(t, region, f, false);
 }
 
 static inline __attribute__((always_inline)) bool count_leave(struct fdri_thread *t, fdr_region region,
                                                               uint64_t address, bool far)
 {
     struct fdr_location *l = t->loc;
+    if (FDR_UNLIKELY(l->busy)) return false;
+    mark_busy(l);
     struct fdr_level *v = t->top;
     uint32_t depth = l->depth;
-    bool mine = address ? v->address == address : v->region == region;
-    if (v->flags != FDR_LEVEL_UNTIMED || l->overflow || l->busy || !mine) return false;
-    if (depth <= t->depth_limit) return false;
-    t->untimed--;
+    if (FDR_UNLIKELY(depth - t->depth_limit - 1 >= t->counted_levels)) return not_busy(l);
+    if (FDR_UNLIKELY(!far && depth % FDR_LEVELS_STEP == 1)) return not_busy(l);
+    bool mine = address ? v->address == address && v->flags == FDR_LEVEL_UNTIMED
+                        : region_and_flags(v) == untimed_word(region);
+    if (FDR_UNLIKELY(!mine)) return not_busy(l);
     fdri_pop(t, l, far ? fdri_level(t, depth - 1) : v - 1);
+    fdr_store_release(&l->busy, 0); /* R:busy */
     return true;
-}
-
-static FDR_NOINLINE bool leave_counted_far(struct fdri_thread *t, fdr_region region, uint64_t address)
-{
-    return count_leave(t, region, address, true);
-}
-
-static inline __attribute__((always_inline)) bool leave_counted(struct fdri_thread *t, fdr_region region,
-                                                                uint64_t address)
-{
-    if (FDR_UNLIKELY(t->loc->depth % FDR_LEVELS_STEP == 1)) return leave_counted_far(t, region, address);
-    return count_leave(t, region, address, false);
 }
 
 static FDR_NOINLINE void leave_address_slow(struct fdri_thread *t, uint64_t address, uint32_t on)
@@ -374,21 +352,62 @@ static FDR_NOINLINE void leave_other(struct fdri_thread *t, fdr_region region, u
     else if (result == NOT_MINE) leave_slow(region, 0, true, 0);
 }
 
+/* Functions of their own, which are left to by tail calls, and leave by them, before anything else: they save no registers. */
+static FDR_NOINLINE void enter_deep_far(fdr_region region)
+{
+    if (!count_enter(&fdri_self, region, NULL, true)) enter_slow(region, NULL, true, 0);
+}
+
+static FDR_NOINLINE void enter_deep(fdr_region region, uint32_t on)
+{
+    struct fdri_thread *t = &fdri_self;
+    if (t->recording != on) enter_slow(region, NULL, true, 0);
+    else if (FDR_UNLIKELY(!count_enter(t, region, NULL, false))) enter_deep_far(region);
+}
+
+/* As enter_deep_far, for both of these. */
+static FDR_NOINLINE void leave_deep_far(fdr_region region, uint64_t address, uint32_t on)
+{
+    if (!count_leave(&fdri_self, region, address, true)) leave_other(&fdri_self, region, address, on);
+}
+
+/* Or where the unit of time is another one. */
+static FDR_NOINLINE void leave_deep(fdr_region region, uint32_t on)
+{
+    struct fdri_thread *t = &fdri_self;
+    if (t->recording != on || t->loc->depth <= t->depth_limit) leave_other(t, region, 0, on);
+    else if (FDR_UNLIKELY(!count_leave(t, region, 0, false))) leave_deep_far(region, 0, on);
+}
+
+static FDR_NOINLINE void leave_address_deep(uint64_t address, uint32_t on)
+{
+    struct fdri_thread *t = &fdri_self;
+    if (t->recording != on || t->loc->depth <= t->depth_limit) leave_other(t, 0, address, on);
+    else if (FDR_UNLIKELY(!count_leave(t, 0, address, false))) leave_deep_far(0, address, on);
+}
+
+/* The fastest path may be taken, and the innermost open call is none that is only counted for its depth. */
+static inline __attribute__((always_inline)) bool is_plain(const struct fdri_thread *t, uint32_t on)
+{
+    return FDR_LIKELY(t->plain == on) && FDR_LIKELY(t->loc->depth <= t->depth_limit);
+}
+
 void fdr_enter_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_self;
-    if (FDR_LIKELY(t->recording == on)) {
-        if (FDR_LIKELY(enter_fast(t, region)) || enter_counted(t, region, NULL)) return;
+    if (FDR_UNLIKELY(t->recording != on || t->loc->depth >= t->soft)) {
+        enter_deep(region, on);
+        return;
     }
-    enter_slow(region, NULL, true, 0);
+    if (FDR_UNLIKELY(!enter_fast(t, region))) enter_slow(region, NULL, true, 0);
 }
 
 void fdr_leave_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_self;
     uint64_t tick;
-    if (FDR_UNLIKELY(t->plain != on || t->untimed)) {
-        if (t->recording != on || !t->untimed || !leave_counted(t, region, 0)) leave_other(t, region, 0, on);
+    if (!is_plain(t, on)) {
+        leave_deep(region, on);
         return;
     }
     enum leave_result result = leave_fast(t, region, 0, 0, &tick);
@@ -411,7 +430,7 @@ static FDR_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64_
     const struct fdri_function f = function_of(address, frame, caller, site);
     fdr_region region = fdri_address_region(address);
     bool gone = frame != FDRI_UNTOLD && FDR_UNLIKELY(!fdri_is_below(t, &f)) && fdri_gone(t, &f);
-    if (gone || !enter_counted(t, region, &f)) enter_slow(region, &f, true, 0); /* which closes those that are */
+    if (gone || !count_enter(t, region, &f, true)) enter_slow(region, &f, true, 0); /* which closes those that are */
 }
 
 /* Frames that overlap, and it is no plain part: was the newest call left, or are they parts of one function all the same? */
@@ -479,8 +498,8 @@ void fdr_leave_address(const void *function)
     uint64_t address = (uint64_t)(uintptr_t)function;
     uint64_t tick;
     if (!on) return;
-    if (FDR_UNLIKELY(t->plain != on || t->untimed)) {
-        if (t->recording != on || !t->untimed || !leave_counted(t, 0, address)) leave_other(t, 0, address, on);
+    if (!is_plain(t, on)) {
+        leave_address_deep(address, on);
         return;
     }
     enum leave_result result = leave_fast(t, 0, address, 0, &tick);

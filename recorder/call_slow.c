@@ -132,7 +132,7 @@ static void push_untimed(struct fdri_thread *t, struct fdr_level *v, struct fdr_
     v->child_ticks = 0;
     v->flags = FDR_LEVEL_UNTIMED;
     v->skipped = 0;
-    t->untimed++;
+    t->untimed += t->loc->depth < t->depth_limit;
     row->untimed++;
     fdr_signal_fence();
     fdr_bump_relaxed(&v->presented, 1);
@@ -233,9 +233,10 @@ static void close_kind(struct fdri_thread *t, struct fdr_level *v, uint32_t dept
     struct fdr_location *l = t->loc;
     struct fdr_level *parent = fdri_parent_of(t, v, depth);
     if (v->flags & FDR_LEVEL_UNTIMED) {
-        t->untimed--;
-        if (depth <= t->depth_limit)
+        if (depth <= t->depth_limit) {
+            t->untimed--;
             fdr_bump_relaxed(&parent->child_ticks, v->child_ticks); /* a pause that ended inside */
+        }
         leave_out(t, v, l->last_tick);
         fdri_pop(t, l, parent);
         return;

@@ -16,11 +16,10 @@ void fdri_set_soft(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     uint32_t kept = fdr_levels_in(l->level_blocks);
-    t->kept_levels = kept;
     bool slow = t->fresh || !t->quick || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
     bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* may be: who comes in this tick says its ordinal */
     t->soft = slow || gaps || t->aside_due ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
-    t->counted_from = slow ? UINT32_MAX : t->depth_limit;
+    t->counted_levels = slow || kept < t->depth_limit ? 0 : kept - t->depth_limit;
     uint32_t quick = t->quick && !l->overflow ? t->recording : 0;
     t->plain = t->shift ? 0 : quick;
     t->rounded = t->shift ? quick : 0;

@@ -171,10 +171,9 @@ struct fdri_thread {
     uint32_t dead_for;       /* recording in which this thread found no room */
     uint32_t dead_since;     /* events since it last looked */
     uint32_t depth_limit;    /* FDR_DEPTH */
-    uint32_t untimed;        /* open calls that are only counted */
+    uint32_t untimed;        /* open calls up to there that are only counted: a pause */
     uint32_t phases;         /* open phases that rules name */
-    uint32_t counted_from;   /* an enter at this depth or deeper is only counted; UINT32_MAX: look closer */
-    uint32_t kept_levels;    /* fdr_levels_in(level_blocks) */
+    uint32_t counted_levels; /* behind these: what is entered there is only counted; 0: look closer */
     uint64_t overflow_sp;    /* stack address at the first call deeper than the stack that is kept */
     struct fdr_part *victim; /* what reductions are eating */
     uint8_t victim_step, victim_reason;
