@@ -81,5 +81,8 @@ FDR_RACY struct fdr_usage fdr_usage(void)
         off = l->next;
     }
     if (still) fdri_ended_unlock();
+    uint64_t nowhere = fdr_load_relaxed(&s->lost_unattached);
+    u.presented += nowhere;
+    u.lost += nowhere;
     return u;
 }

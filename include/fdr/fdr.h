@@ -37,6 +37,15 @@ extern "C" {
 #endif
 
 #define FDR_API __attribute__((visibility("default")))
+/* Called by its address where the loader put that, not by a detour through a table of jumps. */
+#if defined(__has_attribute)
+#if __has_attribute(noplt)
+#define FDR_NEAR_ __attribute__((noplt))
+#endif
+#endif
+#ifndef FDR_NEAR_
+#define FDR_NEAR_
+#endif
 
 typedef uint32_t fdr_region; /* 0 is "no region": recorded as [unknown] */
 typedef uint32_t fdr_metric_id;
@@ -146,8 +155,9 @@ struct fdr_switch_page_ {
 };
 extern FDR_API struct fdr_switch_page_ fdr_switch_;
 
-FDR_API void fdr_enter_(fdr_region region, uint32_t on); /* [record] fdr_enter behind the gate; `on` = its word */
-FDR_API void fdr_leave_(fdr_region region, uint32_t on);
+FDR_API FDR_NEAR_ void fdr_enter_(fdr_region region,
+                                  uint32_t on); /* [record] fdr_enter behind the gate; `on` = its word */
+FDR_API FDR_NEAR_ void fdr_leave_(fdr_region region, uint32_t on);
 
 /* [record] Enters / leaves a region. A leave that skips open regions closes them (longjmp, exceptions) and counts it: whoever
  * jumps to a place again and again leaves there a region that was entered before. A leave of a region that is not open is
@@ -361,7 +371,8 @@ FDR_API void fdr_trigger_fire(int trigger, double value);
 /* How often it has seen what it watches for, also where no snapshot came of it (hold-off, cap). 0 for unknown ids. */
 FDR_API uint64_t fdr_trigger_count(int trigger);
 
-/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut. */
+/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut. Events that found no room anywhere, as those of
+ * threads for which there is no memory, are among `presented` and `lost`. */
 struct fdr_usage {
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;
