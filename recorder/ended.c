@@ -167,15 +167,15 @@ static bool give_memory(struct fdri_thread *into, struct fdri_thread *from)
     const struct fdr_location *l = from->loc;
     sigset_t old;
     fdr_signals_block(&old);
-    bool off = take_off(l);
-    if (off) {
+    bool taken = take_off(l);
+    if (taken) {
         into->loc->tid++;
         into->loc->start_tick = fdr_min(into->loc->start_tick, l->start_tick);
         into->loc->end_tick = fdr_max(into->loc->end_tick, l->end_tick);
         fdri_location_drop(from);
     }
     fdr_signals_restore(&old);
-    return off;
+    return taken;
 }
 
 /* Folds a part of l's accounts. 1: that was all, and its memory is free; 0: a part; -1: no room for what they go to. */
