@@ -134,7 +134,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->depth_limit = r->set.depth;
     t->victim = NULL;
     t->opened = NULL;
-    t->drain = t->ready = t->run_off = 0;
+    t->drain = t->ready = t->run_off = t->fetch_at = t->fetch_end = 0;
     t->asker = NULL;
     t->later = 0;
     t->order_off = t->order_count = t->order_room = t->live_parts = 0;

@@ -57,12 +57,21 @@ static uint32_t whole_ones(const struct fdri_run *r)
     return whole;
 }
 
+/* The next one has another head. Nobody has looked at it for long: its lines are fetched by calls behind, a few each. */
+static void set_ready(struct fdri_thread *t, uint32_t off)
+{
+    enum { FETCHED_MOST = 4096 }; /* behind that the processor knows by itself where this leads */
+    t->ready = off;
+    t->fetch_at = off;
+    t->fetch_end = off ? off + (uint32_t)fdr_min(fdri_rec.arena.super->bin_bytes, FETCHED_MOST) : 0;
+}
+
 /* In front of those that wait. They are chained already, as they were in the list. */
 static void keep_all(struct fdri_thread *t, const struct fdri_run *r)
 {
     fdr_store_relaxed(&fdri_bin(&fdri_rec.arena, r->bin[r->gone - 1].off)->next, t->ready);
     fdr_signal_fence();
-    t->ready = r->bin[0].off;
+    set_ready(t, r->bin[0].off);
 }
 
 /* In front of those that wait. */
@@ -75,7 +84,7 @@ void fdri_ready_keep(struct fdri_thread *t, uint32_t off, uint32_t size_log2)
     }
     fdr_store_relaxed(&fdri_bin(a, off)->next, t->ready);
     fdr_signal_fence();
-    t->ready = off;
+    set_ready(t, off);
 }
 
 static void keep_each(struct fdri_thread *t, const struct fdri_run *r)
@@ -118,10 +127,9 @@ uint32_t fdri_ready_first(struct fdri_thread *t)
     const struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = t->ready;
     if (!off) return 0;
-    t->ready = fdr_load_relaxed(&fdri_bin(a, off)->next);
+    set_ready(t, fdr_load_relaxed(&fdri_bin(a, off)->next));
     fdr_signal_fence(); /* left here by longjmp it is lost, and not taken twice */
-    if (t->ready) __builtin_prefetch(fdri_bin(a, t->ready), 1, 3); /* nobody has looked there for long */
-    else fdri_leave_for_later(t, FDRI_LATER_BIN);
+    if (!t->ready) fdri_leave_for_later(t, FDRI_LATER_BIN);
     return off;
 }
 

@@ -185,6 +185,7 @@ struct fdri_thread {
     uint32_t victim_left, order_off, order_count, order_room;
     uint32_t live_parts;           /* of those in order: whose band was not joined to another one */
     uint32_t ready;                /* the first of the whole bins that were given back ahead; 0: none are left */
+    uint32_t fetch_at, fetch_end;  /* what of that one is still to be fetched into the cache */
     uint32_t run_off;              /* struct fdri_run: what may be given back next time; 0: none yet */
     const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
     struct fdri_mark *mark;
