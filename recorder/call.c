@@ -342,82 +342,78 @@ static inline __attribute__((always_inline)) bool count_leave(struct fdri_thread
     return true;
 }
 
-static FDR_NOINLINE void leave_address_slow(struct fdri_thread *t, uint64_t address, uint32_t on)
+static FDR_NOINLINE void leave_address_slow(uint64_t address)
 {
-    if (t->recording != on && !fdri_attached()) return;
-    leave_slow(fdri_address_region(address), address, true, 0);
+    if (fdri_attached()) leave_slow(fdri_address_region(address), address, true, 0);
+}
+
+static FDR_NOINLINE void leave_by_name(fdr_region region, uint64_t address)
+{
+    if (address) leave_address_slow(address);
+    else leave_slow(region, 0, true, 0);
 }
 
 /* Where t->plain does not say that the fastest path may be taken: another unit of time, mostly. */
-static FDR_NOINLINE void leave_other(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t on)
+static FDR_NOINLINE void leave_other(fdr_region region, uint64_t address, uint32_t on)
 {
+    struct fdri_thread *t = &fdri_self;
     uint64_t tick;
     enum leave_result result = NOT_MINE;
-    if (t->recording == on) {
-        if (t->plain == on) result = leave_fast(t, region, address, 0, &tick);
-        else if (t->rounded == on) result = leave_fast(t, region, address, t->shift, &tick);
+    if (t->rounded == on) {
+        if (FDR_UNLIKELY(t->loc->depth > t->depth_limit) && count_leave(t, region, address, true)) return;
+        result = leave_fast(t, region, address, t->shift, &tick);
     }
     if (result == REST) leave_rest(t, tick);
-    else if (result == NOT_MINE && address) leave_address_slow(t, address, on);
-    else if (result == NOT_MINE) leave_slow(region, 0, true, 0);
+    else if (result == NOT_MINE) leave_by_name(region, address);
 }
 
-/* Functions of their own, which are left to by tail calls, and leave by them, before anything else: they save no registers. */
+/* Functions of their own, each called from one place, by a tail call and before anything else: so neither they nor who calls them saves
+ * registers. */
+static FDR_NOINLINE void enter_other(fdr_region region) { enter_slow(region, NULL, true, 0); }
+
 static FDR_NOINLINE void enter_deep_far(fdr_region region)
 {
     if (!count_enter(&fdri_self, region, NULL, true)) enter_slow(region, NULL, true, 0);
 }
 
-static FDR_NOINLINE void enter_deep(fdr_region region, uint32_t on)
+static FDR_NOINLINE void enter_deep(fdr_region region)
 {
-    struct fdri_thread *t = &fdri_self;
-    if (t->recording != on) enter_slow(region, NULL, true, 0);
-    else if (FDR_UNLIKELY(!count_enter(t, region, NULL, false))) enter_deep_far(region);
+    if (FDR_UNLIKELY(!count_enter(&fdri_self, region, NULL, false))) enter_deep_far(region);
 }
 
-/* As enter_deep_far, for both of these. */
-static FDR_NOINLINE void leave_deep_far(fdr_region region, uint64_t address, uint32_t on)
+static FDR_NOINLINE void leave_deep_far(fdr_region region, uint64_t address)
 {
-    if (!count_leave(&fdri_self, region, address, true)) leave_other(&fdri_self, region, address, on);
+    if (!count_leave(&fdri_self, region, address, true)) leave_by_name(region, address);
 }
 
-/* Or where the unit of time is another one. */
-static FDR_NOINLINE void leave_deep(fdr_region region, uint32_t on)
+static FDR_NOINLINE void leave_deep(fdr_region region)
 {
-    struct fdri_thread *t = &fdri_self;
-    if (t->recording != on || t->loc->depth <= t->depth_limit) leave_other(t, region, 0, on);
-    else if (FDR_UNLIKELY(!count_leave(t, region, 0, false))) leave_deep_far(region, 0, on);
+    if (FDR_UNLIKELY(!count_leave(&fdri_self, region, 0, false))) leave_deep_far(region, 0);
 }
 
-static FDR_NOINLINE void leave_address_deep(uint64_t address, uint32_t on)
+static FDR_NOINLINE void leave_address_deep(uint64_t address)
 {
-    struct fdri_thread *t = &fdri_self;
-    if (t->recording != on || t->loc->depth <= t->depth_limit) leave_other(t, 0, address, on);
-    else if (FDR_UNLIKELY(!count_leave(t, 0, address, false))) leave_deep_far(0, address, on);
-}
-
-/* The fastest path may be taken, and the innermost open call is none that is only counted for its depth. */
-static inline __attribute__((always_inline)) bool is_plain(const struct fdri_thread *t, uint32_t on)
-{
-    return FDR_LIKELY(t->plain == on) && FDR_LIKELY(t->loc->depth <= t->depth_limit);
+    if (FDR_UNLIKELY(!count_leave(&fdri_self, 0, address, false))) leave_deep_far(0, address);
 }
 
 void fdr_enter_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_self;
-    if (FDR_UNLIKELY(t->recording != on || t->loc->depth >= t->soft)) {
-        enter_deep(region, on);
-        return;
-    }
-    if (FDR_UNLIKELY(!enter_fast(t, region))) enter_slow(region, NULL, true, 0);
+    if (FDR_UNLIKELY(t->recording != on)) enter_other(region);
+    else if (FDR_UNLIKELY(t->loc->depth >= t->soft)) enter_deep(region);
+    else if (FDR_UNLIKELY(!enter_fast(t, region))) enter_slow(region, NULL, true, 0);
 }
 
 void fdr_leave_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_self;
     uint64_t tick;
-    if (!is_plain(t, on)) {
-        leave_deep(region, on);
+    if (FDR_UNLIKELY(t->plain != on)) {
+        leave_other(region, 0, on);
+        return;
+    }
+    if (FDR_UNLIKELY(t->loc->depth > t->depth_limit)) {
+        leave_deep(region);
         return;
     }
     enum leave_result result = leave_fast(t, region, 0, 0, &tick);
@@ -508,13 +504,17 @@ void fdr_leave_address(const void *function)
     uint64_t address = (uint64_t)(uintptr_t)function;
     uint64_t tick;
     if (!on) return;
-    if (!is_plain(t, on)) {
-        leave_address_deep(address, on);
+    if (FDR_UNLIKELY(t->plain != on)) {
+        leave_other(0, address, on);
+        return;
+    }
+    if (FDR_UNLIKELY(t->loc->depth > t->depth_limit)) {
+        leave_address_deep(address);
         return;
     }
     enum leave_result result = leave_fast(t, 0, address, 0, &tick);
     if (result == REST) leave_rest(t, tick);
-    else if (result == NOT_MINE) leave_address_slow(t, address, on);
+    else if (result == NOT_MINE) leave_address_slow(address);
 }
 
 void fdr_enter(fdr_region region)
