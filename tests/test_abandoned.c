@@ -54,7 +54,8 @@ static void start(const char *depth)
     seed = 11;
     now = 1000000;
     jumps = 0;
-    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "256K", .depth = depth});
+    begin(&(struct fdr_config){
+        .strategy = "telescope", .buffer = "256K", .depth = depth, .timer = depth ? oracle_clock("tsc") : NULL});
     for (int i = 0; i < REGIONS; i++)
         region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "abandoned.c", 1);
 }
@@ -190,7 +191,7 @@ static void P3_while_memory_is_given_back(void **state)
     (void)state;
     signal(SIGALRM, leave_it);
     for (volatile int round = 0; round < 8; round++) {
-        begin(&(struct fdr_config){.buffer = "512K"});
+        begin(&(struct fdr_config){.buffer = "512K", .timer = round % 2 ? oracle_clock("tsc") : NULL});
         fdr_region a = fdr_region_define("a", NULL, 0), b = fdr_region_define("b", NULL, 0);
         leave_some(a, b, 60);
         struct fdr_file *f = take();

@@ -16,11 +16,11 @@
 
 struct step {
     uint8_t kind;
-    uint32_t id;
+    uint32_t id, depth; /* of a call */
 };
 enum { STEPS_MAX = 20000 };
 static struct step plan[STEPS_MAX];
-static uint32_t planned;
+static uint32_t planned, deepest; /* calls below are only counted */
 struct shared {
     volatile uint32_t done;
 };
@@ -34,10 +34,10 @@ static void make_plan(uint32_t most)
     while (planned < most) {
         random = random * 1664525u + 1013904223u;
         uint32_t dice = random >> 24;
-        if (dice < 40) plan[planned++] = (struct step){FDR_MARKER, 1};
+        if (dice < 40) plan[planned++] = (struct step){FDR_MARKER, 1, 0};
         else if (depth < 12 && (dice < 140 || depth == 0))
-            plan[planned++] = (struct step){FDR_ENTER, open[depth++] = 1 + (random >> 12) % 5};
-        else if (depth) plan[planned++] = (struct step){FDR_LEAVE, open[--depth]};
+            open[depth++] = 1 + (random >> 12) % 5, plan[planned++] = (struct step){FDR_ENTER, open[depth - 1], depth};
+        else if (depth) depth--, plan[planned++] = (struct step){FDR_LEAVE, open[depth], depth + 1};
     }
 }
 
@@ -58,13 +58,20 @@ static void present(bool endless)
 
 /* ---- what is left must be that, up to the operation under way ---- */
 
+/* The next of the plan that is stored. */
+static uint32_t stored_from(uint32_t n)
+{
+    while (n < planned && plan[n].depth > deepest) n++;
+    return n;
+}
+
 static const char *prefix(struct fdr_file *f, uint32_t done)
 {
     static char text[160];
     struct fdr_select all = {0};
     struct fdr_iter *it = fdr_iter_open(f, &all);
     struct fdr_read_event e;
-    uint32_t n = 0;
+    uint32_t n = stored_from(0);
     const char *wrong = NULL;
     while (fdr_iter_next(it, &e) && !wrong) {
         if (e.repaired && e.kind == FDR_LEAVE) continue; /* of calls that are open */
@@ -72,7 +79,7 @@ static const char *prefix(struct fdr_file *f, uint32_t done)
             snprintf(text, sizeof text, "event %u is kind %u id %u; done %u", n, e.kind, e.id, done);
             wrong = text;
         }
-        n++;
+        n = stored_from(n + 1);
     }
     fdr_iter_close(it);
     if (!wrong && n < done) {
@@ -118,7 +125,8 @@ static void look(const uint8_t *bytes, size_t count)
     fdr_file_close(f);
 }
 
-static void step_through(const char *buffer, const char *resolution, uint32_t steps, bool whole)
+enum { UNLIMITED = 64 };
+static void step_through(const char *buffer, const char *resolution, uint32_t depth, uint32_t steps, bool whole)
 {
     const struct death_place *p = death_place();
     struct fdr_config c = death_config(p);
@@ -126,6 +134,9 @@ static void step_through(const char *buffer, const char *resolution, uint32_t st
     c.buffer = buffer;
     c.bin = "512";
     c.resolution = resolution;
+    char limit[12];
+    snprintf(limit, sizeof limit, "%u", deepest = depth);
+    if (depth < UNLIMITED) c.depth = limit;
     make_plan(steps);
     shared->done = 0;
     fflush(NULL);
@@ -158,18 +169,23 @@ static uint32_t steps_wanted(uint32_t usual)
 static void P7_killed_at_every_store(void **state)
 {
     (void)state;
-    step_through("192K", NULL, steps_wanted(120), true);
+    step_through("192K", NULL, UNLIMITED, steps_wanted(120), true);
 }
 /* All calls of length 0: a record between its commit and the end of its open call is not that call once more. */
 static void P7_killed_at_every_store_of_one_tick(void **state)
 {
     (void)state;
-    step_through("192K", "500s", steps_wanted(120), true);
+    step_through("192K", "500s", UNLIMITED, steps_wanted(120), true);
+}
+static void P7_killed_at_every_store_of_calls_that_are_only_counted(void **state)
+{
+    (void)state;
+    step_through("192K", NULL, 2, steps_wanted(200), true);
 }
 static void P7_killed_at_every_store_of_reductions(void **state)
 {
     (void)state;
-    step_through("72K", NULL, steps_wanted(400), false);
+    step_through("72K", NULL, UNLIMITED, steps_wanted(400), false);
 }
 
 /* ---- for good, at random ---- */
@@ -234,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P7_killed_at_every_store), cmocka_unit_test(P7_killed_at_every_store_of_one_tick),
+        cmocka_unit_test(P7_killed_at_every_store_of_calls_that_are_only_counted),
         cmocka_unit_test(P7_killed_at_every_store_of_reductions), cmocka_unit_test(P7_killed_at_random)};
     return cmocka_run_group_tests(tests, begin, death_place_leave);
 }
