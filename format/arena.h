@@ -578,7 +578,7 @@ struct fdr_part {
     uint8_t band;
     uint8_t size_log2;  /* size of the open bin; grows up to bin_bytes */
     uint8_t flags;      /* enum fdr_part_flags */
-    uint16_t aside_cut; /* set aside before its time was over: it had used up its share */
+    uint16_t aside_how; /* set aside: FDR_ASIDE_... */
     uint32_t bins;      /* bins and pieces held */
     uint32_t bytes;     /* their sum / 512 */
     /* one cache line: all that storing a record touches; see format/record.h */
@@ -604,6 +604,10 @@ enum fdr_part_flags {
     FDR_PART_REWOUND = 8,  /* a rewind ended the newest bin: the next one is small */
     FDR_PART_GROWING = 16, /* twice as large as the one before, until the size is right again */
     FDR_PART_ASIDE = 32    /* set aside: of the first moments (FDR_PIN), and nothing is given back of it */
+};
+enum fdr_aside {
+    FDR_ASIDE_CUT = 1,    /* before its time was over: it had used up its share */
+    FDR_ASIDE_PARENTS = 2 /* no call one level less deep had been lost by then */
 };
 
 /* ---- bins ---- */

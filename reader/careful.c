@@ -83,7 +83,7 @@ static bool was_open(const struct fdri_reader_stream *s, const struct fdri_reade
     const struct fdri_reader_part *p = v->cursors ? v->cursor[v->from]->part : NULL;
     if (!p || !p->aside || v->head->enter > p->aside_tick || c->leave <= p->aside_tick) return false;
     const struct fdr_level *missing = fdri_reader_level(s->file, s->location, d - 1);
-    return missing && !missing->lost && v->head->tie.in_tick && c->enter == v->head->enter;
+    return missing && (p->aside_parents || !missing->lost) && v->head->tie.in_tick && c->enter == v->head->enter;
 }
 
 /* A zero-length call deeper than that: c must span its tick beyond doubt. */

@@ -65,7 +65,7 @@ static void describe_pinned(const struct fdr_file *f, struct fdri_reader_locatio
     struct fdr_location_info *i = &l->info;
     if (!p->aside || !raw) return;
     i->pinned_to_ns = clipped_ns(l, raw->aside_tick);
-    i->pinned_cut |= raw->aside_cut != 0;
+    i->pinned_cut |= (raw->aside_how & FDR_ASIDE_CUT) != 0;
     for (uint32_t b = 0; b < p->bin_count; b++) {
         i->pinned_events += (p->class_ == FDR_CLASS_REGION ? 2ull : 1ull) * p->bin[b].records;
         i->pinned_bytes += 1u << p->bin[b].size_log2;

@@ -55,6 +55,7 @@ static bool take_block(struct fdr_file *f, struct fdri_reader_location *l, struc
     if (!p) return false;
     p->off = off;
     p->aside = raw->flags & FDR_PART_ASIDE;
+    p->aside_parents = raw->aside_how & FDR_ASIDE_PARENTS;
     p->aside_tick = raw->aside_tick;
     p->forgets = raw->forgets;
     fdri_reader_list(f, l, p, raw);

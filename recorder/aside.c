@@ -49,7 +49,8 @@ static bool is_whole(const struct fdri_thread *t)
 static void set_aside(struct fdri_thread *t, struct fdr_part *p, bool cut)
 {
     fdri_part_seal(&fdri_rec.arena, p);
-    p->aside_cut = cut;
+    bool whole = p->class_ != FDR_CLASS_REGION || p->depth < 2 || !fdri_level(t, p->depth - 1u)->lost;
+    p->aside_how = (uint16_t)((cut ? FDR_ASIDE_CUT : 0) | (whole ? FDR_ASIDE_PARENTS : 0));
     p->aside_tick = t->loc->last_tick >> t->shift;
     fdr_signal_fence();
     p->flags |= FDR_PART_ASIDE;

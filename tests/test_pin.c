@@ -104,6 +104,24 @@ static void P3_P9_inside_of_what_was_open(void **state)
     }
 }
 
+/* The same where what comes after the first moments finds no room: that is lost, and until then nothing was. */
+static void P3_P9_inside_of_what_was_lost_later(void **state)
+{
+    (void)state;
+    uint64_t now = 1000000;
+    begin(&(struct fdr_config){.strategy = "last", .buffer = "224K", .pin = "2ms", .resolution = "65536ns"});
+    for (uint32_t i = 0; i < 100000; i++) {
+        now += rnd(&seed, 80);
+        uint32_t what = rnd(&seed, 10);
+        if (what == 0) both_coll_begin(&o, 10, now);
+        else if (what <= 2) both_message(&o, what == 1, i, 1, 0, i, now);
+        else if (o.depth < 60 && rnd(&seed, 10) < (o.depth < 58 ? 9 : 5)) both_enter(&o, 1 + rnd(&seed, 50), now);
+        else both_leave(&o, now);
+    }
+    assert_true(fdr_usage().lost > 10000);
+    check((struct oracle_rules){.shift = 16});
+}
+
 /* Calls and markers that were over by then. */
 struct seen {
     uint64_t enter, leave;
@@ -251,12 +269,10 @@ static void others_leave_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P4_P9_whatever_the_strategy),
-                                       cmocka_unit_test(P3_P9_many_calls_in_a_unit),
-                                       cmocka_unit_test(P3_P9_inside_of_what_was_open),
-                                       cmocka_unit_test(P4_a_hundred_buffers_later),
-                                       cmocka_unit_test(it_has_a_cap),
-                                       cmocka_unit_test(a_rewind_reaches_back),
-                                       cmocka_unit_test(others_leave_it)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P3_P4_P9_whatever_the_strategy), cmocka_unit_test(P3_P9_many_calls_in_a_unit),
+        cmocka_unit_test(P3_P9_inside_of_what_was_open),  cmocka_unit_test(P3_P9_inside_of_what_was_lost_later),
+        cmocka_unit_test(P4_a_hundred_buffers_later),     cmocka_unit_test(it_has_a_cap),
+        cmocka_unit_test(a_rewind_reaches_back),          cmocka_unit_test(others_leave_it)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
