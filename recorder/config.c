@@ -225,6 +225,17 @@ static void parse_classes(struct source *in, const char *field)
     if (!v[strspn(v, ",")]) bad("FDR_CLASSES", v, "names no class", "none");
 }
 
+/* RTMIN, RTMIN+3, RTMAX-1 as `kill -l` has them; -1: it is none of these. */
+static int realtime_by_name(const char *v)
+{
+    bool up = !strncmp(v, "RTMIN", 5);
+    if (!up && strncmp(v, "RTMAX", 5) != 0) return -1;
+    char *end = (char *)v + 5;
+    long from = up ? SIGRTMIN : SIGRTMAX, by = *end == (up ? '+' : '-') ? strtol(end, &end, 10) : 0;
+    bool is_one = !*end && from + by >= SIGRTMIN && from + by <= SIGRTMAX;
+    return is_one ? (int)(from + by) : -1;
+}
+
 static int signal_by_name(const char *v)
 {
     static const struct {
@@ -235,6 +246,7 @@ static int signal_by_name(const char *v)
     if (!strncmp(v, "SIG", 3)) v += 3;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(v, known[i].name)) return known[i].number;
+    if (realtime_by_name(v) > 0) return realtime_by_name(v);
     char *end;
     long n = strtol(v, &end, 10);
     bool fatal = n == SIGKILL || n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL ||

@@ -14,7 +14,7 @@
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
-enum { LOOK = 8, POPS = 8, ROUNDS = 64, ASLEEP_NS = 10000000, MANY_THREADS = 8, FEW_BINS = 64 };
+enum { LOOK = 8, POPS = 8, ROUNDS = 64, ASLEEP_NS = 10000000, FEW_BINS = 64 };
 
 /* Bins, those counted that it has in pieces beside others. Of two that adopt pieces of one bin the second may subtract its own before
  * the first has added the whole, or was left by longjmp before: then that is less than nothing. */
@@ -41,7 +41,7 @@ uint32_t fdri_full_share(void)
 
 bool fdri_crowded(void)
 {
-    return fdr_load_relaxed(&fdri_rec.shares.live) > MANY_THREADS && fdri_full_share() < FEW_BINS;
+    return fdr_load_relaxed(&fdri_rec.shares.live) > FDRI_MANY_THREADS && fdri_full_share() < FEW_BINS;
 }
 
 /* How much everybody keeps: a fair share. From who has next to nothing, and finds no room anywhere else, one bin less than all have if there

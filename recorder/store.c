@@ -40,12 +40,12 @@ bool fdri_pieces_wait(const struct fdri_thread *t)
 
 /* Where bands were joined for want of memory bins stay small, and mostly of one size: so pieces that were given back fit. By bytes for
  * each partition. Not among many threads, to whom whole bins can go. */
-enum { SMALLEST_BELOW = 5120, SMALL_BELOW = 12288, SMALL_BELOW_LATER = 24576, MANY_THREADS = 8 };
+enum { SMALLEST_BELOW = 5120, SMALL_BELOW = 12288, SMALL_BELOW_LATER = 24576 };
 static uint32_t most_size(const struct fdri_thread *t)
 {
     uint32_t flags = t->loc->flags, live = fdr_load_relaxed(&fdri_rec.shares.live);
     if (FDR_LIKELY(!(flags & FDR_LOCATION_JOINED))) return full_log2();
-    if (live > MANY_THREADS || live * 8 > fdri_rec.arena.super->locations_sure) return full_log2();
+    if (live > FDRI_MANY_THREADS || live * 8 > fdri_rec.arena.super->locations_sure) return full_log2();
     uint64_t room = fdri_join_room(t), parts = t->live_parts;
     if (room < parts * SMALLEST_BELOW) return 9;
     bool small = room < parts * (flags & FDR_LOCATION_JOINED_LONG ? SMALL_BELOW_LATER : SMALL_BELOW);
@@ -259,7 +259,7 @@ static uint32_t best_size(const struct fdri_thread *t, const struct fdr_part *p)
 static bool stays_small(const struct fdr_part *p)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
-    if (p->open_seq >= 8 || fdr_load_relaxed(&fdri_rec.shares.live) <= MANY_THREADS) return false;
+    if (p->open_seq >= 8 || fdr_load_relaxed(&fdri_rec.shares.live) <= FDRI_MANY_THREADS) return false;
     return fdr_load_relaxed(&a->pinned) > (uint32_t)fdr_load_relaxed(&a->super->virgin) / 4;
 }
 
