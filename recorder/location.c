@@ -42,6 +42,7 @@ bool fdri_grow_levels(struct fdri_thread *t)
 void fdri_set_clock(struct fdri_thread *t, bool ns)
 {
     struct fdri_recorder *r = &fdri_rec;
+    t->times_given = ns;
     t->ticks = r->ticks && !ns;
     if (!t->ticks) fdr_store_relaxed(&t->loc->flags, t->loc->flags | FDR_LOCATION_NS);
     fdri_clock_adopt(t);

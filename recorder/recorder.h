@@ -197,6 +197,7 @@ struct fdri_thread {
     uint32_t known_misses;        /* since the table was made */
     uint32_t aside_units;         /* 512 bytes each: bins set aside by FDR_PIN */
     bool aside_done;              /* they were, or nothing will be */
+    bool times_given;             /* its times are the caller's (`_at`), whatever the recording's clock is */
     bool aside_due;               /* they will be, by the next call that enters in a tick of its own */
     struct fdri_hand hand;
     uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */

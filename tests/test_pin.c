@@ -205,6 +205,25 @@ static void it_has_a_cap(void **state)
     check((struct oracle_rules){0});
 }
 
+/* Times of the caller's count from the thread's first event, also where they are later than the clock here: of a machine that has
+ * been up for longer. */
+static void times_of_a_later_clock(void **state)
+{
+    static const char *const timers[] = {"monotonic", "tsc"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        uint64_t began = 1000000000000000000, now = began;
+        begin(&(struct fdr_config){.buffer = "256K", .pin = "1ms", .timer = timers[i]});
+        fdr_enter_at(1, now);
+        for (uint32_t k = 0; k < 100000; k++) fdr_enter_at(2, now += 70), fdr_leave_at(2, now += rnd(&seed, 500));
+        struct fdr_file *f = take();
+        assert_in_range(fdr_location_info(f, 0)->pinned_to_ns, began + 999000, began + 1500000);
+        assert_true(fdr_location_info(f, 0)->pinned_events > 4000);
+        balance(f);
+        end(f);
+    }
+}
+
 /* A rewind to a mark of the first moments forgets what came after it there, too. */
 static void a_rewind_reaches_back(void **state)
 {
@@ -269,10 +288,14 @@ static void others_leave_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_P4_P9_whatever_the_strategy), cmocka_unit_test(P3_P9_many_calls_in_a_unit),
-        cmocka_unit_test(P3_P9_inside_of_what_was_open),  cmocka_unit_test(P3_P9_inside_of_what_was_lost_later),
-        cmocka_unit_test(P4_a_hundred_buffers_later),     cmocka_unit_test(it_has_a_cap),
-        cmocka_unit_test(a_rewind_reaches_back),          cmocka_unit_test(others_leave_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P4_P9_whatever_the_strategy),
+                                       cmocka_unit_test(P3_P9_many_calls_in_a_unit),
+                                       cmocka_unit_test(P3_P9_inside_of_what_was_open),
+                                       cmocka_unit_test(P3_P9_inside_of_what_was_lost_later),
+                                       cmocka_unit_test(P4_a_hundred_buffers_later),
+                                       cmocka_unit_test(it_has_a_cap),
+                                       cmocka_unit_test(times_of_a_later_clock),
+                                       cmocka_unit_test(a_rewind_reaches_back),
+                                       cmocka_unit_test(others_leave_it)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
