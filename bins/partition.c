@@ -196,7 +196,8 @@ void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p)
     for (uint32_t next = off; next; next = fdr_load_acquire(&fdri_bin(a, off)->next)) off = next; /* A:list */
     if (off) p->open_seq = fdri_bin(a, off)->seq;
     p->open_off = off;
-    fdri_part_seal(a, p);
+    if (off) fdri_part_seal(a, p);
+    else fdr_encode_close(p); /* left between begun and linked: the next record would go to offset 0 */
 }
 
 /* ---- the old end ----
