@@ -224,6 +224,7 @@ static void mend(struct fdri_thread *t)
     fdri_find_slots(t);
     settle(t);
     fdri_epochs_abandoned(t);
+    if (t->aside_units) fdri_telescope_aside(t);
 }
 
 /* From the push on the location is somebody else's. */

@@ -144,7 +144,8 @@ uint32_t *fdri_joined_slot(struct fdri_thread *t, uint32_t depth, uint32_t class
 void fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p)
 {
     struct fdr_level *v = fdri_level(t, p->depth);
-    *fdri_slot_of(t, p) = 0;
+    uint32_t off = fdri_off_of(t, p), *slot = fdri_slot_of(t, p);
+    if (*slot == off) *slot = 0; /* there may be another one by now */
     for (uint32_t band = 0; p->class_ == FDR_CLASS_REGION && band < FDR_BANDS; band++)
-        if (v->part[band] == fdri_off_of(t, p)) v->part[band] = 0;
+        if (v->part[band] == off) v->part[band] = 0;
 }

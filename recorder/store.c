@@ -206,10 +206,14 @@ uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p)
  * kind, and no file with it is whole. */
 void fdri_find_slots(struct fdri_thread *t)
 {
-    t->live_parts = 0;
+    t->live_parts = t->aside_units = 0;
     for (uint32_t off = t->loc->parts_first, next; off; off = next) {
         const struct fdr_part *p = fdri_off(t, off);
         next = p->next;
+        if (p->flags & FDR_PART_ASIDE) {
+            t->aside_units += fdr_load_relaxed(&p->bytes);
+            fdri_leave_slots(t, p);
+        }
         if (p->flags & FDR_PART_ASIDE || fdri_joined_away(t, p)) continue;
         uint32_t *slot = fdri_slot_of(t, p);
         if (!*slot) *slot = off;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240 wrap=fdri_part_open
- * P8: a handler leaves by longjmp at each instruction of opening the first bin of a partition. Bins and files are whole whatever follows. */
+ * P8: a handler leaves by longjmp at each instruction of opening the first bin of a partition, and of a call that sets the first moments
+ * aside. Bins and files are whole whatever follows, and what was set aside stays as it was. */
 #include "tests/api_fixture.h"
 
 #include "tests/rnd.h"
 #include "tests/steps.h"
 
 #ifdef CAN_STEP
-enum { REGIONS = 12, DEPTH = 60 };
+enum { REGIONS = 12, DEPTH = 60, EACH = 300 };
 static const uint64_t length[FDR_BANDS] = {100, 2000, 100000, 1000000};
 static fdr_region region[REGIONS];
 static uint64_t seed, now;
@@ -111,11 +112,42 @@ static void P8_a_first_bin(void **state)
     assert_true(n > 100);
 }
 
+static uint64_t set_aside(void)
+{
+    uint64_t records = 0;
+    for (uint32_t off = self()->parts_first; off; off = ((struct fdr_part *)fdri_off(&fdri_self, off))->next) {
+        const struct fdr_part *p = fdri_off(&fdri_self, off);
+        if (p->flags & FDR_PART_ASIDE) records += p->total + 1;
+    }
+    return records;
+}
+
+static void P8_first_moments(void **state)
+{
+    (void)state;
+    uint32_t n = 1, tried = 0, any = 0;
+    for (bool left = true; left; n += n < EACH ? 1 : 1 + rnd(&seed, n / 20), tried++) {
+        start("100us");
+        while (!fdri_self.aside_due) present(2 + rnd(&seed, 3), 1);
+        now++;
+        left = leave_at(enter, n);
+        while (fdri_self.aside_due) present(2, 1);
+        uint64_t before = set_aside();
+        any += before != 0;
+        for (int i = 0; i < 40; i++) present(2 + rnd(&seed, 3), 20);
+        if (set_aside() != before) fail_msg("left at %u: what was set aside is added to, or given back", n);
+        whole(n);
+        fdr_file_close(take());
+    }
+    fdr_finalize();
+    assert_true(any > 100);
+}
+
 int main(void)
 {
     steps_begin();
     seed = 9;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_first_bin)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_first_bin), cmocka_unit_test(P8_first_moments)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #else
