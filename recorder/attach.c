@@ -221,6 +221,7 @@ static void mend(struct fdri_thread *t)
     for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
         fdri_part_mend(&fdri_rec.arena, fdri_off(t, off));
     fdri_claim_unpin(l);
+    fdri_rows_again(t);
     fdri_find_slots(t);
     settle(t);
     fdri_epochs_abandoned(t);

@@ -147,7 +147,10 @@ static bool give_bin(struct fdr_location *l)
 static struct fdri_thread *ended_of(bool ns)
 {
     struct fdri_thread *t = &ended[ns];
-    if (t->recording == fdri_rec.number) return t;
+    if (t->recording == fdri_rec.number) {
+        fdri_rows_again(t);
+        return t;
+    }
     memset((uint32_t *)t + 1, 0,
            sizeof *t - sizeof(uint32_t)); /* all but `recording`, which is looked at without the lock */
     if (!fdri_rec.shares.spare[ns] || !fdri_location_make(t, fdri_rec.shares.spare[ns], UINT32_MAX, "[ended]"))

@@ -490,6 +490,7 @@ static inline struct fdr_row *fdri_row(struct fdri_thread *t, uint32_t key)
     return FDR_LIKELY(r->key == key) ? r : fdri_row_slow(t, key);
 }
 bool fdri_rows_start(struct fdri_thread *t);
+void fdri_rows_again(struct fdri_thread *t); /* an operation may have been left while the table was replaced */
 /* A row for `key` in a cell of zeros, or in that of a row without calls. */
 struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key);
 struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);

@@ -81,8 +81,8 @@ static void insert(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t l
     uint32_t i = key * 0x9E3779B1u >> (32 - log2);
     uint32_t *slot = slots_of(table);
     while (slot[i]) i = (i + 1) & mask; /* ends: the table is never full */
+    table->used++;                      /* first: left here by longjmp it would be fuller than it says */
     fdr_store_release(&slot[i], off);   /* R:rows */
-    table->used++;
 }
 
 /* Where the search for a row begins. */
@@ -97,6 +97,12 @@ static void use_table(struct fdri_thread *t, struct fdr_rowtable *table, uint32_
     t->row_shift = 32 - log2;
     fdr_signal_fence();
     fdr_store_release(&t->loc->rows_table_off, fdri_off_of(t, table)); /* R:rows */
+}
+
+void fdri_rows_again(struct fdri_thread *t)
+{
+    struct fdr_rowtable *table = fdri_off(t, t->loc->rows_table_off);
+    if (table->log2) use_table(t, table, table->log2); /* else the arena's file was cut */
 }
 
 /* Twice the slots; false: no room, then the table may fill up to one free slot. */
@@ -140,11 +146,16 @@ struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key
     return r;
 }
 
+/* Left by longjmp in between it would be in no slot, and others in two: so handlers wait. */
 struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key)
 {
+    sigset_t old;
+    fdr_signals_block(&old);
     take_out(t, off);
     fdr_signal_fence();
-    return fdri_row_place(t, off, key);
+    struct fdr_row *r = fdri_row_place(t, off, key);
+    fdr_signals_restore(&old);
+    return r;
 }
 
 static struct fdr_row *new_row(struct fdri_thread *t, uint32_t key)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=240 wrap=fdri_part_open
- * P8: a handler leaves by longjmp at each instruction of opening the first bin of a partition, and of a call that sets the first moments
- * aside. Bins and files are whole whatever follows, and what was set aside stays as it was. */
+/* ctest: label=signals timeout=240 wrap=fdri_part_open,fdri_row_rename
+ * P8: a handler leaves by longjmp at each instruction of a call that begins a partition and its first bin, of one that sets the first
+ * moments aside, and of one whose totals take the row of others. Bins and files are whole whatever follows, what was set aside stays as it
+ * was, and each row has one place. */
 #include "tests/api_fixture.h"
 
 #include "tests/rnd.h"
@@ -60,7 +61,7 @@ static void whole(uint32_t n)
 }
 
 /* Where stepping begins. */
-static enum { NOWHERE, OPENING } from;
+static enum { NOWHERE, OPENING, RENAMING } from;
 
 /* Leaves f at instruction n behind there. */
 static bool leave_behind(uint32_t n, void (*f)(void))
@@ -143,11 +144,133 @@ static void P8_first_moments(void **state)
     assert_true(any > 100);
 }
 
+/* ---- rows of totals that give way to others ---- */
+
+enum { MANY = 1200 };
+static fdr_region of_many[MANY];
+static uint32_t renamed;
+
+struct fdr_row *__real_fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);
+struct fdr_row *__wrap_fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);
+struct fdr_row *__wrap_fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key)
+{
+    renamed++;
+    if (from == RENAMING) steps_on();
+    return __real_fdri_row_rename(t, off, key);
+}
+
+static void define(int count)
+{
+    for (int i = 0; i < count; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "r%d", i);
+        of_many[i] = fdr_region_define(name, "room_steps.c", 1);
+    }
+}
+
+static uint32_t next_one; /* a region that goes to the rest stays there: so each is a new one */
+
+static void call_next(void)
+{
+    fdr_enter_at(of_many[next_one++ % MANY], ++now);
+    leave_after(1 + rnd(&seed, 1000));
+}
+
+static void call_until_renamed(void)
+{
+    for (uint32_t before = renamed; renamed == before && next_one < MANY;) call_next();
+}
+
+/* Slots that lead to the row at `off`. */
+static uint32_t places_of(uint32_t off)
+{
+    const struct fdr_rowtable *table = fdri_off(&fdri_self, self()->rows_table_off);
+    const uint32_t *slot = (const void *)(table + 1);
+    uint32_t places = 0;
+    for (uint32_t i = 0; i < 1u << table->log2; i++) places += slot[i] == off;
+    return places;
+}
+
+static void each_row_has_its_place(uint32_t n)
+{
+    const struct fdr_epochs *e = fdri_off(&fdri_self, self()->epochs_off);
+    for (uint32_t off = e->base_first; off;) {
+        const struct fdr_epoch_base *b = fdri_off(&fdri_self, off);
+        for (uint32_t i = 0; i < b->count; i++) {
+            uint32_t places = places_of(b->row[i].row_off);
+            if (places != 1) fail_msg("left at %u: a row of the totals has %u places", n, places);
+        }
+        off = b->next;
+    }
+}
+
+static void P8_rows_that_give_way(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "256K", .bin = "512"});
+    define(MANY);
+    now = 1000000;
+    present(2, 20000);
+    assert_true(self()->epochs_off != 0);
+    uint32_t n = 0;
+    while (next_one < MANY) {
+        from = RENAMING;
+        leave_behind(++n, call_until_renamed);
+        call_next();
+        each_row_has_its_place(n);
+        whole(n);
+    }
+    fdr_file_close(take());
+    fdr_finalize();
+    assert_true(n > 200);
+}
+
+static struct fdr_rowtable *table_now(void) { return fdri_off(&fdri_self, self()->rows_table_off); }
+
+static uint32_t rows_of(fdr_region r)
+{
+    const uint32_t *slot = (const void *)(table_now() + 1);
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < 1u << table_now()->log2; i++)
+        rows += slot[i] && ((const struct fdr_row *)fdri_off(&fdri_self, slot[i]))->key == FDRI_KEY(FDR_DEF_REGION, r);
+    return rows;
+}
+
+/* Left at instruction n of the call for which it grows: has it? */
+static bool grown_at(uint32_t n)
+{
+    seed = 9; /* each time the same instructions */
+    start(NULL);
+    define(64);
+    const struct fdr_rowtable *small = table_now();
+    for (next_one = 0; small->used < ((1u << small->log2) - 1) * 3 / 4;) call_next();
+    leave_at(call_next, n);
+    bool grown = table_now() != small;
+    uint32_t before = next_one - 1;
+    for (next_one = 0; next_one < before;) call_next();
+    for (uint32_t i = 0; i < before; i++)
+        if (rows_of(of_many[i]) != 1) fail_msg("left at %u: %u rows of a region", n, rows_of(of_many[i]));
+    whole(n);
+    return grown;
+}
+
+static void P8_a_table_that_grows(void **state)
+{
+    (void)state;
+    uint32_t low = 1, high = 1 << 14;
+    assert_true(grown_at(high));
+    while (high - low > 1) *(grown_at((low + high) / 2) ? &high : &low) = (low + high) / 2;
+    for (uint32_t n = fdr_max(low, 50) - 49; n < high + 50; n++) grown_at(n);
+    fdr_finalize();
+}
+
 int main(void)
 {
     steps_begin();
     seed = 9;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_first_bin), cmocka_unit_test(P8_first_moments)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_first_bin), cmocka_unit_test(P8_first_moments),
+                                       cmocka_unit_test(P8_a_table_that_grows),
+                                       cmocka_unit_test(P8_rows_that_give_way)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #else
