@@ -55,7 +55,8 @@ static void set_aside(struct fdri_thread *t, struct fdr_part *p, bool cut)
     fdr_signal_fence();
     p->flags |= FDR_PART_ASIDE;
     fdri_leave_slots(t, p);
-    fdri_give_table(t, p, 0);
+    if (p->class_ == FDR_CLASS_REGION)
+        fdri_give_table(t, p, 0); /* one of points waits for the partition that follows */
     t->aside_units += fdr_load_relaxed(&p->bytes);
 }
 
@@ -82,9 +83,9 @@ void fdri_aside(struct fdri_thread *t, uint64_t tick)
     if (t->aside_units) fdri_telescope_aside(t);
 }
 
-const struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
+struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
 {
-    for (const struct fdr_part *p = t->aside_units ? first_of(t) : NULL; p; p = next_of(t, p))
+    for (struct fdr_part *p = t->aside_units ? first_of(t) : NULL; p; p = next_of(t, p))
         if (p->flags & FDR_PART_ASIDE && p->depth == depth && p->class_ == class_ && p->band == band) return p;
     return NULL;
 }

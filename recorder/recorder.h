@@ -332,7 +332,7 @@ void fdri_aside_look(struct fdri_thread *t);
 /* They are, and a call enters at `tick`: where that is a new one partitions are set aside. Where records go is new then: slots are 0. */
 void fdri_aside(struct fdri_thread *t, uint64_t tick);
 /* The partition of this kind that was set aside, or NULL. */
-const struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
+struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 
 /* ---- join.c ---- */
 /* Where there is little for many partitions bands become one: then slots of those joined are 0, and lead to partitions of the

@@ -135,6 +135,18 @@ void fdri_give_table(struct fdri_thread *t, struct fdr_part *p, uint32_t instead
     if (old) fdri_meta_give(t, old - (uint32_t)sizeof(struct fdr_meta_head));
 }
 
+/* Those of points are larger than what is kept for reuse: one that was set aside leaves its own to the partition that follows. */
+static uint32_t table_of_aside(struct fdri_thread *t, const struct fdr_part *p)
+{
+    if (p->class_ == FDR_CLASS_REGION || p->table_off) return 0;
+    struct fdr_part *before = fdri_aside_of(t, p->depth, p->class_, p->band);
+    uint32_t table = before ? before->table_off : 0;
+    if (!table) return 0;
+    before->table_off = 0;
+    fdr_signal_fence(); /* left here by longjmp it is lost, and not given twice */
+    return table - (uint32_t)sizeof(struct fdr_meta_head);
+}
+
 /* The encoder's table of partition p, large enough for bins of 1 << size_log2 bytes. */
 static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2)
 {
@@ -146,6 +158,7 @@ static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_
     }
     bool reading = fdri_is_reading(t->loc, p->class_, p->depth);
     uint32_t off = reading ? table_of_closed(t, need) : 0;
+    if (!off) off = table_of_aside(t, p);
     if (!off) off = fdri_meta(t, FDR_META_TABLE, head + need);
     if (!off) return false;
     fdri_give_table(t, p, off + head);
