@@ -103,7 +103,8 @@ static bool alone(struct fdr_location *l)
 {
     uint32_t none = 0;
     if (l->flags & FDR_LOCATION_FOLDING) return true;
-    if (!fdr_cas_acq_rel_u32(&l->claim, &none, FDRI_PINNED)) return false; /* L:pin */
+    /* L:pin - or pinned, and left by longjmp, by one who had the lock before */
+    if (!fdr_cas_acq_rel_u32(&l->claim, &none, FDRI_PINNED) && none != FDRI_PINNED) return false;
     fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_FOLDING);
     fdri_piece_collect(&fdri_rec.arena, l);
     return true;
@@ -244,6 +245,17 @@ static bool work_off(struct fdr_location *l)
     return result >= 0;
 }
 
+/* Left by longjmp in the middle it would be in no queue, or the queue without an end: so handlers wait. */
+static bool to_the_end(struct fdr_location *l)
+{
+    sigset_t old;
+    fdr_signals_block(&old);
+    bool taken = take_off(l);
+    if (taken) append(l);
+    fdr_signals_restore(&old);
+    return taken;
+}
+
 enum outcome { ROOM, NO_ROOM, COME_AGAIN, OTHERS_LEFT }; /* LEFT: not all were looked at */
 
 /* Works off the oldest one; where a claimer is inside, which may sleep there, or where there is no room for its accounts, that
@@ -259,8 +271,7 @@ static enum outcome work(enum fdri_urgency urgency)
         bool mine = alone(l);
         if (mine && work_off(l)) return ROOM;
         claimed |= !mine;
-        if (!take_off(l)) return COME_AGAIN;
-        append(l);
+        if (!to_the_end(l)) return COME_AGAIN;
         if (!first) first = l;
         all = oldest() == first;
     }
