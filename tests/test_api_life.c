@@ -172,6 +172,9 @@ static void P3_more_threads_than_the_buffer_holds(void **state)
     /* a thread without a location counts what it presents, an enter, a leave and a marker, but not that it was given a name; an event
      * that found no account counts too */
     assert_int_equal(info->lost_unattached, 3 * (THREADS - held) + 2 * held - sum);
+    struct fdr_usage u = fdr_usage();
+    assert_int_equal(u.presented, sum + info->lost_unattached);
+    assert_int_equal(u.presented, u.stored + u.filtered + u.reduced + u.lost);
     end(f);
 }
 

@@ -372,7 +372,7 @@ FDR_API void fdr_trigger_fire(int trigger, double value);
 FDR_API uint64_t fdr_trigger_count(int trigger);
 
 /* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut. Events that found no room anywhere, as those of
- * threads for which there is no memory, are among `presented` and `lost`. */
+ * threads for which there is no memory, are among `presented` and `lost`: of a call both its enter and its leave. */
 struct fdr_usage {
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;
