@@ -367,8 +367,7 @@ static FDR_NOINLINE void leave_other(fdr_region region, uint64_t address, uint32
     else if (result == NOT_MINE) leave_by_name(region, address);
 }
 
-/* Functions of their own, each called from one place, by a tail call and before anything else: so neither they nor who calls them saves
- * registers. */
+/* Functions of their own, called by tail calls and before anything else: so who calls them saves no registers. */
 static FDR_NOINLINE void enter_other(fdr_region region) { enter_slow(region, NULL, true, 0); }
 
 static FDR_NOINLINE void enter_deep_far(fdr_region region)

@@ -173,7 +173,7 @@ struct fdri_thread {
     uint32_t depth_limit;    /* FDR_DEPTH */
     uint32_t untimed;        /* open calls up to there that are only counted: a pause */
     uint32_t phases;         /* open phases that rules name */
-    uint32_t counted_levels; /* behind these: what is entered there is only counted; 0: look closer */
+    uint32_t counted_levels; /* kept beyond depth_limit: what is entered there is only counted; 0: look closer */
     uint64_t overflow_sp;    /* stack address at the first call deeper than the stack that is kept */
     struct fdr_part *victim; /* what reductions are eating */
     uint8_t victim_step, victim_reason;
