@@ -279,6 +279,9 @@ static bool abandoned(struct fdri_thread *t, uint64_t here)
     stack_t alternate;
     if (here + 768 <= l->busy || (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK)))
         return false;
+    /* that one's mark may lie far below: a handler that comes from here on is inside of this, and does not do the same once more */
+    fdr_store_relaxed(&l->busy, here);
+    fdr_signal_fence();
     mend(t);
     t->top = fdri_level(t, l->depth);
     t->untimed = 0;
