@@ -207,6 +207,14 @@ static void settle(struct fdri_thread *t)
     if (calls == v->presented + 1) v->presented++; /* when storing has stopped a call is counted as reduced first */
 }
 
+/* p says when a call left whose record was not committed, and which is open still: the next record would begin before that. What was
+ * committed of this depth left before it was entered. */
+static void take_back_leave(const struct fdri_thread *t, struct fdr_part *p)
+{
+    if (p->class_ != FDR_CLASS_REGION || !p->depth || p->depth > t->loc->depth) return;
+    p->last_tick = fdr_min(p->last_tick, fdri_level(t, p->depth)->enter_tick >> t->shift);
+}
+
 /* An operation ended in the middle. A call whose record was complete is closed; what else was left half-done is sealed
  * away. */
 static void mend(struct fdri_thread *t)
@@ -218,8 +226,10 @@ static void mend(struct fdri_thread *t)
     if (top_is_complete(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     fdri_ended_abandoned(l);
     fdri_claim_pin(l);
-    for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
+    for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
         fdri_part_mend(&fdri_rec.arena, fdri_off(t, off));
+        take_back_leave(t, fdri_off(t, off));
+    }
     fdri_claim_unpin(l);
     fdri_rows_again(t);
     fdri_find_slots(t);
