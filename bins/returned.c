@@ -6,13 +6,19 @@
 #include "base/racy.h"
 #include "bins/bins.h"
 
-void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t off)
+/* Of 512 bytes each. */
+static uint32_t units(uint32_t size_log2) { return 1u << (size_log2 - 9); }
+
+/* Chained from `off` to `last`. */
+static void return_chain(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t last)
 {
     uint32_t first = fdr_load_relaxed(&l->returned);
     do {
-        fdr_store_relaxed(&fdri_bin(a, off)->next, first);
-    } while (!fdr_cas_acq_rel_u32(&l->returned, &first, off)); /* R:return - the piece's `next` and size */
+        fdr_store_relaxed(&fdri_bin(a, last)->next, first);
+    } while (!fdr_cas_acq_rel_u32(&l->returned, &first, off)); /* R:return - the pieces' `next` and size */
 }
+
+void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t off) { return_chain(a, l, off, off); }
 
 /* All of them, chained; they are the caller's. */
 static uint32_t take_all(struct fdr_location *l)
@@ -72,14 +78,12 @@ static uint32_t bytes_in(const struct fdri_arena *a, const struct pieces *p, uin
     return bytes;
 }
 
-/* The first part of 1 << log2 bytes all of which is there: it is one piece then, and gone. 0: there is none. Whole bins count for the
- * location, which strewn ones do not. */
+/* The first part of 1 << log2 bytes, less than a bin, all of which is there: it is one piece then, and gone. 0: there is none. */
 static uint32_t join(struct fdri_arena *a, struct pieces *p, uint32_t log2)
 {
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t part = p->off[i];
         if (!part || part_of(a, part, log2) != part || bytes_in(a, p, part, log2) >> log2 == 0) continue;
-        if (log2 == a->bin_log2 && fdri_strewn(a, part)) continue;
         for (uint32_t k = 0; k < p->count; k++) {
             if (!p->off[k] || part_of(a, p->off[k], log2) != part) continue;
             if (p->off[k] != part)
@@ -91,12 +95,61 @@ static uint32_t join(struct fdri_arena *a, struct pieces *p, uint32_t log2)
     return 0;
 }
 
+/* How much was returned of each bin: a slot for some of them, others at another time. */
+enum { SLOTS_LOG2 = 8 };
+struct tally {
+    struct {
+        uint32_t bin, units; /* 512 bytes each */
+    } slot[1 << SLOTS_LOG2];
+    uint32_t salt;
+};
+
+/* All of that bin is there now. */
+static bool is_whole(const struct fdri_arena *a, struct tally *t, uint32_t bin, uint32_t size_log2)
+{
+    uint32_t k = (bin ^ t->salt) * 0x9E3779B1u >> (32 - SLOTS_LOG2);
+    if (!t->slot[k].bin) t->slot[k].bin = bin;
+    if (t->slot[k].bin != bin) return false;
+    t->slot[k].units += units(size_log2);
+    return t->slot[k].units == units(a->bin_log2) && !fdri_strewn(a, bin);
+}
+
+/* The first bin that is whole among the pieces chained from `off` on; 0: there is none. One look at each of them, as those of one bin lie
+ * anywhere. Bins that are strewn do not count for the location. */
+static uint32_t whole_among(const struct fdri_arena *a, uint32_t off, uint32_t salt)
+{
+    struct tally t = {.salt = salt};
+    for (; off; off = fdr_load_relaxed(&fdri_bin(a, off)->next)) {
+        uint32_t bin = part_of(a, off, a->bin_log2);
+        if (is_whole(a, &t, bin, fdri_bin(a, off)->size_log2)) return bin;
+    }
+    return 0;
+}
+
+/* Takes those of that bin out of the chain: no header inside the whole. */
+static uint32_t without(const struct fdri_arena *a, uint32_t off, uint32_t whole, uint32_t *last)
+{
+    uint32_t first = 0, next;
+    for (*last = 0; off; off = next) {
+        next = fdr_load_relaxed(&fdri_bin(a, off)->next);
+        if (whole && part_of(a, off, a->bin_log2) == whole) {
+            if (off != whole) fdr_clear_racy(fdri_bin(a, off), FDR_BIN_HEADER);
+            continue;
+        }
+        if (*last) fdr_store_relaxed(&fdri_bin(a, *last)->next, off);
+        else first = off;
+        *last = off;
+    }
+    return first;
+}
+
 uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l)
 {
-    struct pieces p;
-    take_some(a, l, &p);
-    uint32_t whole = join(a, &p, a->bin_log2);
-    return_rest(a, l, &p);
+    uint32_t off = take_all(l), last;
+    if (!off) return 0;
+    uint32_t whole = whole_among(a, off, off);
+    off = without(a, off, whole, &last);
+    if (off) return_chain(a, l, off, last);
     if (!whole) return 0;
     fdr_sub_relaxed(&l->split_bins, 1u);
     fdr_sub_relaxed(&a->pinned, 1u);
@@ -122,9 +175,6 @@ static uint32_t larger(const struct fdri_arena *a, struct pieces *p, uint32_t lo
     p->off[best] = 0;
     return off;
 }
-
-/* Of 512 bytes each. */
-static uint32_t units(uint32_t size_log2) { return 1u << (size_log2 - 9); }
 
 uint32_t fdri_piece_adopt(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t *got_log2)
 {

@@ -48,8 +48,52 @@ static void P2_the_second_thread_takes_of_the_first(void **state)
     fdr_finalize();
 }
 
+/* Bands are joined, and history lies in bins of 512 bytes: each whole bin in pieces of many partitions. */
+enum { STEPS = 600000, LEVELS = 20 };
+static void walk(void)
+{
+    fdr_region open[LEVELS];
+    for (uint32_t i = 0, depth = 0; i < STEPS; i++) {
+        now += rnd(&seed, 600);
+        if (depth == 0 || (depth < LEVELS && rnd(&seed, 2))) fdr_enter_at(open[depth++] = 1 + rnd(&seed, 10), now);
+        else fdr_leave_at(open[--depth], now);
+    }
+}
+
+static pthread_barrier_t turn;
+static void *sleeper(void *unused)
+{
+    walk();
+    pthread_barrier_wait(&turn);
+    pthread_barrier_wait(&turn);
+    return unused;
+}
+
+static void P2_a_sleeper_in_small_bins(void **state)
+{
+    (void)state;
+    struct fdr_config c = oracle_config(oracle_directory());
+    pthread_t thread;
+    c.buffer = "1M";
+    assert_int_equal(fdr_init(&c), 0);
+    pthread_barrier_init(&turn, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, sleeper, NULL), 0);
+    pthread_barrier_wait(&turn);
+    uint64_t alone = fdr_usage().bytes_stored;
+    walk();
+    struct fdr_usage u = fdr_usage();
+    print_message("alone %llu KiB, then both %llu; %llu events lost\n", (unsigned long long)alone >> 10,
+                  (unsigned long long)u.bytes_stored >> 10, (unsigned long long)u.lost);
+    assert_int_equal(u.lost, 0);
+    assert_true(u.bytes_stored > alone / 4);
+    pthread_barrier_wait(&turn);
+    pthread_join(thread, NULL);
+    fdr_finalize();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_the_second_thread_takes_of_the_first)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_the_second_thread_takes_of_the_first),
+                                       cmocka_unit_test(P2_a_sleeper_in_small_bins)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
