@@ -155,8 +155,8 @@ struct fdr_switch_page_ {
 };
 extern FDR_API struct fdr_switch_page_ fdr_switch_;
 
-FDR_API FDR_NEAR_ void fdr_enter_(fdr_region region,
-                                  uint32_t on); /* [record] fdr_enter behind the gate; `on` = its word */
+/* [record] fdr_enter and fdr_leave behind the gate; `on` = its word */
+FDR_API FDR_NEAR_ void fdr_enter_(fdr_region region, uint32_t on);
 FDR_API FDR_NEAR_ void fdr_leave_(fdr_region region, uint32_t on);
 
 /* [record] Enters / leaves a region. A leave that skips open regions closes them (longjmp, exceptions) and counts it: whoever
