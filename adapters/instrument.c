@@ -56,8 +56,9 @@ HOOK int dlclose(void *handle)
     return status;
 }
 
-/* A Fortran main program first sets up libgfortran, which takes the signals of faults for itself, to print where one happened,
- * and forgets what it found. fdr's go back in front of it. Weak: libgfortran.a has this in a file with other names that are needed. */
+/* A Fortran main program first sets up libgfortran, which takes the signals of faults for itself, to print where one
+ * happened, and forgets what it found. fdr's go back in front of it. Weak: libgfortran.a has this in a file with other
+ * names that are needed. */
 HOOK __attribute__((weak)) void _gfortran_set_options(int count, int *options);
 void _gfortran_set_options(int count, int *options)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* MPI_Abort leaves a bundle before it ends the job, where FDR_CRASH=exit asks for it: behind it there are between no time at
- * all (MPICH) and a second (Open MPI) until every process of the job is killed.
+/* MPI_Abort leaves a bundle before it ends the job, where FDR_CRASH=exit asks for it: behind it there are between no
+ * time at all (MPICH) and a second (Open MPI) until every process of the job is killed.
  *
  * MPI_Init may install handlers of signals; behind it fdr looks whether its own are still there.
  *
- * By the profiling interface of the MPI standard: MPI_Abort is ours, PMPI_Abort the library's. No MPI header is needed, so one
- * library serves all of them: a communicator is an int or a pointer, and either comes through in a register of a pointer's
- * width. Fortran has entry points of its own; which of them end in C's is different from library to library, so each is
- * here, and the second one finds recording off. MPICH calls the library's own pmpir_* for mpi_f08; where neither name is there,
- * it is the next one of the name that we have taken. */
+ * By the profiling interface of the MPI standard: MPI_Abort is ours, PMPI_Abort the library's. No MPI header is needed,
+ * so one library serves all of them: a communicator is an int or a pointer, and either comes through in a register of a
+ * pointer's width. Fortran has entry points of its own; which of them end in C's is different from library to library,
+ * so each is here, and the second one finds recording off. MPICH calls the library's own pmpir_* for mpi_f08; where
+ * neither name is there, it is the next one of the name that we have taken. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fdr/fdr.h>

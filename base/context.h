@@ -23,8 +23,8 @@ static inline struct fdr_context fdr_context_of(const ucontext_t *u)
 #endif
 }
 
-/* Where the direct call whose return address is `address` went, given the FDR_CALL_BYTES of code before it; 0: that is no
- * direct call. */
+/* Where the direct call whose return address is `address` went, given the FDR_CALL_BYTES of code before it; 0: that is
+ * no direct call. */
 #define FDR_CALL_BYTES 5u
 static inline uint64_t fdr_call_target(const uint8_t before[FDR_CALL_BYTES], uint64_t address)
 {

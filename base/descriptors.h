@@ -2,9 +2,9 @@
 /* File descriptors that fdr keeps open in somebody else's process: all of them together at most a quarter of
  * RLIMIT_NOFILE. Whoever holds descriptors per thread asks here first and does without where the answer is no.
  *
- * They are numbers in a table that is the program's: one that closes all from 3 up, as many do when they start, closes fdr's,
- * too, and its next file has their numbers. So what is held for long is marked when it is opened. What has not its mark any more
- * is the program's, and is neither read nor closed. */
+ * They are numbers in a table that is the program's: one that closes all from 3 up, as many do when they start, closes
+ * fdr's, too, and its next file has their numbers. So what is held for long is marked when it is opened. What has not
+ * its mark any more is the program's, and is neither read nor closed. */
 #ifndef FDR_BASE_DESCRIPTORS_H
 #define FDR_BASE_DESCRIPTORS_H
 #include <stdbool.h>

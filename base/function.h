@@ -4,10 +4,10 @@
 #define FDR_BASE_FUNCTION_H
 #include <stdint.h>
 
-/* Where the function begins that `code` is in, or the part of it that lies in one piece; 0: nobody knows. Async-signal-safe; the
- * module must stay. */
+/* Where the function begins that `code` is in, or the part of it that lies in one piece; 0: nobody knows.
+ * Async-signal-safe; the module must stay. */
 uint64_t fdr_function_begin(uint64_t code);
-/* Behind a call that returns to `code`: how far above the stack pointer the frame ends, with the return address. 0: nobody knows, or
- * that changes while the function runs. As above. */
+/* Behind a call that returns to `code`: how far above the stack pointer the frame ends, with the return address. 0:
+ * nobody knows, or that changes while the function runs. As above. */
 uint64_t fdr_frame_bytes(uint64_t code);
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Code of others' that may fault in a signal handler of ours, and may be left half done: a stack whose owner was about to change it
- * can lead glibc's unwinder anywhere. While a thread's guard is set, our handler of fatal signals goes back to where it was set. */
+/* Code of others' that may fault in a signal handler of ours, and may be left half done: a stack whose owner was about
+ * to change it can lead glibc's unwinder anywhere. While a thread's guard is set, our handler of fatal signals goes
+ * back to where it was set. */
 #ifndef FDR_BASE_GUARD_H
 #define FDR_BASE_GUARD_H
 #include <setjmp.h>

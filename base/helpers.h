@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr's own threads, by their names: neither sampled nor counted. Whole names, for a program's may begin with "fdr-", too, and its
- * threads are called as it is. */
+/* fdr's own threads, by their names: neither sampled nor counted. Whole names, for a program's may begin with "fdr-",
+ * too, and its threads are called as it is. */
 #ifndef FDR_BASE_HELPERS_H
 #define FDR_BASE_HELPERS_H
 #include <stdbool.h>

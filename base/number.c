@@ -7,7 +7,8 @@
 
 static bool digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Adds digits to *value; those that do not fit any more only move the point. Returns how far the point is to be moved. */
+/* Adds digits to *value; those that do not fit any more only move the point. Returns how far the point is to be
+ * moved. */
 static int add_digits(const char **at, uint64_t *value)
 {
     int point = 0;

@@ -52,15 +52,16 @@ static uint64_t mapping_in(const char *path, uint64_t within)
     return from;
 }
 
-/* Where the mapping begins in which `within` lies; 0: in none. Where the first thread has ended only the others' maps tell. */
+/* Where the mapping begins in which `within` lies; 0: in none. Where the first thread has ended only the others' maps
+ * tell. */
 static uint64_t mapping_of(uint64_t within)
 {
     uint64_t from = mapping_in("/proc/self/maps", within);
     return from ? from : mapping_in("/proc/thread-self/maps", within);
 }
 
-/* Of the first thread: what the kernel put behind the outermost frame. Of others: their descriptor lies at the end of their stack,
- * whoever gave that. */
+/* Of the first thread: what the kernel put behind the outermost frame. Of others: their descriptor lies at the end of
+ * their stack, whoever gave that. */
 uint64_t fdr_own_stack_end(bool first_thread)
 {
     return first_thread ? (uint64_t)getauxval(AT_RANDOM) : (uint64_t)(uintptr_t)pthread_self();

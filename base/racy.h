@@ -21,8 +21,9 @@ FDR_RACY static inline void fdr_copy_racy(void *to, const void *from, size_t cou
 #endif
 }
 
-/* A link in memory that may be somebody else's by now, and then says anything: the value counts only for who wins a swap that
- * fails in that case. Acquires what was released to *p; the winner tells ThreadSanitizer so, which saw no load. */
+/* A link in memory that may be somebody else's by now, and then says anything: the value counts only for who wins a
+ * swap that fails in that case. Acquires what was released to *p; the winner tells ThreadSanitizer so, which saw no
+ * load. */
 FDR_RACY static inline uint32_t fdr_peek_acquire(const uint32_t *p) { return fdr_load_acquire(p); }
 
 #if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)

@@ -74,7 +74,8 @@ static inline uint64_t fdr_raw_pending(void)
     syscall(SYS_rt_sigpending, &set, 8);
     return set;
 }
-/* Every thread of the process passes a full barrier before this returns. False: the kernel does not know it, nothing happens. */
+/* Every thread of the process passes a full barrier before this returns. False: the kernel does not know it, nothing
+ * happens. */
 static inline void fdr_raw_barrier_register(void) { syscall(SYS_membarrier, 16, 0, 0); }
 static inline bool fdr_raw_barrier(void) { return syscall(SYS_membarrier, 8, 0, 0) == 0; }
 static inline void fdr_raw_sleep(uint64_t ns)

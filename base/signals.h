@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* All signals but those an instruction of this thread can raise: blocked, these would kill without a handler. And the mask of a thread
- * as the kernel has it: the C library keeps the signal by which it cancels threads out of every set, and a thread that is to be cancelled at
- * any moment (PTHREAD_CANCEL_ASYNCHRONOUS) would die with a lock of ours. It is cancelled when the mask is put back.
- * So nothing in between may be a cancellation point: the C library would wait in it, for ever, for the signal that is blocked. */
+/* All signals but those an instruction of this thread can raise: blocked, these would kill without a handler. And the
+ * mask of a thread as the kernel has it: the C library keeps the signal by which it cancels threads out of every set,
+ * and a thread that is to be cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS) would die with a lock of ours. It is
+ * cancelled when the mask is put back. So nothing in between may be a cancellation point: the C library would wait in
+ * it, for ever, for the signal that is blocked. */
 #ifndef FDR_BASE_SIGNALS_H
 #define FDR_BASE_SIGNALS_H
 #include <signal.h>

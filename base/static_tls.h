@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Is this a variable of the calling thread in the block that the C library makes with every thread? Those of a library that dlopen
- * brought lie elsewhere, in memory that is allocated when a thread first uses one. False where it is not known. Needs _GNU_SOURCE;
- * not for signal handlers. */
+/* Is this a variable of the calling thread in the block that the C library makes with every thread? Those of a library
+ * that dlopen brought lie elsewhere, in memory that is allocated when a thread first uses one. False where it is not
+ * known. Needs _GNU_SOURCE; not for signal handlers. */
 static inline bool fdr_is_static_tls(const void *variable)
 {
     void (*bounds)(size_t *, size_t *);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which NUMA nodes this process may use, and where a thread runs. topology_numa.c asks libnuma, topology_none.c knows of
- * one node; tests put a machine of their own in place. */
+/* Which NUMA nodes this process may use, and where a thread runs. topology_numa.c asks libnuma, topology_none.c knows
+ * of one node; tests put a machine of their own in place. */
 #ifndef FDR_BASE_TOPOLOGY_H
 #define FDR_BASE_TOPOLOGY_H
 #include <stdbool.h>
@@ -18,8 +18,8 @@ struct fdr_topology {
     /* Pages that the calling thread touches first come from node `id` while it has any; false: refused. UINT32_MAX puts
      * back what was before the first call. Not for two threads at once. */
     bool (*prefer)(uint32_t id);
-    /* Pages in place stay there, also where the kernel moves those of others to whom it sees touching them (automatic NUMA
-     * balancing), which it finds out by page faults. false: refused, errno says why. */
+    /* Pages in place stay there, also where the kernel moves those of others to whom it sees touching them (automatic
+     * NUMA balancing), which it finds out by page faults. false: refused, errno says why. */
     bool (*stay)(void *memory, uint64_t bytes);
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* With libnuma. Its functions that place memory print to the program's stderr when they fail, so only those that tell are
- * used, and the system calls themselves. */
+/* With libnuma. Its functions that place memory print to the program's stderr when they fail, so only those that tell
+ * are used, and the system calls themselves. */
 #include "base/topology.h"
 
 #include <numa.h>
@@ -34,7 +34,8 @@ static bool prefer(uint32_t id)
     return set_mempolicy(MPOL_PREFERRED, mask, MASK_BITS) == 0;
 }
 
-/* Balancing leaves alone what has a policy of its own. This one is the default's: the node of who touches a page first. */
+/* Balancing leaves alone what has a policy of its own. This one is the default's: the node of who touches a page
+ * first. */
 static bool stay(void *memory, uint64_t bytes) { return mbind(memory, bytes, MPOL_PREFERRED, NULL, 0, 0) == 0; }
 
 static uint8_t nearest(const struct fdr_topology *t, int node)

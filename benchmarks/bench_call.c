@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_call MODE [-n CALLS] [-b BUFFER] [-s STRATEGY] [-t THREADS [-a]] [-o DIR]: ns per call (enter + leave) of one kind of recording.
+/* bench_call MODE [-n CALLS] [-b BUFFER] [-s STRATEGY] [-t THREADS [-a]] [-o DIR]: ns per call (enter + leave) of one
+ * kind of recording.
  *   empty     the workload alone
  *   clock     two clock reads per call
  *   floor     two clock reads and two 8-byte stores into a ring of 32 KiB: the least an in-process recorder can do

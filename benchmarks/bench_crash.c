@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_crash DIR [THREADS] [MIB]: from a SIGSEGV to its complete bundle in DIR, for a full arena in /dev/shm, against
- * memcpy and write of as many bytes. Prints "THREADS <tab> seconds to the bundle <tab> seconds of memcpy and write"; the bundle
- * stays in DIR. 1 when there is none. */
+ * memcpy and write of as many bytes. Prints "THREADS <tab> seconds to the bundle <tab> seconds of memcpy and write";
+ * the bundle stays in DIR. 1 when there is none. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>

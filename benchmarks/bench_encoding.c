@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_encoding STREAM...: bytes per event of a stream after each encoding step of Wagner's dissertation (2015, section
- * 3.3) and after those that fdr adds, each on top of the ones before. All of them are plain models, written from the
- * descriptions; headers of bins are not in them. What fdr really stores is measured with `fdr replay`.
+/* bench_encoding STREAM...: bytes per event of a stream after each encoding step of Wagner's dissertation (2015,
+ * section 3.3) and after those that fdr adds, each on top of the ones before. All of them are plain models, written
+ * from the descriptions; headers of bins are not in them. What fdr really stores is measured with `fdr replay`.
  *   fixed        one-byte token, 8-byte time, 4-byte region: 13 bytes an event
  *   split        time is a record of its own (token + 8), written only when it changes
  *   zeros        a length byte in front of every number, its leading zero bytes left out
@@ -15,8 +15,8 @@
  *   bits         the same to the bit: flags for the candidate, two lengths of 6 bits, the bits below each leading one
  * Lines:  steps <tab> PATH <tab> step <tab> bytes per event
  *         filter <tab> PATH <tab> events <tab> kept <tab> open <tab> bookkeeping
- * `kept`: events that a minimum duration of 1 us leaves: calls of 1000 ns and more (two events each) and all that are no
- * calls. Open calls at the end of the stream and bookkeeping of requests (no events for fdr) stand beside it. */
+ * `kept`: events that a minimum duration of 1 us leaves: calls of 1000 ns and more (two events each) and all that are
+ * no calls. Open calls at the end of the stream and bookkeeping of requests (no events for fdr) stand beside it. */
 #include <stdlib.h>
 
 #include "stream.h"
@@ -50,7 +50,8 @@ static unsigned bits_of(uint64_t v) { return v ? 64u - (unsigned)__builtin_clzll
 static unsigned bytes_of(uint64_t v) { return (bits_of(v) + 7) / 8; }
 static unsigned below_one(uint64_t v) { return v ? bits_of(v) - 1 : 0; }
 
-/* ---- steps of single events ---------------------------------------------------------------------------------------- */
+/* ---- steps of single events
+ * ---------------------------------------------------------------------------------------- */
 
 static void add_time(struct model *m, uint64_t time)
 {
@@ -76,7 +77,8 @@ static void add_edge(struct model *m, uint32_t region, bool enter)
     m->total[IDS] += 1 + (enter && region >= SMALL_IDS ? bytes_of(region) : 0);
 }
 
-/* ---- steps of whole calls -------------------------------------------------------------------------------------------- */
+/* ---- steps of whole calls
+ * -------------------------------------------------------------------------------------------- */
 
 static struct partition *partition_of(struct model *m, uint32_t depth, uint64_t time)
 {
@@ -128,7 +130,8 @@ static void add_call(struct model *m, uint32_t region, uint64_t enter, uint64_t 
     add_bits(&p->bits, bits);
 }
 
-/* ---- events without duration ------------------------------------------------------------------------------------------ */
+/* ---- events without duration
+ * ------------------------------------------------------------------------------------------ */
 
 static void add_point(struct model *m, const struct stream_event *e)
 {
@@ -150,7 +153,8 @@ static void add_point(struct model *m, const struct stream_event *e)
     m->kept++;
 }
 
-/* ---- one stream -------------------------------------------------------------------------------------------------------- */
+/* ---- one stream
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void add_leave(struct model *m, uint32_t region, uint64_t time)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_latency [-n CALLS] [-b BUFFER] [-s STRATEGY]: how long single calls take while reductions go on. CALLS calls (20
- * million) of fdr and as many of the floor (two clock reads, two stores into a ring of 32 KiB), by turns in stretches of 100,000, so that
- * both meet the same machine and the change between them is no percentile; each call (enter, leave, no work between) between two clock reads of its own, which count.
- * And as many turns of a floor that then waits until it has lasted as long as a call of fdr does mostly: interrupts hit what lasts longer
- * more often, whatever it does, and where the kernel has 1000 a second, calls of 100 ns meet them once in 10,000.
+/* bench_latency [-n CALLS] [-b BUFFER] [-s STRATEGY]: how long single calls take while reductions go on. CALLS calls
+ * (20 million) of fdr and as many of the floor (two clock reads, two stores into a ring of 32 KiB), by turns in
+ * stretches of 100,000, so that both meet the same machine and the change between them is no percentile; each call
+ * (enter, leave, no work between) between two clock reads of its own, which count. And as many turns of a floor that
+ * then waits until it has lasted as long as a call of fdr does mostly: interrupts hit what lasts longer more often,
+ * whatever it does, and where the kernel has 1000 a second, calls of 100 ns meet them once in 10,000.
  * Lines:  latency <tab> percentile <tab> ns of floor <tab> ns of fdr <tab> quotient <tab> ns of the floor that waits
  *         faults <tab> page faults of this thread while it recorded
  *         reductions <tab> events given back <tab> calls

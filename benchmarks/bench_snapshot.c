@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_snapshot [-b BUFFER] [-d DIR] [-r ROUNDS]: what snapshots cost, and what they cost the threads that record.
  * The buffer is filled first. Lines:
- *   snapshot <tab> ms of a snapshot <tab> ms of memcpy and write of as many bytes <tab> quotient, medians; the two take turns, each
+ *   snapshot <tab> ms of a snapshot <tab> ms of memcpy and write of as many bytes <tab> quotient, medians; the two take
+ *   turns, each
  *        into a new file in DIR, which is removed again
- *   rate <tab> calls per CPU second alone <tab> the same while another thread takes snapshots back to back <tab> quotient <tab> snapshots
+ *   rate <tab> calls per CPU second alone <tab> the same while another thread takes snapshots back to back <tab>
+ *   quotient <tab> snapshots
  *        taken meanwhile <tab> quotient while another thread does the memcpy and write instead
- * The rate is per second of the recording thread's own CPU time: that another program got the processor is not counted. */
+ * The rate is per second of the recording thread's own CPU time: that another program got the processor is not
+ * counted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_trigger call N: ns per call of the workload with no trigger set and with one on all of its regions that is never
- * reached, by turns in one process. "call <tab> without <tab> with".
- * bench_trigger latency DIR: microseconds from what a trigger sees to the cut of its snapshot, 64 MiB full: "latency <tab>
- * median <tab> greatest" of 20.
- * bench_trigger outside DIR: seconds of a snapshot from outside of a stopped process with a full 64 MiB, and of memcpy and
- * write of as much, the median of 7 by turns: "outside <tab> snapshot <tab> copy". */
+/* bench_trigger call N: ns per call of the workload with no trigger set and with one on all of its regions that is
+ * never reached, by turns in one process. "call <tab> without <tab> with". bench_trigger latency DIR: microseconds from
+ * what a trigger sees to the cut of its snapshot, 64 MiB full: "latency <tab> median <tab> greatest" of 20.
+ * bench_trigger outside DIR: seconds of a snapshot from outside of a stopped process with a full 64 MiB, and of memcpy
+ * and write of as much, the median of 7 by turns: "outside <tab> snapshot <tab> copy". */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>

@@ -23,7 +23,8 @@ static long counted;
 #define W_LEAVE(n) OTF2_EvtWriter_Leave(writer, NULL, bench_ticks(), n)
 #include "workload.h"
 
-/* ---- memory: one pool, touched before ------------------------------------------------------------------------------------ */
+/* ---- memory: one pool, touched before
+ * ------------------------------------------------------------------------------------ */
 
 static struct {
     char *base;
@@ -66,7 +67,8 @@ static OTF2_Archive *open_archive(const char *directory, OTF2_FileSubstrate subs
     return a;
 }
 
-/* ---- call -------------------------------------------------------------------------------------------------------------------- */
+/* ---- call
+ * -------------------------------------------------------------------------------------------------------------------- */
 
 static int time_calls(long calls)
 {
@@ -86,7 +88,8 @@ static int time_calls(long calls)
     return 0; /* the archive goes with the process */
 }
 
-/* ---- stream ------------------------------------------------------------------------------------------------------------------ */
+/* ---- stream
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static void write_point(const struct stream_event *e)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Event streams (magic FDREVT1, not compressed) for benchmarks and tests: events one after the other, as `fdr replay` takes them. */
+/* Event streams (magic FDREVT1, not compressed) for benchmarks and tests: events one after the other, as `fdr replay`
+ * takes them. */
 #ifndef FDR_BENCH_STREAM_H
 #define FDR_BENCH_STREAM_H
 #include <fcntl.h>

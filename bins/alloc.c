@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The lock-free allocators: whole bins (given-back ones on a stack per NUMA node, then untouched memory) and meta blocks.
- * alloc.pml is the model of this file. */
+/* The lock-free allocators: whole bins (given-back ones on a stack per NUMA node, then untouched memory) and meta
+ * blocks. alloc.pml is the model of this file. */
 #include <errno.h>
 #include <string.h>
 

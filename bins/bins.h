@@ -5,8 +5,8 @@
  *
  * Invariants (fdri_bins_check walks them):
  *   lo * bin_bytes + bins_off <= hi * 64,  both ends move only towards each other
- *   bins [0,lo) = bins on the free stack + bins held by locations (in lists, in pieces, or given back ahead) + strewn bins
- *   a partition's list is contiguous in seq from head to newest; first_index(next) = first_index + records
+ *   bins [0,lo) = bins on the free stack + bins held by locations (in lists, in pieces, or given back ahead) + strewn
+ *   bins a partition's list is contiguous in seq from head to newest; first_index(next) = first_index + records
  *   generation of a bin is odd exactly while it is in a partition's list: it becomes even when the bin leaves the list,
  *   and odd, by a number never seen before, when its header stands
  *
@@ -57,7 +57,8 @@ static inline struct fdr_bin *fdri_bin(const struct fdri_arena *a, uint32_t off)
     return (struct fdr_bin *)(void *)(a->base + off);
 }
 
-/* A link of what was popped meanwhile may say anything: may it be followed all the same, to be believed by who wins a swap? */
+/* A link of what was popped meanwhile may say anything: may it be followed all the same, to be believed by who wins a
+ * swap? */
 static inline bool fdri_may_be_bin(const struct fdri_arena *a, uint32_t off)
 {
     return off >= a->bins_off && off < a->super->arena_bytes && off % FDR_BIN_MIN_BYTES == 0;
@@ -69,8 +70,8 @@ int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32
 /* ---- NUMA: memory lies on the nodes by turns, in stripes; no bin crosses a border ---- */
 /* Bytes of a stripe: pages and bins are whole in it. */
 uint32_t fdri_stripe_bytes(const struct fdr_topology *topology, uint32_t bin_bytes);
-/* Divides an empty arena among the nodes of `topology`, which must outlive it. One node: nothing happens. No room for the
- * stacks: the arena stays undivided. */
+/* Divides an empty arena among the nodes of `topology`, which must outlive it. One node: nothing happens. No room for
+ * the stacks: the arena stays undivided. */
 void fdri_arena_divide(struct fdri_arena *a, const struct fdr_topology *topology);
 /* Index of the node that the caller runs on; with several, the location's numa_node is set. No system call. */
 uint32_t fdri_node_here(const struct fdri_arena *a, struct fdr_location *l);
@@ -79,9 +80,11 @@ static inline uint32_t fdri_node_of(const struct fdri_arena *a, uint32_t off)
     return a->nodes > 1 ? (off >> a->stripe_log2) % a->nodes : 0;
 }
 
-/* A whole bin of node `node`, else of another one, else 0: there is none. Its generation stays even until fdri_part_open. */
+/* A whole bin of node `node`, else of another one, else 0: there is none. Its generation stays even until
+ * fdri_part_open. */
 uint32_t fdri_bin_take(struct fdri_arena *a, uint32_t node);
-/* The held whole bin `off`, or in exchange for it a free one of node `node`: a thread that moved gets its memory after it. */
+/* The held whole bin `off`, or in exchange for it a free one of node `node`: a thread that moved gets its memory after
+ * it. */
 uint32_t fdri_bin_nearer(struct fdri_arena *a, uint32_t off, uint32_t node);
 void fdri_bin_give(struct fdri_arena *a, uint32_t off);
 uint32_t fdri_bins_free(const struct fdri_arena *a);  /* on the free stack and untouched; a hint */
@@ -101,8 +104,8 @@ struct fdri_slabs {                                       /* atomic words, {tag:
     uint64_t reserve; /* bytes at the meta end that slabs leave to locations, what those begin with, and definitions */
 };
 uint32_t fdri_slab_bytes(uint32_t bytes); /* what a slab for that many bytes takes */
-/* A slab of `bytes` from fdri_slab_bytes, zero but for its head; 0: none. From the meta end only, where `leave` bytes must be
- * left: what is reserved there is for a location that begins. Lock-free, FDRI_TRIES tries. */
+/* A slab of `bytes` from fdri_slab_bytes, zero but for its head; 0: none. From the meta end only, where `leave` bytes
+ * must be left: what is reserved there is for a location that begins. Lock-free, FDRI_TRIES tries. */
 uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes, uint64_t leave);
 /* A free one of up to twice as many bytes; its head says how many. */
 uint32_t fdri_slab_take_larger(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes);
@@ -128,13 +131,15 @@ static inline struct fdr_bin *fdri_piece_buddy(const struct fdri_arena *a, uint3
     return fdri_bin(a, first + ((off - first) ^ 1u << size_log2));
 }
 void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2);
-/* The same for a piece that its owner does not know of: any thread, lock-free. Its header still says how large it is. */
+/* The same for a piece that its owner does not know of: any thread, lock-free. Its header still says how large it
+ * is. */
 void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t off);
 void fdri_piece_collect(struct fdri_arena *a, struct fdr_location *l); /* what was returned; owner only */
-/* A whole bin out of what was returned, which is the caller's then, or 0. Any thread, lock-free; between claim_enter and claim_leave. */
+/* A whole bin out of what was returned, which is the caller's then, or 0. Any thread, lock-free; between claim_enter
+ * and claim_leave. */
 uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l);
-/* A piece of 1 << size_log2 bytes or more out of what was returned, which another location has from now on; 0: there is none. Its bin is
- * strewn. Any thread, lock-free; between claim_enter and claim_leave. */
+/* A piece of 1 << size_log2 bytes or more out of what was returned, which another location has from now on; 0: there is
+ * none. Its bin is strewn. Any thread, lock-free; between claim_enter and claim_leave. */
 uint32_t fdri_piece_adopt(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t *got_log2);
 /* The location ends: of what is left of its pieces, those of strewn bins are given back. */
 void fdri_piece_leave(struct fdri_arena *a, struct fdr_location *l);
@@ -148,8 +153,8 @@ bool fdri_strewn(const struct fdri_arena *a, uint32_t off); /* is the bin that `
 bool fdri_strew(const struct fdri_arena *a, uint32_t off);  /* it is from now on; true: it was not */
 /* Gives back a piece of a strewn bin for good. Any thread, wait-free; with the last one the bin is free. */
 void fdri_strewn_give(struct fdri_arena *a, uint32_t off, uint32_t size_log2);
-/* A piece of 1 << size_log2 bytes or more, an eighth at least, out of what was given back of bins others still have pieces of; 0: none
- * was found. Any thread, wait-free. */
+/* A piece of 1 << size_log2 bytes or more, an eighth at least, out of what was given back of bins others still have
+ * pieces of; 0: none was found. Any thread, wait-free. */
 uint32_t fdri_strewn_take(struct fdri_arena *a, uint32_t size_log2, uint32_t *got_log2);
 void fdri_strewn_whole(struct fdri_arena *a, uint32_t off); /* the same for all of it at once */
 uint32_t fdri_strewn_count(const struct fdri_arena *a);     /* for the walker */
@@ -214,9 +219,9 @@ static inline uint64_t fdri_run_left_end(const struct fdri_run *r)
 {
     return r->seen + r->late > r->gone + 1 ? r->bin[r->gone + 1].base_tick : 0;
 }
-/* Takes bins that were seen off the list of p, the oldest first: at most `most` whole ones, or small ones of a quarter of that in all
- * if they may go, too. Returns how many, which the caller holds and finds in r->bin; or 0: there are none, or a claimer was
- * faster. */
+/* Takes bins that were seen off the list of p, the oldest first: at most `most` whole ones, or small ones of a quarter
+ * of that in all if they may go, too. Returns how many, which the caller holds and finds in r->bin; or 0: there are
+ * none, or a claimer was faster. */
 uint32_t fdri_run_pop(struct fdri_arena *a, struct fdr_part *p, uint32_t most, bool small, struct fdri_run *r,
                       struct fdri_given *given);
 /* Those popped hold nothing any more, which each of them must say before it is used for anything else. */
@@ -240,12 +245,12 @@ bool fdri_asleep(const struct fdr_location *l);
 bool fdri_fall_asleep(struct fdr_location *l);
 /* Is one whole bin all that p holds? A hint. */
 bool fdri_part_newest_whole(const struct fdri_arena *a, const struct fdr_part *p);
-/* Takes it, if the owner is taken for asleep and is not in the middle of a record. One try, with a system call; where the kernel does not know
- * that one, never. Between claim_enter and claim_leave, as fdri_part_claim. */
+/* Takes it, if the owner is taken for asleep and is not in the middle of a record. One try, with a system call; where
+ * the kernel does not know that one, never. Between claim_enter and claim_leave, as fdri_part_claim. */
 uint32_t fdri_part_claim_newest(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t *size_log2,
                                 struct fdri_given *given);
-/* The owner, busy, before it looks at its partitions other than to write into one that is not full: it is awake, and what was taken is
- * accounted for. Each bin that is taken just now makes it look once more. */
+/* The owner, busy, before it looks at its partitions other than to write into one that is not full: it is awake, and
+ * what was taken is accounted for. Each bin that is taken just now makes it look once more. */
 void fdri_awake(struct fdri_arena *a, struct fdr_location *l);
 static inline void fdri_stay_awake(struct fdri_arena *a, struct fdr_location *l)
 {

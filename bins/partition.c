@@ -99,7 +99,8 @@ uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t s
     return 0;
 }
 
-/* A piece of that size that is free? In a strewn bin it may be another's, who writes to it: then it is not on our list. */
+/* A piece of that size that is free? In a strewn bin it may be another's, who writes to it: then it is not on our
+ * list. */
 FDR_RACY static bool may_join(const struct fdr_bin *b, uint32_t size_log2)
 {
     return b->size_log2 == size_log2 && !(fdr_load_relaxed(&b->generation) & 1);
@@ -173,7 +174,8 @@ void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_par
     fdr_encode_begin(p, fdri_at(a, p->table_off), (uint8_t *)(b + 1), bytes, record_bits_max);
     uint64_t head = fdr_load_relaxed(&p->list_head);
     uint32_t newest = p->open_off;
-    /* linked before it is the open one: an operation abandoned in between leaves an empty bin that the next one replaces */
+    /* linked before it is the open one: an operation abandoned in between leaves an empty bin that the next one
+     * replaces */
     if (!(uint32_t)head) fdr_store_release(&p->list_head, LIST(seq, off)); /* R:link - pairs with A:list in export/ */
     else fdr_store_release(&fdri_bin(a, newest)->next, off);               /* R:link */
     fdr_signal_fence();
@@ -200,10 +202,10 @@ void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p)
     else fdr_encode_close(p); /* left between begun and linked: the next record would go to offset 0 */
 }
 
-/* ---- the old end ----
- * The head of the list is popped by one compare-and-swap: by the owner, or by a claimer, who never takes the newest bin.
- * The word holds the seq of the oldest bin, which only rises: a head that was read long ago cannot come back. Only
- * rewinding goes back to older seqs; it pins the location first. So whoever wins the swap read a `next` that held. */
+/* ---- the old end ---- The head of the list is popped by one compare-and-swap: by the owner, or by a claimer, who
+ * never takes the newest bin. The word holds the seq of the oldest bin, which only rises: a head that was read long ago
+ * cannot come back. Only rewinding goes back to older seqs; it pins the location first. So whoever wins the swap read a
+ * `next` that held. */
 
 FDR_RACY static uint64_t base_tick_of(const struct fdri_arena *a, uint32_t off)
 {

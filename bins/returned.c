@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces that claimers took off the way to whole bins. They come back to the location over a stack: any number pushes, the owner
- * takes all and joins them with those it has. An owner who sleeps does not: then claimers look whether some of them are a bin, and who
- * has next to nothing makes some its own. */
+/* Pieces that claimers took off the way to whole bins. They come back to the location over a stack: any number pushes,
+ * the owner takes all and joins them with those it has. An owner who sleeps does not: then claimers look whether some
+ * of them are a bin, and who has next to nothing makes some its own. */
 #include "base/atomic.h"
 #include "base/racy.h"
 #include "bins/bins.h"
@@ -78,7 +78,8 @@ static uint32_t bytes_in(const struct fdri_arena *a, const struct pieces *p, uin
     return bytes;
 }
 
-/* The first part of 1 << log2 bytes, less than a bin, all of which is there: it is one piece then, and gone. 0: there is none. */
+/* The first part of 1 << log2 bytes, less than a bin, all of which is there: it is one piece then, and gone. 0: there
+ * is none. */
 static uint32_t join(struct fdri_arena *a, struct pieces *p, uint32_t log2)
 {
     for (uint32_t i = 0; i < p->count; i++) {
@@ -114,8 +115,8 @@ static bool is_whole(const struct fdri_arena *a, struct tally *t, uint32_t bin, 
     return t->slot[k].units == units(a->bin_log2) && !fdri_strewn(a, bin);
 }
 
-/* The first bin that is whole among the pieces chained from `off` on; 0: there is none. One look at each of them, as those of one bin lie
- * anywhere. Bins that are strewn do not count for the location. */
+/* The first bin that is whole among the pieces chained from `off` on; 0: there is none. One look at each of them, as
+ * those of one bin lie anywhere. Bins that are strewn do not count for the location. */
 static uint32_t whole_among(const struct fdri_arena *a, uint32_t off, uint32_t salt)
 {
     struct tally t = {.salt = salt};
@@ -156,8 +157,8 @@ uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l)
     return whole;
 }
 
-/* One of them that is large enough: of a bin that is strewn already, else of which the least was returned. The others may be whole
- * once more is. */
+/* One of them that is large enough: of a bin that is strewn already, else of which the least was returned. The others
+ * may be whole once more is. */
 static uint32_t larger(const struct fdri_arena *a, struct pieces *p, uint32_t log2, uint32_t *got_log2)
 {
     uint32_t best = 0, best_bytes = UINT32_MAX;

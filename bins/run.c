@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs: bins that a partition gives at once.
  *
- * A list is read one header after the other, and headers that nobody has read for long are not in the cache: waiting for them is most of
- * what giving back costs. So a run is looked at ahead, one bin each time there is something else to do meanwhile: what it takes to give
- * it is written down here, and the step itself reads none of its headers.
+ * A list is read one header after the other, and headers that nobody has read for long are not in the cache: waiting
+ * for them is most of what giving back costs. So a run is looked at ahead, one bin each time there is something else to
+ * do meanwhile: what it takes to give it is written down here, and the step itself reads none of its headers.
  *
- * What was looked at counts if the head of the list has not moved when the run goes: its seq only rises, so all behind it is
- * listed then, and what is listed and has a successor stays as it is. Rewinding, which goes back, forgets the run. */
+ * What was looked at counts if the head of the list has not moved when the run goes: its seq only rises, so all behind
+ * it is listed then, and what is listed and has a successor stays as it is. Rewinding, which goes back, forgets the
+ * run. */
 #include <string.h>
 
 #include "base/atomic.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Slabs: what a location's meta blocks lie in. All slabs of a location are on one chain, so that its memory can be given
- * back as a whole when it is folded; slabs given back wait on a stack per size. The stacks lie outside the arena: a reader
- * has no use for them. */
+/* Slabs: what a location's meta blocks lie in. All slabs of a location are on one chain, so that its memory can be
+ * given back as a whole when it is folded; slabs given back wait on a stack per size. The stacks lie outside the arena:
+ * a reader has no use for them. */
 #include <string.h>
 
 #include "base/atomic.h"
@@ -22,8 +22,8 @@ static uint64_t *stack_of(struct fdri_slabs *s, uint32_t bytes)
     return bytes <= FDRI_SLAB_EXACT ? &s->exact[bytes / FDR_META_ALIGN] : &s->power[fdr_log2_floor(bytes)];
 }
 
-/* Memory of one size stays of that size, so a `next` that is read after another popped the slab is garbage at worst: the
- * tag in the word's high half makes the swap fail. */
+/* Memory of one size stays of that size, so a `next` that is read after another popped the slab is garbage at worst:
+ * the tag in the word's high half makes the swap fail. */
 static uint32_t pop(const struct fdri_arena *a, uint64_t *stack)
 {
     uint64_t head = fdr_load_acquire(stack); /* A:slab - pairs with R:slab: the slab is zero but for its head */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Strewn bins: those whose pieces belong to several locations. A thread that sleeps does not collect the pieces that claimers took off
- * its lists; where many sleep, most of the buffer lies in such pieces. Who comes makes them its own.
+/* Strewn bins: those whose pieces belong to several locations. A thread that sleeps does not collect the pieces that
+ * claimers took off its lists; where many sleep, most of the buffer lies in such pieces. Who comes makes them its own.
  *
- * Per bin a word: is it strewn, and which eighths of it were given back for good. A strewn bin counts for no location any
- * more; its pieces stay with those who have them, who use them again and again, and are given back when these end. Who gives back the
- * last one gives the whole; until then others may take those that were given back. Nothing smaller than an eighth changes hands. */
+ * Per bin a word: is it strewn, and which eighths of it were given back for good. A strewn bin counts for no location
+ * any more; its pieces stay with those who have them, who use them again and again, and are given back when these end.
+ * Who gives back the last one gives the whole; until then others may take those that were given back. Nothing smaller
+ * than an eighth changes hands. */
 #include "base/racy.h"
 #include "bins/bins.h"
 
@@ -78,8 +79,8 @@ void fdri_strewn_give(struct fdri_arena *a, uint32_t off, uint32_t size_log2)
     fdri_strewn_whole(a, whole);
 }
 
-/* The largest of the parts of `least` eighths or more that were given back, as a whole: so it begins where one of them does. 0: none, or
- * all of the bin is, which is its giver's then. */
+/* The largest of the parts of `least` eighths or more that were given back, as a whole: so it begins where one of them
+ * does. 0: none, or all of the bin is, which is its giver's then. */
 static uint16_t given_part(uint16_t word, uint32_t least, uint32_t *first, uint32_t *count)
 {
     if ((word & ALL) == ALL) return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Chrome trace JSON, for chrome://tracing, Perfetto and Speedscope.
  *
- * Calls are B/E pairs, not X events: file order then says which of two calls in the same nanosecond is the outer
- * one. Times are microseconds with three decimals on the first recording's own time line, so a time in the viewer
- * is the time that `fdr dump` shows. A thread is a location: its tid here is location id + 1 (0 means "idle" to
- * viewers), the real tid stands in its name. A sample is an instant named by the function it was in, with its regions and
- * what it stands for; its native stack is a frame of "stackFrames", which stand behind the events. */
+ * Calls are B/E pairs, not X events: file order then says which of two calls in the same nanosecond is the outer one.
+ * Times are microseconds with three decimals on the first recording's own time line, so a time in the viewer is the
+ * time that `fdr dump` shows. A thread is a location: its tid here is location id + 1 (0 means "idle" to viewers), the
+ * real tid stands in its name. A sample is an instant named by the function it was in, with its regions and what it
+ * stands for; its native stack is a frame of "stackFrames", which stand behind the events. */
 #include <fdr/reader.h>
 
 #include <errno.h>

@@ -19,8 +19,8 @@ struct fdr_text {
 
 /* 0 or -errno; *text belongs to the caller until fdr_text_close. */
 int fdr_text_open(struct fdr_text **text, const char *path);
-/* Flushes, closes and frees; with `status` 0 and no error the file stands in its place, else it is removed. `status`, or 0 or the
- * first error as -errno. */
+/* Flushes, closes and frees; with `status` 0 and no error the file stands in its place, else it is removed. `status`,
+ * or 0 or the first error as -errno. */
 int fdr_text_close(struct fdr_text *text, int status);
 void fdr_text_bytes(struct fdr_text *text, const char *bytes, size_t count);
 void fdr_text_string(struct fdr_text *text, const char *string);

@@ -29,7 +29,8 @@ static int check_file(int fd, uint64_t off, uint64_t count, uint32_t *check)
     return 0;
 }
 
-/* The pieces of bins that are meta blocks now: more than were copied, perhaps; their place in the file is checked as it is. */
+/* The pieces of bins that are meta blocks now: more than were copied, perhaps; their place in the file is checked as it
+ * is. */
 FDR_RACY static void add_pieces(struct fdr_chunk_list *l, uint64_t virgin)
 {
     const struct fdr_superblock *s = (const void *)fdri_view.base;

@@ -51,8 +51,8 @@ static bool inside_given(uint64_t here)
     return given.signal && here + 768 <= given.frame && given.frame - here < 1u << 20;
 }
 
-/* Has that handler called us, with what it was called with itself? We stand below it then; a new signal does not, also where it
- * arrives in the same place after a longjmp. */
+/* Has that handler called us, with what it was called with itself? We stand below it then; a new signal does not, also
+ * where it arrives in the same place after a longjmp. */
 static bool handed_on(uint64_t here, const void *context)
 {
     return given.signal && context == given.context && here < given.frame;
@@ -125,8 +125,8 @@ static void send_again(int number, siginfo_t *info)
     fdr_raw_queue(fdri_pid(), fdr_raw_gettid(), number, info);
 }
 
-/* The same at the instruction where it was interrupted: it waits until the handler returns, for a core file would show the
- * handler else. */
+/* The same at the instruction where it was interrupted: it waits until the handler returns, for a core file would show
+ * the handler else. */
 static void default_action(int number, siginfo_t *info)
 {
     uint64_t it = 1ull << (number - 1), old;
@@ -173,8 +173,8 @@ static bool has_handler(const struct fdri_crash_signal *s)
            (s->previous.sa_handler != SIG_DFL && s->previous.sa_handler != SIG_IGN);
 }
 
-/* abort() was interrupted: its signal's handler may return, and the process dies all the same, without a handler. It stands in what
- * raise() has on the stack below it. */
+/* abort() was interrupted: its signal's handler may return, and the process dies all the same, without a handler. It
+ * stands in what raise() has on the stack below it. */
 __attribute__((no_sanitize("thread", "address"))) static bool in_abort(const void *context)
 {
     uint64_t registers[FDR_REGISTERS];
@@ -196,8 +196,8 @@ static void forget_previous(struct fdri_crash_signal *s)
     s->chained = false;
 }
 
-/* The handler was for one signal (SA_RESETHAND), or has put back the default action, or us. True: the process goes on; what comes next
- * ends it, by us: also a fault whose instruction is tried once more. */
+/* The handler was for one signal (SA_RESETHAND), or has put back the default action, or us. True: the process goes on;
+ * what comes next ends it, by us: also a fault whose instruction is tried once more. */
 static bool goes_on(struct fdri_crash_signal *s, const void *context)
 {
     if (fdr_raw_pending() >> (s->number - 1) & 1) return false; /* raised once more */
@@ -212,8 +212,8 @@ static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context
 {
     if (!given.signal && put_us_back(s)) forget_previous(s); /* the program took its handler away */
     if (!has_handler(s)) return false;
-    /* Raised by that very handler, or handed on: it gives the signal to whom it found, and fdr_handlers_chain() has put us in
-     * front of it. */
+    /* Raised by that very handler, or handed on: it gives the signal to whom it found, and fdr_handlers_chain() has put
+     * us in front of it. */
     if (given.signal == s->number && (info->si_code <= 0 || context == given.context)) return false;
     struct fdr_crash_cause c = cause_of(s->number, info, 0);
     store_cause(&c); /* what is left tells of it should the handler end the process by itself */
@@ -337,7 +337,8 @@ static void second_fault(int number, siginfo_t *info)
     send_again(number, info);
 }
 
-/* ---- the arena is not there: its file was cut under us, or this is a child that goes on with its parent's record ---- */
+/* ---- the arena is not there: its file was cut under us, or this is a child that goes on with its parent's record
+ * ---- */
 
 static bool in_arena(const siginfo_t *info, int code)
 {

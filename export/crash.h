@@ -34,8 +34,8 @@ struct fdri_crash_signal {
     struct sigaction previous;
 };
 enum { FDRI_CRASH_SIGNALS = 10 };
-/* In our flags where we are in front of one who was installed after us, and says nothing of other signals than SIGCHLD: whoever puts
- * back what it had found puts us back without it. */
+/* In our flags where we are in front of one who was installed after us, and says nothing of other signals than SIGCHLD:
+ * whoever puts back what it had found puts us back without it. */
 enum { FDRI_CHAINED = SA_NOCLDSTOP };
 extern struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS];
 
@@ -62,8 +62,8 @@ struct fdri_crash {
     uint8_t context[FDRI_CONTEXT_BYTES]; /* entries of the section that are known at start */
     uint32_t context_bytes, context_count;
     const void *const *abort_message; /* of the C library, or NULL */
-    /* Of the C++ runtime, or NULL: the type of the exception that is being handled and what was thrown; how types with one base
-     * begin; and those what() that may be called in a process that dies: the library's own. */
+    /* Of the C++ runtime, or NULL: the type of the exception that is being handled and what was thrown; how types with
+     * one base begin; and those what() that may be called in a process that dies: the library's own. */
     void *(*exception_type)(void);
     struct fdri_thrown (*current_exception)(void);
     const void *single_base, *what[FDRI_CRASH_WHATS];
@@ -87,7 +87,8 @@ bool fdri_crash_under_way(void);
 bool fdri_crash_catch(int number, bool chained); /* makes the handler above that of a signal */
 /* crash_start.c; also in the handler */
 bool fdri_crash_see_again(void);
-/* The same for a process that calls exit, or is ended `by` something else that is no signal; it goes on. `context`: where, as a signal would give it. */
+/* The same for a process that calls exit, or is ended `by` something else that is no signal; it goes on. `context`:
+ * where, as a signal would give it. */
 bool fdri_crash_exit(const char *by, int status, const void *context);
 
 /* ---- crash_threads.c ---- */

@@ -92,8 +92,8 @@ static bool hides_next(const char *argument)
     return (is == n && *argument == '-' && secret(argument, n)) || (is + 1 == n && secret(argument, is));
 }
 
-/* Values of secrets are not shown: NAME=value, --name=value, --name value, --env=NAME=value, "Name: value", passwords of
- * addresses. */
+/* Values of secrets are not shown: NAME=value, --name=value, --name value, --env=NAME=value, "Name: value", passwords
+ * of addresses. */
 static void put_argument(struct text *t, const char *argument, bool *hide)
 {
     bool hidden = *hide;
@@ -145,8 +145,9 @@ static void find_abort(void)
     fdri_crash.abort_bytes = symbol->st_size;
 }
 
-/* Every thread has its own exceptions. Those of a C++ library that was loaded by dlopen are allocated when a thread first asks for
- * them: a handler that interrupted the allocator, or its abort(), would wait for itself. True: they are there since the thread's start. */
+/* Every thread has its own exceptions. Those of a C++ library that was loaded by dlopen are allocated when a thread
+ * first asks for them: a handler that interrupted the allocator, or its abort(), would wait for itself. True: they are
+ * there since the thread's start. */
 static bool exceptions_at_hand(void)
 {
     void *(*globals)(void);

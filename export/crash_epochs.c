@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Epochs in a bundle that is a copy: a table with its rows, as they stood together. Recording is off by then and the other
- * threads stand in our handler; but one that blocks our signal ends the operation it is in. Fatal path: see crash.h. */
+/* Epochs in a bundle that is a copy: a table with its rows, as they stood together. Recording is off by then and the
+ * other threads stand in our handler; but one that blocks our signal ends the operation it is in. Fatal path: see
+ * crash.h. */
 #include "base/bits.h"
 #include "base/racy.h"
 #include "export/crash.h"

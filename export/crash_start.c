@@ -69,10 +69,10 @@ static void uninstall(void)
     look_end(&old);
 }
 
-/* A handler may have interrupted a record and made a child without atfork handlers (_Fork, clone): that would go on with the record
- * in memory that it shares with its parent. So such children do not get the arena; where they touch it, the handler of SIGSEGV
- * gives them a view of their own; a child of fork() gets one before anything else. Another thread may make a child between
- * the two steps: it must not find the arena gone and the mark off. */
+/* A handler may have interrupted a record and made a child without atfork handlers (_Fork, clone): that would go on
+ * with the record in memory that it shares with its parent. So such children do not get the arena; where they touch it,
+ * the handler of SIGSEGV gives them a view of their own; a child of fork() gets one before anything else. Another
+ * thread may make a child between the two steps: it must not find the arena gone and the mark off. */
 static void hide(bool hidden)
 {
     if (hidden == fdr_load_relaxed(&fdri_crash.hidden)) return;
@@ -96,8 +96,8 @@ bool fdri_crash_see_again(void)
 
 bool fdri_crash_own_view(void) { return fdri_crash.seen_by == fdri_pid(); }
 
-/* A thread that has just attached may look while another one starts or ends the recording; a vfork child has handlers of its own.
- * Whoever finds somebody else looking leaves it to them: nobody waits here, in whatever handler. */
+/* A thread that has just attached may look while another one starts or ends the recording; a vfork child has handlers
+ * of its own. Whoever finds somebody else looking leaves it to them: nobody waits here, in whatever handler. */
 static void look(void)
 {
     struct sigaction now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Registers and stacks of all threads. Each takes its own, in a handler of a signal sent to it; those that do not answer
- * within a fifth of a second are named with what /proc says of them. Stacks are not unwound here: words that are
+/* Registers and stacks of all threads. Each takes its own, in a handler of a signal sent to it; those that do not
+ * answer within a fifth of a second are named with what /proc says of them. Stacks are not unwound here: words that are
  * addresses of code or of the stack itself are kept, and the reader unwinds offline. Fatal path: see crash.h. */
 #define _GNU_SOURCE
 #include <string.h>
@@ -163,8 +163,8 @@ static uint32_t read_task(uint32_t tid, const char *file, char *to, uint32_t byt
     return n > 0 ? (uint32_t)n : 0;
 }
 
-/* Threads that block the signal will not answer, however long one waits: our own do, and many of others'. Nobody does where
- * there is no signal to ask with. */
+/* Threads that block the signal will not answer, however long one waits: our own do, and many of others'. Nobody does
+ * where there is no signal to ask with. */
 static void find_deaf(int number)
 {
     static const char line[] = "SigBlk:\t";

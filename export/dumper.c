@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The dumper thread: takes the snapshots that a signal, a trigger or the watchdog asks for, and looks now and then at what
- * only looking can find. It starts with the recording where FDR_SIGNAL, a trigger, the watchdog or company needs it, else with the
- * first trigger. */
+/* The dumper thread: takes the snapshots that a signal, a trigger or the watchdog asks for, and looks now and then at
+ * what only looking can find. It starts with the recording where FDR_SIGNAL, a trigger, the watchdog or company needs
+ * it, else with the first trigger. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fdr/fdr.h>

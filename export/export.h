@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of export/ share: snapshot.c copies, files.c names and counts, take.c takes one at a time, dumper.c is the
- * thread for it, trigger.c and watchdog.c decide when. */
+/* What the files of export/ share: snapshot.c copies, files.c names and counts, take.c takes one at a time, dumper.c is
+ * the thread for it, trigger.c and watchdog.c decide when. */
 #ifndef FDR_EXPORT_EXPORT_H
 #define FDR_EXPORT_EXPORT_H
 
@@ -51,7 +51,8 @@ void fdri_take_begin(const struct fdri_export_view *view);
 void fdri_take_end(void); /* waits for a snapshot under way */
 void fdri_take_fork(int phase);
 
-/* ---- trigger.c, watchdog.c: called by the dumper; what they return is when to be called again (CLOCK_MONOTONIC) ---- */
+/* ---- trigger.c, watchdog.c: called by the dumper; what they return is when to be called again (CLOCK_MONOTONIC)
+ * ---- */
 uint64_t fdri_trigger_serve(uint64_t now_ns);
 bool fdri_trigger_any(void);
 void fdri_trigger_fork(int phase); /* as fdri_export_fork */
@@ -65,14 +66,14 @@ bool fdri_name_of(uint32_t key, char *name, size_t bytes);
 void fdri_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes);
 
 /* ---- stacks.c ---- */
-/* Stacks of all other threads as a section of at most `room` bytes; its length, 0: none. Takes up to 0.2 s. Not for threads that
- * record; one at a time. */
+/* Stacks of all other threads as a section of at most `room` bytes; its length, 0: none. Takes up to 0.2 s. Not for
+ * threads that record; one at a time. */
 uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room);
 
 /* ---- checks.c ---- */
 struct fdr_spare;
-/* Works out the checks of a file that is complete but for its superblock: of its tail, and of every chunk that holds meta
- * blocks, which go behind the tail. `virgin` as the superblock will have it. 0 or -errno. */
+/* Works out the checks of a file that is complete but for its superblock: of its tail, and of every chunk that holds
+ * meta blocks, which go behind the tail. `virgin` as the superblock will have it. 0 or -errno. */
 int fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare);
 int fdri_put(int fd, const void *bytes, uint64_t count, uint64_t off);
 /* A piece of a bin that begins with a meta block; NULL: there is none in these `room` bytes. */
@@ -94,8 +95,8 @@ int fdri_file_begin(struct fdri_new_file *f);
 /* Gives it its final name, never an existing one, and remembers it as `owner`'s. 0 or -errno. */
 int fdri_file_commit(struct fdri_new_file *f, uint32_t owner);
 void fdri_file_abandon(struct fdri_new_file *f);
-/* May another one be written (the quota, FDR_KEEP, FDR_DISK)? Removes older ones where the newest are kept and the bytes
- * do not suffice. */
+/* May another one be written (the quota, FDR_KEEP, FDR_DISK)? Removes older ones where the newest are kept and the
+ * bytes do not suffice. */
 int fdri_files_admit(const struct fdri_quota *quota);
 /* It was: older ones beyond the number to be kept go. */
 void fdri_files_trim(const struct fdri_quota *quota);

@@ -88,7 +88,8 @@ static int refuse(const struct fdri_quota *q, const char *why)
     return -EDQUOT;
 }
 
-/* What the new one pushes out by its number goes when that one is there: it may fail. By its bytes: now, if that is enough. */
+/* What the new one pushes out by its number goes when that one is there: it may fail. By its bytes: now, if that is
+ * enough. */
 int fdri_files_admit(const struct fdri_quota *quota)
 {
     uint64_t guess = fdr_max(written ? ring[(written - 1) % REMEMBERED].bytes : 0, size_now());

@@ -143,10 +143,10 @@ FDR_RACY static uint32_t size_of(const uint8_t *from, uint32_t room)
     return b->magic == FDR_BIN_MAGIC && size && size <= room && !(at_ & (size - 1)) ? size : 0;
 }
 
-/* Copies one bin or piece into `to`; the bytes that were copied, 0 when it is nobody's or was taken away meanwhile. *size is
- * its own, or the least where it has none: read behind the generation like all else, for halves become wholes and wholes
- * halves. Halves lose their generation when they become a whole, so the same may come again: the header's check, which does
- * not, is compared too. */
+/* Copies one bin or piece into `to`; the bytes that were copied, 0 when it is nobody's or was taken away meanwhile.
+ * *size is its own, or the least where it has none: read behind the generation like all else, for halves become wholes
+ * and wholes halves. Halves lose their generation when they become a whole, so the same may come again: the header's
+ * check, which does not, is compared too. */
 FDR_RACY static uint32_t copy_bin(const uint8_t *from, uint8_t *to, uint32_t room, uint32_t *size, uint64_t *dropped)
 {
     const struct fdr_bin *b = (const void *)from;
@@ -330,7 +330,8 @@ FDR_RACY static const struct fdr_location *next_location(const struct fdr_locati
     return l->next ? at(l->next) : NULL;
 }
 
-/* Locations that came while the copy was made have ids from `newcomers` on; what the file has of them may be half of it. */
+/* Locations that came while the copy was made have ids from `newcomers` on; what the file has of them may be half of
+ * it. */
 static uint32_t newcomers;
 
 FDR_RACY static bool is_free(const struct fdr_location *l)
@@ -374,7 +375,8 @@ FDR_RACY static int copy_stacks(int fd, const struct fdr_location *first)
 
 static uint32_t tail_bytes(void) { return (uint32_t)(sizeof tail.head + tail.head.count * sizeof tail.entry[0]); }
 
-/* Blocks of levels that came while the copy was made: its header may have them, and where they lie was copied before. */
+/* Blocks of levels that came while the copy was made: its header may have them, and where they lie was copied
+ * before. */
 FDR_RACY static int copy_new_levels(int fd, const struct fdr_location *l, uint32_t before)
 {
     uint32_t blocks = l->level_blocks;
@@ -396,8 +398,8 @@ FDR_RACY static int copy_frozen(int fd, const struct fdr_location *l)
     return off ? put_live(fd, at(off), ((const struct fdr_meta_head *)at(off))->bytes, off) : 0;
 }
 
-/* What rewinds took away since, is perhaps neither in the bins nor in the accounts that were copied before them. A location that
- * does nothing but rewind moves, too. */
+/* What rewinds took away since, is perhaps neither in the bins nor in the accounts that were copied before them. A
+ * location that does nothing but rewind moves, too. */
 static void take_rewound(struct fdr_tail_entry *entry, uint64_t records)
 {
     entry->completed -= fdr_min(entry->completed, records);
@@ -413,9 +415,9 @@ FDR_RACY static int copy_new_slabs(int fd, const struct fdr_location *l, uint32_
     return e;
 }
 
-/* Blocks that came while the copy was made may lie where the file has a bin that was given back for them. So those of all
- * locations are written before the first list head is read: none names such a bin then. Links in the file may, where a rewind gave
- * back what was newest: the bin is not there for them, either. */
+/* Blocks that came while the copy was made may lie where the file has a bin that was given back for them. So those of
+ * all locations are written before the first list head is read: none names such a bin then. Links in the file may,
+ * where a rewind gave back what was newest: the bin is not there for them, either. */
 FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *first)
 {
     static const uint32_t nobodys = FDR_LOCATION_FREE;
@@ -501,7 +503,8 @@ static int put_superblock(int fd, struct fdr_superblock *s, struct fdr_spare *sp
     return fdri_put(fd, batch, FDR_SUPERBLOCK_BYTES, 0);
 }
 
-/* Once more, behind the stacks: what is older than the cut lies in bins that were handed out by now. Meta stays as it was copied. */
+/* Once more, behind the stacks: what is older than the cut lies in bins that were handed out by now. Meta stays as it
+ * was copied. */
 static uint64_t bins_by_now(uint64_t virgin)
 {
     return (virgin & ~(uint64_t)UINT32_MAX) | (uint32_t)fdr_load_acquire(&super()->virgin); /* A:virgin */

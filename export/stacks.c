@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks of all threads of a process that goes on, for the watchdog. A thread that runs, or waits in a call that begins again
- * behind a handler, is asked by a signal, as in a crash, and goes on at once. Where a signal would end its call early (sleep,
- * poll, whatever has a time limit) it is left alone: /proc says where it stands, and its stack is read from here.
+/* Stacks of all threads of a process that goes on, for the watchdog. A thread that runs, or waits in a call that begins
+ * again behind a handler, is asked by a signal, as in a crash, and goes on at once. Where a signal would end its call
+ * early (sleep, poll, whatever has a time limit) it is left alone: /proc says where it stands, and its stack is read
+ * from here.
  *
  * The signal is one whose default is to be ignored: one that comes late, or is still pending at exec, harms nothing. */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Takes snapshots, one at a time: by the API in the caller's thread, by whoever else asks in the dumper thread, at the end.
- * Who asks by the API or a signal while one runs gets its result. */
+/* Takes snapshots, one at a time: by the API in the caller's thread, by whoever else asks in the dumper thread, at the
+ * end. Who asks by the API or a signal while one runs gets its result. */
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From what a source has seen to a snapshot: window, hold-off, cap. Sources call fdri_trigger_seen from any thread, also in
- * signal handlers; everything else happens in the dumper thread.
+/* From what a source has seen to a snapshot: window, hold-off, cap. Sources call fdri_trigger_seen from any thread,
+ * also in signal handlers; everything else happens in the dumper thread.
  *
  *   armed --seen--> pending --window is over--> snapshot --> quiet for the hold-off --> armed
  *

@@ -20,8 +20,8 @@ static inline int fdri_pid(void)
     return pid > 0 ? pid : (int)fdr_load_relaxed(&fdr_switch_.pid);
 }
 
-/* FDR_CRASH: nothing; faults copied, requests to end marked and renamed in place; both copied; and calls of exit that say
- * that something went wrong. */
+/* FDR_CRASH: nothing; faults copied, requests to end marked and renamed in place; both copied; and calls of exit that
+ * say that something went wrong. */
 enum fdri_crash_mode { FDRI_CRASH_OFF = 0, FDRI_CRASH_FAULTS, FDRI_CRASH_ALL, FDRI_CRASH_EXIT };
 
 struct fdri_export_view {
@@ -34,8 +34,8 @@ struct fdri_export_view {
     uint64_t holdoff_ns, disk_bytes;
     uint32_t keep;
     bool keep_newest;
-    /* Is the process still the one that started the recording? Where it was restored from a checkpoint a new recording is
-     * begun, before this returns. Not for the dumper thread, which asks by poll. */
+    /* Is the process still the one that started the recording? Where it was restored from a checkpoint a new recording
+     * is begun, before this returns. Not for the dumper thread, which asks by poll. */
     void (*look)(void);
     bool (*hold)(void); /* nobody gives back a location's accounts until release(); false: somebody may */
     void (*release)(void);
@@ -88,8 +88,8 @@ int fdri_dumper_start(void);                /* where it does not run yet. 0 or -
 void fdri_crash_start(void);
 /* Puts previous handlers back where ours still stand. Waits where another thread is dying: then the process ends. */
 void fdri_crash_stop(void);
-/* The process ends by exit(status), or `by` the like: leaves a bundle where FDR_CRASH asks for one. true: one was left, in place of the live
- * file; recording is off. */
+/* The process ends by exit(status), or `by` the like: leaves a bundle where FDR_CRASH asks for one. true: one was left,
+ * in place of the live file; recording is off. */
 bool fdri_crash_end(const char *by, int status);
 void fdri_crash_fork(int phase);
 /* A child: its arena is a view of its own of its parent's file. */

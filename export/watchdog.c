@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The watchdog: a thread that has open regions and records nothing for FDR_WATCHDOG hangs, unless it computes or waits for
- * a processor. One snapshot for all that are found together, none for them again until they have moved. */
+/* The watchdog: a thread that has open regions and records nothing for FDR_WATCHDOG hangs, unless it computes or waits
+ * for a processor. One snapshot for all that are found together, none for them again until they have moved. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
@@ -111,8 +111,8 @@ FDR_RACY static void begin(struct watched *w, const struct fdr_location *l, uint
                           .delay_ns = u.delay_ns};
 }
 
-/* More than a tenth of the time on a processor, or on its way to one now: it computes. More than half of the time running
- * or waiting for a processor: the host is busy. (The kernel counts a wait when it is over.) */
+/* More than a tenth of the time on a processor, or on its way to one now: it computes. More than half of the time
+ * running or waiting for a processor: the host is busy. (The kernel counts a wait when it is over.) */
 FDR_RACY static enum verdict judge(const struct watched *w, const struct fdr_location *l, uint64_t now, struct usage *u)
 {
     uint64_t passed = now - w->since_ns;

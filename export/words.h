@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What is kept of a thread's stack: the words that are addresses of code, or of the stack above themselves, with their places.
- * A reader unwinds by them offline. Async-signal-safe, no allocation: on the fatal path, and in live processes. */
+/* What is kept of a thread's stack: the words that are addresses of code, or of the stack above themselves, with their
+ * places. A reader unwinds by them offline. Async-signal-safe, no allocation: on the fatal path, and in live
+ * processes. */
 #ifndef FDR_EXPORT_WORDS_H
 #define FDR_EXPORT_WORDS_H
 
@@ -25,8 +26,8 @@ struct fdri_maps {
     char piece[FDRI_MAPS_PIECE];
 };
 void fdri_maps_read(struct fdri_maps *maps);
-/* The text for `room` bytes, of at least FDRI_MAPS_NOTE: as many of its first lines as fit; where some are not there a last one,
- * "... N more", says so. Its bytes. */
+/* The text for `room` bytes, of at least FDRI_MAPS_NOTE: as many of its first lines as fit; where some are not there a
+ * last one, "... N more", says so. Its bytes. */
 uint32_t fdri_maps_fit(struct fdri_maps *maps, uint32_t room);
 /* A hexadecimal number; returns what stands behind it. */
 const char *fdri_hex(const char *p, const char *end, uint64_t *v);

@@ -202,10 +202,11 @@ struct fdr_nodes_block {
 };
 static_assert(sizeof(struct fdr_nodes_block) == 64, "nodes block");
 
-/* ---- what a flipped bit must not go unnoticed by: a spare of the superblock, and checks of a snapshot's meta blocks ----
- * The spare lies in the superblock's page: a copy of what says how to read everything else. A running recording writes it once,
- * at its start; a reader of such a file believes of it only what never changes (FORMAT.md, 3.1). A snapshot has its own, written
- * last, with checks of the whole header, of the tail, and of every chunk of the file that holds meta blocks. */
+/* ---- what a flipped bit must not go unnoticed by: a spare of the superblock, and checks of a snapshot's meta blocks
+ * ---- The spare lies in the superblock's page: a copy of what says how to read everything else. A running recording
+ * writes it once, at its start; a reader of such a file believes of it only what never changes (FORMAT.md, 3.1). A
+ * snapshot has its own, written last, with checks of the whole header, of the tail, and of every chunk of the file that
+ * holds meta blocks. */
 #define FDR_SPARE_MAGIC 0x52415053u /* "SPAR" */
 #define FDR_SPARE_OFF   (FDR_SUPERBLOCK_BYTES - 512u)
 #define FDR_SPARE_COPY  400u /* the superblock up to `host` */
@@ -449,8 +450,8 @@ struct fdr_location {
 };
 static_assert(sizeof(struct fdr_location) == 832, "location");
 
-/* A location of samples: looks at one thread from outside its stream. Its partitions are of class sample, their depth is
- * the sample's level: the highest bit in which its number differs from the one before, so level k and above hold one
+/* A location of samples: looks at one thread from outside its stream. Its partitions are of class sample, their depth
+ * is the sample's level: the highest bit in which its number differs from the one before, so level k and above hold one
  * sample for each 2^k periods. */
 #define FDR_SAMPLE_LEVELS 40
 enum fdr_sample_clock { FDR_SAMPLE_CPU = 0, FDR_SAMPLE_WALL = 1, FDR_SAMPLE_EVENTS = 2 };
@@ -470,8 +471,8 @@ struct fdr_samples {
 static_assert(sizeof(struct fdr_samples) == 48 + 40 * FDR_SAMPLE_LEVELS, "samples");
 
 /* Folding moves numbers from one location's accounts to another's, some words at a time. The words that are about to
- * change are here with what they were before; count is set before the first and cleared after the last of them changes. While it
- * is not 0 a reader takes the words to be what they were. */
+ * change are here with what they were before; count is set before the first and cleared after the last of them changes.
+ * While it is not 0 a reader takes the words to be what they were. */
 #define FDR_FOLD_WORDS 120
 struct fdr_fold {
     struct fdr_meta_head head;
@@ -656,8 +657,8 @@ struct fdr_row {
     uint64_t untimed;   /* calls counted only */
 };
 static_assert(sizeof(struct fdr_row) == 64, "totals row");
-/* {off:32, first bucket:8, buckets:8}: off is where the counter of bucket 0 would be. Whatever lies between min and max of a row with
- * a histogram has a bucket in it. */
+/* {off:32, first bucket:8, buckets:8}: off is where the counter of bucket 0 would be. Whatever lies between min and max
+ * of a row with a histogram has a bucket in it. */
 static inline uint32_t fdr_histogram_first(uint64_t word) { return (uint32_t)(word >> 32 & 0xff); }
 static inline uint32_t fdr_histogram_count(uint64_t word) { return (uint32_t)(word >> 40); }
 static inline uint32_t fdr_histogram_off(uint64_t word) { return (uint32_t)word + fdr_histogram_first(word) * 8; }
@@ -721,7 +722,8 @@ struct fdr_epochs {
 };
 static_assert(sizeof(struct fdr_epochs) == 64 + 64 * FDR_EPOCHS_MAX, "epochs");
 
-/* The regions that mattered most in an epoch (inclusive + exclusive time); all others share the rest. Sums are exact. */
+/* The regions that mattered most in an epoch (inclusive + exclusive time); all others share the rest. Sums are
+ * exact. */
 struct fdr_epoch_row {
     uint32_t key;   /* as fdr_row.key */
     uint32_t flags; /* 1: more of this region may be in the rest */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Call records a chunk at a time, with the decoder's state in registers and few branches: those that fit a candidate, and
- * those spelled out whose region is one. One load holds such a record nearly always. Everything else, and
+/* Call records a chunk at a time, with the decoder's state in registers and few branches: those that fit a candidate,
+ * and those spelled out whose region is one. One load holds such a record nearly always. Everything else, and
  * everything doubtful, goes to fdr_decode_next. What comes out bad here is decoded slowly before it counts as damage
  * (reader/bins.c). */
 #include "format/record.h"

@@ -166,8 +166,8 @@ static __attribute__((noinline)) uint64_t encode_long(struct fdr_part *p, struct
     return fdr_commit_word(p);
 }
 
-/* The same bits as add_spelled, put together in one word, or two: one call in five comes here. Without branches, which nobody
- * could foresee. */
+/* The same bits as add_spelled, put together in one word, or two: one call in five comes here. Without branches, which
+ * nobody could foresee. */
 uint64_t fdr_encode_longer(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                            uint64_t duration)
 {

@@ -4,11 +4,11 @@
  * A bin's payload is a string of bits, filled from the low bit of each byte upwards. Each bin decodes from its
  * own bytes alone: prediction tables start empty with the bin.
  *
- * A call record says (region, gap since the newest leave of this partition, duration). The records before it select one of
- * `contexts` table slots; a slot holds two candidates (region, bits for the gap, bits for the duration). If the region is
- * that of the first and both numbers fit, a zero says so and the numbers follow in so many bits: that is nearly all there
- * is to encoding a call. Everything else is spelled out, and moves the candidate's numbers of bits by one towards what was
- * needed; so is every 64th record, or they would never shrink.
+ * A call record says (region, gap since the newest leave of this partition, duration). The records before it select one
+ * of `contexts` table slots; a slot holds two candidates (region, bits for the gap, bits for the duration). If the
+ * region is that of the first and both numbers fit, a zero says so and the numbers follow in so many bits: that is
+ * nearly all there is to encoding a call. Everything else is spelled out, and moves the candidate's numbers of bits by
+ * one towards what was needed; so is every 64th record, or they would never shrink.
  *
  * Ideas: delta time, leading zeros dropped, ids and lengths in the token: Wagner 2015, 3.3; predicting the next
  * region from those before it: the FCM predictor of ParLoT (Taheri et al. 2018, 3.2), here reset per bin.
@@ -24,7 +24,7 @@
  * Running check: over the bits of a record that fits, over what any other means.
  *
  * Invariant after every commit: bits, records and the 24-bit running check in fdr_bin.commit describe a prefix of
- * complete records.  */
+ * complete records. */
 #ifndef FDR_FORMAT_RECORD_H
 #define FDR_FORMAT_RECORD_H
 
@@ -139,8 +139,8 @@ static inline void fdr_encode_close(struct fdr_part *p)
     p->limit = 0;
 }
 
-/* Records given back of a partition whose list is empty. Its newest bin may have been taken while the owner sleeps: those in it
- * are not in `total`, or are on the way there. */
+/* Records given back of a partition whose list is empty. Its newest bin may have been taken while the owner sleeps:
+ * those in it are not in `total`, or are on the way there. */
 static inline uint64_t fdr_part_given(const struct fdr_part *p)
 {
     bool taken = p->open_off && !p->limit && (!p->aside_tick || p->aside_tick != p->total);
@@ -175,8 +175,8 @@ static inline uint64_t fdr_hash_ordinal(uint64_t hash, uint32_t ordinal)
 
 #define FDR_ONE_RECORD FDR_COMMIT(0, 1, 0)
 
-/* Appends `bits` <= FDR_CHUNK_MAX bits and adds them, and `records`, to the progress; returns that. What lies behind the newest bit
- * in its byte is 0: every put writes 8 bytes, and the bin began with a 0. */
+/* Appends `bits` <= FDR_CHUNK_MAX bits and adds them, and `records`, to the progress; returns that. What lies behind
+ * the newest bit in its byte is 0: every put writes 8 bytes, and the bin began with a 0. */
 static inline uint64_t fdr_put(struct fdr_part *p, uint8_t *payload, uint64_t value, uint32_t bits, uint64_t records)
 {
     uint64_t progress = p->progress;
@@ -225,9 +225,9 @@ static inline __attribute__((always_inline)) uint64_t fdr_put_foreseen(struct fd
     return progress | (hash & ~fdr_mask(40));
 }
 
-/* Is there room for this call in a bin that is full, which only means that the longest one does not fit any more? Nearly all
- * are a sixth of that: without this an eighth of a bin of 512 bytes would stay empty. `tied`: it may say where it stands in
- * its tick. */
+/* Is there room for this call in a bin that is full, which only means that the longest one does not fit any more?
+ * Nearly all are a sixth of that: without this an eighth of a bin of 512 bytes would stay empty. `tied`: it may say
+ * where it stands in its tick. */
 static inline bool fdr_tail_holds(const struct fdr_part *p, uint32_t id, uint64_t gap, uint64_t duration, bool tied)
 {
     /* spelled out, or in as many bits as the slot has for it; an ordinal and a parent */
@@ -253,8 +253,8 @@ static inline uint32_t fdr_point_bits(const struct fdr_standing *at, uint32_t fi
     return bits + 2 * fdr_bitlen(at->sibling + 1ull) + 2 * fdr_bitlen(at->point + 1ull);
 }
 
-/* Appends one event without duration. Precondition: fdr_point_bits fit below the limit. fields[count], count <= FDR_FIELDS_MAX. `count` is stored only when
- * store_count is set (user events). */
+/* Appends one event without duration. Precondition: fdr_point_bits fit below the limit. fields[count], count <=
+ * FDR_FIELDS_MAX. `count` is stored only when store_count is set (user events). */
 void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
                       const struct fdr_standing *place, const uint64_t *fields, uint32_t count, bool store_count);
 
@@ -292,8 +292,8 @@ struct fdr_decoder {
     uint32_t zero_count;
     bool bad;
     struct fdr_point_table table; /* calls use .t only */
-    /* The caller's, for a bin of samples, and set before fdr_decode_begin: it is six times as large as all the rest, and a reader has a
-     * decoder for each partition. NULL: a bin of samples is bad. */
+    /* The caller's, for a bin of samples, and set before fdr_decode_begin: it is six times as large as all the rest,
+     * and a reader has a decoder for each partition. NULL: a bin of samples is bad. */
     struct fdr_sample_decoder *sample;
     struct fdr_standing place; /* of the newest point */
     uint64_t fields[FDR_FIELDS_MAX];
@@ -308,8 +308,9 @@ bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint
  * Nothing of a bin that ends in -1 is to be believed. Time stays monotonic: enter >= the last leave. */
 int fdr_decode_next(struct fdr_decoder *d, struct fdr_record *r);
 
-/* The next call records, `most` at most, into out[]: how many, 0 at the end, -1 as above. The same as fdr_decode_next again and
- * again, several times as fast; `slowly`: without the fast way, which has the last word about what is damage. */
+/* The next call records, `most` at most, into out[]: how many, 0 at the end, -1 as above. The same as fdr_decode_next
+ * again and again, several times as fast; `slowly`: without the fast way, which has the last word about what is
+ * damage. */
 int fdr_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t most, bool slowly);
 
 #endif

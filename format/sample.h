@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The codec of samples: where a thread was, as a path of open regions and return addresses, in a few bits.
  *
- * A step is an open region or a return address, outermost first. A bin has a list of its sites, the different steps seen in
- * it, and a tree of the paths: node 0 is the empty path, every other node is its parent's path and one site more. A record names
- * the node it was at, the steps that are new (they become nodes while there is room), and the program counter. Programs come
- * back to the same few hundred paths, so most records name a node and a short distance. What follows a site on one path
- * follows it on others: a new step is most often one of the two that came behind the same site before. An address that is not
- * is told against the newest one in the same function: what a site called was left from there. Time is told against
- * the pace of the samples where that is shorter.
- * All of this starts empty with the bin: each bin decodes from its own bytes. */
+ * A step is an open region or a return address, outermost first. A bin has a list of its sites, the different steps
+ * seen in it, and a tree of the paths: node 0 is the empty path, every other node is its parent's path and one site
+ * more. A record names the node it was at, the steps that are new (they become nodes while there is room), and the
+ * program counter. Programs come back to the same few hundred paths, so most records name a node and a short distance.
+ * What follows a site on one path follows it on others: a new step is most often one of the two that came behind the
+ * same site before. An address that is not is told against the newest one in the same function: what a site called was
+ * left from there. Time is told against the pace of the samples where that is shorter. All of this starts empty with
+ * the bin: each bin decodes from its own bytes. */
 #ifndef FDR_FORMAT_SAMPLE_H
 #define FDR_FORMAT_SAMPLE_H
 

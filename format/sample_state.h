@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What encoder and decoder of samples do alike: the codes, and how each record changes what the next is told against. */
+/* What encoder and decoder of samples do alike: the codes, and how each record changes what the next is told
+ * against. */
 #ifndef FDR_FORMAT_SAMPLE_STATE_H
 #define FDR_FORMAT_SAMPLE_STATE_H
 
@@ -79,7 +80,8 @@ static inline void address_in(struct fdr_sample_state *s, struct fdr_sample_site
     if (s->inside != NOWHERE) site[s->inside].leaf = address & FDR_SAMPLE_ADDRESS;
 }
 
-/* A step was told; `at`: its site, 0 where it has none yet. It becomes a site and a node while there is room. True: a site did. */
+/* A step was told; `at`: its site, 0 where it has none yet. It becomes a site and a node while there is room. True: a
+ * site did. */
 static inline bool step_in(struct fdr_sample_state *s, struct fdr_sample_site *site, struct fdr_sample_node *node,
                            uint64_t step, uint32_t at)
 {

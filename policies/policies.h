@@ -78,8 +78,8 @@ uint64_t fdri_policy_share(const struct fdri_tier_shares *s, uint32_t tier, uint
 /* How much an epoch of the newest tier consumes: with the one under way there may be three. */
 uint64_t fdri_policy_epoch(const struct fdri_tier_shares *s, uint32_t tiers, uint64_t total);
 
-/* The tier furthest above its share, of those (but the newest) that hold anything and whose bit in `without` is not set;
- * 0: there is none. *over: how much it holds beyond its share. */
+/* The tier furthest above its share, of those (but the newest) that hold anything and whose bit in `without` is not
+ * set; 0: there is none. *over: how much it holds beyond its share. */
 uint32_t fdri_policy_tier(const struct fdri_tier_shares *s, const uint64_t *held, uint32_t tiers, uint64_t total,
                           uint32_t without, uint64_t *over);
 

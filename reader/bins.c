@@ -98,8 +98,8 @@ bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_loc
     return state != FDRI_READER_BIN_BAD;
 }
 
-/* How many records a payload holds whose header is not to be believed, and the time from its beginning to its newest leave: the
- * commit word checks both, whatever else was damaged. */
+/* How many records a payload holds whose header is not to be believed, and the time from its beginning to its newest
+ * leave: the commit word checks both, whatever else was damaged. */
 static bool count_payload(const struct fdr_file *f, uint64_t off, const struct fdr_bin *h, uint64_t *records,
                           uint64_t *span)
 {

@@ -67,8 +67,8 @@ static void by_guess(struct fdr_file *f, struct fdri_reader_thread *t)
     }
 }
 
-/* Of a thread that was not asked, sp and pc are all there is. Functions with frame pointers leave a chain of them on the
- * stack: what the call it waits in found in the register is where that begins. */
+/* Of a thread that was not asked, sp and pc are all there is. Functions with frame pointers leave a chain of them on
+ * the stack: what the call it waits in found in the register is where that begins. */
 static void guess_frame_pointer(struct fdri_reader_thread *t)
 {
     uint64_t back, next;

@@ -43,8 +43,8 @@ bool fdri_reader_careful_start(struct fdri_reader_stream *s)
     return true;
 }
 
-/* Of two heads with this key, is the deeper one first? A zero-length call whose parent began earlier is: so did its ancestor at the
- * other one's depth, which is over when that begins. */
+/* Of two heads with this key, is the deeper one first? A zero-length call whose parent began earlier is: so did its
+ * ancestor at the other one's depth, which is over when that begins. */
 static bool deeper_first(uint64_t key) { return !(key & 1); }
 
 /* The depth of the first head at depth `from` or deeper; 0: none. */
@@ -75,8 +75,9 @@ static enum place place_child(const struct fdri_reader_call *c, const struct fdr
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 
-/* The parent of the head of depth d, which began in its tick as c did, is missing. Is c around it? Of what was set aside only those parents are missing that
- * were still open then (a filter keeps none out that is named), and so was c if it ended later: in it they are. */
+/* The parent of the head of depth d, which began in its tick as c did, is missing. Is c around it? Of what was set
+ * aside only those parents are missing that were still open then (a filter keeps none out that is named), and so was c
+ * if it ended later: in it they are. */
 static bool was_open(const struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint32_t d)
 {
     const struct fdri_reader_depth *v = &s->level[d];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The arena out of a core file. It begins at the start of a page of a segment; where it lies on several NUMA nodes it is
- * several segments in a row. */
+/* The arena out of a core file. It begins at the start of a page of a segment; where it lies on several NUMA nodes it
+ * is several segments in a row. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fdr/reader.h>
@@ -42,8 +42,8 @@ static int by_address(const void *x, const void *y)
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* A core may be cut short, and a hostile one says anything: no segment reaches beyond the file, nor all of them together
- * beyond its size, so what follows ends. */
+/* A core may be cut short, and a hostile one says anything: no segment reaches beyond the file, nor all of them
+ * together beyond its size, so what follows ends. */
 static void add_segment(struct core *c, const GElf_Phdr *p, uint64_t *left)
 {
     if (p->p_type != PT_LOAD) return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a snapshot of a location that went on ends: the cut, the newest event when its stack of open calls was copied. The
- * bins were copied later, so calls that were open at the cut may have records by now; others were opened, or are
+/* Where a snapshot of a location that went on ends: the cut, the newest event when its stack of open calls was copied.
+ * The bins were copied later, so calls that were open at the cut may have records by now; others were opened, or are
  * nowhere: the stack moved under the copy, and their records came too late for it. */
 #include "base/bits.h"
 #include "reader/reader.h"
@@ -36,8 +36,8 @@ static void believe_frame(struct fdri_reader_location *l, const struct fdri_read
     else if (r && r->leave > frame->enter) frame->flags |= FDR_LEVEL_SETTLED;
 }
 
-/* Did other calls of the frame's depth end when it began, or may it have been given back? *its: its own record, of a call of length 0, is kept
- * or was before the newest one: they are numbered. */
+/* Did other calls of the frame's depth end when it began, or may it have been given back? *its: its own record, of a
+ * call of length 0, is kept or was before the newest one: they are numbered. */
 static bool is_unclear(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_cursor *c, uint32_t depth,
                        const struct fdri_reader_frame *frame, bool *its)
 {
@@ -54,8 +54,8 @@ static bool is_unclear(struct fdr_file *f, struct fdri_reader_location *l, struc
     return unclear;
 }
 
-/* Whether it was given back, where times do not tell, the accounts of the frame's level do, which were copied with it: it is the newest call that they
- * count as presented. */
+/* Whether it was given back, where times do not tell, the accounts of the frame's level do, which were copied with it:
+ * it is the newest call that they count as presented. */
 static void believe_accounts(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_cursor *c)
 {
     bool its;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names as the source has them: C++'s by whatever knows them, and those of procedures in Fortran modules, which gfortran
- * calls __module_MOD_procedure, in small letters. */
+/* Names as the source has them: C++'s by whatever knows them, and those of procedures in Fortran modules, which
+ * gfortran calls __module_MOD_procedure, in small letters. */
 #include "reader/symbols.h"
 
 #include <stdlib.h>

@@ -139,7 +139,8 @@ static void count_bin(struct fdr_file *f, struct fdri_reader_location *l, const 
     out[last].kept_events += weight * (b->records - gone);
 }
 
-/* By band: down to which depth every call of the epoch is kept. A call needs all shallower ones of its band or longer. */
+/* By band: down to which depth every call of the epoch is kept. A call needs all shallower ones of its band or
+ * longer. */
 static void set_complete(const struct fdri_reader_location *l, uint64_t from, struct fdr_epoch_info *out)
 {
     uint32_t deepest = 0;

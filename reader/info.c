@@ -213,8 +213,8 @@ static void make_plain(char *text, size_t bytes)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) text[i] = ' ';
 }
 
-/* What is as long as that is in the band above on every location: rounded up, and not below what it is on those with times
- * in ns. */
+/* What is as long as that is in the band above on every location: rounded up, and not below what it is on those with
+ * times in ns. */
 static uint64_t edge_ns(const struct fdr_file *f, int b)
 {
     static const uint64_t nominal[FDR_BANDS - 1] = {256, 4096, 262144};

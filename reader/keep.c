@@ -4,8 +4,8 @@
  * Closure: holding a call of (depth, band) implies holding every shallower depth in every longer band at its time.
  *   T(d, b)  newest leave given back from the partition (d, b)
  *   a call of (d, b) is kept  <=>  leave > max of T(d', b') over d' <= d, b' >= b other than itself
- * So every kept call's ancestors are kept. What is held beyond that counts as reduced. What was set aside counts whole; of its
- * calls those may lack ancestors that were still open then. */
+ * So every kept call's ancestors are kept. What is held beyond that counts as reduced. What was set aside counts whole;
+ * of its calls those may lack ancestors that were still open then. */
 #include "base/bits.h"
 #include "reader/reader.h"
 
@@ -85,8 +85,8 @@ static uint64_t without_account(const struct fdr_file *f, const struct fdri_read
     return sum == UINT64_MAX ? sum : fdri_reader_level(f, l, depth)->presented - sum;
 }
 
-/* Does nothing but the floor say that something ended at the frame's depth after it began, and the accounts that it is open? An operation that a
- * handler left by longjmp has moved the newest tick of the partition, and stored nothing. */
+/* Does nothing but the floor say that something ended at the frame's depth after it began, and the accounts that it is
+ * open? An operation that a handler left by longjmp has moved the newest tick of the partition, and stored nothing. */
 static bool open_for_all_that(const struct fdr_file *f, const struct fdri_reader_location *l,
                               const struct fdri_reader_part *p, const struct fdri_reader_frame *frame)
 {
@@ -94,9 +94,10 @@ static bool open_for_all_that(const struct fdr_file *f, const struct fdri_reader
            without_account(f, l, p->depth) == 1;
 }
 
-/* A completed record beats its frame: a frame is believed only if everything completed at its depth, kept or given
- * back since, ended before it began, and those around it are believed. What ended in the tick in which it began was before it, or
- * is itself, killed before it was off the stack: that is told by the accounts. (Where the location went on: cut.c.) */
+/* A completed record beats its frame: a frame is believed only if everything completed at its depth, kept or given back
+ * since, ended before it began, and those around it are believed. What ended in the tick in which it began was before
+ * it, or is itself, killed before it was off the stack: that is told by the accounts. (Where the location went on:
+ * cut.c.) */
 static void believe_frames(const struct fdr_file *f, struct fdri_reader_location *l)
 {
     for (size_t i = 0; i < l->part_count; i++) {

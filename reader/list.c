@@ -155,8 +155,8 @@ static void check_indices(struct fdr_file *f, const struct fdri_reader_location 
     }
 }
 
-/* The oldest bins are damaged. If it is one, and its records can be counted, what was given back ended where it began; bins
- * that were the first of all had none before them. Else it is lost, not given back, as far as one can tell. */
+/* The oldest bins are damaged. If it is one, and its records can be counted, what was given back ended where it began;
+ * bins that were the first of all had none before them. Else it is lost, not given back, as far as one can tell. */
 static void behind_damage(const struct fdr_file *f, struct fdri_reader_part *p, const struct fdr_part *raw,
                           uint64_t said)
 {

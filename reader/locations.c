@@ -99,7 +99,8 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
     for (uint32_t d = 1; d <= depth; d++) {
         const struct fdr_level *v = fdri_reader_level(f, l, d);
         uint32_t flags = v ? v->flags : 0;
-        /* The cut was read before the stack. What was entered in between ends behind it: its record may be there, too. */
+        /* The cut was read before the stack. What was entered in between ends behind it: its record may be there,
+         * too. */
         if (v && l->moving && v->enter_tick >> l->clock.shift > l->cut) return;
         /* What came in its tick since then may name it. */
         if (v && l->moving && v->enter_tick >> l->clock.shift == l->cut) flags |= FDR_LEVEL_ORDINAL;
@@ -180,8 +181,8 @@ static void read_tail(struct fdr_file *f)
     }
 }
 
-/* Did this location go on while it was copied? It may have ended meanwhile, or before its header was copied and after what
- * belongs to it. Where the tail has no room for it nobody knows, nor where the tail is lost. */
+/* Did this location go on while it was copied? It may have ended meanwhile, or before its header was copied and after
+ * what belongs to it. Where the tail has no room for it nobody knows, nor where the tail is lost. */
 static bool went_on(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
     if (!f->has_tail || f->tail_bad) return false;
@@ -315,8 +316,8 @@ static void from_bins(struct fdr_file *f)
     put_in_order(f);
 }
 
-/* Whether a location's times are ns its bins say, too, and theirs is under their check. Its first event decides that: its header
- * may have been copied before. */
+/* Whether a location's times are ns its bins say, too, and theirs is under their check. Its first event decides that:
+ * its header may have been copied before. */
 static void settle_units(struct fdr_file *f)
 {
     for (size_t i = 0; i < f->found_count; i++) {

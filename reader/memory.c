@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of the reader, and whether there ever was too little of it: what is computed for a file then may lack parts, and nothing that is
- * said of it is to be believed, least of all that it is whole. */
+/* Memory of the reader, and whether there ever was too little of it: what is computed for a file then may lack parts,
+ * and nothing that is said of it is to be believed, least of all that it is whole. */
 #include "reader/reader.h"
 
 #include <stdlib.h>

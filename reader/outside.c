@@ -4,9 +4,9 @@
  *
  *   bounds, meta, stacks (kept aside), bins, stacks (written), partitions, tail, superblock
  *
- * Each read is a system call, so reads happen in the order in which they stand here. A bin's batch is read twice: commit
- * and generation come from the first reading, payload and generation once more from the second. Nothing that is read is
- * believed: offsets are checked, chains end. */
+ * Each read is a system call, so reads happen in the order in which they stand here. A bin's batch is read twice:
+ * commit and generation come from the first reading, payload and generation once more from the second. Nothing that is
+ * read is believed: offsets are checked, chains end. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -127,7 +127,8 @@ static void copy_headers(struct copy *c, uint64_t off, uint32_t bytes)
     }
 }
 
-/* All that are handed out by now, behind the stacks: they hold what is older than the cut. Meta stays as it was copied. */
+/* All that are handed out by now, behind the stacks: they hold what is older than the cut. Meta stays as it was
+ * copied. */
 static void copy_bins(struct copy *c)
 {
     uint64_t now;

@@ -238,7 +238,8 @@ static void leave_out_newcomers(struct copy *c)
         if (is_free(c, &l)) fdri_outside_put(c, off + offsetof(struct fdr_location, flags), &nobodys, sizeof nobodys);
 }
 
-/* What is there is another's by now, or on its way there: the copy has pieces of both. Nothing stops that from outside. */
+/* What is there is another's by now, or on its way there: the copy has pieces of both. Nothing stops that from
+ * outside. */
 static bool is_gone(const struct copy *c, uint32_t i, const struct fdr_location *l)
 {
     return l->id != c->tail.entry[i].location || l->flags & (FDR_LOCATION_FREE | FDR_LOCATION_FOLDING);
@@ -251,7 +252,8 @@ static void leave_out(struct copy *c, uint32_t i)
     c->tail.entry[i] = (struct fdr_tail_entry){.location = UINT32_MAX};
 }
 
-/* Blocks of levels that came while the copy was made: the header may have them, and where they lie was copied before. */
+/* Blocks of levels that came while the copy was made: the header may have them, and where they lie was copied
+ * before. */
 static void copy_new_levels(struct copy *c, uint64_t off, const struct fdr_location *l, uint32_t before)
 {
     uint8_t block[sizeof(struct fdr_levels_block) + FDR_LEVELS_LARGE * sizeof(struct fdr_level)];

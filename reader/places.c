@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names for addresses of samples: the module an address lies in, then its symbol file. Each address is looked up once. */
+/* Names for addresses of samples: the module an address lies in, then its symbol file. Each address is looked up
+ * once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,8 @@ static size_t begun(const struct fdri_reader_places *p, uint64_t address)
     return from;
 }
 
-/* Of those that were there by then the newest, and of these the first; else the executable that is loaded where it was linked. */
+/* Of those that were there by then the newest, and of these the first; else the executable that is loaded where it was
+ * linked. */
 static const struct fdri_reader_definition *module_of(const struct fdr_file *f, uint64_t address, uint64_t time_ns)
 {
     const struct fdri_reader_places *p = f->places;

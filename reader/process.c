@@ -164,7 +164,8 @@ static int look(const struct mapping *m, struct fdri_process *p)
     return e == -EPERM || e == -EACCES ? e : 0;
 }
 
-/* The kernel shows no memory and no files of a thread that has ended, also where that was the first one and the others go on. */
+/* The kernel shows no memory and no files of a thread that has ended, also where that was the first one and the others
+ * go on. */
 static uint32_t living_task(uint32_t pid)
 {
     char path[64], text[2];

@@ -294,8 +294,8 @@ const struct fdri_reader_meta *fdri_reader_meta_scan(struct fdr_file *f, uint32_
 /* Copies the header at off; false when there is no valid one. */
 bool fdri_reader_bin_header(const struct fdr_file *f, uint64_t off, struct fdr_bin *h);
 /* Prepares `d` for a bin; false: its commit word promises more than there is. */
-/* The bin at `off` belongs to a partition of this class and depth, but its header is damaged: its records, and how long after its
- * base_tick the newest of them left; false: its payload says nothing either. */
+/* The bin at `off` belongs to a partition of this class and depth, but its header is damaged: its records, and how long
+ * after its base_tick the newest of them left; false: its payload says nothing either. */
 bool fdri_reader_bin_headless(const struct fdr_file *f, uint64_t off, uint32_t class_, uint32_t depth,
                               uint64_t *records, uint64_t *span);
 bool fdri_reader_bin_begin(const struct fdr_file *f, const struct fdri_reader_bin *b, struct fdr_decoder *d);
@@ -339,7 +339,8 @@ void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l);
 void fdri_reader_cut(struct fdr_file *f, struct fdri_reader_location *l);
 /* Are records of this depth missing, by damage? */
 bool fdri_reader_gaps(const struct fdri_reader_location *l, uint32_t depth);
-/* The call of this depth around r, which is in p (NULL: an open call), is not there. Was it not over at the cut, beyond doubt? */
+/* The call of this depth around r, which is in p (NULL: an open call), is not there. Was it not over at the cut, beyond
+ * doubt? */
 bool fdri_reader_not_over(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth,
                           const struct fdri_reader_part *p, const struct fdr_record *r);
 

@@ -140,7 +140,8 @@ static bool settle_all(struct fdri_reader_image *m)
     return true;
 }
 
-/* Where the tail is lost, or the location was not in it: as if it had been quiet. One that is not in a tail has nothing to show. */
+/* Where the tail is lost, or the location was not in it: as if it had been quiet. One that is not in a tail has nothing
+ * to show. */
 static struct fdr_tail_entry tail_entry(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
     if (l->in_tail || (f->has_tail && !f->tail_bad)) return l->tail;
@@ -165,8 +166,8 @@ static void write_tail(struct fdri_reader_image *m)
     m->bytes_all = m->arena_bytes + sizeof tail + tail.count * sizeof(struct fdr_tail_entry);
 }
 
-/* What a bundle tells of the death, or the watchdog of all stacks, where it is whole: its own check is in it. A bundle has no
- * tail. */
+/* What a bundle tells of the death, or the watchdog of all stacks, where it is whole: its own check is in it. A bundle
+ * has no tail. */
 static void write_crash(struct fdri_reader_image *m)
 {
     const struct fdr_file *f = m->file;

@@ -183,8 +183,8 @@ static inline bool enter_call(struct fdri_reader_stream *s, struct fdr_read_even
     return c->shown;
 }
 
-/* Of the calls of depth d, all that may have been around one that entered and left then: was none lost or given back, nor open at the cut,
- * so that the missing one can only have been kept out by a filter? */
+/* Of the calls of depth d, all that may have been around one that entered and left then: was none lost or given back,
+ * nor open at the cut, so that the missing one can only have been kept out by a filter? */
 static bool only_filtered(const struct fdri_reader_stream *s, uint32_t d, uint64_t enter, uint64_t leave)
 {
     const struct fdri_reader_location *l = s->location;
@@ -229,7 +229,8 @@ static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, stru
     return c->shown;
 }
 
-/* Made-up calls are not shown before something in them is. Is that what r will be? Then the outermost of those on top of the stack enters. */
+/* Made-up calls are not shown before something in them is. Is that what r will be? Then the outermost of those on top
+ * of the stack enters. */
 static bool show_made_up(struct fdri_reader_stream *s, const struct fdr_record *r, struct fdr_read_event *e)
 {
     uint32_t hidden = 0;
@@ -271,7 +272,8 @@ static uint64_t place_of(const struct fdri_reader_point *p, uint32_t d)
     return p->place.cut ? ANYWHERE : 0;
 }
 
-/* Between the stack and the call of depth `at` that enters calls are missing, and are made up. Does the point stand before all that? */
+/* Between the stack and the call of depth `at` that enters calls are missing, and are made up. Does the point stand
+ * before all that? */
 static bool before_made_up(const struct fdri_reader_point *p, uint32_t at, const struct fdr_record *enters)
 {
     if (p->depth + 1u < at) { /* in one of those missing, or around all of them */

@@ -46,8 +46,8 @@ static const char *keep_copy(struct fdr_file *f, const char *text)
     return copy ? strcpy(copy, text) : NULL;
 }
 
-/* As the source has it: without the version of a library's symbol, and without what compilers append to copies and parts
- * of a function (f.constprop.0, f.isra.0, f.part.1, f.cold): they are that function. */
+/* As the source has it: without the version of a library's symbol, and without what compilers append to copies and
+ * parts of a function (f.constprop.0, f.isra.0, f.part.1, f.cold): they are that function. */
 static char *source_name(const char *symbol)
 {
     static const char *const made[] = {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm."};

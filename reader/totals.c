@@ -67,9 +67,9 @@ static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct 
     return true;
 }
 
-/* Every call is in a bucket. In a copy made beside its thread the row may be older or newer than its histogram, by what happened
- * meanwhile; by more only where the histogram had moved, and its old place serves others. One without any count is not there: it
- * moved to a place that was copied before, and the row that leads there behind that. */
+/* Every call is in a bucket. In a copy made beside its thread the row may be older or newer than its histogram, by what
+ * happened meanwhile; by more only where the histogram had moved, and its old place serves others. One without any
+ * count is not there: it moved to a place that was copied before, and the row that leads there behind that. */
 static bool adds_up(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_total *t)
 {
     uint64_t in = counted(t), before, after, most = 1 + l->raw.abandoned;

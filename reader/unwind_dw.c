@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Call stacks with elfutils: the modules are laid out as they were in the process, each file only if its build-id is the
- * recorded one, and the unwinder reads memory from the words that were kept. */
+/* Call stacks with elfutils: the modules are laid out as they were in the process, each file only if its build-id is
+ * the recorded one, and the unwinder reads memory from the words that were kept. */
 #include "reader/bundle.h"
 
 #include <dwarf.h>

@@ -174,8 +174,8 @@ void fdri_address_reset(void)
     retire(t);
 }
 
-/* Once per thread, not once per recording; liburcu itself sees it end. In a forked child nobody registers and nobody waits for a grace
- * period: the registry still names the parent's threads. */
+/* Once per thread, not once per recording; liburcu itself sees it end. In a forked child nobody registers and nobody
+ * waits for a grace period: the registry still names the parent's threads. */
 void fdri_address_thread(void)
 {
     if (!fdri_forked) urcu_bp_register_thread();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A program whose first thread leaves by pthread_exit ends when the last of the others does: the C library calls exit(0) then.
- * Threads of fdr's own would keep it from that for ever. So the dumper looks now and then whether the first one left, and then
- * whether any is there but fdr's; if not, it has exit(0) called as the C library would have. */
+/* A program whose first thread leaves by pthread_exit ends when the last of the others does: the C library calls
+ * exit(0) then. Threads of fdr's own would keep it from that for ever. So the dumper looks now and then whether the
+ * first one left, and then whether any is there but fdr's; if not, it has exit(0) called as the C library would
+ * have. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <pthread.h>

@@ -65,7 +65,8 @@ static bool ram_backed(int fd)
     return fstatfs(fd, &f) == 0 && (f.f_type == TMPFS_MAGIC || f.f_type == RAMFS_MAGIC || f.f_type == HUGETLBFS_MAGIC);
 }
 
-/* The live directory, made if need be; -errno with *why. Only ours is used: no links, our own uid, nobody else's write. */
+/* The live directory, made if need be; -errno with *why. Only ours is used: no links, our own uid, nobody else's
+ * write. */
 static int open_live_dir(const struct fdri_settings *s, const char **why)
 {
     struct stat st;
@@ -174,7 +175,8 @@ static int take_link(int dir, const char *name, int fd)
     return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
-/* Without a name until all that a reader needs is in it, where the file system can do that. Nothing is allocated yet. */
+/* Without a name until all that a reader needs is in it, where the file system can do that. Nothing is allocated
+ * yet. */
 static int open_live(struct fdri_recorder *r, int dir, uint64_t bytes)
 {
     struct rlimit limit;
@@ -286,8 +288,8 @@ int fdri_arena_make(struct fdri_recorder *r)
     r->sample_share = r->sample_bins = 0;
     r->slabs = (struct fdri_slabs){.reserve = r->arena.meta_reserve / 16 * 13};
     r->arena.slot_bytes = r->slabs.reserve;
-    /* a sleeping location holds its block, two bins for its accounts and one for its calls; three sixteenths and 96 KiB are left
-     * to the others. With bins of less than 4 KiB the first of its accounts lie beside its block. */
+    /* a sleeping location holds its block, two bins for its accounts and one for its calls; three sixteenths and 96 KiB
+     * are left to the others. With bins of less than 4 KiB the first of its accounts lie beside its block. */
     uint64_t each = sizeof(struct fdr_location) + 3 * fdr_max(r->arena.super->bin_bytes, 4096);
     uint64_t block = r->arena.super->bin_bytes < 4096 ? 4096 : sizeof(struct fdr_location);
     uint64_t room = bytes / 16 * 13 - fdr_min(bytes / 16 * 13, 98304);
@@ -307,7 +309,8 @@ void fdri_arena_leave(struct fdri_recorder *r, bool unlink_live)
     r->live_path[0] = 0;
 }
 
-/* The memory stays mapped, and empty: a thread that saw the switch on long ago finds no open call and no region in it. */
+/* The memory stays mapped, and empty: a thread that saw the switch on long ago finds no open call and no region in
+ * it. */
 void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live)
 {
     if (!r->arena.base) return;

@@ -53,7 +53,8 @@ static bool pass(uint32_t number)
 }
 static void passed(void) { fdr_sub_acq_rel(&passing, 1u); /* L:pass - what was done is seen by who waits */ }
 
-/* After 1, 2, 4, ... events, then every LOOK_AGAIN: who holds the memory makes room with each bin it fills, once it runs. */
+/* After 1, 2, 4, ... events, then every LOOK_AGAIN: who holds the memory makes room with each bin it fills, once it
+ * runs. */
 static bool look_again(struct fdri_thread *t)
 {
     uint32_t n = ++t->dead_since;
@@ -67,8 +68,8 @@ static uint32_t refused[2048]; /* atomic: by thread id, who has counted it: two 
 
 void fdri_no_room_reset(void) { memset(refused, 0, sizeof refused); }
 
-/* A thread counts itself once (attach), so one of its number that counted before was another, which has ended. Only what the sampler
- * counted is taken for it, once. */
+/* A thread counts itself once (attach), so one of its number that counted before was another, which has ended. Only
+ * what the sampler counted is taken for it, once. */
 void fdri_no_room(uint32_t tid, bool itself)
 {
     uint32_t *word = &refused[tid / 16 % (sizeof refused / sizeof *refused)], at = tid % 16 * 2;
@@ -174,7 +175,8 @@ static bool is_open(const struct fdri_thread *t, uint32_t depth)
     return depth && depth <= t->loc->depth && !(fdri_level(t, depth)->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));
 }
 
-/* It was a rewind: what p lacks was taken away and had not been counted. A reader says the same where it is still under way. */
+/* It was a rewind: what p lacks was taken away and had not been counted. A reader says the same where it is still under
+ * way. */
 static void settle_rewind(struct fdri_thread *t, struct fdr_part *p)
 {
     const struct fdr_level *v = fdri_level(t, p->depth);
@@ -188,7 +190,8 @@ static void settle_rewind(struct fdri_thread *t, struct fdr_part *p)
     fdr_store_release(&p->forgets, 0); /* R:forget */
 }
 
-/* The operation may have counted its event and not put it anywhere: it is lost. Or the other way round: its call is over. */
+/* The operation may have counted its event and not put it anywhere: it is lost. Or the other way round: its call is
+ * over. */
 static void settle(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
@@ -207,8 +210,8 @@ static void settle(struct fdri_thread *t)
     if (calls == v->presented + 1) v->presented++; /* when storing has stopped a call is counted as reduced first */
 }
 
-/* p says when a call left whose record was not committed, and which is open still: the next record would begin before that. What was
- * committed of this depth left before it was entered. */
+/* p says when a call left whose record was not committed, and which is open still: the next record would begin before
+ * that. What was committed of this depth left before it was entered. */
 static void take_back_leave(const struct fdri_thread *t, struct fdr_part *p)
 {
     if (p->class_ != FDR_CLASS_REGION || !p->depth || p->depth > t->loc->depth) return;
@@ -257,8 +260,8 @@ static void end_location(struct fdri_thread *t)
     fdri_ended_push(l);
 }
 
-/* All signals are blocked: a handler would record into a location that is being given away. One that comes later attaches
- * anew, and this is called again. */
+/* All signals are blocked: a handler would record into a location that is being given away. One that comes later
+ * attaches anew, and this is called again. */
 void fdri_detach(void *unused)
 {
     (void)unused;
@@ -289,7 +292,8 @@ static bool abandoned(struct fdri_thread *t, uint64_t here)
     stack_t alternate;
     if (here + 768 <= l->busy || (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK)))
         return false;
-    /* that one's mark may lie far below: a handler that comes from here on is inside of this, and does not do the same once more */
+    /* that one's mark may lie far below: a handler that comes from here on is inside of this, and does not do the same
+     * once more */
     fdr_store_relaxed(&l->busy, here);
     fdr_signal_fence();
     mend(t);
@@ -306,7 +310,8 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
     if (t->loc->busy && !abandoned(t, here)) return NULL;
     fdr_store_relaxed(&t->loc->busy, here);
     fdr_signal_fence();
-    /* After fdr_finalize turned the switch off and had every thread pass a barrier, either it sees us busy or we see this. */
+    /* After fdr_finalize turned the switch off and had every thread pass a barrier, either it sees us busy or we see
+     * this. */
     if (fdr_load_relaxed(&fdr_switch_.on) != t->recording) {
         fdri_end(t);
         return NULL;
@@ -322,8 +327,9 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
     return t;
 }
 
-/* An event that nothing will record, of recording `number` if that is not over. Nothing is held meanwhile: a handler may leave by
- * longjmp, and the thread be cancelled, at any moment. Where the recording ends just then it is counted in memory that stays mapped. */
+/* An event that nothing will record, of recording `number` if that is not over. Nothing is held meanwhile: a handler
+ * may leave by longjmp, and the thread be cancelled, at any moment. Where the recording ends just then it is counted in
+ * memory that stays mapped. */
 FDR_RACY static void lose(uint32_t number)
 {
     if (fdr_load_acquire(&fdr_switch_.on) != number) return; /* A:on */

@@ -44,9 +44,9 @@ static FDR_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool li
     fdri_end(t);
 }
 
-/* The fast path calls nothing: whatever is rare leaves it by a tail call, before the first store that counts or, where a record
- * is spelled out, when all but that is done. The location is marked busy before anything of it is read: a handler in between
- * records into the lane and leaves all this as it is. The address is 0 for regions entered by id. */
+/* The fast path calls nothing: whatever is rare leaves it by a tail call, before the first store that counts or, where
+ * a record is spelled out, when all but that is done. The location is marked busy before anything of it is read: a
+ * handler in between records into the lane and leaves all this as it is. The address is 0 for regions entered by id. */
 static inline __attribute__((always_inline)) void mark_busy(struct fdr_location *l)
 {
     fdr_store_relaxed(&l->busy, FDRI_HERE());
@@ -94,8 +94,8 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
     return true;
 }
 
-/* The compiler put f into the newest calls, which share its frame and return address, and not near its own beginning: the usual
- * case of what fdri_is_below finds out. */
+/* The compiler put f into the newest calls, which share its frame and return address, and not near its own beginning:
+ * the usual case of what fdri_is_below finds out. */
 static inline __attribute__((always_inline)) bool is_plain_part(const struct fdr_level *v, uint32_t depth,
                                                                 const struct fdri_function *f, uint64_t bytes)
 {
@@ -136,9 +136,9 @@ static inline __attribute__((always_inline)) void push_known(struct fdri_thread 
 static void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site, uint64_t tick,
                          const struct fdri_known *k);
 
-/* The same for a function that this thread knows by its address. False: it does not. look: is the stack told? Then its frame must be
- * below that of the newest call; where it is not, or that one has none, enter_beside goes on from here, busy. That takes more
- * registers than there are for nothing, so it is a function of its own. */
+/* The same for a function that this thread knows by its address. False: it does not. look: is the stack told? Then its
+ * frame must be below that of the newest call; where it is not, or that one has none, enter_beside goes on from here,
+ * busy. That takes more registers than there are for nothing, so it is a function of its own. */
 static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread *t, struct fdri_function f, bool look)
 {
     struct fdr_location *l = t->loc;
@@ -155,8 +155,8 @@ static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread
     return true;
 }
 
-/* Everything leave_fast left alone, with the tick it has taken. Works on what all share: not after fdr_finalize, which sees
- * that we are busy or is seen here. */
+/* Everything leave_fast left alone, with the tick it has taken. Works on what all share: not after fdr_finalize, which
+ * sees that we are busy or is seen here. */
 static FDR_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
@@ -172,7 +172,8 @@ static FDR_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
     fdri_end(t);
 }
 
-/* Region and flags at once: they are neighbours. The region alone where there is nothing special about the open call. */
+/* Region and flags at once: they are neighbours. The region alone where there is nothing special about the open
+ * call. */
 static inline uint64_t region_and_flags(const struct fdr_level *v)
 {
     uint64_t both;
@@ -186,8 +187,9 @@ static inline __attribute__((always_inline)) bool is_top(const struct fdr_level 
     return address ? FDR_LIKELY(v->address == address) && FDR_LIKELY(!v->flags) : region_and_flags(v) == region;
 }
 
-/* A duration between least and most of its row: there is a counter for it, the address of which is known late, behind the clock. What the
- * processor loads behind a store to it would wait for that (8 of 27 ns on AMD's): so the store is left to the next call. */
+/* A duration between least and most of its row: there is a counter for it, the address of which is known late, behind
+ * the clock. What the processor loads behind a store to it would wait for that (8 of 27 ns on AMD's): so the store is
+ * left to the next call. */
 static inline __attribute__((always_inline)) void add_ordinary(struct fdri_thread *t, struct fdr_location *l,
                                                                uint8_t *base, struct fdr_row *r, struct fdr_level *v,
                                                                uint64_t duration)
@@ -222,7 +224,8 @@ static inline void fetch_ahead(struct fdri_thread *t)
     __builtin_prefetch(line + 64, 1, 3);
 }
 
-/* A call whose record is spelled out: one of five, or of 64 at the least. So it does what bins opened before have left to others. */
+/* A call whose record is spelled out: one of five, or of 64 at the least. So it does what bins opened before have left
+ * to others. */
 static FDR_NOINLINE void store_spelled(struct fdri_thread *t, struct fdr_part *p, uint64_t gap, uint64_t tick)
 {
     struct fdr_level *v = t->top;
@@ -295,7 +298,8 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
 /* Region and flags of a call that is only counted, as one word. */
 static inline uint64_t untimed_word(fdr_region region) { return region | (uint64_t)FDR_LEVEL_UNTIMED << 32; }
 
-/* Calls deeper than FDR_DEPTH: counted, no clock. far: also where the next level is in another block. False: there is more to it. */
+/* Calls deeper than FDR_DEPTH: counted, no clock. far: also where the next level is in another block. False: there is
+ * more to it. */
 static inline __attribute__((always_inline)) bool count_enter(struct fdri_thread *t, fdr_region region,
                                                               const struct fdri_function *f, bool far)
 {
@@ -420,8 +424,8 @@ void fdr_leave_(fdr_region region, uint32_t on)
     else if (result == NOT_MINE) leave_slow(region, 0, true, 0);
 }
 
-/* The function, with what the stack tells of it. Four words, not the structure, lead here, and tail calls: so they stay in
- * registers where all is as usual. */
+/* The function, with what the stack tells of it. Four words, not the structure, lead here, and tail calls: so they stay
+ * in registers where all is as usual. */
 static struct fdri_function function_of(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
     struct fdri_function f = {address, frame, caller, site, frame};
@@ -438,7 +442,8 @@ static FDR_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64_
     if (gone || !count_enter(t, region, &f, true)) enter_slow(region, &f, true, 0); /* which closes those that are */
 }
 
-/* Frames that overlap, and it is no plain part: was the newest call left, or are they parts of one function all the same? */
+/* Frames that overlap, and it is no plain part: was the newest call left, or are they parts of one function all the
+ * same? */
 static FDR_NOINLINE void enter_same_place(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
     struct fdri_thread *t = &fdri_self;

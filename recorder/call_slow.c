@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Enter and leave, everything that is rare: rules, calls that are only counted, other clocks, the first call of a row or
- * partition, full bins, events in one tick, leaves that do not match. The order of stores is that of call.c. */
+/* Enter and leave, everything that is rare: rules, calls that are only counted, other clocks, the first call of a row
+ * or partition, full bins, events in one tick, leaves that do not match. The order of stores is that of call.c. */
 #include "recorder/stack.h"
 
 /* Totals are exact whatever is stored. `parent` gets the time as spent in a child. */
@@ -31,8 +31,8 @@ static void note_zero(struct fdr_level *v, uint64_t tick, bool stored)
     v->zero_gap = !stored;
 }
 
-/* A call of zero length is not stored, but something stored in its tick may say that it happened inside. So it keeps its
- * ordinal, and who comes next in the tick says its own; soft 0 sends that one the slow way. */
+/* A call of zero length is not stored, but something stored in its tick may say that it happened inside. So it keeps
+ * its ordinal, and who comes next in the tick says its own; soft 0 sends that one the slow way. */
 static void leave_out(struct fdri_thread *t, struct fdr_level *v, uint64_t leave_tick)
 {
     uint64_t tick = leave_tick >> t->shift;
@@ -96,8 +96,8 @@ static bool store(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, uin
     return true;
 }
 
-/* A call of length 0 is told apart by its parents in the tick. Where one of them was only counted, in a pause, and so is not
- * stored, nobody could tell its place: it is kept out with that one. */
+/* A call of length 0 is told apart by its parents in the tick. Where one of them was only counted, in a pause, and so
+ * is not stored, nobody could tell its place: it is kept out with that one. */
 static bool has_no_place(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t leave_tick)
 {
     uint64_t tick = leave_tick >> t->shift;
@@ -141,8 +141,8 @@ static void push_untimed(struct fdri_thread *t, struct fdr_level *v, struct fdr_
     t->top = v;
 }
 
-/* Does a rule keep this call out? Counting rules count it; where the region shares its row with others nobody knows how many of
- * its calls there were: the first ones are taken to be over, and of all of them together every Nth stays. */
+/* Does a rule keep this call out? Counting rules count it; where the region shares its row with others nobody knows how
+ * many of its calls there were: the first ones are taken to be over, and of all of them together every Nth stays. */
 static bool kept_out(struct fdr_row *row, const struct fdri_rule *rule, uint32_t *level_flags)
 {
     uint32_t seen = row->flags >> FDR_ROW_SEEN_SHIFT;
@@ -302,7 +302,8 @@ static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64
     return 0;
 }
 
-/* Is this the leave of a call that a rule kept out, and not of the one at depth `found`, if any? Those inside of it end, too. */
+/* Is this the leave of a call that a rule kept out, and not of the one at depth `found`, if any? Those inside of it
+ * end, too. */
 static bool leaves_skipped(struct fdri_thread *t, fdr_region region, uint32_t found, bool live, uint64_t time_ns)
 {
     const struct fdri_rule *rule = fdri_rule_of(region);

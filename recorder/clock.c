@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A clock that steps back. By up to a millisecond it stands still until it is there again: threads that move between
- * processors see that. By more (a machine that was suspended or moved, a process that was restored elsewhere) the recording
- * gets a new anchor: an offset that brings time to where CLOCK_MONOTONIC says it is, at least to the location's newest
- * event. Locations take it when they meet the step; from then on they leave the fast path, which reads the counter as it is.
+ * processors see that. By more (a machine that was suspended or moved, a process that was restored elsewhere) the
+ * recording gets a new anchor: an offset that brings time to where CLOCK_MONOTONIC says it is, at least to the
+ * location's newest event. Locations take it when they meet the step; from then on they leave the fast path, which
+ * reads the counter as it is.
  *
  *   time of the recording = reading of the clock + clock_offset, never below the location's newest event
  *
- * Times the caller gives (_at) are the caller's: they are clamped, whatever they do, and what the clock says behind them, too. */
+ * Times the caller gives (_at) are the caller's: they are clamped, whatever they do, and what the clock says behind
+ * them, too. */
 #include "recorder/recorder.h"
 
 enum { STEP_NS = 1000000 };

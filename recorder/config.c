@@ -24,7 +24,8 @@ struct source {
 static bool strict;
 static unsigned refused;
 
-/* The text of one setting, "" if unset; remembers it for the superblock. Environments of setuid programs are ignored. */
+/* The text of one setting, "" if unset; remembers it for the superblock. Environments of setuid programs are
+ * ignored. */
 static const char *get(struct source *in, const char *variable, const char *field)
 {
     if (in->known_count < sizeof in->known / sizeof *in->known) in->known[in->known_count++] = variable;

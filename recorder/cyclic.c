@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Strategy `last`: time is cut into epochs, the oldest goes as a whole: it counts as gone when the location's floor rises, in
- * one store. Its bins follow as they are needed, so that no step gives back more than a few of thousands. */
+/* Strategy `last`: time is cut into epochs, the oldest goes as a whole: it counts as gone when the location's floor
+ * rises, in one store. Its bins follow as they are needed, so that no step gives back more than a few of thousands. */
 #include "recorder/reduce.h"
 
 enum { EPOCHS_WANTED = 12, BINS_A_STEP = 16 };

@@ -122,8 +122,8 @@ static bool grow_index(void)
     return true;
 }
 
-/* Definitions leave an eighth of what accounts may have (bins/alloc.c) to those of threads: names without anybody to record
- * calls of them are worth nothing. */
+/* Definitions leave an eighth of what accounts may have (bins/alloc.c) to those of threads: names without anybody to
+ * record calls of them are worth nothing. */
 static bool too_many(uint32_t more)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
@@ -246,8 +246,8 @@ void fdri_define_end(void)
     leave_lock(&old);
 }
 
-/* One that does not fit here any more keeps its id, with the beginning of its name: else those behind it would get others.
- * Where that does not fit either nothing does that follows. */
+/* One that does not fit here any more keeps its id, with the beginning of its name: else those behind it would get
+ * others. Where that does not fit either nothing does that follows. */
 static void define_cut(const struct fdr_def *d)
 {
     char name[40] = "";
@@ -386,8 +386,9 @@ static bool displaces(uint64_t from, uint64_t to, uint32_t def)
     return false;
 }
 
-/* The module's id. Where several are loaded in one place in turn, each says since when it is there: in its definition the first
- * time, then in one more that only readers of addresses look at. These are bounded, for programs that do nothing else. */
+/* The module's id. Where several are loaded in one place in turn, each says since when it is there: in its definition
+ * the first time, then in one more that only readers of addresses look at. These are bounded, for programs that do
+ * nothing else. */
 static uint32_t define_module(const char *name, const char *id, uint64_t bias, uint64_t from, uint64_t to)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;

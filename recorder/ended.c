@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that ended: their bins go before others', the oldest first; when those are gone their accounts are folded into
- * one location named [ended] and their memory is used again.
+/* Threads that ended: their bins go before others', the oldest first; when those are gone their accounts are folded
+ * into one location named [ended] and their memory is used again.
  *
  * Not before their last moments have aged: half as many bins as there are were filled anew since. Only where a thread
  * would find no room at all, or none for its accounts, that does not count.
@@ -19,8 +19,9 @@
 enum { POPS = 16, LOOK = 4, ROUNDS = 64, WHOLE = 1024, TRIES = 200, PATIENCE_NS = 10000000 };
 enum { AHEAD = 8, AHEAD_32NDS = 10 };
 
-/* Where accounts go, by unit of time; under the lock. There is a place for those of every location in the queue before it
- * comes there, or else it holds bins enough that one will be made of the last: folding must not need what only folding gives. */
+/* Where accounts go, by unit of time; under the lock. There is a place for those of every location in the queue before
+ * it comes there, or else it holds bins enough that one will be made of the last: folding must not need what only
+ * folding gives. */
 static struct fdri_thread ended[2];
 static uint32_t given_away; /* locations whose memory was; under the lock */
 
@@ -110,8 +111,9 @@ static bool alone(struct fdr_location *l)
     return true;
 }
 
-/* The one whose oldest bin ended first. Not when it began: that of an outer call that lasted from the first moment to the last has both, and
- * without it nothing of what was inside counts as kept. Among those that ended at once the inner ones. */
+/* The one whose oldest bin ended first. Not when it began: that of an outer call that lasted from the first moment to
+ * the last has both, and without it nothing of what was inside counts as kept. Among those that ended at once the inner
+ * ones. */
 static struct fdr_part *oldest_part(const struct fdr_location *l)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
@@ -258,8 +260,8 @@ static bool to_the_end(struct fdr_location *l)
 
 enum outcome { ROOM, NO_ROOM, COME_AGAIN, OTHERS_LEFT }; /* LEFT: not all were looked at */
 
-/* Works off the oldest one; where a claimer is inside, which may sleep there, or where there is no room for its accounts, that
- * one is the newest from now on: another may make the room. */
+/* Works off the oldest one; where a claimer is inside, which may sleep there, or where there is no room for its
+ * accounts, that one is the newest from now on: another may make the room. */
 static enum outcome work(enum fdri_urgency urgency)
 {
     const struct fdr_location *first = NULL;
@@ -287,8 +289,9 @@ static enum outcome work_whole(void)
     return outcome;
 }
 
-/* Where t has many bins the place can wait until they go. Else those that ended before make the room, for them there is one; or bins of t's
- * own. Not for readings, which are the monitor's and few: the oldest ones say from when on amounts are known, and would go first. */
+/* Where t has many bins the place can wait until they go. Else those that ended before make the room, for them there is
+ * one; or bins of t's own. Not for readings, which are the monitor's and few: the oldest ones say from when on amounts
+ * are known, and would go first. */
 void fdri_ended_prepare(struct fdri_thread *t)
 {
     uint32_t last = last_bins(t->loc);
@@ -315,8 +318,8 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
     enum outcome outcome = urgency == FDRI_ATTACHING_WHOLE ? work_whole() : work(urgency);
     fdri_ended_unlock();
     if (outcome != COME_AGAIN || !attaching) return outcome == ROOM || (outcome == OTHERS_LEFT && attaching);
-    /* A claimer is inside, or one that ends is not there yet. No cancellation point: a thread that is being cancelled asynchronously
-     * would wait in there for the signal that is blocked here, for ever. */
+    /* A claimer is inside, or one that ends is not there yet. No cancellation point: a thread that is being cancelled
+     * asynchronously would wait in there for the signal that is blocked here, for ever. */
     fdr_raw_sleep(A_WHILE_NS);
     return true;
 }

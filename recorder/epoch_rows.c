@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Totals of epochs. The totals of the run only grow; a base holds them as they stood at the newest cut. So an epoch's are
- * the difference, and recording a call costs nothing for it. An epoch keeps the regions that mattered most, the others
- * share the rest; its sums and those of its rows and rest are the same. */
+/* Totals of epochs. The totals of the run only grow; a base holds them as they stood at the newest cut. So an epoch's
+ * are the difference, and recording a call costs nothing for it. An epoch keeps the regions that mattered most, the
+ * others share the rest; its sums and those of its rows and rest are the same. */
 #include <string.h>
 
 #include "recorder/reduce.h"
@@ -37,7 +37,8 @@ static void give_block(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off
 
 /* ---- which rows a block keeps ---- */
 
-/* While there is room rows stand as they come. Then they are made a heap, of which the row that matters least is on top. */
+/* While there is room rows stand as they come. Then they are made a heap, of which the row that matters least is on
+ * top. */
 struct keeper {
     struct fdr_epoch_rows *b;
     bool heap;
@@ -131,8 +132,8 @@ static uint32_t block_bytes(uint64_t most)
     return bytes > BLOCK_LEAST ? bytes - (uint32_t)sizeof(struct fdr_slab) : bytes;
 }
 
-/* Rows get a share of what the location may hold when all others are as large; where that is little there are only sums.
- * The first epoch begins where the totals do. */
+/* Rows get a share of what the location may hold when all others are as large; where that is little there are only
+ * sums. The first epoch begins where the totals do. */
 void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The accounts of a location that ended, added to another's: what was given back, levels, points, totals, sums.
  *
- * Every number moves at once: the words that change are written into struct fdr_fold with what they were, the count says
- * that they hold, then they change, then the count is 0 again. Killed in between, a reader takes them to be what they were.
- * So at no moment is a number in both places or in neither. Under the lock of ended.c. */
+ * Every number moves at once: the words that change are written into struct fdr_fold with what they were, the count
+ * says that they hold, then they change, then the count is 0 again. Killed in between, a reader takes them to be what
+ * they were. So at no moment is a number in both places or in neither. Under the lock of ended.c. */
 #include <string.h>
 
 #include "recorder/recorder.h"
@@ -80,8 +80,8 @@ static struct fdr_level *level_of(struct fdri_thread *into, uint32_t d, bool poi
     return points && !v->points_off ? NULL : v;
 }
 
-/* All of a partition was given back: its records are counted by a level from now on, and those who presented them go along, so
- * that both locations' accounts balance at every moment. */
+/* All of a partition was given back: its records are counted by a level from now on, and those who presented them go
+ * along, so that both locations' accounts balance at every moment. */
 static bool fold_part(struct fdri_thread *into, struct fdri_thread *t, struct fdr_part *p)
 {
     bool points = p->class_ != FDR_CLASS_REGION;

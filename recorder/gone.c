@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that a longjmp left: nobody says so, but the stack pointers of the functions that come later do. A function that enters
- * above the frame of an open call, on the same stack, stands where that call's frame was: the call is gone, and with it all that
- * is open inside. In the same place it may be part of that call (functions put into others by the compiler share a frame), so it
- * must be one of two things no part can be: called from elsewhere, for one frame has one return address; or the same place in the
- * code, where nobody comes again who has not left.
+/* Calls that a longjmp left: nobody says so, but the stack pointers of the functions that come later do. A function
+ * that enters above the frame of an open call, on the same stack, stands where that call's frame was: the call is gone,
+ * and with it all that is open inside. In the same place it may be part of that call (functions put into others by the
+ * compiler share a frame), so it must be one of two things no part can be: called from elsewhere, for one frame has one
+ * return address; or the same place in the code, where nobody comes again who has not left.
  *
- * Only the thread's own stack has an order. Frames of alternate signal stacks, of coroutines and of split stacks say nothing
- * about it; in the same place as one of them, the same holds. Regions entered by id have no frame, and go with the function
- * they are in. */
+ * Only the thread's own stack has an order. Frames of alternate signal stacks, of coroutines and of split stacks say
+ * nothing about it; in the same place as one of them, the same holds. Regions entered by id have no frame, and go with
+ * the function they are in. */
 #include "base/ownstack.h"
 #include "recorder/stack.h"
 
@@ -34,8 +34,9 @@ static bool left_handler(uint64_t frame)
     return left;
 }
 
-/* Is f a function of its own, not put into another one by the compiler? The hook is called near its beginning, and that is no
- * part of another function. (A copy of it within itself may be as near: then it is open already, unless a rule kept that out.) */
+/* Is f a function of its own, not put into another one by the compiler? The hook is called near its beginning, and that
+ * is no part of another function. (A copy of it within itself may be as near: then it is open already, unless a rule
+ * kept that out.) */
 static bool is_whole(const struct fdri_function *f)
 {
     return f->site - f->address < FDRI_NEAR && !fdri_rules_any() && fdri_known_place(&fdri_self, f).whole;
@@ -48,9 +49,9 @@ static bool shares(const struct fdr_level *v, const struct fdri_function *f)
     return v->address == f->address || !is_whole(f);
 }
 
-/* Where the compiler does not tell: the return address lies at the end of the frame, so not behind the first word that is like it. What
- * older calls have left in the frame may be taken for it: so the recorder keeps its complement only, and the largest frame found in
- * several calls counts. */
+/* Where the compiler does not tell: the return address lies at the end of the frame, so not behind the first word that
+ * is like it. What older calls have left in the frame may be taken for it: so the recorder keeps its complement only,
+ * and the largest frame found in several calls counts. */
 __attribute__((no_sanitize("address"))) uint64_t fdri_frame_upper(const struct fdri_function *f)
 {
     enum { WORDS = 2048 };
@@ -72,7 +73,8 @@ bool fdri_is_below(struct fdri_thread *t, const struct fdri_function *f)
     return !d || (v->address && v->frame <= f->upper && v->frame < f->frame);
 }
 
-/* Frames of other stacks are deeper than all of the own one. So who is less deep is on the same stack as f, or f is elsewhere. */
+/* Frames of other stacks are deeper than all of the own one. So who is less deep is on the same stack as f, or f is
+ * elsewhere. */
 uint32_t fdri_gone(struct fdri_thread *t, const struct fdri_function *f)
 {
     uint32_t gone = 0, above = 0; /* by its place alone; by its order */
@@ -84,8 +86,8 @@ uint32_t fdri_gone(struct fdri_thread *t, const struct fdri_function *f)
         else if (fdri_own_frame(v->frame)) above = d;
         else if (fdri_own_frame(f->frame) && left_handler(v->frame)) gone = d;
     }
-    /* There is no order where an alternate stack is a part of this one. And a handler lies below what it interrupts; only where
-     * that was about to leave, and had a large frame, that call is still open and its frame above. */
+    /* There is no order where an alternate stack is a part of this one. And a handler lies below what it interrupts;
+     * only where that was about to leave, and had a large frame, that call is still open and its frame above. */
     if (above && (!gone || above < gone) && !fdr_returns_to_kernel(~f->caller) && !fdr_alternate_is_used())
         gone = above;
     return gone;

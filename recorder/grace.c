@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What must wait until no thread can still be reading: in a thread of its own, because waiting for a grace period is nothing
- * an application thread may do. */
+/* What must wait until no thread can still be reading: in a thread of its own, because waiting for a grace period is
+ * nothing an application thread may do. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 /* Bands of duration become one where there is little memory for many partitions: each has an open bin, half empty on
  * average, and a table, and with few bins each that is most of what memory loses. Strategy `telescope` only.
  *
- * First all calls of band 1 go where those of band 2 go, at every depth; then both where those of band 3 go; at last all. So
- * closure holds as it is: who calls ends later, and is stored in the same band or a longer one, too. What a band held that
- * is joined ages as before and is not added to. */
+ * First all calls of band 1 go where those of band 2 go, at every depth; then both where those of band 3 go; at last
+ * all. So closure holds as it is: who calls ends later, and is stored in the same band or a longer one, too. What a
+ * band held that is joined ages as before and is not added to. */
 #include "recorder/recorder.h"
 
 static const uint32_t joined_flag[] = {FDR_LOCATION_JOINED, FDR_LOCATION_JOINED_LONG, FDR_LOCATION_JOINED_ALL};
@@ -24,8 +24,8 @@ static uint32_t band_after(uint32_t steps, uint32_t band)
     return band && band < LONGEST && steps ? steps + 1 : band;
 }
 
-/* The most it may come to hold: what it has and what is free, or its fair share where it can take that of others. Among very
- * many threads what is free is not for one alone. */
+/* The most it may come to hold: what it has and what is free, or its fair share where it can take that of others. Among
+ * very many threads what is free is not for one alone. */
 uint64_t fdri_join_room(const struct fdri_thread *t)
 {
     uint32_t held = fdr_load_relaxed(&t->loc->bins_held), free = fdri_bins_free(&fdri_rec.arena);
@@ -33,9 +33,10 @@ uint64_t fdri_join_room(const struct fdri_thread *t)
     return bins * fdri_rec.arena.super->bin_bytes;
 }
 
-/* Bytes for each partition, its share of the accounts included, below which the next step is made. Programs show their depths and
- * durations early: what a sixteenth of the room has seen will be twice as much. And there will be a partition at
- * least for each call that is open. Among very many threads it cannot wait until there are: a partition that was made stays. */
+/* Bytes for each partition, its share of the accounts included, below which the next step is made. Programs show their
+ * depths and durations early: what a sixteenth of the room has seen will be twice as much. And there will be a
+ * partition at least for each call that is open. Among very many threads it cannot wait until there are: a partition
+ * that was made stays. */
 enum { CROWDED_PARTS = 12 };
 static bool many_parts(const struct fdri_thread *t, uint32_t steps)
 {
@@ -84,7 +85,8 @@ static void join_depth(struct fdri_thread *t, uint32_t depth, uint32_t steps)
     v->zero_gap = 1;
 }
 
-/* What band 0 has of this tick is given back before what is inside of the calls that follow: they say their ordinals. */
+/* What band 0 has of this tick is given back before what is inside of the calls that follow: they say their
+ * ordinals. */
 static void number_calls(struct fdri_thread *t)
 {
     fdri_number_open(t);

@@ -46,8 +46,8 @@ static void make(struct fdri_thread *t, uint32_t log2)
     if (old) fdri_meta_give(t, fdri_off_of(t, old) - head);
 }
 
-/* An entry of which the frame is still measured has the address's complement, and in the low bits of the frame's size how often
- * that is to be done. */
+/* An entry of which the frame is still measured has the address's complement, and in the low bits of the frame's size
+ * how often that is to be done. */
 static struct fdri_known *measured(const struct fdri_thread *t, const struct fdri_function *f)
 {
     uint32_t slot = fdri_known_slot(t, f->address);
@@ -76,8 +76,8 @@ static uint64_t place(uint64_t site, uint64_t address)
     return site << PLACE_SHIFT | bytes / 8 << 1 | (fdr_function_begin(site) == address);
 }
 
-/* Written behind the busy mark only: a handler may give the table back. Where another operation is under way, or this is a part of
- * one, nothing is remembered. */
+/* Written behind the busy mark only: a handler may give the table back. Where another operation is under way, or this
+ * is a part of one, nothing is remembered. */
 struct fdri_place fdri_known_place(struct fdri_thread *t, const struct fdri_function *f)
 {
     struct fdr_location *l = t->loc;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Work that a call which opens a bin comes to and that can wait: a step of the epochs, and bins for those to come when the last one that
- * was ready has gone. Calls behind, one each, do it, so that none does all at once. They are such whose record is spelled out,
- * of which there is one in 64 at least. Where none comes by before it is needed, who needs it does it. */
+/* Work that a call which opens a bin comes to and that can wait: a step of the epochs, and bins for those to come when
+ * the last one that was ready has gone. Calls behind, one each, do it, so that none does all at once. They are such
+ * whose record is spelled out, of which there is one in 64 at least. Where none comes by before it is needed, who needs
+ * it does it. */
 #include "recorder/recorder.h"
 
 bool fdri_leave_for_later(struct fdri_thread *t, uint32_t what)

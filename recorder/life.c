@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A process that was restored from a checkpoint goes on in the memory of another one, which may be running still, and in the
- * same live file. Nobody tells it; it finds out by what is never the same twice: process id, start time, the machine's
- * boot. Looked at by the dumper thread every few seconds and at once when the clock stepped back, and before a snapshot. Then
- * the recording is left as it is and a new one begins. */
+/* A process that was restored from a checkpoint goes on in the memory of another one, which may be running still, and
+ * in the same live file. Nobody tells it; it finds out by what is never the same twice: process id, start time, the
+ * machine's boot. Looked at by the dumper thread every few seconds and at once when the clock stepped back, and before
+ * a snapshot. Then the recording is left as it is and a new one begins. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -36,7 +36,8 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
         off = fdri_take_free(t, want);
         if (!off) off = fdri_piece_own(a, t->loc, want);
         if (off || (off = fdri_share_any(t, want))) break;
-        /* what those hold that ended need not have aged: it is detail of a few threads, and this the accounts of one that goes on */
+        /* what those hold that ended need not have aged: it is detail of a few threads, and this the accounts of one
+         * that goes on */
         if (tries < ENDED_STEPS && fdri_ended_room(t, FDRI_POOR)) continue;
         off = t->loc->level_blocks ? fdri_reduce(t, NULL, want, &got) : 0;
         if (!off || got == want) break;
@@ -46,9 +47,9 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
     return off;
 }
 
-/* Blocks that fit a bin, and may go there, do so before they take the room of those that are kept for newcomers: larger ones fit none.
- * Not among very many partitions, whose bins are small: looking for pieces of them would take long; nor by other strategies, which
- * may have nothing to give back for what must have a place. */
+/* Blocks that fit a bin, and may go there, do so before they take the room of those that are kept for newcomers: larger
+ * ones fit none. Not among very many partitions, whose bins are small: looking for pieces of them would take long; nor
+ * by other strategies, which may have nothing to give back for what must have a place. */
 static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
 {
     uint64_t bin = fdri_rec.arena.super->bin_bytes, held = fdr_load_relaxed(&t->loc->bins_held) * bin;
@@ -56,8 +57,8 @@ static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
     return want <= bin && held >= (uint64_t)t->live_parts * EACH ? fdri_rec.bin_reserve * bin : 0;
 }
 
-/* From the meta end. What a location begins with and no bin can hold comes from what is reserved there, else from those that
- * ended: it waits for some of them. */
+/* From the meta end. What a location begins with and no bin can hold comes from what is reserved there, else from those
+ * that ended: it waits for some of them. */
 static uint32_t from_end(struct fdri_thread *t, uint32_t want, uint64_t to_bins)
 {
     struct fdri_arena *a = &fdri_rec.arena;

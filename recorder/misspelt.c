@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables of the environment that look like a setting's and are none: a letter wrong, and a recorder is found to have run with
- * its defaults when it is too late. Names that are not near any setting's are somebody else's. */
+/* Variables of the environment that look like a setting's and are none: a letter wrong, and a recorder is found to have
+ * run with its defaults when it is too late. Names that are not near any setting's are somebody else's. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/auxv.h>
@@ -12,7 +12,8 @@ enum { PREFIX = 4 /* FDR_ */, LONGEST = 40, SHORT = PREFIX + 6 };
 
 static uint32_t least3(uint32_t a, uint32_t b, uint32_t c) { return (uint32_t)fdr_min(fdr_min(a, b), c); }
 
-/* Letters to be changed, left out, put in or swapped with their neighbour to make `a` (length n) of `b`; both of LONGEST letters at most. */
+/* Letters to be changed, left out, put in or swapped with their neighbour to make `a` (length n) of `b`; both of
+ * LONGEST letters at most. */
 static uint32_t letters_apart(const char *a, size_t n, const char *b)
 {
     uint32_t row[3][LONGEST + 1]; /* of the last two letters of `a`, and of this one */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes: what the application says about itself. They lie in the arena, so they are in every file and after every death. */
+/* Notes: what the application says about itself. They lie in the arena, so they are in every file and after every
+ * death. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>

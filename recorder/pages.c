@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The arena's mapping, in pages of 2 MiB where the kernel makes them at once. A bin is a page of 4 KiB or less and comes back when
- * all others have been used: so nearly each one that is opened, or looked at to be given back, would wait for an entry of the
- * TLB, and take one from the program. MADV_COLLAPSE (Linux 6.1) does this for files in a tmpfs as well, however the
- * kernel is set. It is asked for at the start only: later it would be page faults of whoever records. */
+/* The arena's mapping, in pages of 2 MiB where the kernel makes them at once. A bin is a page of 4 KiB or less and
+ * comes back when all others have been used: so nearly each one that is opened, or looked at to be given back, would
+ * wait for an entry of the TLB, and take one from the program. MADV_COLLAPSE (Linux 6.1) does this for files in a tmpfs
+ * as well, however the kernel is set. It is asked for at the start only: later it would be page faults of whoever
+ * records. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -33,8 +33,8 @@ static uint32_t ordinal_now(const struct fdr_level *v, uint64_t tick)
     return v->zero_tick == tick ? v->zero_count : 0;
 }
 
-/* The calls around it that began in this tick. Their records will say their ordinals: a longer one that says none is named
- * by no point, so nobody has to count those before it, which may be gone by then. */
+/* The calls around it that began in this tick. Their records will say their ordinals: a longer one that says none is
+ * named by no point, so nobody has to count those before it, which may be gone by then. */
 static void add_links(struct fdri_thread *t, uint64_t tick, struct fdr_standing *place)
 {
     uint32_t bits = 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Readings: events of a series of which evenly spread ones tell nearly as much as all of them do, as running counts of counters
- * read again and again. They are thinned by powers of two, as samples are (sample.c): the level of a reading is the
- * highest bit in which its number differs from the number before, so that those of the levels from k on are one for each 2^k.
+/* Readings: events of a series of which evenly spread ones tell nearly as much as all of them do, as running counts of
+ * counters read again and again. They are thinned by powers of two, as samples are (sample.c): the level of a reading
+ * is the highest bit in which its number differs from the number before, so that those of the levels from k on are one
+ * for each 2^k.
  *
- * Their partitions are those of user events at depths where no call is: the lower the level, the deeper. So what policies/
- * says of user events, deepest first, gives the lowest level back first, under `telescope` from the oldest tiers, and
- * to those who claim. `whole` takes all of a level at once. The first and the last of a series are of depth 0 and stay longest. */
+ * Their partitions are those of user events at depths where no call is: the lower the level, the deeper. So what
+ * policies/ says of user events, deepest first, gives the lowest level back first, under `telescope` from the oldest
+ * tiers, and to those who claim. `whole` takes all of a level at once. The first and the last of a series are of depth
+ * 0 and stay longest. */
 #include "recorder/recorder.h"
 
 static bool levelled(void)

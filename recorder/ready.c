@@ -2,11 +2,12 @@
 /* Bins that a reduction gave back for who asks next: a step takes a run of them off a list at once, chooses once and is
  * written down once, and most full bins are replaced without one.
  *
- * They are the location's own and empty, as many as a 32nd of what it holds at most, and where that is little a 64th: what is kept
- * loses half of that on average. Its owner alone takes from them, so there is nothing to agree upon; when its thread ends they go to all.
+ * They are the location's own and empty, as many as a 32nd of what it holds at most, and where that is little a 64th:
+ * what is kept loses half of that on average. Its owner alone takes from them, so there is nothing to agree upon; when
+ * its thread ends they go to all.
  *
- * With each bin opened the run that goes next is looked at by two bins more (bins/run.c), before it is filled and behind: when the
- * run goes, all about it is known. */
+ * With each bin opened the run that goes next is looked at by two bins more (bins/run.c), before it is filled and
+ * behind: when the run goes, all about it is known. */
 #include "recorder/reduce.h"
 
 enum { SHARE = 32, SHARE_FEW = 64, FEW = 512, RUN_MOST = 32, LOOKS = 4 /* in a step, if none was before */ };
@@ -57,7 +58,8 @@ static uint32_t whole_ones(const struct fdri_run *r)
     return whole;
 }
 
-/* The next one has another head. Nobody has looked at it for long: its lines are fetched by calls behind, a few each. */
+/* The next one has another head. Nobody has looked at it for long: its lines are fetched by calls behind, a few
+ * each. */
 static void set_ready(struct fdri_thread *t, uint32_t off)
 {
     enum { FETCHED_MOST = 4096 }; /* behind that the processor knows by itself where this leads */

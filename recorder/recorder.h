@@ -233,8 +233,8 @@ static inline uint64_t fdri_tick_live(const struct fdri_thread *t)
 extern __thread uint32_t fdri_inside __attribute__((visibility("hidden")));
 
 /* ---- attach.c ---- */
-/* The thread state an operation may use now: this thread's, its lane when one is under way, or NULL (counted).
- * On success the state's location is marked busy; end with fdri_end. The first event decides whether the location counts
+/* The thread state an operation may use now: this thread's, its lane when one is under way, or NULL (counted). On
+ * success the state's location is marked busy; end with fdri_end. The first event decides whether the location counts
  * in ns (an `_at` event) or in the clock's ticks. */
 enum fdri_domain { FDRI_LIVE, FDRI_NS, FDRI_NO_EVENT };
 struct fdri_thread *fdri_begin(enum fdri_domain domain);
@@ -245,7 +245,8 @@ static inline void fdri_end(struct fdri_thread *t)
 bool fdri_attached(void);    /* attaches this thread if need be */
 uint32_t fdri_passing(void); /* threads that are coming or going */
 void fdri_detach(void *unused);
-/* Counts a thread that found no room: itself, where it has not yet, or the sampler, which may come again and again. Async-signal-safe. */
+/* Counts a thread that found no room: itself, where it has not yet, or the sampler, which may come again and again.
+ * Async-signal-safe. */
 void fdri_no_room(uint32_t tid, bool itself);
 void fdri_no_room_reset(void); /* before a recording begins */
 
@@ -261,7 +262,8 @@ static inline uint64_t fdri_clamp(struct fdr_location *l, uint64_t tick)
 }
 
 /* ---- clock.c ---- */
-/* The clock stands at `tick`, before the location's newest event: the event's tick, and from now on the location's clock. */
+/* The clock stands at `tick`, before the location's newest event: the event's tick, and from now on the location's
+ * clock. */
 uint64_t fdri_stepped_back(struct fdri_thread *t, uint64_t tick);
 static inline uint64_t fdri_clamp_live(struct fdri_thread *t, uint64_t tick)
 {
@@ -275,8 +277,8 @@ void fdri_clock_adopt(struct fdri_thread *t);
 /* Is it the first thread's of the process, or its lane? */
 static inline bool fdri_is_first(const struct fdr_location *l) { return (int)l->tid == fdri_rec.pid; }
 struct fdr_location *fdri_location_new(void); /* an empty block, free and pinned, on the chain; NULL: no room */
-/* A location with level 0 and what else it begins with, without an id and not shown yet; false: no room, nothing is left
- * behind. In block l, or where that is NULL in any. */
+/* A location with level 0 and what else it begins with, without an id and not shown yet; false: no room, nothing is
+ * left behind. In block l, or where that is NULL in any. */
 bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t parent, const char *name);
 void fdri_location_number(struct fdri_thread *t); /* gives it its id */
 void fdri_location_publish(struct fdri_thread *t, uint32_t flags);
@@ -303,11 +305,13 @@ void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address,
  * `reduced` and `lost`. *slot is the level's word for it. */
 struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
                            uint64_t *reduced, uint64_t *lost);
-/* Has the slot of a point class a partition that can be written into, or a closed gate? Made where there is none; false: no room. */
+/* Has the slot of a point class a partition that can be written into, or a closed gate? Made where there is none;
+ * false: no room. */
 bool fdri_part_ready(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_);
 /* May this location take a free bin? The last ones serve locations that have next to nothing. */
 bool fdri_may_take(const struct fdri_thread *t);
-/* A piece of what is free: its own, or of a bin. Who has next to nothing takes first what lies unused elsewhere, once bins are short. */
+/* A piece of what is free: its own, or of a bin. Who has next to nothing takes first what lies unused elsewhere, once
+ * bins are short. */
 uint32_t fdri_take_free(struct fdri_thread *t, uint32_t size_log2);
 bool fdri_pieces_wait(const struct fdri_thread *t); /* may free pieces wait until they are larger ones? */
 void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p);
@@ -315,7 +319,8 @@ struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t 
 uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p);
 /* The table of p's encoder, given back for another one or for none, 0. */
 void fdri_give_table(struct fdri_thread *t, struct fdr_part *p, uint32_t instead);
-/* After an operation that was given up in the middle, or partitions set aside: each partition that is stored in has its slot, and counts. */
+/* After an operation that was given up in the middle, or partitions set aside: each partition that is stored in has its
+ * slot, and counts. */
 void fdri_find_slots(struct fdri_thread *t);
 
 /* A whole bin for who asks next, when the last one that was ready has gone. */
@@ -329,28 +334,30 @@ void fdri_do_later(void); /* one of those things, by a thread that is in no oper
 /* ---- aside.c ---- */
 /* FDR_PIN: are the first moments over, or have they used up their share? */
 void fdri_aside_look(struct fdri_thread *t);
-/* They are, and a call enters at `tick`: where that is a new one partitions are set aside. Where records go is new then: slots are 0. */
+/* They are, and a call enters at `tick`: where that is a new one partitions are set aside. Where records go is new
+ * then: slots are 0. */
 void fdri_aside(struct fdri_thread *t, uint64_t tick);
 /* The partition of this kind that was set aside, or NULL. */
 struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 
 /* ---- join.c ---- */
-/* Where there is little for many partitions bands become one: then slots of those joined are 0, and lead to partitions of the
- * longer one from now on. */
+/* Where there is little for many partitions bands become one: then slots of those joined are 0, and lead to partitions
+ * of the longer one from now on. */
 void fdri_join_look(struct fdri_thread *t);
 uint64_t fdri_join_room(const struct fdri_thread *t); /* bytes that it may come to hold */
 /* It takes the place of others, which counted for it since they were joined. */
 bool fdri_join_expected(const struct fdri_thread *t, const struct fdr_part *p);
 bool fdri_joined_away(const struct fdri_thread *t, const struct fdr_part *p); /* nothing more is stored in it */
-/* All bands are one: what p's next bin begins to count from is not before the newest call of length 0, which another band may have. */
+/* All bands are one: what p's next bin begins to count from is not before the newest call of length 0, which another
+ * band may have. */
 void fdri_join_zero(struct fdri_thread *t, struct fdr_part *p);
 /* The slot that the band shares with a longer one, which *band is then; or NULL: it has its own. */
 uint32_t *fdri_joined_slot(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t *band);
 void fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p); /* no slot leads to p any more */
 
 /* ---- meta.c ---- */
-/* A zeroed meta block of this location: from the meta end, else in a piece of a bin for which something may be given back;
- * 0: no room. Blocks larger than a bin come from the meta end only. */
+/* A zeroed meta block of this location: from the meta end, else in a piece of a bin for which something may be given
+ * back; 0: no room. Blocks larger than a bin come from the meta end only. */
 uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
 uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind,
                         uint32_t bytes);                  /* nothing is given back for it */
@@ -360,9 +367,9 @@ void fdri_meta_release(struct fdri_thread *t);            /* all of it: the loca
 uint64_t fdri_meta_bytes(void);                           /* in use by all */
 
 /* ---- ended.c ---- */
-/* Looks after the oldest location that ended: gives some of its bins back, or folds some of its accounts. true: there may be
- * room now. Not before its last moments have aged, but for a location that has next to nothing, or for accounts. Bounded; does nothing where another thread
- * does it. */
+/* Looks after the oldest location that ended: gives some of its bins back, or folds some of its accounts. true: there
+ * may be room now. Not before its last moments have aged, but for a location that has next to nothing, or for accounts.
+ * Bounded; does nothing where another thread does it. */
 enum fdri_urgency {
     FDRI_IF_AGED,
     FDRI_POOR,
@@ -370,8 +377,8 @@ enum fdri_urgency {
     FDRI_ATTACHING_WHOLE /* the same; wants what no bin is: all memory of one that ended */
 };
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
-/* A thread that comes makes room for accounts of its own where there is little: it may wait for others, which it must not once it
- * records. */
+/* A thread that comes makes room for accounts of its own where there is little: it may wait for others, which it must
+ * not once it records. */
 void fdri_ended_ahead(struct fdri_thread *t);
 void fdri_ended_prepare(struct fdri_thread *t);     /* a place for its accounts; waits 10 ms at most */
 void fdri_ended_push(struct fdr_location *l);       /* its thread ended: it is not the caller's any more */
@@ -406,8 +413,8 @@ void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick); /* strategy `last`: i
 uint64_t fdri_frame_upper(const struct fdri_function *f); /* looks for it on the stack */
 /* Is f, not untold, called by the newest call, or part of it? False: look closer. Cheap. */
 bool fdri_is_below(struct fdri_thread *t, const struct fdri_function *f);
-/* The outermost open call that cannot be there any more when f, not untold, is entered; 0: all may be. Where some are above f it
- * makes system calls. */
+/* The outermost open call that cannot be there any more when f, not untold, is entered; 0: all may be. Where some are
+ * above f it makes system calls. */
 uint32_t fdri_gone(struct fdri_thread *t, const struct fdri_function *f);
 
 /* Is this place on the thread's own stack? May ask the system the first time. */
@@ -453,11 +460,11 @@ uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not 
 /* ---- share.c ---- */
 /* The part of a whole bin that is `size_log2` large, from a location that holds more; 0: nobody does. */
 uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2);
-/* A piece that was taken off the lists of another, who does not collect it, or of a strewn bin, given back; 0: there is none among those looked at,
- * or no need. */
+/* A piece that was taken off the lists of another, who does not collect it, or of a strewn bin, given back; 0: there is
+ * none among those looked at, or no need. */
 uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2);
-/* Room for a location when nothing is free: from ended ones, from richer ones; where it has next to nothing from ended ones once more, and
- * from any that hold more than what all can have. A piece of size_log2, or 0. */
+/* Room for a location when nothing is free: from ended ones, from richer ones; where it has next to nothing from ended
+ * ones once more, and from any that hold more than what all can have. A piece of size_log2, or 0. */
 uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2);
 uint32_t
 fdri_share_held(const struct fdr_location *l); /* bins it holds, those counted that it has in pieces beside others */
@@ -499,8 +506,8 @@ bool fdri_rows_full(struct fdri_thread *t); /* the table: searches would take lo
 bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end);
 void fdri_histogram_drop(struct fdri_thread *t, struct fdr_row *r);
 void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket);
-/* The newest call that the fast path ended comes into its histogram: before anything else looks at histograms or moves them. The order is what
- * a kill leaves: a counter is missing one only while its row has more calls than they have. */
+/* The newest call that the fast path ended comes into its histogram: before anything else looks at histograms or moves
+ * them. The order is what a kill leaves: a counter is missing one only while its row has more calls than they have. */
 static inline void fdri_count_late(uint8_t *base, struct fdr_location *l)
 {
     uint32_t off = l->counting;
@@ -563,8 +570,8 @@ void fdri_address_thread(void);    /* this thread begins to look addresses up */
 void fdri_address_fork(int phase); /* as fdri_define_fork */
 
 /* ---- known.c ---- */
-/* What a thread remembers of the functions it calls: one probe gives region and totals row, or a second one beside it. A cache
- * in the arena; what it says stands in fdri_address_region's table and in the row table. */
+/* What a thread remembers of the functions it calls: one probe gives region and totals row, or a second one beside it.
+ * A cache in the arena; what it says stands in fdri_address_region's table and in the row table. */
 struct fdri_known {
     uint64_t address;
     uint32_t row_off, region;
@@ -635,11 +642,12 @@ void fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_
 void fdri_rewind_release(struct fdri_thread *t);
 /* So many records of p were taken away. */
 void fdri_rewind_account(struct fdri_thread *t, const struct fdr_part *p, uint64_t forgotten);
-/* Calls that began in this tick and are open were numbered after some that may be gone: their records say their number. */
+/* Calls that began in this tick and are open were numbered after some that may be gone: their records say their
+ * number. */
 void fdri_number_open(struct fdri_thread *t);
 
-/* Two fields that stand beside each other, with one store: left by longjmp in between, the end of one stretch would stand with the
- * beginning of another, and what is between them is others'. */
+/* Two fields that stand beside each other, with one store: left by longjmp in between, the end of one stretch would
+ * stand with the beginning of another, and what is between them is others'. */
 static inline void fdri_set_stretch(struct fdr_location *l, size_t at, uint32_t off, uint32_t end)
 {
     const uint32_t both[2] = {off, end};
@@ -675,7 +683,8 @@ uint64_t fdri_life_poll(uint64_t now_ns); /* the same in the dumper thread; when
 void fdri_life_suspect(void);             /* it should be looked at soon. Async-signal-safe */
 
 /* ---- alone.c ---- */
-/* Are threads of fdr's own the only ones left? Then the program is over. In the dumper thread; when to be called again. */
+/* Are threads of fdr's own the only ones left? Then the program is over. In the dumper thread; when to be called
+ * again. */
 uint64_t fdri_alone_poll(uint64_t now_ns);
 void fdri_alone_suspect(void); /* the first thread leaves: look soon */
 

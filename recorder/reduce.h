@@ -32,8 +32,8 @@ uint32_t fdri_reduce_last(struct fdri_thread *t, struct fdr_part *asking, uint32
 uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got);
 /* ---- ready.c ---- */
 uint32_t fdri_ready_most(const struct fdri_thread *t); /* bins that one step may leave ready */
-/* Takes up to `most` whole bins that ended by `tick` off the list of p, or small ones if they may go. They are kept for who asks; the
- * run says which they were, until the next call of these. NULL: none. */
+/* Takes up to `most` whole bins that ended by `tick` off the list of p, or small ones if they may go. They are kept for
+ * who asks; the run says which they were, until the next call of these. NULL: none. */
 const struct fdri_run *fdri_ready_give(struct fdri_thread *t, struct fdr_part *p, uint64_t tick, uint32_t most,
                                        bool small, struct fdri_given *given);
 uint32_t fdri_ready_first(struct fdri_thread *t); /* a whole one, or 0 */
@@ -51,7 +51,8 @@ static inline struct fdr_epochs *fdri_epochs(struct fdri_thread *t)
 /* The location's part of the memory, in units of 512 bytes: what it holds, and something to begin with. */
 uint64_t fdri_epoch_total(const struct fdri_thread *t);
 uint32_t fdri_epoch_tiers(const struct fdr_epochs *e);
-/* Units more were opened in the current epoch: is that enough for it, or are there any to be merged? Then the step is due. */
+/* Units more were opened in the current epoch: is that enough for it, or are there any to be merged? Then the step is
+ * due. */
 bool fdri_epoch_opened(struct fdri_thread *t, uint32_t units);
 bool fdri_epoch_step(struct fdri_thread *t); /* one of them; true: a new epoch was begun */
 /* The epoch in which a bin ended whose newest record left at `tick`. */

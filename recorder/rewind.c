@@ -2,9 +2,9 @@
 /* Rewind: forget what this thread stored since its mark. Partitions are cut back to where they stood; the bins behind
  * that go back. What is forgotten counts as filtered; totals stay.
  *
- * Calls that were open at the mark are no part of what came after it, and stay also where they end before the rewind: what was
- * stored inside of them may name them. As long as one is open nothing else is stored at its depth, so when it ends the mark of
- * its partition moves to behind its record, and nothing stays with it. */
+ * Calls that were open at the mark are no part of what came after it, and stay also where they end before the rewind:
+ * what was stored inside of them may name them. As long as one is open nothing else is stored at its depth, so when it
+ * ends the mark of its partition moves to behind its record, and nothing stays with it. */
 
 #include "recorder/recorder.h"
 
@@ -209,8 +209,8 @@ static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin,
     forget(p, 0);
 }
 
-/* Who comes next in this tick is numbered after those that stay. Calls of length 0 are all in the shortest band, or where that was joined
- * to. */
+/* Who comes next in this tick is numbered after those that stay. Calls of length 0 are all in the shortest band, or
+ * where that was joined to. */
 static void renumber(struct fdri_thread *t, const struct fdr_part *p, const struct place *at)
 {
     bool all = t->loc->flags & FDR_LOCATION_JOINED_ALL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Which totals go when there is no room for another row: histograms first, then rows, into the one named [rest]; each time
- * the one worth least of the next few, by calls and their time. So what a program did once when it started makes room for
- * what it does all the time.
+/* Which totals go when there is no room for another row: histograms first, then rows, into the one named [rest]; each
+ * time the one worth least of the next few, by calls and their time. So what a program did once when it started makes
+ * room for what it does all the time.
  *
- * A row is exact or not there: a region that went to the rest stays in it, and so does one that came when it could not be
- * let in. Which they are a table of bits knows; where several regions share a bit, they stay in the rest as well.
+ * A row is exact or not there: a region that went to the rest stays in it, and so does one that came when it could not
+ * be let in. Which they are a table of bits knows; where several regions share a bit, they stay in the rest as well.
  *
- * All this under the lock of ended.c, which snapshots hold as well, and with the book of fold.c: a row and the rest change at
- * once. */
+ * All this under the lock of ended.c, which snapshots hold as well, and with the book of fold.c: a row and the rest
+ * change at once. */
 #include <string.h>
 
 #include "recorder/reduce.h"
@@ -80,7 +80,8 @@ struct fdr_row *fdri_row_rest(struct fdri_thread *t, uint32_t key)
 
 static uint64_t use_of(const struct fdr_row *r) { return r->calls + r->untimed; }
 
-/* Of a function that is called every hour, for an hour, the totals matter as much as of one that is called all the time. */
+/* Of a function that is called every hour, for an hour, the totals matter as much as of one that is called all the
+ * time. */
 static uint64_t worth_of(const struct fdr_row *r)
 {
     return fdr_min(use_of(r), UINT32_MAX) * fdr_min((r->sum >> 10) + 1, UINT32_MAX);

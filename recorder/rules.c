@@ -160,7 +160,8 @@ void fdri_rules_load(const char *path, bool edges, const char *edge_regions)
     else decision = m;
 }
 
-/* A phase that rules name begins or ends. Phases nest; an end without a begin is nothing. Handlers' lanes are not paused. */
+/* A phase that rules name begins or ends. Phases nest; an end without a begin is nothing. Handlers' lanes are not
+ * paused. */
 static void phase(const char *name, bool begin)
 {
     if (!fdri_rules_phases() || !fdri_rules_phase(name ? name : "")) return;

@@ -4,8 +4,9 @@
  * touches nothing of what it interrupted.
  *
  * Levels (Wagner 2015, 4.7): the sample's level is the highest bit in which its number differs from the number before.
- * So the levels from k on hold exactly one sample for each 2^k periods, also where one sample stands for several periods.
- * What a kept sample stands for is the distance to the kept one before it: nothing has to be updated when others go. */
+ * So the levels from k on hold exactly one sample for each 2^k periods, also where one sample stands for several
+ * periods. What a kept sample stands for is the distance to the kept one before it: nothing has to be updated when
+ * others go. */
 #include "recorder/sampled.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams of samples begin and end with threads. The memory of one is never given back, for its samples stay; so that threads that
- * come and go do not use up the arena, from some number of streams on a new thread goes on with the stream of one that
- * ended: number, accounts and levels continue, and the stream is no single thread's any more. */
+/* Streams of samples begin and end with threads. The memory of one is never given back, for its samples stay; so that
+ * threads that come and go do not use up the arena, from some number of streams on a new thread goes on with the stream
+ * of one that ended: number, accounts and levels continue, and the stream is no single thread's any more. */
 #define _GNU_SOURCE
 #include "recorder/sampled.h"
 
@@ -13,7 +13,8 @@
 #include "export/view.h"
 #include "recorder/reduce.h"
 
-/* The ended ones, in the order they ended: used again in turn, each has its part of the run, and of the samples' memory. */
+/* The ended ones, in the order they ended: used again in turn, each has its part of the run, and of the samples'
+ * memory. */
 static struct {
     uint32_t lock;        /* atomic: process id, 0 free */
     uint32_t recording;   /* whose streams these are */

@@ -9,15 +9,16 @@
  *
  * Claims go for the oldest bin of the partition that policies/ would give back first. They need nothing of the owner,
  * who may sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them
- * when it looks; until then who has next to nothing among many threads may make them its own: bins/strewn.c. Where partitions
- * have nothing but the bin they would write into, that goes if the owner has not recorded for a while: bins/asleep.c. */
+ * when it looks; until then who has next to nothing among many threads may make them its own: bins/strewn.c. Where
+ * partitions have nothing but the bin they would write into, that goes if the owner has not recorded for a while:
+ * bins/asleep.c. */
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
 enum { LOOK = 8, POPS = 8, ROUNDS = 64, ASLEEP_NS = 10000000, FEW_BINS = 64 };
 
-/* Bins, those counted that it has in pieces beside others. Of two that adopt pieces of one bin the second may subtract its own before
- * the first has added the whole, or was left by longjmp before: then that is less than nothing. */
+/* Bins, those counted that it has in pieces beside others. Of two that adopt pieces of one bin the second may subtract
+ * its own before the first has added the whole, or was left by longjmp before: then that is less than nothing. */
 uint32_t fdri_share_held(const struct fdr_location *l)
 {
     int32_t units = (int32_t)fdr_load_relaxed(&l->strewn_units);
@@ -44,8 +45,8 @@ bool fdri_crowded(void)
     return fdr_load_relaxed(&fdri_rec.shares.live) > FDRI_MANY_THREADS && fdri_full_share() < FEW_BINS;
 }
 
-/* How much everybody keeps: a fair share. From who has next to nothing, and finds no room anywhere else, one bin less than all have if there
- * are as many threads as the buffer is sure of: that one is not in the share yet. */
+/* How much everybody keeps: a fair share. From who has next to nothing, and finds no room anywhere else, one bin less
+ * than all have if there are as many threads as the buffer is sure of: that one is not in the share yet. */
 static uint32_t kept(bool at_least)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;
@@ -106,8 +107,8 @@ FDR_RACY static bool has_one(const struct fdr_part *p, uint32_t head, bool newes
     return head && !(p->flags & FDR_PART_ASIDE) && fdri_bin(&fdri_rec.arena, head)->next;
 }
 
-/* The partition of v to take from. The last list of a location is never ended: what it did outermost stays. What is read while others change
- * it decides only which one it is. */
+/* The partition of v to take from. The last list of a location is never ended: what it did outermost stays. What is
+ * read while others change it decides only which one it is. */
 FDR_RACY static struct fdr_part *choose(const struct fdr_location *v, bool newest)
 {
     static const struct fdri_chain by_age = {{0}, {0}};
@@ -241,8 +242,8 @@ uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2)
     return adopted(t, given, got, size_log2);
 }
 
-/* No other thread is there, and none has ended that left anything. Who is only coming, samples, and the accounts of those that
- * ended do not count among them: they are beside one. */
+/* No other thread is there, and none has ended that left anything. Who is only coming, samples, and the accounts of
+ * those that ended do not count among them: they are beside one. */
 static bool alone(const struct fdri_thread *t)
 {
     uint32_t flags = fdr_load_relaxed(&t->loc->flags);
@@ -275,8 +276,8 @@ uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2)
     int rounds = urgency == FDRI_ATTACHING ? ROUNDS : LOOK;
     /* not for accounts of threads that ended, which have bins of their own to give */
     bool comes = poor && (t == &fdri_self || t == &fdri_lane);
-    /* The first bin is looked for with patience: who only sleeps since it was looked at gives the second time. One that has
-     * begun asks again with its next event. */
+    /* The first bin is looked for with patience: who only sleeps since it was looked at gives the second time. One that
+     * has begun asks again with its next event. */
     bool first = urgency == FDRI_ATTACHING || !t->sought;
     int tries = first ? ROUNDS : 2;
     if (!off) off = share_piece(t, size_log2, false);

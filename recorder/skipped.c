@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that rules keep out and that are open: they are not on the shadow stack, but their leaves come, and the leave of another call
- * that skips theirs (longjmp, exceptions) must not be taken for one of them. So they are listed in the order of their enters, each
- * with the depth of the call that it is directly inside of. Those by id that a longjmp leaves where their caller never ends stay; a
- * list that cannot grow any more forgets its older half. Where memory holds none at all they are counted (fdr_level.skipped). */
+/* Calls that rules keep out and that are open: they are not on the shadow stack, but their leaves come, and the leave
+ * of another call that skips theirs (longjmp, exceptions) must not be taken for one of them. So they are listed in the
+ * order of their enters, each with the depth of the call that it is directly inside of. Those by id that a longjmp
+ * leaves where their caller never ends stay; a list that cannot grow any more forgets its older half. Where memory
+ * holds none at all they are counted (fdr_level.skipped). */
 #include <string.h>
 
 #include "recorder/stack.h"

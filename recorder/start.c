@@ -35,8 +35,8 @@ static sigset_t fork_mask; /* under the lock */
 static uint32_t in_fork;   /* atomic: a thread is in fork(), between the handlers, with all the locks */
 static bool wiped;         /* the switch is off in every child with memory of its own */
 
-/* Made by _Fork or clone, with a copy of a parent's recording. (A vfork child finds the switch on: the recording is its parent's, and
- * stays.) */
+/* Made by _Fork or clone, with a copy of a parent's recording. (A vfork child finds the switch on: the recording is its
+ * parent's, and stays.) */
 static bool bare(void)
 {
     return fdri_rec.running && fdri_rec.pid != fdri_pid() && !(wiped && fdr_load_relaxed(&fdr_switch_.on));
@@ -89,8 +89,8 @@ static bool goes_back(const struct fdri_thread *t)
     return t->loc && t->recording == fdri_rec.number && fdr_load_relaxed(&t->loc->busy);
 }
 
-/* The child records nothing until it calls fdr_init, and never into its parent's arena. A record that it goes back into ends in
- * memory of its own that is as it was: in an empty one it would follow what is not there. */
+/* The child records nothing until it calls fdr_init, and never into its parent's arena. A record that it goes back into
+ * ends in memory of its own that is as it was: in an empty one it would follow what is not there. */
 static void fork_child(void)
 {
     fdr_store_relaxed(&fdr_switch_.on, 0u);
@@ -104,7 +104,8 @@ static void fork_child(void)
     fork_done(2);
 }
 
-/* A child made by _Fork or clone came here without the handlers, and any lock may be held by a thread it does not have. */
+/* A child made by _Fork or clone came here without the handlers, and any lock may be held by a thread it does not
+ * have. */
 static void bare_child(void)
 {
     pthread_mutex_init(&lock, NULL);
@@ -126,8 +127,8 @@ static void note_status(int status, void *unused)
     exit_status = status;
 }
 
-/* Called by fdr_init and with the first thread that attaches: what is registered before main, in a constructor, would run
- * behind the destructor that needs it. The library is never unloaded. */
+/* Called by fdr_init and with the first thread that attaches: what is registered before main, in a constructor, would
+ * run behind the destructor that needs it. The library is never unloaded. */
 void fdri_note_exit(bool attaching)
 {
     static uint32_t noted[2]; /* atomic */
@@ -233,8 +234,8 @@ static void start_export(struct fdri_recorder *r)
 
 enum { AT_END_NS = 10000000, AT_START_NS = 200000000 };
 
-/* Is anybody else in the middle of a record? What threads that are gone left half-done does not count; nor does what this one
- * left by a longjmp, or interrupted to get here. */
+/* Is anybody else in the middle of a record? What threads that are gone left half-done does not count; nor does what
+ * this one left by a longjmp, or interrupted to get here. */
 static bool quiet(const struct fdri_arena *a)
 {
     if (fdri_passing()) return false;
@@ -401,8 +402,8 @@ void fdri_begin_anew(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Linked statically: after the destructors of the program. The C library has forgotten our handlers of fork() by then: a thread that
- * is in it comes out without the second one, with all the locks. */
+/* Linked statically: after the destructors of the program. The C library has forgotten our handlers of fork() by then:
+ * a thread that is in it comes out without the second one, with all the locks. */
 __attribute__((destructor(101))) static void at_exit(void)
 {
     bool held = false;

@@ -38,8 +38,8 @@ bool fdri_pieces_wait(const struct fdri_thread *t)
     return fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE && waiting < held / 64;
 }
 
-/* Where bands were joined for want of memory bins stay small, and mostly of one size: so pieces that were given back fit. By bytes for
- * each partition. Not among many threads, to whom whole bins can go. */
+/* Where bands were joined for want of memory bins stay small, and mostly of one size: so pieces that were given back
+ * fit. By bytes for each partition. Not among many threads, to whom whole bins can go. */
 enum { SMALLEST_BELOW = 5120, SMALL_BELOW = 12288, SMALL_BELOW_LATER = 24576 };
 static uint32_t most_size(const struct fdri_thread *t)
 {
@@ -59,8 +59,8 @@ static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
     return most_size(t) < full_log2() ? want : 9;
 }
 
-/* Newcomers took what is kept for them: who holds more than the others gives some of it back with each bin it fills, until
- * that is there again. It is what they can get of bins that nobody can claim, open ones and pieces. */
+/* Newcomers took what is kept for them: who holds more than the others gives some of it back with each bin it fills,
+ * until that is there again. It is what they can get of bins that nobody can claim, open ones and pieces. */
 enum { PIECES_MORE = 3 };
 static void refill(struct fdri_thread *t, struct fdr_part *p)
 {
@@ -135,7 +135,8 @@ void fdri_give_table(struct fdri_thread *t, struct fdr_part *p, uint32_t instead
     if (old) fdri_meta_give(t, old - (uint32_t)sizeof(struct fdr_meta_head));
 }
 
-/* Those of points are larger than what is kept for reuse: one that was set aside leaves its own to the partition that follows. */
+/* Those of points are larger than what is kept for reuse: one that was set aside leaves its own to the partition that
+ * follows. */
 static uint32_t table_of_aside(struct fdri_thread *t, const struct fdr_part *p)
 {
     if (p->class_ == FDR_CLASS_REGION || p->table_off) return 0;
@@ -215,8 +216,8 @@ uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p)
     return &points->by_class[p->class_].part;
 }
 
-/* One that was linked, and left before its slot said so, or whose slot a join had emptied: else there would be a second one of its
- * kind, and no file with it is whole. */
+/* One that was linked, and left before its slot said so, or whose slot a join had emptied: else there would be a second
+ * one of its kind, and no file with it is whole. */
 void fdri_find_slots(struct fdri_thread *t)
 {
     t->live_parts = t->aside_units = 0;
@@ -234,7 +235,8 @@ void fdri_find_slots(struct fdri_thread *t)
     }
 }
 
-/* Of this kind, and of all that may be called by it, of which there may be no partition yet: who calls is stored, too. */
+/* Of this kind, and of all that may be called by it, of which there may be no partition yet: who calls is stored,
+ * too. */
 static void close_gates(struct fdr_location *l, const struct fdr_part *p)
 {
     for (uint32_t band = 0; band <= p->band; band++) {
@@ -258,8 +260,8 @@ void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p)
 }
 
 /* A third of what the partition holds: the open bin, half empty on average, costs it a sixth at most, and larger ones
- * store more in less. Among many threads whole bins soon, which others can claim at once; among so many that each has next to nothing,
- * small ones, as accounts grow with the size, for who has not much more than that. */
+ * store more in less. Among many threads whole bins soon, which others can claim at once; among so many that each has
+ * next to nothing, small ones, as accounts grow with the size, for who has not much more than that. */
 enum { CROWDED_SMALL = 2, NOT_MUCH = 8 };
 static uint32_t best_size(const struct fdri_thread *t, const struct fdr_part *p)
 {
@@ -271,8 +273,8 @@ static uint32_t best_size(const struct fdri_thread *t, const struct fdr_part *p)
     return units ? (uint32_t)fdr_min(9 + fdr_log2_floor(units), most) : 9;
 }
 
-/* Nobody can claim the newest bin of a partition, nor pieces. Where many threads hold much in this way bins stay small until
- * the partition has shown that it needs more. */
+/* Nobody can claim the newest bin of a partition, nor pieces. Where many threads hold much in this way bins stay small
+ * until the partition has shown that it needs more. */
 static bool stays_small(const struct fdr_part *p)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
@@ -280,7 +282,8 @@ static bool stays_small(const struct fdr_part *p)
     return fdr_load_relaxed(&a->pinned) > (uint32_t)fdr_load_relaxed(&a->super->virgin) / 4;
 }
 
-/* Each rewind ends an open bin. A program that rewinds again and again has bins as large as what it stores in between. */
+/* Each rewind ends an open bin. A program that rewinds again and again has bins as large as what it stores in
+ * between. */
 static uint32_t size_after_rewind(struct fdr_part *p, uint32_t best)
 {
     uint32_t want = p->flags & FDR_PART_REWOUND ? 9 : p->size_log2 + 1u;

@@ -2,9 +2,9 @@
 /* Strategy `telescope`: the whole run and the recent past. Every age tier has its share of the memory; the one
  * furthest above it gives, and there the partition that is worth least. No gate closes.
  *
- * A partition gives at its old end only, so what it holds is a suffix of time, and a choice is a choice of how far back a
- * partition reaches. The order of worth puts no call before its possible parents, so what is worth more reaches
- * back at least as far: detail falls with age and never rises again.
+ * A partition gives at its old end only, so what it holds is a suffix of time, and a choice is a choice of how far back
+ * a partition reaches. The order of worth puts no call before its possible parents, so what is worth more reaches back
+ * at least as far: detail falls with age and never rises again.
  *
  * Choosing: partitions stand in a table in order of worth, each with a lower bound of the time at which its oldest bin
  * ends. The first one whose bound is not after the end of the tier is looked at; either it gives or its bound rises.
@@ -329,8 +329,8 @@ void fdri_telescope_epoch(struct fdri_thread *t)
     if (fdri_epochs(t) && fdri_epoch_step(t) && t->loc->epoch % 8 == 0) sort_again(t);
 }
 
-/* Its epochs can wait for a call behind, if one comes by before the next bin. Else what an epoch needs may have to be given back
- * for: not the new bin, which may look old and holds nothing yet. */
+/* Its epochs can wait for a call behind, if one comes by before the next bin. Else what an epoch needs may have to be
+ * given back for: not the new bin, which may look old and holds nothing yet. */
 void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p)
 {
     p->flags &= (uint8_t)~FDR_PART_COUNTED;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact totals: one row per region (metric, message kind, ...) of a location, found through a small hash table.
- * Rows come from slabs of meta memory. When its share is used up histograms go first, then the rows used least share one
+/* Exact totals: one row per region (metric, message kind, ...) of a location, found through a small hash table. Rows
+ * come from slabs of meta memory. When its share is used up histograms go first, then the rows used least share one
  * named [rest]: rows_full.c. */
 #include <string.h>
 
@@ -25,8 +25,8 @@ static bool have_within(struct fdri_thread *t, uint64_t eighths)
     return within(eighths);
 }
 
-/* Where a histogram stood that needed more room: for the next row, or histogram of that size. Not while a snapshot copies the
- * rows: it may have met the one that led here. */
+/* Where a histogram stood that needed more room: for the next row, or histogram of that size. Not while a snapshot
+ * copies the rows: it may have met the one that led here. */
 static void spare_cells(struct fdri_thread *t, uint32_t off, uint32_t bytes)
 {
     uint32_t *spare = bytes / 64 <= FDRI_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
@@ -60,7 +60,8 @@ static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
     return off;
 }
 
-/* Where it is and how large it is the thread knows by itself: if the arena's file is cut, zeros take the place of what is in it. */
+/* Where it is and how large it is the thread knows by itself: if the arena's file is cut, zeros take the place of what
+ * is in it. */
 static struct fdr_rowtable *table_of(struct fdri_thread *t) { return (struct fdr_rowtable *)(void *)t->row_slot - 1; }
 static uint32_t log2_of(const struct fdri_thread *t) { return 32 - t->row_shift; }
 
@@ -118,8 +119,8 @@ static bool grow(struct fdri_thread *t)
     return true;
 }
 
-/* Rows behind it in its run come nearer to where they belong. Each is written where it goes before what it leaves is written over: at
- * every moment there is a slot for each, and for some two. */
+/* Rows behind it in its run come nearer to where they belong. Each is written where it goes before what it leaves is
+ * written over: at every moment there is a slot for each, and for some two. */
 static void take_out(struct fdri_thread *t, uint32_t off)
 {
     struct fdr_rowtable *table = table_of(t);

@@ -61,8 +61,8 @@ static uint32_t next_log2(const struct fdri_watch_table *old)
     return log2;
 }
 
-/* One with room; entries of triggers that went are left behind. Its memory is the kernel's: who defines something may be a
- * handler that interrupted the allocator. */
+/* One with room; entries of triggers that went are left behind. Its memory is the kernel's: who defines something may
+ * be a handler that interrupted the allocator. */
 static struct fdri_watch_table *writable(void)
 {
     struct fdri_watch_table *old = fdri_watch_table;
@@ -292,7 +292,8 @@ static bool there_is(int trigger)
            fdr_load_relaxed(&fdri_watching[trigger - 1].state) == FDRI_WATCH_USED;
 }
 
-/* After a grace period: nobody is looking at it any more. The recording may be over, and the place another trigger's. */
+/* After a grace period: nobody is looking at it any more. The recording may be over, and the place another
+ * trigger's. */
 static void free_slot(void *which)
 {
     sigset_t old;

@@ -4,8 +4,8 @@
  *   watch.c         the table, and adding and removing    watch_parse.c  a line of text to a source
  *   watch_seen.c    the checks of recording threads       watch_poll.c   what only looking finds
  *
- * The table from key (kind and id, as in totals) to triggers is read under liburcu's lock by recording threads that have left the
- * fast path; it is changed under a lock, and replaced when it must grow. docs/TRIGGERS.md. */
+ * The table from key (kind and id, as in totals) to triggers is read under liburcu's lock by recording threads that
+ * have left the fast path; it is changed under a lock, and replaced when it must grow. docs/TRIGGERS.md. */
 #ifndef FDR_RECORDER_WATCH_H
 #define FDR_RECORDER_WATCH_H
 
@@ -52,7 +52,8 @@ struct fdri_watching {
     struct fdri_watch watch;
     uint32_t above; /* atomic: the condition held when it was looked at last; metrics: where followed[] is full */
     uint64_t count; /* atomic: events so far; of a rate without those that came too early to count again */
-    /* A rate: how many of them were seen, and until when none counts; 0 none yet. Atomic. Their times are in followed[].at_ns */
+    /* A rate: how many of them were seen, and until when none counts; 0 none yet. Atomic. Their times are in
+     * followed[].at_ns */
     uint64_t spent, quiet_ns;
     uint64_t looked_tick; /* stuck: when all open calls were looked at last. Under the lock */
     bool matched;         /* all that was defined before it has its entries. Under the lock */
@@ -76,7 +77,8 @@ struct fdri_watch_table {
     struct fdri_watch_entry entry[];
 };
 extern struct fdri_watch_table *fdri_watch_table; /* under liburcu's read lock; by the dumper thread without */
-/* Tables that were replaced. By the dumper thread, which looks at none of them at that moment; frees them when nobody else does. */
+/* Tables that were replaced. By the dumper thread, which looks at none of them at that moment; frees them when nobody
+ * else does. */
 void fdri_watch_free_older(void);
 /* Calls see(entry) for every entry of the key. */
 #define FDRI_EACH_ENTRY(table, k, e)                                                                                   \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What recording threads cannot see, looked at by the dumper thread: calls that do not end, memory, and the running p99 of
- * watched regions. */
+/* What recording threads cannot see, looked at by the dumper thread: calls that do not end, memory, and the running p99
+ * of watched regions. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +15,8 @@ static uint64_t to_ns(uint64_t ticks) { return (uint64_t)((unsigned __int128)tic
 
 /* ---- calls that do not end ---- */
 
-/* Each call once: when it has been open for long enough now, and had not been when this trigger looked last. Under the lock the
- * trigger cannot be taken away, and its place given to another one, in between. */
+/* Each call once: when it has been open for long enough now, and had not been when this trigger looked last. Under the
+ * lock the trigger cannot be taken away, and its place given to another one, in between. */
 static void report(const struct fdri_watch_entry *e, uint64_t enter_tick, const struct fdri_seen *seen)
 {
     sigset_t old;

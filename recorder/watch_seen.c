@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks that recording threads make: behind the slow branch of a leave, and behind one test of a word for points. No
- * lock, no system call but the one that wakes the dumper when a trigger has something new. */
+/* The checks that recording threads make: behind the slow branch of a leave, and behind one test of a word for points.
+ * No lock, no system call but the one that wakes the dumper when a trigger has something new. */
 #include <string.h>
 
 #include "recorder/grace.h"
@@ -113,8 +113,8 @@ static bool rate(struct fdri_watching *w, uint64_t whose, uint32_t type, uint64_
 
 static bool counted(struct fdri_watching *w) { return (fdr_add_relaxed(&w->count, 1u) + 1) % w->watch.count == 0; }
 
-/* The last N events came within the period. The times of the last 255 steps are kept, a step is one event where N is not greater;
- * else what is seen comes up to a step late. Then the period is over before events count again. */
+/* The last N events came within the period. The times of the last 255 steps are kept, a step is one event where N is
+ * not greater; else what is seen comes up to a step late. Then the period is over before events count again. */
 static bool rated(struct fdri_watching *w, uint64_t now_ns)
 {
     uint64_t many = w->watch.count, step = (many - 1) / (FDRI_FOLLOWED - 1) + 1, until = fdr_load_relaxed(&w->quiet_ns);

@@ -50,14 +50,15 @@ struct fdri_source {
     bool per_thread;
     const struct fdri_counter *counter;
     uint32_t count; /* at most FDRI_SOURCE_COUNTERS */
-    /* Tries counter `which` in the calling thread, for real: 0, or -errno and `why` (component, errno, what would help).
-     * Never calls a counter good that would stay 0. */
+    /* Tries counter `which` in the calling thread, for real: 0, or -errno and `why` (component, errno, what would
+     * help). Never calls a counter good that would stay 0. */
     int (*probe)(uint32_t which, char *why, size_t why_bytes);
     /* Descriptors that a handle with these counters holds. */
     uint32_t (*descriptors)(uint32_t wanted);
     /* Fills h->fd and h->state; source, tid and wanted are set. 0 or -errno, then nothing is held. */
     int (*open)(struct fdri_handle *h);
-    /* NULL: the monitor computes these counters from others. Else value[i] for each bit i of wanted. Allocates nothing. 0 or -errno: the thread is gone. */
+    /* NULL: the monitor computes these counters from others. Else value[i] for each bit i of wanted. Allocates nothing.
+     * 0 or -errno: the thread is gone. */
     int (*read)(struct fdri_handle *h, uint64_t *value);
     /* Async-signal-safe. */
     void (*close)(struct fdri_handle *h);
@@ -84,9 +85,9 @@ void fdri_handle_close(struct fdri_handle *h);
 int fdri_handle_read(struct fdri_handle *h, uint64_t *value);
 /* "source:name" into text. */
 void fdri_counter_text(char *text, size_t bytes, struct fdri_choice choice);
-/* Names, separated by commas: "source:name", "name" (of the first source that has it and where it works), "A|B" (A, else
- * B), "default", "all". Each counter at most once, at most `most`. Those that cannot work are named with reasons in
- * `missing` ("" if none). Returns how many were chosen. */
+/* Names, separated by commas: "source:name", "name" (of the first source that has it and where it works), "A|B" (A,
+ * else B), "default", "all". Each counter at most once, at most `most`. Those that cannot work are named with reasons
+ * in `missing` ("" if none). Returns how many were chosen. */
 size_t fdri_counters_choose(const char *list, bool threads_only, struct fdri_choice *out, size_t most, char *missing,
                             size_t missing_bytes);
 /* Derived counters are binary64, all others whole numbers. */
@@ -111,8 +112,9 @@ extern const char *const fdri_derived_of[2][2];
 
 /* ---- in_handler.c ---- */
 void fdri_in_handler_warm(void); /* loads what the others need; before them, not in a handler */
-/* Is the caller, a thread that had these signals blocked, in a handler of the program's (which may have interrupted malloc)? In doubt
- * it is. Async-signal-safe; all signals but those of faults are blocked meanwhile. Costs some 0.2 us for each frame of the stack. */
+/* Is the caller, a thread that had these signals blocked, in a handler of the program's (which may have interrupted
+ * malloc)? In doubt it is. Async-signal-safe; all signals but those of faults are blocked meanwhile. Costs some 0.2 us
+ * for each frame of the stack. */
 bool fdri_in_handler(const sigset_t *blocked);
 bool fdri_in_handler_now(void); /* blocks them itself */
 

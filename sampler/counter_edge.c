@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters read at the edges of chosen calls, by the thread that makes the call. What rose between enter and leave becomes
- * one user event "fdr.edges" inside the call, just before its leave: a field per counter.
+/* Counters read at the edges of chosen calls, by the thread that makes the call. What rose between enter and leave
+ * becomes one user event "fdr.edges" inside the call, just before its leave: a field per counter.
  *
- * A thread opens its counters at its first such call that is in no handler of a signal (that locks and allocates); after that an
- * edge costs the reading: a system call for a group of perf events, another for each further source. */
+ * A thread opens its counters at its first such call that is in no handler of a signal (that locks and allocates);
+ * after that an edge costs the reading: a system call for a group of perf events, another for each further source. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

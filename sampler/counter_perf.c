@@ -100,7 +100,8 @@ static void perf_close(struct fdri_handle *h)
     }
 }
 
-/* Who joins a group that counts already begins when its thread is next scheduled, and is 0 until then: the group begins as a whole. */
+/* Who joins a group that counts already begins when its thread is next scheduled, and is 0 until then: the group begins
+ * as a whole. */
 static int open_all(struct fdri_handle *h, const struct event *event, uint32_t count, uint64_t format)
 {
     int leader = -1;

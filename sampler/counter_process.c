@@ -53,7 +53,8 @@ static void close_path(struct fdri_handle *h)
 
 /* ---- memory, threads ---- */
 
-/* /proc/self is the process's first thread: one that left by pthread_exit has no memory, and its statm says 0. The monitor's says it. */
+/* /proc/self is the process's first thread: one that left by pthread_exit has no memory, and its statm says 0. The
+ * monitor's says it. */
 static int open_process(struct fdri_handle *h)
 {
     int e = open_path(h, "/proc/thread-self/statm");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel says of each thread in /proc/self/task/TID: stat, schedstat and status. No privilege is needed, and the
- * figures count from the thread's start. */
+/* What the kernel says of each thread in /proc/self/task/TID: stat, schedstat and status. No privilege is needed, and
+ * the figures count from the thread's start. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

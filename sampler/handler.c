@@ -3,8 +3,9 @@
  * the stack through the kernel, the recorder's [record] door, re-arming.
  *
  * The signal is SIGURG: what nobody handles is ignored by default, so one that is still pending when the program calls
- * exec, or takes the handler away, harms nothing; and it does not queue, so the kernel never has to drop one (for queued
- * ones it sends SIGIO instead, which ends programs). Others' SIGURG go on to the handler that was there before. */
+ * exec, or takes the handler away, harms nothing; and it does not queue, so the kernel never has to drop one (for
+ * queued ones it sends SIGIO instead, which ends programs). Others' SIGURG go on to the handler that was there
+ * before. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>
@@ -31,7 +32,8 @@ static void stack_of(struct fdri_target *t, const struct fdr_context *c)
 
 /* ---- one sample ---- */
 
-/* CPU time is counted by its clock, events by their counter, not by signals: whatever was delayed or lost, the weights sum to the time. */
+/* CPU time is counted by its clock, events by their counter, not by signals: whatever was delayed or lost, the weights
+ * sum to the time. */
 static uint64_t periods_passed(struct fdri_target *t)
 {
     if (fdri_sampler.how.wall) return fdri_source_rearm(t, fdr_clock_ns(CLOCK_MONOTONIC));

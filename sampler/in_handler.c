@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Does a handler of a signal run on this thread? It may have interrupted the allocator, or who holds a lock. The stack tells: the
- * kernel's frame lies between the handler and what it interrupted, and libgcc's unwinder knows it. Where the stack cannot be
- * followed to its end (code without unwind tables), a handler is told by what it usually has: its own signal blocked. */
+/* Does a handler of a signal run on this thread? It may have interrupted the allocator, or who holds a lock. The stack
+ * tells: the kernel's frame lies between the handler and what it interrupted, and libgcc's unwinder knows it. Where the
+ * stack cannot be followed to its end (code without unwind tables), a handler is told by what it usually has: its own
+ * signal blocked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <execinfo.h>

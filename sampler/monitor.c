@@ -113,7 +113,8 @@ static int start_thread(void)
     sem_init(&prepared, 0, 0);
     fdr_signals_block(&old); /* the application's signals are not ours to take */
     int e = pthread_create(&thread, NULL, monitor, NULL);
-    /* Trying what works here opens, reads and closes files: not beside a program that begins by closing all it did not open. */
+    /* Trying what works here opens, reads and closes files: not beside a program that begins by closing all it did not
+     * open. */
     while (!e && sem_trywait(&prepared)) fdr_raw_sleep(100000); /* no cancellation point: base/signals.h */
     fdr_signals_restore(&old);
     return e;

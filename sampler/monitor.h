@@ -50,8 +50,8 @@ struct fdri_observed {
 };
 
 /* ---- monitor_panel.c ---- */
-/* Groups chosen counters by source and defines their metrics. Those that there is no room for, with what they are made of, are added to
- * the text `missing`. */
+/* Groups chosen counters by source and defines their metrics. Those that there is no room for, with what they are made
+ * of, are added to the text `missing`. */
 void fdri_panel_make(struct fdri_panel *p, const struct fdri_choice *choice, size_t count, char *missing,
                      size_t missing_bytes);
 /* Opens what it can for a thread; 0 or -errno of the first source that failed. */

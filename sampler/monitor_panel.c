@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* One observed thread: read its sources, and record where something changed.
  *
- * A reading is a user event "fdr.counters.N" on the monitor's own location: which thread, the thread's series, number of
- * the reading, how many before this one had nothing new, then the counters as they stand. Counters are recorded as running
- * counts, never as differences: whatever is given back in between, two readings that are kept say exactly
- * what happened between them. */
+ * A reading is a user event "fdr.counters.N" on the monitor's own location: which thread, the thread's series, number
+ * of the reading, how many before this one had nothing new, then the counters as they stand. Counters are recorded as
+ * running counts, never as differences: whatever is given back in between, two readings that are kept say exactly what
+ * happened between them. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which threads there are: /proc/self/task, also for threads that never call fdr. No allocation; the kernel is asked for
- * the list only when the number of threads changed, and every now and then. */
+/* Which threads there are: /proc/self/task, also for threads that never call fdr. No allocation; the kernel is asked
+ * for the list only when the number of threads changed, and every now and then. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

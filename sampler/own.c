@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters that overflow and that only the counted thread can make (PAPI's event sets). A thread makes its set when it attaches;
- * no signal comes of it yet. The helper finds it here, takes a descriptor of the same event for itself, and goes on as with a
- * perf event of its own: the same signal, handler, weights, thinning. At its end the thread gives its set back. */
+/* Counters that overflow and that only the counted thread can make (PAPI's event sets). A thread makes its set when it
+ * attaches; no signal comes of it yet. The helper finds it here, takes a descriptor of the same event for itself, and
+ * goes on as with a perf event of its own: the same signal, handler, weights, thinning. At its end the thread gives its
+ * set back. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -139,7 +140,8 @@ int fdri_own_descriptor(uint32_t tid)
 
 /* ---- start, fork ---- */
 
-/* The provider makes one set of what is read (FDR_PAPI) and what overflows: it must know both before a thread makes one. */
+/* The provider makes one set of what is read (FDR_PAPI) and what overflows: it must know both before a thread makes
+ * one. */
 static void choose(const struct fdri_sampling *how, const char *papi, struct fdr_counter_info *info)
 {
     static struct fdr_counter_info read[16];
@@ -176,7 +178,8 @@ bool fdri_own_choose(struct fdri_sampling *how, const char *papi)
     return true;
 }
 
-/* In a child what is here counts its parent's threads. The descriptors are left as they are: the provider knows their numbers. */
+/* In a child what is here counts its parent's threads. The descriptors are left as they are: the provider knows their
+ * numbers. */
 void fdri_own_fork(int phase)
 {
     if (phase == 0) pthread_mutex_lock(&lock);

@@ -50,7 +50,8 @@ struct fdri_papi_held {
 };
 /* The number of the newest perf event; 0: there are none. */
 uint64_t fdri_papi_now(void);
-/* Adds to the `count` that are known those that came after `since`, while the set was made: how many there are now. Not for handlers. */
+/* Adds to the `count` that are known those that came after `since`, while the set was made: how many there are now. Not
+ * for handlers. */
 int fdri_papi_hold(uint64_t since, struct fdri_papi_held *held, int count, int most);
 /* One of them (`reading`: of those that are read) is not there any more. Allocates nothing. */
 bool fdri_papi_lost(const struct fdri_papi_held *held, int count, bool reading);

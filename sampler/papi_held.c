@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-papi: the descriptors that PAPI holds for a set. A program that closes descriptors it did not open closes these, too, and its
- * next file has their numbers: PAPI would take what a pipe of the program's holds for counts, and close it in the end.
+/* libfdr-papi: the descriptors that PAPI holds for a set. A program that closes descriptors it did not open closes
+ * these, too, and its next file has their numbers: PAPI would take what a pipe of the program's holds for counts, and
+ * close it in the end.
  *
- * PAPI does not say which they are: they are the perf events that came while the set was made. Others of that time are told by what
- * PAPI's are not: libfdr's are close-on-exec, and those that lead a group of another thread's take no member of this one. */
+ * PAPI does not say which they are: they are the perf events that came while the set was made. Others of that time are
+ * told by what PAPI's are not: libfdr's are close-on-exec, and those that lead a group of another thread's take no
+ * member of this one. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>

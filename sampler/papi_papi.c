@@ -164,7 +164,8 @@ static int fitting(bool multiplex, int *error)
     return n;
 }
 
-/* All together; those that do not fit are multiplexed, where PAPI can, or refused. What is multiplexed does not overflow. */
+/* All together; those that do not fit are multiplexed, where PAPI can, or refused. What is multiplexed does not
+ * overflow. */
 static void fit(struct fdr_counter_info *out, const size_t *place)
 {
     struct fdri_papi_plan *p = &fdri_papi_plan;

@@ -2,10 +2,11 @@
 /* libfdr-papi: event sets of the calling thread. PAPI runs one at a time, so what is read (FDR_PAPI) and what overflows
  * (FDR_SAMPLE) are in one: who opens one finds the other's.
  *
- * PAPI makes the perf event and says when it is to overflow; the signal it would send is not used: it queues, which ends programs
- * that block it for long, it ends a program that calls exec while one is pending, and its number may be the program's. So the
- * event is found among the process's descriptors, silenced before it first counts, and libfdr has its own signal sent: what is
- * counted until then is the first sample's. It is the first of its set, which makes it the leader of its group in the kernel. */
+ * PAPI makes the perf event and says when it is to overflow; the signal it would send is not used: it queues, which
+ * ends programs that block it for long, it ends a program that calls exec while one is pending, and its number may be
+ * the program's. So the event is found among the process's descriptors, silenced before it first counts, and libfdr has
+ * its own signal sent: what is counted until then is the first sample's. It is the first of its set, which makes it the
+ * leader of its group in the kernel. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -86,8 +87,8 @@ static void never(int set, void *address, long long vector, void *context)
     (void)context;
 }
 
-/* The descriptor in `folder` that is the newest perf event which signals this thread by `number`; -1: none newer than `event`,
- * which becomes its number. */
+/* The descriptor in `folder` that is the newest perf event which signals this thread by `number`; -1: none newer than
+ * `event`, which becomes its number. */
 static int newest(DIR *folder, int number, uint64_t *event)
 {
     int found = -1, self = (int)syscall(SYS_gettid);
@@ -124,7 +125,8 @@ static int arm(int set, int number)
 
 /* ---- one set ---- */
 
-/* The program closed descriptors of it, and may have their numbers by now: PAPI would read and close the program's files. */
+/* The program closed descriptors of it, and may have their numbers by now: PAPI would read and close the program's
+ * files. */
 static bool closed(const struct set *s) { return fdri_papi_lost(s->held, s->holds, false); }
 
 static void stop(struct set *s)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that never called fdr: nothing is known of their stacks, so no handler runs there where the kernel can take the
- * sample instead. It writes into a small ring that the helper thread reads every few milliseconds. */
+/* Threads that never called fdr: nothing is known of their stacks, so no handler runs there where the kernel can take
+ * the sample instead. It writes into a small ring that the helper thread reads every few milliseconds. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -82,8 +82,8 @@ static void copy_out(const struct fdri_target *t, uint64_t at, void *to, uint64_
     memcpy((uint8_t *)to + first, data, bytes - first);
 }
 
-/* ip, time, value of the clock, then the chain: marks above -4096 say whose frames follow; the first is the ip. Then how
- * much of the stack there is, and its lowest word: where a function without a frame returns to. */
+/* ip, time, value of the clock, then the chain: marks above -4096 say whose frames follow; the first is the ip. Then
+ * how much of the stack there is, and its lowest word: where a function without a frame returns to. */
 static void take(struct fdri_target *t, const uint64_t *word, uint64_t words)
 {
     struct fdri_frames f = {.count = 0};

@@ -39,7 +39,8 @@ struct fdri_sampling {
 struct fdri_sampling fdri_sampling_parse(const char *text);
 
 /* ---- one thread ---- */
-/* What a sample is made in. Not on the stack: a program's alternate stack may have little room besides the kernel's frame. */
+/* What a sample is made in. Not on the stack: a program's alternate stack may have little room besides the kernel's
+ * frame. */
 enum { FDRI_FRAMES_MAX = 128, FDRI_WINDOW = 2048 };
 struct fdri_frames {
     uint32_t count;
@@ -113,7 +114,8 @@ bool fdri_source_open(struct fdri_target *t, uint64_t step);
 void fdri_source_close(struct fdri_target *t);
 /* Async-signal-safe: from now on one sample every t->step periods. */
 void fdri_source_rate(struct fdri_target *t);
-/* Async-signal-safe: the handler came and left. Where it leaves the thread no time, again and again, the period grows. */
+/* Async-signal-safe: the handler came and left. Where it leaves the thread no time, again and again, the period
+ * grows. */
 void fdri_source_crowded(struct fdri_target *t, uint64_t came_ns, uint64_t left_ns);
 /* Async-signal-safe, wall time: when the next one is due; returns how many periods have been sampled until `now`. */
 uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns);
@@ -129,8 +131,8 @@ void fdri_ring_drain(struct fdri_target *t);
 void fdri_ring_close(struct fdri_target *t);
 
 /* ---- own.c ---- */
-/* Does the provider's event how->name overflow here, beside those that `papi` names? Says why not, and who is sampled. Before the
- * first thread attaches. */
+/* Does the provider's event how->name overflow here, beside those that `papi` names? Says why not, and who is sampled.
+ * Before the first thread attaches. */
 bool fdri_own_choose(struct fdri_sampling *how, const char *papi);
 void fdri_own_none(void); /* nothing does in this recording */
 /* The calling thread attaches; `blocked`: its signals. Allocates and locks, but in no handler of the program's. */
@@ -160,8 +162,8 @@ void fdri_unwind(struct fdri_frames *f, uint64_t pc);
 void fdri_walk(struct fdri_frames *f, struct fdri_window *w, const struct fdr_context *c, struct fdri_calls *known);
 /* Does code of a loaded file lie there? */
 bool fdri_walk_is_code(uint64_t address);
-/* Is `address` where a direct call of the function at `pc` returns to? Functions that call nothing have no frame of their
- * own; their caller is known by this only. */
+/* Is `address` where a direct call of the function at `pc` returns to? Functions that call nothing have no frame of
+ * their own; their caller is known by this only. */
 bool fdri_walk_is_caller(struct fdri_calls *known, uint64_t address, uint64_t pc);
 /* May this process read its own stacks? Says so where it may not. */
 void fdri_walk_probe(void);

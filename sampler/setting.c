@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* FDR_SAMPLE: a rate or a period, and words, separated by commas: "1kHz", "on", "500Hz,wall", "2ms,unwind"; or an event and
- * how many of them: "cache-misses/100000", "PAPI_TOT_INS/100000". */
+/* FDR_SAMPLE: a rate or a period, and words, separated by commas: "1kHz", "on", "500Hz,wall", "2ms,unwind"; or an event
+ * and how many of them: "cache-misses/100000", "PAPI_TOT_INS/100000". */
 #include <ctype.h>
 #include <linux/perf_event.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What makes a thread's signal come. CPU time: a perf event on the thread's software clock where that is allowed, since
- * CPU timers fire at ticks of the kernel only; else a timer on the thread's CPU clock. Wall time: a timer that goes off at
- * a random moment of each period, so that nothing periodic in the program can hide between samples.
+ * CPU timers fire at ticks of the kernel only; else a timer on the thread's CPU clock. Wall time: a timer that goes off
+ * at a random moment of each period, so that nothing periodic in the program can hide between samples.
  *
- * A period that is shorter than what a sample costs would keep the thread in its handler for good: the handler notices, and
- * the period is doubled (`slow`). The signal does not queue, so none pile up. */
+ * A period that is shorter than what a sample costs would keep the thread in its handler for good: the handler notices,
+ * and the period is doubled (`slow`). The signal does not queue, so none pile up. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,8 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* The CPU clock of any thread of this process (clock_getcpuclockid's arithmetic, which glibc has for processes only). */
+/* The CPU clock of any thread of this process (clock_getcpuclockid's arithmetic, which glibc has for processes
+ * only). */
 static clockid_t cpu_clock(uint32_t tid) { return (clockid_t)((~tid << 3) | 6u); }
 
 uint64_t fdri_source_cpu_ns(uint32_t tid)
@@ -123,9 +124,10 @@ static void go_live(struct fdri_target *t, enum fdri_by source)
 
 enum { WAITS = 1000 };
 
-/* No handler comes any more, and the one that may be at work is awaited: a timer it arms would be somebody else's. Bounded: a
- * thread that is stopped in there, or was cancelled, does not come out. Its target is not used again until it does
- * (new_target), and the timer it may still arm is gone, which the kernel says: numbers of timers are not used again for long. */
+/* No handler comes any more, and the one that may be at work is awaited: a timer it arms would be somebody else's.
+ * Bounded: a thread that is stopped in there, or was cancelled, does not come out. Its target is not used again until
+ * it does (new_target), and the timer it may still arm is gone, which the kernel says: numbers of timers are not used
+ * again for long. */
 static void shut_out(struct fdri_target *t)
 {
     fdr_and_acq_rel(&t->live, ~FDRI_LIVE);                        /* L:target */
@@ -187,12 +189,12 @@ static void arm_at(struct fdri_target *t, uint64_t ns)
     timer_settime(t->timer, TIMER_ABSTIME, &when, NULL);
 }
 
-/* Only the handler calls this, while its target is live; the helper touches zero_ns, armed, random and timer before that and
- * behind shut_out. Between the two the helper may arm the timer once more (start_timer) for a moment that a late signal of the
- * target's last timer was taken for: `at` and `armed` then say so, and the sample weighs nothing.
+/* Only the handler calls this, while its target is live; the helper touches zero_ns, armed, random and timer before
+ * that and behind shut_out. Between the two the helper may arm the timer once more (start_timer) for a moment that a
+ * late signal of the target's last timer was taken for: `at` and `armed` then say so, and the sample weighs nothing.
  *
- * One moment of each stretch is sampled. Those that went by while the thread could not be interrupted are of this sample,
- * too: it stood where it stands. */
+ * One moment of each stretch is sampled. Those that went by while the thread could not be interrupted are of this
+ * sample, too: it stood where it stands. */
 uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns)
 {
     uint64_t length = fdri_sampler.how.period_ns * t->step * t->slow, at = (now_ns - t->zero_ns) / length,

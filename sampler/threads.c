@@ -80,8 +80,8 @@ static bool rebuild(uint32_t size)
 
 static struct fdri_target *new_target(void)
 {
-    /* One whose thread ended; rare enough to look for. Not where a handler has not come out yet: it would go on with what is
-     * another thread's then, a timer to arm and a clock that its own reading lies before. */
+    /* One whose thread ended; rare enough to look for. Not where a handler has not come out yet: it would go on with
+     * what is another thread's then, a timer to arm and a clock that its own reading lies before. */
     for (uint32_t i = 0; i < used; i++) {
         struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
         if (!t->tid && !fdr_load_acquire(&t->live)) return t; /* A:target */
@@ -112,8 +112,8 @@ static size_t read_text(const char *path, char *text, size_t bytes)
 
 static const uint64_t unknown = UINT64_MAX;
 
-/* Field 22 of stat, and the name between its parentheses. 0: there is no such thread; `unknown`: it could not be asked for, the
- * program has all the descriptors it may have. */
+/* Field 22 of stat, and the name between its parentheses. 0: there is no such thread; `unknown`: it could not be asked
+ * for, the program has all the descriptors it may have. */
 static uint64_t look_up(uint32_t tid, char name[20])
 {
     char path[64], text[1024];
@@ -252,7 +252,8 @@ static bool overdue(struct fdri_target *t)
 
 enum { LOOKS = 3 }; /* for a moment signals are blocked in many places */
 
-/* A thread that keeps our signal blocked (that blocks all, as those of servers do) is sampled by the kernel as long as it does. */
+/* A thread that keeps our signal blocked (that blocks all, as those of servers do) is sampled by the kernel as long as
+ * it does. */
 static void look_at_mask(struct fdri_target *t)
 {
     static unsigned said, said_not;
@@ -487,8 +488,8 @@ static void in_child(void)
 
 enum { LOADER_WAITS = 1000 };
 
-/* A child keeps the loader's own lock as it was, for ever: the helper must not hold that one while somebody forks. Bounded, since
- * who forks may hold it himself (in a callback of dl_iterate_phdr), and the helper wait for it. */
+/* A child keeps the loader's own lock as it was, for ever: the helper must not hold that one while somebody forks.
+ * Bounded, since who forks may hold it himself (in a callback of dl_iterate_phdr), and the helper wait for it. */
 static void keep_helper_from_loader(void)
 {
     for (int i = 0; !(loader_held = !pthread_mutex_trylock(&loader)) && i < LOADER_WAITS; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The stack by the unwinder of libgcc, which glibc's backtrace uses, too: frame by frame, so that what was found stays where it
- * goes wrong. It does so while an exception is thrown: just before _Unwind_RaiseException and its like jump to a handler, the
- * registers that they saved are those of the frame they jump to, and their callers are found nowhere. A fault in there is
- * caught, where our handler of faults is in force; else the stack ends at these functions. */
+/* The stack by the unwinder of libgcc, which glibc's backtrace uses, too: frame by frame, so that what was found stays
+ * where it goes wrong. It does so while an exception is thrown: just before _Unwind_RaiseException and its like jump to
+ * a handler, the registers that they saved are those of the frame they jump to, and their callers are found nowhere. A
+ * fault in there is caught, where our handler of faults is in force; else the stack ends at these functions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <execinfo.h>

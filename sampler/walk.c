@@ -78,7 +78,8 @@ bool fdri_walk_is_code(uint64_t address)
 
 /* ---- the walk ---- */
 
-/* By the calling thread's number: that of the process is its first thread's, which has no memory once it left by pthread_exit. */
+/* By the calling thread's number: that of the process is its first thread's, which has no memory once it left by
+ * pthread_exit. */
 static ssize_t own_memory(const struct iovec *here, const struct iovec *there)
 {
     return process_vm_readv((pid_t)fdri_own_tid(), here, 1, there, 1, 0);
@@ -114,8 +115,8 @@ void fdri_walk_probe(void)
 
 enum { FUNCTION_MOST = 65536 };
 
-/* Where the direct call before `address` goes, 0: there is none. Code may be gone: it is read through the kernel, too, and
- * remembered until something is loaded or unloaded. */
+/* Where the direct call before `address` goes, 0: there is none. Code may be gone: it is read through the kernel, too,
+ * and remembered until something is loaded or unloaded. */
 static uint64_t called(struct fdri_calls *known, uint64_t address)
 {
     uint32_t tables = fdr_load_acquire(&current); /* A:texts */

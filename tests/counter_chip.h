@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings with a source of counters that no machine has, whose values the test sets: what it says is known exactly. Included by
- * tests. */
+/* Recordings with a source of counters that no machine has, whose values the test sets: what it says is known exactly.
+ * Included by tests. */
 #ifndef FDR_TESTS_COUNTER_CHIP_H
 #define FDR_TESTS_COUNTER_CHIP_H
 

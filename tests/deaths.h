@@ -72,8 +72,8 @@ static inline struct fdr_config death_config(const struct death_place *p)
                                .signal = "none"};
 }
 
-/* A child of a test: the default action of every signal that ends a process (cmocka catches some, and would go on with the
- * tests in the child), no messages, and no life beyond the test's own. */
+/* A child of a test: the default action of every signal that ends a process (cmocka catches some, and would go on with
+ * the tests in the child), no messages, and no life beyond the test's own. */
 static inline void death_child(void)
 {
     static const int standard[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGTERM, SIGINT, SIGXCPU};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* SIGKILL at every store: a thread of a child runs one instruction at a time; whenever its arena has changed, what a kill at
- * this very moment would leave is looked at. Included by tests. */
+/* SIGKILL at every store: a thread of a child runs one instruction at a time; whenever its arena has changed, what a
+ * kill at this very moment would leave is looked at. Included by tests. */
 #ifndef FDR_TESTS_KILLED_H
 #define FDR_TESTS_KILLED_H
 

@@ -106,9 +106,9 @@ static inline const char *oracle_match_open(const struct oracle *o, const struct
     return found ? NULL : oracle_wrong("P4: %u open calls were never presented inside one another", deepest);
 }
 
-/* Which presented event is each shown one? Events of one class and depth are looked for in their order, from the
- * end that is kept: among twins that time cannot tell apart the ones nearer to it are the ones kept. Calls that are open come
- * last: where the beginning is kept (`first`) they were open when the newest event that is shown happened. */
+/* Which presented event is each shown one? Events of one class and depth are looked for in their order, from the end
+ * that is kept: among twins that time cannot tell apart the ones nearer to it are the ones kept. Calls that are open
+ * come last: where the beginning is kept (`first`) they were open when the newest event that is shown happened. */
 static inline const char *oracle_match(struct oracle *o, struct oracle_rules *r, struct oracle_view *v)
 {
     oracle_heads *at = malloc(9 * sizeof *at);

@@ -2,11 +2,10 @@
 /* As much of PAPI as libfdr-papi calls, for machines whose own has no events: built as libpapi by tests.
  *   FAKE::FAULTS, FAKE::PAGE-FAULTS  the thread's minor faults       FAKE::CONTEXT-SWITCHES  starts, stays 0
  *   FAKE::CPU-CLOCK                  the thread's CPU time, ns       FAKE::BROKEN            cannot be added
- * FAKE::PAGE-FAULTS and FAKE::CPU-CLOCK overflow, by perf events, as PAPI's do: the first event of a set leads the others of it in
- * the kernel, and what is read is what that counts. FAKE_QUIET: the component has no interrupts.
- * A thread runs one set at a time, and must be known before it looks for names: PAPI crashes otherwise.
- * FAKE_PERF: all sets count by perf events, so that descriptors are read.
- * FAKE_EMPTY: a PAPI that starts and has none of them.
+ * FAKE::PAGE-FAULTS and FAKE::CPU-CLOCK overflow, by perf events, as PAPI's do: the first event of a set leads the
+ * others of it in the kernel, and what is read is what that counts. FAKE_QUIET: the component has no interrupts. A
+ * thread runs one set at a time, and must be known before it looks for names: PAPI crashes otherwise. FAKE_PERF: all
+ * sets count by perf events, so that descriptors are read. FAKE_EMPTY: a PAPI that starts and has none of them.
  * FAKE_COUNTERS: how many go into one set (8). FAKE_MULTIPLEX: sets can be multiplexed. */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Loaded before PAPI, whose component perf_event is off on processors that its libpfm4 does not know: what counts as the
- * processor there is then the kernel's own list of events, of which those in software work anywhere. */
+/* Loaded before PAPI, whose component perf_event is off on processors that its libpfm4 does not know: what counts as
+ * the processor there is then the kernel's own list of events, of which those in software work anywhere. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>

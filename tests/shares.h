@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of fair shares have in common: threads that work when told to, and a check of everything that can be said
- * of a recording of many threads. Included by tests. */
+/* What the tests of fair shares have in common: threads that work when told to, and a check of everything that can be
+ * said of a recording of many threads. Included by tests. */
 #ifndef FDR_TESTS_SHARES_H
 #define FDR_TESTS_SHARES_H
 

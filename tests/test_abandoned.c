@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 wrap=fdri_telescope_part,fdri_telescope_sealed,fdri_join_look
- * P8: an operation that is left by longjmp while a partition is made, or while bands become one. What comes next finds the
- * partition there is: of two of a kind no reader would know which is which. The linker puts us where the jump begins. */
+ * P8: an operation that is left by longjmp while a partition is made, or while bands become one. What comes next finds
+ * the partition there is: of two of a kind no reader would know which is which. The linker puts us where the jump
+ * begins. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
@@ -123,8 +124,8 @@ static void P8_while_bands_become_one(void **state)
     }
 }
 
-/* Calls deeper than FDR_DEPTH are counted on a way of their own. What an operation left undone is seen to before the next of them moves
- * the depth: else nobody knows where to look. */
+/* Calls deeper than FDR_DEPTH are counted on a way of their own. What an operation left undone is seen to before the
+ * next of them moves the depth: else nobody knows where to look. */
 static void among_calls_that_are_only_counted(uint32_t events)
 {
     static volatile uint32_t i;

@@ -169,8 +169,8 @@ static void P3_more_threads_than_the_buffer_holds(void **state)
     assert_true(held > 0 && held < THREADS);
     assert_int_equal(info->lost_locations, THREADS - held);
     assert_true(sum <= 2 * held);
-    /* a thread without a location counts what it presents, an enter, a leave and a marker, but not that it was given a name; an event
-     * that found no account counts too */
+    /* a thread without a location counts what it presents, an enter, a leave and a marker, but not that it was given a
+     * name; an event that found no account counts too */
     assert_int_equal(info->lost_unattached, 3 * (THREADS - held) + 2 * held - sum);
     struct fdr_usage u = fdr_usage();
     assert_int_equal(u.presented, sum + info->lost_unattached);
@@ -268,7 +268,8 @@ static void P4_at_times_on_a_live_location(void **state)
     end(f);
 }
 
-/* Bands of a location whose times come in ns begin at whole ns, also in a recording in ticks: what is said of a length holds for it. */
+/* Bands of a location whose times come in ns begin at whole ns, also in a recording in ticks: what is said of a length
+ * holds for it. */
 static void the_edges_of_bands_hold_for_times_in_ns(void **state)
 {
     (void)state;

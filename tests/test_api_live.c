@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 clock=tsc
- * Calls by the clock, as programs make them and by the fastest path there is: enter, leave, leaves that skip calls or fit none,
- * recursion, pauses, points, rewinds. Nobody knows the times beforehand: counts are compared with plain ones of the test, times with
- * one another. */
+ * Calls by the clock, as programs make them and by the fastest path there is: enter, leave, leaves that skip calls or
+ * fit none, recursion, pauses, points, rewinds. Nobody knows the times beforehand: counts are compared with plain ones
+ * of the test, times with one another. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
@@ -113,7 +113,8 @@ static void look(struct fdr_file *f, struct shown *of)
     fdr_iter_close(it);
 }
 
-/* Totals are those of all calls, whatever was stored; where all were, they are the sums of what is shown, but for the rounding to ns. */
+/* Totals are those of all calls, whatever was stored; where all were, they are the sums of what is shown, but for the
+ * rounding to ns. */
 static void check_totals(const struct plan *p, struct fdr_file *f, const struct shown *of)
 {
     for (uint32_t r = 0; r < REGIONS; r++) {

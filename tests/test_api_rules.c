@@ -66,7 +66,8 @@ static void P3_recursion_of_a_region_that_is_kept_out(void **state)
     unlink(rules);
 }
 
-/* Letters A to D enter, a to d leave; A to C are stored or kept out by the rules below. What is shown: the same of what is stored. */
+/* Letters A to D enter, a to d leave; A to C are stored or kept out by the rules below. What is shown: the same of what
+ * is stored. */
 struct skips {
     const char *rules, *events, *shown;
     unsigned unbalanced, stray;
@@ -96,8 +97,8 @@ static void check_skips(const struct skips *w)
     unlink(rules);
 }
 
-/* A leave that skips calls that a rule kept out is not taken for one of theirs, nor is one of theirs that skips calls that are stored, or
- * one of a region that is not open at all. */
+/* A leave that skips calls that a rule kept out is not taken for one of theirs, nor is one of theirs that skips calls
+ * that are stored, or one of a region that is not open at all. */
 static void P9_leaves_that_skip_calls_kept_out(void **state)
 {
     (void)state;
@@ -417,8 +418,8 @@ static void P5_time_within_untimed_calls(void **state)
     end(f);
 }
 
-/* Calls of length 0 in a call that a pause keeps out, all in one tick: nobody could tell where they belong, so they are kept out, too,
- * and what is kept is shown, where it belongs. `what`: how it goes on. */
+/* Calls of length 0 in a call that a pause keeps out, all in one tick: nobody could tell where they belong, so they are
+ * kept out, too, and what is kept is shown, where it belongs. `what`: how it goes on. */
 static void length_0_in_a_pause(int what)
 {
     begin(&(struct fdr_config){.resolution = "1ms"});

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=300 serial clock=monotonic
- * Not under sanitizers: they deliver signals when it suits them, not in the middle of a record.
- * Signals: handlers that record, handlers that leave by longjmp, snapshots by signal, and respect for those of others. */
+ * Not under sanitizers: they deliver signals when it suits them, not in the middle of a record. Signals: handlers that
+ * record, handlers that leave by longjmp, snapshots by signal, and respect for those of others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300
- * Memory balance in 1 MiB (Wagner 2015, eq. 4.1: average use of the bins over the greatest use of one) of programs that call
- * deep, with calls of all lengths at each depth: at the first reduction, and on average over the second half of a run. At presented
- * times, so that each run is the same. */
+ * Memory balance in 1 MiB (Wagner 2015, eq. 4.1: average use of the bins over the greatest use of one) of programs that
+ * call deep, with calls of all lengths at each depth: at the first reduction, and on average over the second half of a
+ * run. At presented times, so that each run is the same. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
@@ -72,7 +72,8 @@ static const struct program {
     {"saw", saw, 300, ALL_LENGTHS, 8, 0.75, 0.75},
     {"dive", dive, 300, MOSTLY_SHORT, 8, 0.75, 0.75},
     {"spikes", spikes, 300, MOSTLY_SHORT, 8, 0.75, 0.75},
-    /* a bin of 512 bytes for each of so many depths, most of them hardly used, beside the accounts: all there is room for */
+    /* a bin of 512 bytes for each of so many depths, most of them hardly used, beside the accounts: all there is room
+     * for */
     {"bottom", at_the_bottom, 300, SHORT, 8, 0.70, 0.72},
     {"bottom", at_the_bottom, 300, SHORT, 600, 0.64, 0.68},
     {"spikes", spikes, 300, MOSTLY_SHORT, 600, 0.70, 0.75},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120
- * P10: threads without room in the buffer that are cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS), so while an event of
- * theirs is counted as lost: the recording ends, and the next one begins. */
+ * P10: threads without room in the buffer that are cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS), so while an
+ * event of theirs is counted as lost: the recording ends, and the next one begins. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120 wrap=clock_gettime
- * Clocks that jump: the processor's counter, read by way of a trap that answers with what the test says, and CLOCK_MONOTONIC
- * likewise. Back by more than a millisecond: time goes on, and readers say so. Forward: a gap. */
+ * Clocks that jump: the processor's counter, read by way of a trap that answers with what the test says, and
+ * CLOCK_MONOTONIC likewise. Back by more than a millisecond: time goes on, and readers say so. Forward: a gap. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

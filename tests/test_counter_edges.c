@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,stress timeout=120
- * Counters at the edges of calls, of a provider whose values are known exactly: each thread its own, interrupted by handlers, and in
- * a child. */
+ * Counters at the edges of calls, of a provider whose values are known exactly: each thread its own, interrupted by
+ * handlers, and in a child. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,stress timeout=120
- * The monitor with a source that this machine lacks, and with threads that come and go: the recording must say just what the
- * counters said. */
+ * The monitor with a source that this machine lacks, and with threads that come and go: the recording must say just
+ * what the counters said. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

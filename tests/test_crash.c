@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240
- * The matrix of deaths: each leaves exactly the file that was promised, readable, with its cause; and the wait status is
- * that of the same program without fdr. */
+ * The matrix of deaths: each leaves exactly the file that was promised, readable, with its cause; and the wait status
+ * is that of the same program without fdr. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120
- * What docs/CRASH.md says of time and writes of the fatal path, held by looking at its system calls instead of at a clock: no write
- * of more than 1 MiB; none of the arena after the deadline, which comes between two of them; and what is waited for threads
- * that never answer adds up to no more than 200 ms. */
+ * What docs/CRASH.md says of time and writes of the fatal path, held by looking at its system calls instead of at a
+ * clock: no write of more than 1 MiB; none of the arena after the deadline, which comes between two of them; and what
+ * is waited for threads that never answer adds up to no more than 200 ms. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -171,8 +171,8 @@ static void writes_are_of_a_mebibyte_at_most(void **state)
     }
 }
 
-/* It is over when the second of them is through. What follows: the superblock of a part, or the section of a live file, which has
- * been there all the time. Threads that the file knows. */
+/* It is over when the second of them is through. What follows: the superblock of a part, or the section of a live file,
+ * which has been there all the time. Threads that the file knows. */
 static size_t late(bool mapped)
 {
     struct fdr_config c = full(mapped ? "mapped" : "anonymous");

@@ -205,7 +205,8 @@ static void handlers_that_end_the_process(void **state)
 
 static void leave_well(int number) { (void)number, exit(0); }
 
-/* As Python's faulthandler, installed after us and put behind us again: it puts back whom it found, which is us, and raises. */
+/* As Python's faulthandler, installed after us and put behind us again: it puts back whom it found, which is us, and
+ * raises. */
 static struct sigaction found;
 static void pass_on(int number)
 {

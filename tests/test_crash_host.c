@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240
- * P7, P10: what the host has too little of, or does: a small /dev/shm, one that is full at the start or fills up later, no room
- * for the bundle, the OOM killer of a memory cgroup, RLIMIT_AS, 10,000 threads, cancelled threads, chroot. */
+ * P7, P10: what the host has too little of, or does: a small /dev/shm, one that is full at the start or fills up later,
+ * no room for the bundle, the OOM killer of a memory cgroup, RLIMIT_AS, 10,000 threads, cancelled threads, chroot. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,8 @@ static void fill(const char *directory)
     close(fd);
 }
 
-/* Exit code of `body` in a mount namespace, which the parent does not see into: it forks what dies, and looks itself. */
+/* Exit code of `body` in a mount namespace, which the parent does not see into: it forks what dies, and looks
+ * itself. */
 static void apart(void (*body)(const struct death_place *))
 {
     const struct death_place *p = death_place();

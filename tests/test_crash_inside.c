@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120
- * P7: crashes where it hurts: in malloc, in the recorder itself, in the crash handler, in several places of it, in two threads
- * at the same moment. The process dies of its own signal, and what can be read is read. */
+ * P7: crashes where it hurts: in malloc, in the recorder itself, in the crash handler, in several places of it, in two
+ * threads at the same moment. The process dies of its own signal, and what can be read is read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

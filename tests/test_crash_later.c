@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240
- * P7: SIGKILL at every store (tests/killed.h) of what a call that opened a bin left to one behind it. A thread that is traced is too slow for such a
- * call to come by: so it is done by name. */
+ * P7: SIGKILL at every store (tests/killed.h) of what a call that opened a bin left to one behind it. A thread that is
+ * traced is too slow for such a call to come by: so it is done by name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

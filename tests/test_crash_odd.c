@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=180 wrap=pthread_join
- * P7: deaths as programs think of them: while snapshots are written, while the recording ends, in the allocator beside a C++ library that
- * dlopen brought, in an exit handler, on the smallest of stacks, on the program's own
- * alternate stack, where no signal is left to ask others with, behind pthread_exit of the main thread, by exec from a thread or of itself, twice at once from one program. */
+ * P7: deaths as programs think of them: while snapshots are written, while the recording ends, in the allocator beside
+ * a C++ library that dlopen brought, in an exit handler, on the smallest of stacks, on the program's own alternate
+ * stack, where no signal is left to ask others with, behind pthread_exit of the main thread, by exec from a thread or
+ * of itself, twice at once from one program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=60
- * P10: every register in the core file of a process that died with a recording is what it would have been without: programs that
- * load known values into all of them, general, floating point and vector, right before they die. And the bundle has those of the core.
- * Skipped where no core file is written into the working directory, and on processors that the programs are not written for. */
+ * P10: every register in the core file of a process that died with a recording is what it would have been without:
+ * programs that load known values into all of them, general, floating point and vector, right before they die. And the
+ * bundle has those of the core. Skipped where no core file is written into the working directory, and on processors
+ * that the programs are not written for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,7 +115,8 @@ static void compare_general(const struct death *d, const struct told *with, cons
     }
 }
 
-/* Control, stack, mxcsr, xmm; not where the last floating point instruction was, which processors keep or not. Then the upper halves of ymm. */
+/* Control, stack, mxcsr, xmm; not where the last floating point instruction was, which processors keep or not. Then the
+ * upper halves of ymm. */
 static void compare_vectors(const struct death *d, const struct told *with, const struct told *without)
 {
     assert_int_equal(with->fp_bytes, without->fp_bytes);

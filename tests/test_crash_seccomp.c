@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=60
- * The fatal path makes the system calls that docs/CRASH.md lists and no other: a filter kills on anything else. And the record
- * path, once its thread is attached, makes none. */
+ * The fatal path makes the system calls that docs/CRASH.md lists and no other: a filter kills on anything else. And the
+ * record path, once its thread is attached, makes none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

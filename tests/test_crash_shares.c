@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240
- * P3, P7: SIGKILL at every store of a thread that comes into a full buffer: it attaches, claims bins of another thread, gives
- * back those of threads that ended and folds their accounts, rewinds, and ends. What is left is whole; nothing that any
- * thread presented is missing in the accounts and totals but the event under way, and nothing is invented.
+ * P3, P7: SIGKILL at every store of a thread that comes into a full buffer: it attaches, claims bins of another thread,
+ * gives back those of threads that ended and folds their accounts, rewinds, and ends. What is left is whole; nothing
+ * that any thread presented is missing in the accounts and totals but the event under way, and nothing is invented.
  * FDR_TEST_STEPS=N records longer. */
 #include <setjmp.h>
 #include <stdarg.h>

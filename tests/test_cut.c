@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress timeout=300
- * P3, P4: a snapshot of a thread that goes on holds everything up to its cut, and of the calls that were open then none is
- * said to be reduced. */
+ * P3, P4: a snapshot of a thread that goes on holds everything up to its cut, and of the calls that were open then none
+ * is said to be reduced. */
 #include "tests/api_fixture.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_) || defined(__SANITIZE_ADDRESS__)

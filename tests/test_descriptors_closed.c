@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=150 wrap=fdr_sample,fdr_sample_at,fdr_reading,fdri_source_close
- * Descriptors are the program's: it closes all from 3 up, as many programs do when they start, and its own files get the
- * numbers that fdr had; or it uses up all that it may have. Its files are not read and not closed by fdr, and samples and counters
- * go on. */
+ * Descriptors are the program's: it closes all from 3 up, as many programs do when they start, and its own files get
+ * the numbers that fdr had; or it uses up all that it may have. Its files are not read and not closed by fdr, and
+ * samples and counters go on. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

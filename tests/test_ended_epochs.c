@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit
- * A thread that ended is folded some rows at a time. Whoever looks between two of these steps finds it whole: its epochs, whose
- * totals are its rows less a base, are not there any more. */
+ * A thread that ended is folded some rows at a time. Whoever looks between two of these steps finds it whole: its
+ * epochs, whose totals are its rows less a base, are not there any more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

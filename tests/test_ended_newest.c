@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=60
- * P4: of a thread that ended the oldest moments go first. The call that was open from its first moment to its last ended last: it goes
- * last, and what it called last is there as long as anything is. */
+ * P4: of a thread that ended the oldest moments go first. The call that was open from its first moment to its last
+ * ended last: it goes last, and what it called last is there as long as anything is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,8 @@ static uint64_t least_kept(uint64_t *threads)
     return least;
 }
 
-/* In bins that hold no block of levels: what [ended] needs for this thread's accounts is looked for among its own bins. */
+/* In bins that hold no block of levels: what [ended] needs for this thread's accounts is looked for among its own
+ * bins. */
 static void P4_a_deep_one_keeps_its_end(void **state)
 {
     (void)state;

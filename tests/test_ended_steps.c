@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240
- * P3, P8: a handler leaves by longjmp at each instruction of working off threads that ended (of long ones at every few), also where a
- * claimer is inside of the first one. All of them are worked off in the end, and no event is missing. */
+ * P3, P8: a handler leaves by longjmp at each instruction of working off threads that ended (of long ones at every
+ * few), also where a claimer is inside of the first one. All of them are worked off in the end, and no event is
+ * missing. */
 #include "tests/api_fixture.h"
 
 #include "tests/rnd.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120
- * P10: exit() while another thread is in fork(). By the time the recording ends the C library has forgotten the library's handlers
- * of fork, and that thread comes out of it with all locks held: the process ends all the same, and leaves no live file. */
+ * P10: exit() while another thread is in fork(). By the time the recording ends the C library has forgotten the
+ * library's handlers of fork, and that thread comes out of it with all locks held: the process ends all the same, and
+ * leaves no live file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

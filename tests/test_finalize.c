@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress timeout=300 serial
- * P10: recordings end and begin while threads are in the middle of records, more of them than there are processors: some are
- * off their processor for longer than fdr_finalize waits. Nothing breaks, and what the final snapshot holds is whole. */
+ * P10: recordings end and begin while threads are in the middle of records, more of them than there are processors:
+ * some are off their processor for longer than fdr_finalize waits. Nothing breaks, and what the final snapshot holds is
+ * whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +18,8 @@
 
 enum { THREADS = 12, REGIONS = 64 };
 
-/* A thread off its processor since it saw the switch on comes late to memory that was emptied meanwhile: docs/ORDERING.md,
- * "Where program order is relied upon", says why that is all right. ThreadSanitizer cannot know. */
+/* A thread off its processor since it saw the switch on comes late to memory that was emptied meanwhile:
+ * docs/ORDERING.md, "Where program order is relied upon", says why that is all right. ThreadSanitizer cannot know. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:fdri_arena_drop\n"; }
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)

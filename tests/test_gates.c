@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120
- * Strategy `whole`: where calls of a kind are not stored any more, none of what they call is, also of depths and durations
- * that come later. In bins of which a piece is asked for and the rest is left for such. */
+ * Strategy `whole`: where calls of a kind are not stored any more, none of what they call is, also of depths and
+ * durations that come later. In bins of which a piece is asked for and the rest is left for such. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120
- * P10: what the recorder must leave alone in its host: errno, the allocator in signal handlers, forking threads; and what
- * callers may hand it: null pointers, a configuration without its size, more than fits. */
+ * P10: what the recorder must leave alone in its host: errno, the allocator in signal handlers, forking threads; and
+ * what callers may hand it: null pointers, a configuration without its size, more than fits. */
 #include <stdlib.h>
 #include <sys/time.h>
 #include <sys/wait.h>

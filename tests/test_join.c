@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300
- * Bands become one, in three steps, where memory is little for many partitions, and only there; what is shown stays true. */
+ * Bands become one, in three steps, where memory is little for many partitions, and only there; what is shown stays
+ * true. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
@@ -55,8 +56,8 @@ static uint64_t newest_of_band(uint32_t band)
     return newest;
 }
 
-/* How many steps are made in such a buffer, by calls down to such a depth; what the ledger calls the calls of the bands that
- * are one then. */
+/* How many steps are made in such a buffer, by calls down to such a depth; what the ledger calls the calls of the bands
+ * that are one then. */
 static const struct joined {
     const char *buffer;
     uint32_t most;
@@ -94,7 +95,8 @@ static void P3_P4_P9_what_is_shown_stays_true(void **state)
     }
 }
 
-/* While bands become one most calls end in the tick in which others did: what comes next in it is told apart from what was stored before. */
+/* While bands become one most calls end in the tick in which others did: what comes next in it is told apart from what
+ * was stored before. */
 static void P9_calls_of_one_tick(void **state)
 {
     (void)state;
@@ -108,7 +110,8 @@ static void P9_calls_of_one_tick(void **state)
     }
 }
 
-/* What band 0 has of the tick in which bands became one is given back before what came later in it, deep down, where most bins are open ones. */
+/* What band 0 has of the tick in which bands became one is given back before what came later in it, deep down, where
+ * most bins are open ones. */
 static void P3_P9_later_in_the_tick(void **state)
 {
     (void)state;

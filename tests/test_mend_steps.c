@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240
- * P3: what a handler left by longjmp, far down the stack, is settled once, also where another handler comes at any instruction of that
- * and records. */
+ * P3: what a handler left by longjmp, far down the stack, is settled once, also where another handler comes at any
+ * instruction of that and records. */
 #include "tests/api_fixture.h"
 
 #include <ucontext.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300
- * Calls of the moment, by the processor's counter, against the oracle: what takes the fastest path, and what that leaves to others. The
- * recording is told that a tick is a nanosecond, so that the oracle may be given the counter's own readings. */
+ * Calls of the moment, by the processor's counter, against the oracle: what takes the fastest path, and what that
+ * leaves to others. The recording is told that a tick is a nanosecond, so that the oracle may be given the counter's
+ * own readings. */
 #include "format/checks.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"

@@ -278,8 +278,8 @@ static void clear_refusals(void **state)
     expect_refusal(v.pid, "no such process");
 }
 
-/* A child of fork maps nothing of its parent's any more; one of a bare clone does without handlers of faults, and it is not
- * its own. */
+/* A child of fork maps nothing of its parent's any more; one of a bare clone does without handlers of faults, and it is
+ * not its own. */
 static void child_of_clone(void *crash)
 {
     struct fdr_config config = {.size = sizeof config,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=240 wrap=fdri_process_read
- * A copy from outside is many readings. Whatever the process does between two of them, and that is all it does meanwhile: the copy
- * is whole. Each place is tried with a burst that cuts and merges epochs, with calls of a thread that had none, with threads that
- * come and go. And a thread that rests meanwhile is exact. */
+ * A copy from outside is many readings. Whatever the process does between two of them, and that is all it does
+ * meanwhile: the copy is whole. Each place is tried with a burst that cuts and merges epochs, with calls of a thread
+ * that had none, with threads that come and go. And a thread that rests meanwhile is exact. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,8 +130,8 @@ static unsigned check_ledger(struct fdr_file *f)
     return moved;
 }
 
-/* Table and rows are of one moment, and nothing moved in the middle of a change. Where the current one is said to be exact, too, all
- * of them together are the whole run. */
+/* Table and rows are of one moment, and nothing moved in the middle of a change. Where the current one is said to be
+ * exact, too, all of them together are the whole run. */
 static size_t check_epochs(struct fdr_file *f)
 {
     const struct fdr_epoch_info *e;

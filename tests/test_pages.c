@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * The arena lies in pages of 2 MiB where the kernel makes them when asked, in a file as in anonymous memory; none is missing then.
- * What is left of it when it is over is in nobody's way. */
+ * The arena lies in pages of 2 MiB where the kernel makes them when asked, in a file as in anonymous memory; none is
+ * missing then. What is left of it when it is over is in nobody's way. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,8 @@
 
 enum { LARGE = 2 << 20, ARENA = 4 * LARGE };
 
-/* kB of the mapping that begins at `at`: of all lines of its table that name large pages; -1: there is no such mapping. */
+/* kB of the mapping that begins at `at`: of all lines of its table that name large pages; -1: there is no such
+ * mapping. */
 static long large_kb(const void *at)
 {
     static const char *const names[] = {"AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"};
@@ -227,8 +228,8 @@ static void P7_a_file_in_hugetlbfs(void **state)
     if (!can) skip();
 }
 
-/* Larger pages begin at multiples of their own size, and all of the last one has to be within the place: one that is not there is missing, and
- * nothing is wrong with where it would be. */
+/* Larger pages begin at multiples of their own size, and all of the last one has to be within the place: one that is
+ * not there is missing, and nothing is wrong with where it would be. */
 static void a_file_of_pages_of_1_gib(void **state)
 {
     (void)state;

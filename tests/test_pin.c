@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300
- * FDR_PIN: the first moments stay exactly, however long the run; the accounts balance, and what is shown was presented. */
+ * FDR_PIN: the first moments stay exactly, however long the run; the accounts balance, and what is shown was
+ * presented. */
 #include <unistd.h>
 
 #include "tests/api_fixture.h"
@@ -50,8 +51,8 @@ static void P3_P4_P9_whatever_the_strategy(void **state)
     }
 }
 
-/* Hundreds of calls in a unit of time, many of them open when the first moments end: those inside of them are kept and lack their
- * parents. What is counted as kept is shown, and where it was. */
+/* Hundreds of calls in a unit of time, many of them open when the first moments end: those inside of them are kept and
+ * lack their parents. What is counted as kept is shown, and where it was. */
 static void P3_P9_many_calls_in_a_unit(void **state)
 {
     static const struct {
@@ -79,8 +80,9 @@ static void P3_P9_many_calls_in_a_unit(void **state)
     }
 }
 
-/* A call of length 0 and those around it began in one unit of time; of these only the outermost is still held: the others ended after the
- * first moments, and were given back. Of their depths some were too short to be stored, or none. */
+/* A call of length 0 and those around it began in one unit of time; of these only the outermost is still held: the
+ * others ended after the first moments, and were given back. Of their depths some were too short to be stored, or
+ * none. */
 static void P3_P9_inside_of_what_was_open(void **state)
 {
     (void)state;
@@ -104,7 +106,8 @@ static void P3_P9_inside_of_what_was_open(void **state)
     }
 }
 
-/* The same where what comes after the first moments finds no room, as in some of these buffers: that is lost, and until then nothing was. */
+/* The same where what comes after the first moments finds no room, as in some of these buffers: that is lost, and until
+ * then nothing was. */
 static void P3_P9_inside_of_what_was_lost_later(void **state)
 {
     (void)state;
@@ -212,8 +215,8 @@ static void it_has_a_cap(void **state)
     check((struct oracle_rules){0});
 }
 
-/* Times of the caller's count from the thread's first event, also where they are later than the clock here: of a machine that has
- * been up for longer. */
+/* Times of the caller's count from the thread's first event, also where they are later than the clock here: of a
+ * machine that has been up for longer. */
 static void times_of_a_later_clock(void **state)
 {
     static const char *const timers[] = {"monotonic", "tsc"};
@@ -231,8 +234,8 @@ static void times_of_a_later_clock(void **state)
     }
 }
 
-/* Definitions have used up the room for accounts, and the encoder's table of points fits no bin: what comes after the first moments goes
- * on with the one that these leave. */
+/* Definitions have used up the room for accounts, and the encoder's table of points fits no bin: what comes after the
+ * first moments goes on with the one that these leave. */
 static void points_go_on_where_accounts_have_no_room(void **state)
 {
     (void)state;

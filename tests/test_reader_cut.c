@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * P3: the end of a snapshot of a thread that went on: calls that were open at the cut have their names where the copy of the
- * stack has them, or are said to be not over; never to be reduced. */
+ * P3: the end of a snapshot of a thread that went on: calls that were open at the cut have their names where the copy
+ * of the stack has them, or are said to be not over; never to be reduced. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,8 +88,8 @@ static void P3_calls_that_were_open(void **state)
     }
 }
 
-/* A missing call around which others began later was over: it is no open one. And of two frames the outer one may have a record by
- * now; the inner one was open all the same. */
+/* A missing call around which others began later was over: it is no open one. And of two frames the outer one may have
+ * a record by now; the inner one was open all the same. */
 static void P3_calls_that_were_over(void **state)
 {
     char text[64];

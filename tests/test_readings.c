@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 */
-/* Readings of counters in little memory: those kept are spread evenly over the whole run, running counts say exactly what
- * happened between any two of them, and the ledger knows of the others. FDR_READINGS_TEST=1000000000 presents that many. */
+/* Readings of counters in little memory: those kept are spread evenly over the whole run, running counts say exactly
+ * what happened between any two of them, and the ledger knows of the others. FDR_READINGS_TEST=1000000000 presents that
+ * many. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <setjmp.h>

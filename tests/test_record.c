@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 */
-/* The record codec alone: a call that is foreseen is put in one go as the very bits that the long way writes, and both decode to
- * what was put in. */
+/* The record codec alone: a call that is foreseen is put in one go as the very bits that the long way writes, and both
+ * decode to what was put in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -187,7 +187,8 @@ static void ordinals_come_back(void **unused)
     assert_true(in_tails > 200); /* of 100 bins: without tails there would be none */
 }
 
-/* Fast and slow read the same, from whole bins; of damaged ones whatever the fast way accepts the slow way accepts, too. */
+/* Fast and slow read the same, from whole bins; of damaged ones whatever the fast way accepts the slow way accepts,
+ * too. */
 static void the_fast_way_reads_the_same(void **unused)
 {
     (void)unused;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120
- * P6, P10: a process that finds itself restored from a checkpoint (simulated: what tells one life from the next is changed under
- * it) leaves the recording it came with as it is and begins a new one. */
+ * P6, P10: a process that finds itself restored from a checkpoint (simulated: what tells one life from the next is
+ * changed under it) leaves the recording it came with as it is and begins a new one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 wrap=fdri_piece_give
- * P3: a rewind that is left by longjmp from a handler, with each bin it takes away. What is gone is accounted for by the time the next
- * event is recorded, and stays so when the thread has ended and its accounts went to those of others. */
+ * P3: a rewind that is left by longjmp from a handler, with each bin it takes away. What is gone is accounted for by
+ * the time the next event is recorded, and stays so when the thread has ended and its accounts went to those of
+ * others. */
 #include "tests/api_fixture.h"
 
 #include "tests/rnd.h"

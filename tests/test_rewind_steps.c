@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240
- * P8: a handler leaves by longjmp at each instruction of setting a mark and of rewinding to it, one after the other (of long ones at
- * every few). Lists, bins and files are whole whatever follows: a mark that is half set is none, and none is used twice. */
+ * P8: a handler leaves by longjmp at each instruction of setting a mark and of rewinding to it, one after the other (of
+ * long ones at every few). Lists, bins and files are whole whatever follows: a mark that is half set is none, and none
+ * is used twice. */
 #include "tests/api_fixture.h"
 
 #include "tests/rnd.h"

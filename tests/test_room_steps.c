@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240 wrap=fdri_part_open,fdri_row_rename
- * P8: a handler leaves by longjmp at each instruction of a call that begins a partition and its first bin, of one that sets the first
- * moments aside, and of one whose totals take the row of others. Bins and files are whole whatever follows, what was set aside stays as it
- * was, and each row has one place. */
+ * P8: a handler leaves by longjmp at each instruction of a call that begins a partition and its first bin, of one that
+ * sets the first moments aside, and of one whose totals take the row of others. Bins and files are whole whatever
+ * follows, what was set aside stays as it was, and each row has one place. */
 #include "tests/api_fixture.h"
 
 #include "tests/rnd.h"

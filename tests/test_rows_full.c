@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* P5 where the totals do not fit: histograms go first, then the regions used least, into [rest]; what has a row of its own
- * is exact, and nothing is counted twice or lost. */
+/* P5 where the totals do not fit: histograms go first, then the regions used least, into [rest]; what has a row of its
+ * own is exact, and nothing is counted twice or lost. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
@@ -17,8 +17,8 @@ static void call(int i, uint64_t ns)
     time_of[i] += ns;
 }
 
-/* Some regions matter from the first moment on; then thousands that are called once, as when a program starts; and when all
- * rows are in use those that will matter. */
+/* Some regions matter from the first moment on; then thousands that are called once, as when a program starts; and when
+ * all rows are in use those that will matter. */
 static void define_all(void)
 {
     char name[LONG_NAME];
@@ -188,7 +188,8 @@ static void P5_equals_do_not_chase_each_other(void **state)
     end(f);
 }
 
-/* Histograms that grow, up and down and by turns, move; where they stood others stand then, and rows of regions that come. */
+/* Histograms that grow, up and down and by turns, move; where they stood others stand then, and rows of regions that
+ * come. */
 static void P5_histograms_that_grow(void **state)
 {
     (void)state;
@@ -220,8 +221,8 @@ static void P5_histograms_that_grow(void **state)
     end(f);
 }
 
-/* Rows of regions that a rule names stay; those that come when no row is left are in the rest, and the rules hold for them, too. A
- * leave is matched with the call that was kept out. */
+/* Rows of regions that a rule names stay; those that come when no row is left are in the rest, and the rules hold for
+ * them, too. A leave is matched with the call that was kept out. */
 static void P3_rules_hold_without_a_row(void **state)
 {
     (void)state;

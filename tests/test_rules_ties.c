@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 */
-/* P3, P9: a rule leaves out calls and keeps those they made, a rewind forgets the newest, in ticks that hold more than one event. Everything that counts as kept is
- * shown, where it was. */
+/* P3, P9: a rule leaves out calls and keeps those they made, a rewind forgets the newest, in ticks that hold more than
+ * one event. Everything that counts as kept is shown, where it was. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
@@ -15,7 +15,8 @@ static void start(const char *resolution, const char *rules)
     for (int i = 0; i < 8; i++) region[i] = fdr_region_define((char[]){(char)('a' + i), 0}, "", 0);
 }
 
-/* What is shown: letters for enters, made-up calls ?, leaves ), markers *. Counts what is kept by the ledger on the way. */
+/* What is shown: letters for enters, made-up calls ?, leaves ), markers *. Counts what is kept by the ledger on the
+ * way. */
 static void shown(struct fdr_file *f, char *text, size_t room)
 {
     struct fdr_iter *it = fdr_iter_open(f, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120 */
-/* A thread that gives itself a name when it is sampled already has that name in snapshots, and in what is left at the end. */
+/* A thread that gives itself a name when it is sampled already has that name in snapshots, and in what is left at the
+ * end. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>

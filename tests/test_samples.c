@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 */
 /* Streams of samples in little memory: what is kept is spread as promised, stands for exactly what was presented, and
- * says what was presented. FDR_SAMPLES_TEST=1000000000 presents that many instead of a tenth of it: 40 s of a processor at -O2, some
- * minutes on one that is shared. */
+ * says what was presented. FDR_SAMPLES_TEST=1000000000 presents that many instead of a tenth of it: 40 s of a processor
+ * at -O2, some minutes on one that is shared. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
@@ -279,7 +279,8 @@ static void P1_streams_of_ended_threads_are_used_again(void **state)
     fdr_file_close(f);
 }
 
-/* Threads one after the other: streams are used in turn, so that none stands for nearly all of the run with its few bins. */
+/* Threads one after the other: streams are used in turn, so that none stands for nearly all of the run with its few
+ * bins. */
 static void streams_of_ended_threads_are_used_in_turn(void **state)
 {
     (void)state;
@@ -300,7 +301,8 @@ static void streams_of_ended_threads_are_used_in_turn(void **state)
     fdr_file_close(f);
 }
 
-/* A thread that found no room is one, however often it asks; streams begin with their first sample, by whatever clock that is. */
+/* A thread that found no room is one, however often it asks; streams begin with their first sample, by whatever clock
+ * that is. */
 static void threads_without_room_are_counted_once(void **state)
 {
     (void)state;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,stress timeout=180 serial */
-/* A program that does everything at once while it is sampled: it forks, execs, loads and unloads libraries, leaps and unwinds out of
- * calls, makes, cancels and ends threads, takes snapshots, has handlers, a profiler and an alternate stack of its own, and crashes at the end. With
- * every source of samples there is: perf events, CPU timers only (seccomp), wall time, the unwinder, as nobody.
- * FDR_SOAK_SECONDS=3600 makes each of them that long. No time is asserted, only that nobody is missing or hurt. */
+/* A program that does everything at once while it is sampled: it forks, execs, loads and unloads libraries, leaps and
+ * unwinds out of calls, makes, cancels and ends threads, takes snapshots, has handlers, a profiler and an alternate
+ * stack of its own, and crashes at the end. With every source of samples there is: perf events, CPU timers only
+ * (seccomp), wall time, the unwinder, as nobody. FDR_SOAK_SECONDS=3600 makes each of them that long. No time is
+ * asserted, only that nobody is missing or hurt. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

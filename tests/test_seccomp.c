@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120
- * P10: a program under a filter that kills on every call that docs/CRASH.md does not list, from before fdr starts: threads,
- * definitions, snapshots of all kinds, the watchdog, the end, and death. The list here and the one there are the same. */
+ * P10: a program under a filter that kills on every call that docs/CRASH.md does not list, from before fdr starts:
+ * threads, definitions, snapshots of all kinds, the watchdog, the end, and death. The list here and the one there are
+ * the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +102,8 @@ static void *hang(void *unused)
     return unused;
 }
 
-/* Waits for snapshots by others; by number: the filter allows no look into directories beyond what the recorder does itself. */
+/* Waits for snapshots by others; by number: the filter allows no look into directories beyond what the recorder does
+ * itself. */
 static void wait_for(uint64_t snapshots)
 {
     for (int i = 0; i < 2000 && fdr_usage().snapshots < snapshots; i++) usleep(10000);

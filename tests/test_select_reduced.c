@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120
- * A least duration for what is shown, where calls lack their parents: shown are the calls that the whole list has, nested, and around them
- * whatever is made up. */
+ * A least duration for what is shown, where calls lack their parents: shown are the calls that the whole list has,
+ * nested, and around them whatever is made up. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

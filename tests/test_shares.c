@@ -44,8 +44,8 @@ static void P2_a_sleeper_does_not_starve_newcomers(void **state)
     }
 }
 
-/* One thread holds a tiny buffer, most of it in open bins and pieces, which nobody can claim. While it goes on recording, as many
- * others come as the buffer guarantees; each finds room for its first calls. */
+/* One thread holds a tiny buffer, most of it in open bins and pieces, which nobody can claim. While it goes on
+ * recording, as many others come as the buffer guarantees; each finds room for its first calls. */
 static void P2_newcomers_in_a_tiny_buffer(void **state)
 {
     (void)state;
@@ -114,8 +114,8 @@ static void P4_a_few_threads_have_all_bands(void **state)
     fdr_finalize();
 }
 
-/* A crowd, bins short, and nothing in the lists of the thread that runs: what was returned to others and to itself is all there is.
- * Returns the other location. */
+/* A crowd, bins short, and nothing in the lists of the thread that runs: what was returned to others and to itself is
+ * all there is. Returns the other location. */
 static struct fdr_location *all_is_returned(const char *bin)
 {
     struct fdr_config c = oracle_config(oracle_directory());
@@ -180,7 +180,8 @@ static void P2_pieces_of_large_bins(void **state)
     }
 }
 
-/* While two adopt pieces of one bin its owner's may be less than nothing, or for good where one of them was left by longjmp. */
+/* While two adopt pieces of one bin its owner's may be less than nothing, or for good where one of them was left by
+ * longjmp. */
 static void P2_less_than_nothing_is_not_much(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=300
- * Threads that have recorded much and then sleep: others take their bins, at last also those they would write into. What is said of
- * them is exact meanwhile, when they wake up, and where they wake up just then. */
+ * Threads that have recorded much and then sleep: others take their bins, at last also those they would write into.
+ * What is said of them is exact meanwhile, when they wake up, and where they wake up just then. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

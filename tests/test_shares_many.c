@@ -73,8 +73,9 @@ static void P1_P3_P5_a_hundred_thousand_short_threads(void **state)
     one_churn("whole", "64M", 64 << 20, 100000);
 }
 
-/* As many as the buffer guarantees at once, behind one that filled everything. After a few calls each finds room, and has its last calls; after
- * many they hold more than there is, so some in a hundred may lose an event before they find room, or all that they stored to others. */
+/* As many as the buffer guarantees at once, behind one that filled everything. After a few calls each finds room, and
+ * has its last calls; after many they hold more than there is, so some in a hundred may lose an event before they find
+ * room, or all that they stored to others. */
 static struct turn busy;
 static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes, uint64_t calls, uint32_t in_a_hundred)
 {

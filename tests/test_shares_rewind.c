@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress timeout=300 serial
- * P3: threads rewind while others claim their bins, while snapshots are taken, and while the process forks. Their bursts differ
- * in length, so who holds much changes; in a buffer so small that claims and reductions never stop. */
+ * P3: threads rewind while others claim their bins, while snapshots are taken, and while the process forks. Their
+ * bursts differ in length, so who holds much changes; in a buffer so small that claims and reductions never stop. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=60
- * P2: the second thread that comes is beside one, also before it is there itself: where what is kept for newcomers has gone it takes of
- * what the first one holds. */
+ * P2: the second thread that comes is beside one, also before it is there itself: where what is kept for newcomers has
+ * gone it takes of what the first one holds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

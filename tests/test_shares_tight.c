@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120
- * Threads come and go in buffers that the accounts of a few of them fill: each finds room, whatever those before it left
- * behind, and nothing that they presented is missing. */
+ * Threads come and go in buffers that the accounts of a few of them fill: each finds room, whatever those before it
+ * left behind, and nothing that they presented is missing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=240 wrap=pwrite
- * A snapshot is many writes. Whatever threads do between two of them, and that is all they do meanwhile: the file is whole. Blocks of
- * accounts that come then take the place of bins that the file has already. */
+ * A snapshot is many writes. Whatever threads do between two of them, and that is all they do meanwhile: the file is
+ * whole. Blocks of accounts that come then take the place of bins that the file has already. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,8 +163,8 @@ static void P8_a_rewind_meanwhile(void **state)
     rewinds = false;
 }
 
-/* Three calls begin between the reading of a location's newest tick and of its stack, and end before the bins are copied: each is
- * counted once. */
+/* Three calls begin between the reading of a location's newest tick and of its stack, and end before the bins are
+ * copied: each is counted once. */
 static void P3_calls_between_the_cut_and_the_stack(void **state)
 {
     enum { OPEN = 3, APART = 1000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=300
- * A snapshot while very many threads live has the events of all, from inside and from outside; also where its tail has no room for
- * them, and where the tail is damaged: then in what recovery writes, too. */
+ * A snapshot while very many threads live has the events of all, from inside and from outside; also where its tail has
+ * no room for them, and where the tail is damaged: then in what recovery writes, too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=240 wrap=pwrite
- * What happens in one unit of time with the newest event that a snapshot's copy of a stack knows, before or behind that copy: times do not
- * tell it apart. */
+ * What happens in one unit of time with the newest event that a snapshot's copy of a stack knows, before or behind that
+ * copy: times do not tell it apart. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,7 +130,8 @@ static void leave_all_and_call(void)
     fdr_leave_at(region[OTHERS], now);
 }
 
-/* Calls of length 0 that were open when the stack was copied, and have a record in a bin that was copied later, are one. */
+/* Calls of length 0 that were open when the stack was copied, and have a record in a bin that was copied later, are
+ * one. */
 static void P4_calls_that_end_in_the_tick_of_the_cut(void **state)
 {
     uint32_t of[REGIONS], stray;
@@ -177,8 +178,8 @@ static void mark_and_leave(void)
     leave_later();
 }
 
-/* A call of length 0 and a point in the tick in which the calls around them began are shown in these, whether they were over before the
- * snapshot or came during it. */
+/* A call of length 0 and a point in the tick in which the calls around them began are shown in these, whether they were
+ * over before the snapshot or came during it. */
 static void what_is_in_calls_of_the_tick(void (*does)(void))
 {
     uint32_t of[REGIONS], stray;

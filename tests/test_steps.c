@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 wrap=fdri_room,fdri_part_pop,fdri_part_pop_older,fdri_run_pop,fdri_part_claim,fdri_piece_give,fdri_bin_take,fdri_bin_give
- * What it costs to get room for the next record when a bin is full, reductions included: the linker puts us around it, so
- * the library pays nothing for being watched. Bins touched are counted, the thread's own CPU time is told.
+ * What it costs to get room for the next record when a bin is full, reductions included: the linker puts us around it,
+ * so the library pays nothing for being watched. Bins touched are counted, the thread's own CPU time is told.
  *
- * The same calls at the same presented times, so the same steps, are made ROUNDS times over; of each step the least counts, for what an
- * interrupt or another program adds is not its cost. FDR_STEP_ROUNDS: more of them; FDR_STEP_LARGE: larger buffers, too.
+ * The same calls at the same presented times, so the same steps, are made ROUNDS times over; of each step the least
+ * counts, for what an interrupt or another program adds is not its cost. FDR_STEP_ROUNDS: more of them; FDR_STEP_LARGE:
+ * larger buffers, too.
  * Lines: steps <tab> workload <tab> strategy <tab> buffer <tab> how many <tab> median ns <tab> p99 ns <tab> worst ns
  *        <tab> most bins touched <tab> mean of that */
 #include <setjmp.h>

@@ -144,8 +144,8 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
         if (f) fdr_file_close(f);
         whole += !wrong;
     }
-    /* A slow machine takes its snapshots before the buffer is full: the storm lasts until something was given back, or a
-     * thread was turned away, where one that came first holds all there is. */
+    /* A slow machine takes its snapshots before the buffer is full: the storm lasts until something was given back, or
+     * a thread was turned away, where one that came first holds all there is. */
     const struct fdr_superblock *super = fdri_rec.arena.super;
     for (int i = 0; i < 6000 && !wrong && !fdr_usage().reductions && !fdr_load_relaxed(&super->lost_unattached); i++)
         usleep(10000);

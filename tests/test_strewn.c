@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress timeout=300
- * Bins whose pieces belong to several locations: no piece has two holders, none is lost, and all are whole again in the end. */
+ * Bins whose pieces belong to several locations: no piece has two holders, none is lost, and all are whole again in the
+ * end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,7 +189,8 @@ static void *arena_of_two(struct fdri_arena *a, uint32_t log2, struct fdr_locati
     return memory;
 }
 
-/* Moves a piece from one location's stack of returned ones to another's, as one does that adopts it and has it taken off its lists. */
+/* Moves a piece from one location's stack of returned ones to another's, as one does that adopts it and has it taken
+ * off its lists. */
 static void pass_on(struct fdri_arena *a, struct fdr_location *from, struct fdr_location *to)
 {
     uint32_t got, off = fdri_piece_adopt(a, from, 9, &got);
@@ -240,7 +242,8 @@ static void leave(struct fdri_arena *a, struct fdr_location *l)
     sound(a);
 }
 
-/* Pieces of strewn bins that were given back serve others while somebody still has the rest, the largest parts first. */
+/* Pieces of strewn bins that were given back serve others while somebody still has the rest, the largest parts
+ * first. */
 static void P2_what_was_given_back_is_taken_again(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300
- * Strategy telescope over a long run: one stretch of calls, over and over with advancing time, so that what was presented
- * at any moment is known without keeping it. FDR_SOAK=10000 repeats it so often (default 60). */
+ * Strategy telescope over a long run: one stretch of calls, over and over with advancing time, so that what was
+ * presented at any moment is known without keeping it. FDR_SOAK=10000 repeats it so often (default 60). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

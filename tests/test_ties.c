@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 */
-/* P9 where time does not tell: calls that are not stored keep their place in the tick, and what happened inside of them is
- * not shown inside of the next one. */
+/* P9 where time does not tell: calls that are not stored keep their place in the tick, and what happened inside of them
+ * is not shown inside of the next one. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=tools timeout=60
- * The fdr command on names that hold control characters: whatever a recording holds, nothing of it steers the terminal, and no
- * name breaks a line of text. */
+ * The fdr command on names that hold control characters: whatever a recording holds, nothing of it steers the terminal,
+ * and no name breaks a line of text. */
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>

@@ -283,7 +283,8 @@ static void rate_of_many(void **state)
     forget_snapshots();
 }
 
-/* Each thread has a value of its own: one snapshot in a hold-off, however many of them are beyond, and it says of which. */
+/* Each thread has a value of its own: one snapshot in a hold-off, however many of them are beyond, and it says of
+ * which. */
 static void *own_value(void *metric)
 {
     for (int i = 0; i < 20; i++) fdr_metric_u64(*(fdr_metric_id *)metric, i % 2 ? 2000 : 10);

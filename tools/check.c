@@ -33,7 +33,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- the ledger ------------------------------------------------------------------------------------------------------ */
+/* ---- the ledger
+ * ------------------------------------------------------------------------------------------------------ */
 
 struct findings {
     json_t *damage, *ledger, *notes;
@@ -126,7 +127,8 @@ static size_t check_ledger(struct findings *f, struct fdr_file *file, bool live)
     return count;
 }
 
-/* ---- the report --------------------------------------------------------------------------------------------------------- */
+/* ---- the report
+ * --------------------------------------------------------------------------------------------------------- */
 
 static void add_notes(struct findings *f, const struct fdr_file_info *info, bool live)
 {

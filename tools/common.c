@@ -86,8 +86,8 @@ static bool of_process(uint32_t pid, struct fdr_file **file, char *message)
     return true;
 }
 
-/* Whoever wrote it may have ended since it was read, which then was in the middle of a change: where nobody writes it any more it is read
- * again. */
+/* Whoever wrote it may have ended since it was read, which then was in the middle of a change: where nobody writes it
+ * any more it is read again. */
 enum fdr_verdict open_quietly(const char *path, struct fdr_file **file, char *message, size_t message_bytes)
 {
     enum { TRIES = 4 };

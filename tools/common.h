@@ -37,8 +37,8 @@ int verb_version(int argc, char **argv);
 /* ---- messages ------------------------------------------------------------------------------------------- */
 /* One line on standard error: "fdr: ...". */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A name of a file, or one that a recording holds, as it goes to a terminal: control characters are '?'. Stays until the
- * eighth call from here. */
+/* A name of a file, or one that a recording holds, as it goes to a terminal: control characters are '?'. Stays until
+ * the eighth call from here. */
 const char *plain_name(const char *name);
 
 /* "1234" where no file is named so: a process. Else 0. */

@@ -67,7 +67,8 @@ static void print_figures(const struct counter *c, const struct rate *r, double 
     printf(" %10llu", (unsigned long long)r->readings);
 }
 
-/* ---- what a row is called ----------------------------------------------------------------------------------------- */
+/* ---- what a row is called
+ * ----------------------------------------------------------------------------------------- */
 
 static const char *thread_name(const struct fdr_file *file, uint32_t thread)
 {
@@ -87,7 +88,8 @@ static const char *region_text(const struct fdr_file *file, uint32_t key)
     return key == NO_LOCATION ? "(threads that never called fdr)" : region_name(file, key);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------- */
+/* ---- text
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void counter_lines(const struct counters_arguments *a, const struct rates *r)
 {
@@ -207,7 +209,8 @@ static int print_text(const struct counters_arguments *a, struct fdr_file *file,
     return finish_output();
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------------ */
+/* ---- JSON
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void figures_json(json_t *o, const struct counter *c, const struct rate *r, double amount, double ns)
 {

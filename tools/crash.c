@@ -114,7 +114,8 @@ const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_c
     return text;
 }
 
-/* What is on the stack where nobody caught an exception: what throws it or says that it may not leave, and then ends the program. */
+/* What is on the stack where nobody caught an exception: what throws it or says that it may not leave, and then ends
+ * the program. */
 static bool ends_uncaught(const char *function)
 {
     return strstr(function, "terminate") || !strncmp(function, "__cxa_", 6) || !strncmp(function, "__gxx_", 6) ||
@@ -185,8 +186,8 @@ static void judge(struct death *d)
     }
 }
 
-/* A fault comes before what it made others do. Where nobody faulted: a process that was killed and had fallen silent before the others
- * were asked to end; else who was asked first. */
+/* A fault comes before what it made others do. Where nobody faulted: a process that was killed and had fallen silent
+ * before the others were asked to end; else who was asked first. */
 static struct death *first_of(struct death *d, size_t count)
 {
     struct death *best[3] = {NULL, NULL, NULL};

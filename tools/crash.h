@@ -24,7 +24,8 @@ bool is_without_stack(const struct fdr_file *file, const struct fdr_location_inf
 const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_cause_info *cause, char *text,
                            size_t bytes);
 struct fdr_crash_cause_info main_cause(const struct fdr_file *file);
-/* The exception that the bundle names was being handled when abort() was called. False: nobody caught it, or the stack does not tell. */
+/* The exception that the bundle names was being handled when abort() was called. False: nobody caught it, or the stack
+ * does not tell. */
 bool exception_was_caught(struct fdr_file *file);
 const char *signal_name(int number, char *text);
 /* The newest events of a location, oldest of them first; how many. */

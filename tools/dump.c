@@ -258,7 +258,8 @@ static void json_line(const struct fdr_file *file, const struct fdr_read_event *
     out_text("}}");
 }
 
-/* ---- for people ---------------------------------------------------------------------------------------------------- */
+/* ---- for people
+ * ---------------------------------------------------------------------------------------------------- */
 
 #define INDENT_MOST 48u
 
@@ -382,7 +383,8 @@ static void human_head(const struct fdr_file *file)
     out_text(" ns; calls without children on one line\n#    seconds          loc    duration   \n");
 }
 
-/* ---- steps of the clock -------------------------------------------------------------------------------------------- */
+/* ---- steps of the clock
+ * -------------------------------------------------------------------------------------------- */
 
 /* They are nobody's events: lines between them, for people. */
 struct steps {
@@ -413,7 +415,8 @@ static struct steps steps_from(const struct fdr_file *file, const struct fdr_sel
     return s;
 }
 
-/* ---- the loop -------------------------------------------------------------------------------------------------------- */
+/* ---- the loop
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* Holds one event back, so that an enter can be seen together with the leave behind it. */
 static void dump_human(const struct fdr_file *file, const struct fdr_select *select, struct fdr_iter *iter,

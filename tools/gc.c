@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr gc: removes recordings that are old or too many; never one that a process writes, and none that nobody has read. */
+/* fdr gc: removes recordings that are old or too many; never one that a process writes, and none that nobody has
+ * read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr hang: which threads of one or many processes stand in open regions, where most of them wait, and who is missing there. */
+/* fdr hang: which threads of one or many processes stand in open regions, where most of them wait, and who is missing
+ * there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +82,8 @@ static bool ended_unseen(const struct process *p)
     return !info->reason[0] && !info->has_cause && !info->has_end;
 }
 
-/* What a file does not know that a kill left, without a thread of fdr's own that looked, another of the same host may: the latest
- * moment that any of them saw. */
+/* What a file does not know that a kill left, without a thread of fdr's own that looked, another of the same host may:
+ * the latest moment that any of them saw. */
 static void share_time(struct verdict *v)
 {
     for (size_t i = 0; i < v->processes; i++)

@@ -40,7 +40,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- text: what it is ------------------------------------------------------------------------------------------------- */
+/* ---- text: what it is
+ * ------------------------------------------------------------------------------------------------- */
 
 static const char *wall_time(char *text, uint64_t realtime_ns)
 {
@@ -216,7 +217,8 @@ static void print_losses(const struct fdr_file_info *info)
     print_count(info->unlisted_bins, "bins belong to nobody any more (given back, or in flight) and are not shown");
 }
 
-/* ---- text: locations ---------------------------------------------------------------------------------------------------- */
+/* ---- text: locations
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* How many calls of the same region follow each other from i on: recursion. */
 static size_t run_of(const struct fdr_location_info *l, size_t i)
@@ -296,7 +298,8 @@ static void print_locations(const struct fdr_file *file)
     for (size_t i = 0; i < count; i++) print_location(file, fdr_location_info(file, i));
 }
 
-/* ---- text: ledger --------------------------------------------------------------------------------------------------------- */
+/* ---- text: ledger
+ * --------------------------------------------------------------------------------------------------------- */
 
 static void ledger_line(const char *label, const struct fdr_ledger_row *r)
 {
@@ -368,7 +371,8 @@ static void print_full(const struct fdr_ledger_row *rows, size_t count)
     }
 }
 
-/* What locations that went on while they were copied have more on the right: accounts of calls were copied before bins. */
+/* What locations that went on while they were copied have more on the right: accounts of calls were copied before
+ * bins. */
 static uint64_t ran_on(const struct fdr_file *file, const struct fdr_ledger_row *rows, size_t count)
 {
     uint64_t sum = 0, before = 0, after = 0;
@@ -397,7 +401,8 @@ static void print_ledger(struct fdr_file *file, bool full)
     else print_summary(rows, count);
 }
 
-/* ---- text: what is missing -------------------------------------------------------------------------------------------------- */
+/* ---- text: what is missing
+ * -------------------------------------------------------------------------------------------------- */
 
 static const char *meaning(const char *step)
 {

@@ -32,8 +32,8 @@ static int open_it(const struct left *l)
     return -1;
 }
 
-/* Who maps it is asked before it is opened: opening may map it, and a process that writes it may end meanwhile. A live file
- * that cannot be read is live all the same. */
+/* Who maps it is asked before it is opened: opening may map it, and a process that writes it may end meanwhile. A live
+ * file that cannot be read is live all the same. */
 static void look(struct left *l)
 {
     char message[256], path[64];
@@ -51,7 +51,8 @@ static void look(struct left *l)
     if (file) fdr_file_close(file);
 }
 
-/* A snapshot, a bundle or a copy that was being written: "....fdr.NUMBER.part", "....crash.NUMBER.part", "....fdr.part". */
+/* A snapshot, a bundle or a copy that was being written: "....fdr.NUMBER.part", "....crash.NUMBER.part",
+ * "....fdr.part". */
 static bool is_part(const char *name)
 {
     return ends_in(name, ".part") && (strstr(name, ".fdr.") || strstr(name, ".crash."));

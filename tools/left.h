@@ -26,9 +26,9 @@ struct left_list {
 };
 
 enum { LEFT_ANY_OWNER = -1 };
-/* The recordings of a directory, and of its folders "run-*", which `fdr run` makes. With an `owner` only what is his, in
- * folders that are his, and no symbolic link is followed: what another user put there. DONE or COULD_NOT with a message;
- * one that is not there, and not `named`, holds none. Oldest first. */
+/* The recordings of a directory, and of its folders "run-*", which `fdr run` makes. With an `owner` only what is his,
+ * in folders that are his, and no symbolic link is followed: what another user put there. DONE or COULD_NOT with a
+ * message; one that is not there, and not `named`, holds none. Oldest first. */
 int left_find(const char *directory, long owner, struct left_list *list);
 /* Removes the empty folders of those "run-*" whose `fdr run` is gone. Before left_free. */
 void left_tidy(const struct left_list *list);

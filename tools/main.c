@@ -59,7 +59,8 @@ static int help(void)
     return finish_output();
 }
 
-/* Finished recordings are read through a mapping: one that somebody cuts meanwhile, or a disk that fails, is met here. */
+/* Finished recordings are read through a mapping: one that somebody cuts meanwhile, or a disk that fails, is met
+ * here. */
 static void cut_short(int signal, siginfo_t *info, void *context)
 {
     static const char line[] = "fdr: the file was cut, or could not be read any further, while it was read\n";

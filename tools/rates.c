@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters of a recording, integrated.
  *
- * The monitor records running counts with the thread they belong to ("fdr.counters.N": thread, series, reading, idle, counters).
- * What happened between two readings of a thread is spread over the regions that thread was in meanwhile, by the time it
- * spent in each. `idle` says how many readings in between found nothing new and were not recorded: then all of it
- * happened in the last part. */
+ * The monitor records running counts with the thread they belong to ("fdr.counters.N": thread, series, reading, idle,
+ * counters). What happened between two readings of a thread is spread over the regions that thread was in meanwhile, by
+ * the time it spent in each. `idle` says how many readings in between found nothing new and were not recorded: then all
+ * of it happened in the last part. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr run: starts a program, waits, and keeps what it left where a kill took it: copied out of the live directory, with how
- * it ended. Exit status and death by a signal are passed on. */
+/* fdr run: starts a program, waits, and keeps what it left where a kill took it: copied out of the live directory, with
+ * how it ended. Exit status and death by a signal are passed on. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -152,8 +152,8 @@ static void keep(const struct left *l, const char *out, int status, uint64_t kil
     else if (left_remove(l) == 0) complain("kept %s", to);
 }
 
-/* A directory of its own below the live directory: what is in it afterwards is of this run. Others may not have a hand in
- * it. */
+/* A directory of its own below the live directory: what is in it afterwards is of this run. Others may not have a hand
+ * in it. */
 static bool make_directory(char *path, size_t bytes)
 {
     struct stat st;

@@ -65,7 +65,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 /* ---- what all of them come to ---- */
 
-/* What was sampled in all, of this clock: what is held stands for all of it, or for a part where the oldest or newest are gone. */
+/* What was sampled in all, of this clock: what is held stands for all of it, or for a part where the oldest or newest
+ * are gone. */
 static double passed(const struct sample_table *t, struct fdr_file *file, double *held)
 {
     const struct fdr_sample_stream *s;

@@ -2,17 +2,17 @@
 /* Samples summed up: by function, region, source line, path or thread, each with how sure one can be.
  *
  * Every row says how many samples stand behind it, and has an interval at 95 %. Of a row each sample says yes or no. A
- * sample is one moment of its period, drawn at random or at even distances, so what is uncertain is where within a period
- * yes turned into no: the variance of the number of periods is estimated from successive differences,
+ * sample is one moment of its period, drawn at random or at even distances, so what is uncertain is where within a
+ * period yes turned into no: the variance of the number of periods is estimated from successive differences,
  *
  *     V = 1/2 * sum over neighbours of (x[i + 1] - x[i])^2 * size^2
  *
- * (J. von Neumann et al. 1941; for systematic and stratified samples W. G. Cochran, Sampling Techniques, 1977, sections 5A.12
- * and 8.11, and K. M. Wolter, J. Am. Stat. Assoc. 79, 1984: its expectation is never below the variance where moments are
- * drawn independently within their periods). `size` is how many periods the turn may lie in. A wall-time sample that
- * stands for many because the thread did not run says for all of them where it stood: the lesser of both neighbours' weights
- * counts. CPU time goes on while a signal is held back: there it is the mean of both squares.
- * The interval is Wilson's with the number of independent samples that would have this variance, p (1 - p) W^2 / V. */
+ * (J. von Neumann et al. 1941; for systematic and stratified samples W. G. Cochran, Sampling Techniques, 1977, sections
+ * 5A.12 and 8.11, and K. M. Wolter, J. Am. Stat. Assoc. 79, 1984: its expectation is never below the variance where
+ * moments are drawn independently within their periods). `size` is how many periods the turn may lie in. A wall-time
+ * sample that stands for many because the thread did not run says for all of them where it stood: the lesser of both
+ * neighbours' weights counts. CPU time goes on while a signal is held back: there it is the mean of both squares. The
+ * interval is Wilson's with the number of independent samples that would have this variance, p (1 - p) W^2 / V. */
 #ifndef FDR_TOOLS_SAMPLETABLE_H
 #define FDR_TOOLS_SAMPLETABLE_H
 

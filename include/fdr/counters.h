@@ -24,8 +24,8 @@ struct fdr_counter_info {
  * Not for signal handlers; one thread at a time. */
 FDR_API size_t fdr_counters_probe(struct fdr_counter_info *out, size_t most);
 
-/* Counters that only the counted thread itself can read (PAPI event sets, see fdr/papi.h). They are read at the edges of
- * calls of regions with the rule `counters` (docs/FILTER.md). The structure lives as long as the process. */
+/* Counters that only the counted thread itself can read (PAPI event sets, see fdr/papi.h). They are read at the edges
+ * of calls of regions with the rule `counters` (docs/FILTER.md). The structure lives as long as the process. */
 struct fdr_counter_provider {
     size_t size;      /* sizeof(struct fdr_counter_provider) */
     const char *name; /* "PAPI" */
@@ -36,20 +36,20 @@ struct fdr_counter_provider {
     size_t (*choose)(const char *names, struct fdr_counter_info *out, size_t most);
     /* In the thread that is to be counted: begin; NULL where that fails. May allocate. */
     void *(*open)(void);
-    /* In the same thread: values since open, those that work, in the order of choose. 0 or -errno. Allocates nothing. */
+    /* In the same thread: values since open, those that work, in the order of choose. 0 or -errno. Allocates
+     * nothing. */
     int (*read)(void *set, uint64_t *values);
     /* In the same thread, at its end. */
     void (*close)(void *set);
-    /* Samples whenever an event has happened a number of times (FDR_SAMPLE=EVENT/COUNT). NULL: there are none; a structure that
-     * ends before this (size) has none.
-     * Tries `event` in the calling thread with `period`: works and why. If it works, overflow_open makes it from now on; period 0:
-     * nothing overflows from now on. Where FDR_PAPI names events, too, `choose` has been called before it: where both cannot be had in
-     * a thread, this says so. */
+    /* Samples whenever an event has happened a number of times (FDR_SAMPLE=EVENT/COUNT). NULL: there are none; a
+     * structure that ends before this (size) has none. Tries `event` in the calling thread with `period`: works and
+     * why. If it works, overflow_open makes it from now on; period 0: nothing overflows from now on. Where FDR_PAPI
+     * names events, too, `choose` has been called before it: where both cannot be had in a thread, this says so. */
     void (*overflow_choose)(const char *event, uint64_t period, struct fdr_counter_info *out);
     /* In the thread that is to be sampled: a running set. *fd is its perf event, which counts and sends no signals (no
-     * O_ASYNC); libfdr takes a descriptor of its own of it (dup), has a signal of its own sent, changes its period; what it reads there
-     * is the count, or of a group the number of counts and then each, this event's first.
-     * NULL and `why` where that fails. May allocate. */
+     * O_ASYNC); libfdr takes a descriptor of its own of it (dup), has a signal of its own sent, changes its period;
+     * what it reads there is the count, or of a group the number of counts and then each, this event's first. NULL and
+     * `why` where that fails. May allocate. */
     void *(*overflow_open)(int *fd, char *why, size_t why_bytes);
     /* In the same thread, at its end. */
     void (*overflow_close)(void *set);

@@ -95,21 +95,23 @@ struct fdr_config {
     int strict;           /* 1: where a value makes no sense fdr_init returns -EINVAL, after the line about it */
 };
 
-/* Starts the recording of this process. Idempotent while one is running (0).
- * Returns 0, or -errno; after a failure every other call is a harmless no-op. -EINVAL: `size` is not set, or see `strict`; -EBUSY: a thread
- * still stands in the middle of a record of the recording before. Not [record]; may lock, allocate and print. Without a call the first recorded event does not start one: link fdr::instrument or call this. */
+/* Starts the recording of this process. Idempotent while one is running (0). Returns 0, or -errno; after a failure
+ * every other call is a harmless no-op. -EINVAL: `size` is not set, or see `strict`; -EBUSY: a thread still stands in
+ * the middle of a record of the recording before. Not [record]; may lock, allocate and print. Without a call the first
+ * recorded event does not start one: link fdr::instrument or call this. */
 FDR_API int fdr_init(const struct fdr_config *config);
 
-/* Ends the recording: final snapshot if FDR_FINALIZE asks for one, then the live file is removed. Other threads may go on
- * calling [record] functions meanwhile. Later calls are no-ops. Also runs by itself at exit(). Not for signal handlers. */
+/* Ends the recording: final snapshot if FDR_FINALIZE asks for one, then the live file is removed. Other threads may go
+ * on calling [record] functions meanwhile. Later calls are no-ops. Also runs by itself at exit(). Not for signal
+ * handlers. */
 FDR_API void fdr_finalize(void);
 
 /* ---- definitions --------------------------------------------------------------------------------------- */
 
-/* Idempotent per (name, file, line): the same arguments give the same id. `file` may be NULL.
- * Returns an id > 0; 0 where nothing records or no definition fits. May lock for a moment, with signals blocked: so it is for
- * signal handlers, too; it never asks the program's allocator. (With FDR_FILTER or triggers on regions names are matched
- * by fnmatch, which is no function for handlers.) Names are cut at 4095 bytes. A NULL name is "". */
+/* Idempotent per (name, file, line): the same arguments give the same id. `file` may be NULL. Returns an id > 0; 0
+ * where nothing records or no definition fits. May lock for a moment, with signals blocked: so it is for signal
+ * handlers, too; it never asks the program's allocator. (With FDR_FILTER or triggers on regions names are matched by
+ * fnmatch, which is no function for handlers.) Names are cut at 4095 bytes. A NULL name is "". */
 FDR_API fdr_region fdr_region_define(const char *name, const char *file, unsigned line);
 
 /* As fdr_region_define for code known only by its address (compiler instrumentation): no name now, the reader
@@ -119,9 +121,10 @@ FDR_API fdr_region fdr_region_define_address(const void *function);
 /* [record] Enter / leave of code known by its address: fdr_region_define_address and fdr_enter in one step. */
 FDR_API void fdr_enter_address(const void *function);
 FDR_API void fdr_leave_address(const void *function);
-/* Implementation detail of fdr::instrument: fdr_enter_address that also sees which open calls a longjmp has left. caller: return
- * address of the function; pointer: stack pointer when the hook was called, never 0, and always taken in the same way; site:
- * return address of the hook. [record] but for the first call after a jump, which makes system calls. */
+/* Implementation detail of fdr::instrument: fdr_enter_address that also sees which open calls a longjmp has left.
+ * caller: return address of the function; pointer: stack pointer when the hook was called, never 0, and always taken in
+ * the same way; site: return address of the hook. [record] but for the first call after a jump, which makes system
+ * calls. */
 FDR_API void fdr_enter_function_(const void *function, const void *caller, const void *pointer, const void *site);
 
 /* Code was unloaded (dlclose): other code may lie at its addresses from now on. fdr::instrument calls this by itself.
@@ -159,10 +162,11 @@ extern FDR_API struct fdr_switch_page_ fdr_switch_;
 FDR_API FDR_NEAR_ void fdr_enter_(fdr_region region, uint32_t on);
 FDR_API FDR_NEAR_ void fdr_leave_(fdr_region region, uint32_t on);
 
-/* [record] Enters / leaves a region. A leave that skips open regions closes them (longjmp, exceptions) and counts it: whoever
- * jumps to a place again and again leaves there a region that was entered before. A leave of a region that is not open is
- * counted and ignored. One record per call is stored, at the leave; open calls are on the shadow stack, which is in the arena.
- * Idea: call records with the leave's region implied, Wagner 2015 (3.3.5), here with the duration in hand. */
+/* [record] Enters / leaves a region. A leave that skips open regions closes them (longjmp, exceptions) and counts it:
+ * whoever jumps to a place again and again leaves there a region that was entered before. A leave of a region that is
+ * not open is counted and ignored. One record per call is stored, at the leave; open calls are on the shadow stack,
+ * which is in the arena. Idea: call records with the leave's region implied, Wagner 2015 (3.3.5), here with the
+ * duration in hand. */
 #ifndef FDR_NO_INLINE
 extern __inline__ __attribute__((gnu_inline, always_inline, no_instrument_function)) void fdr_enter(fdr_region region)
 {
@@ -263,30 +267,32 @@ FDR_API void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t
 FDR_API void fdr_event(fdr_event_type type, const void *payload);
 FDR_API void fdr_event_at(fdr_event_type type, const void *payload, uint64_t time_ns);
 
-/* An event that is one reading of a series, such as running counts that are read every millisecond. Where memory runs out
- * readings are thinned by powers of two (with `whole` and `telescope`): those kept stay evenly spread over the run, and between
- * any two of them running counts say exactly what happened. `number`: of this reading in its series; `before`: of the
- * one recorded before it, 0 where there is none. Equal numbers: this one stays longest, as the first and the last of a series
- * should. For threads that make no calls: inside of calls it is fdr_event. */
+/* An event that is one reading of a series, such as running counts that are read every millisecond. Where memory runs
+ * out readings are thinned by powers of two (with `whole` and `telescope`): those kept stay evenly spread over the run,
+ * and between any two of them running counts say exactly what happened. `number`: of this reading in its series;
+ * `before`: of the one recorded before it, 0 where there is none. Equal numbers: this one stays longest, as the first
+ * and the last of a series should. For threads that make no calls: inside of calls it is fdr_event. */
 FDR_API void fdr_reading(fdr_event_type type, const void *payload, uint64_t before, uint64_t number);
 
 /* ---- samples ------------------------------------------------------------------------------------------- */
 
-/* A stream of samples of one thread, written from outside its stream of events: by a signal handler on that thread,
- * or by a thread that looks at it. FDR_SAMPLE makes one for every thread by itself; these are for other sources (counter
- * overflows, simulators, replays).
- * Memory that runs out is regained by thinning: what is kept stays evenly spread over the run (with
- * FDR_STRATEGY=telescope: the older the sparser), and each kept sample stands for all periods since the one before. */
+/* A stream of samples of one thread, written from outside its stream of events: by a signal handler on that thread, or
+ * by a thread that looks at it. FDR_SAMPLE makes one for every thread by itself; these are for other sources (counter
+ * overflows, simulators, replays). Memory that runs out is regained by thinning: what is kept stays evenly spread over
+ * the run (with FDR_STRATEGY=telescope: the older the sparser), and each kept sample stands for all periods since the
+ * one before. */
 struct fdr_sampled;
 enum fdr_sampled_by { FDR_BY_CPU_TIME = 0, FDR_BY_WALL_TIME = 1, FDR_BY_EVENTS = 2 };
 
 /* tid: the thread looked at. period: what a weight of 1 stands for, in ns or events. Not for signal handlers.
  * NULL: nothing records, or no room; NULL may be given to the functions below. Lives until the recording ends. */
 FDR_API struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period);
-/* The thread is called so by now; nothing where the stream holds samples of several. Not for signal handlers, nor while it is closed. */
+/* The thread is called so by now; nothing where the stream holds samples of several. Not for signal handlers, nor while
+ * it is closed. */
 FDR_API void fdr_sampled_name(struct fdr_sampled *stream, const char *name);
-/* The thread is gone; the stream is not to be used any more. Not while a sample of it may be under way. Where there are many
- * streams, one opened later goes on with one that was closed: it then holds samples of several threads (its tid is 0). */
+/* The thread is gone; the stream is not to be used any more. Not while a sample of it may be under way. Where there are
+ * many streams, one opened later goes on with one that was closed: it then holds samples of several threads (its tid is
+ * 0). */
 FDR_API void fdr_sampled_close(struct fdr_sampled *stream);
 
 enum { FDR_LOOK_CUT = 2 }; /* flag: the stack does not reach the thread's start */
@@ -315,37 +321,38 @@ FDR_API void fdr_thread_name(const char *name);
  * May lock; not for signal handlers. */
 FDR_API void fdr_note(const char *key, const char *value);
 
-/* A library may have installed handlers of signals (MPI_Init; libfdr-mpi calls this): where they took the place of fdr's, which
- * then leave no bundle, `fdr info` says so from now on. Without it that is seen with the next thread, the next snapshot, or
- * within 5 s by fdr's own thread. Makes twelve system calls; any thread. */
+/* A library may have installed handlers of signals (MPI_Init; libfdr-mpi calls this): where they took the place of
+ * fdr's, which then leave no bundle, `fdr info` says so from now on. Without it that is seen with the next thread, the
+ * next snapshot, or within 5 s by fdr's own thread. Makes twelve system calls; any thread. */
 FDR_API void fdr_handlers_changed(void);
 /* The same, and handlers that took the place of fdr's are called by fdr's from now on, as if they had been there first
- * (docs/CRASH.md). For runtime libraries that install theirs when the program starts and forget what they found there: libgfortran,
- * for which fdr::instrument does this by itself. A handler may call the one it found (with the arguments it got), raise the signal for it or put it
- * back: that ends the process with a bundle. May lock; not for signal handlers. */
+ * (docs/CRASH.md). For runtime libraries that install theirs when the program starts and forget what they found there:
+ * libgfortran, for which fdr::instrument does this by itself. A handler may call the one it found (with the arguments
+ * it got), raise the signal for it or put it back: that ends the process with a bundle. May lock; not for signal
+ * handlers. */
 FDR_API void fdr_handlers_chain(void);
 
 /* The process is about to be ended by what is neither a signal nor exit() (MPI_Abort; libfdr-mpi calls this): where
  * FDR_CRASH=exit asks for it a bundle with this cause is left, and recording is off from then on. `by`: who ends it, 60
- * characters are kept; `status`: what it gives as a status. 1: a bundle was left; 0: none was asked for, there is no recording,
- * or it begins or ends at this moment. May be called in signal handlers. */
+ * characters are kept; `status`: what it gives as a status. 1: a bundle was left; 0: none was asked for, there is no
+ * recording, or it begins or ends at this moment. May be called in signal handlers. */
 FDR_API int fdr_ending(const char *by, int status);
 
 /* [record] Between pause and resume calls are counted (`untimed`), not timed nor stored. Nests. */
 FDR_API void fdr_pause(void);
 FDR_API void fdr_resume(void);
 
-/* Rewind: forget what this thread stored since the mark, keep its totals (an iteration that was as usual).
- * Calls that were open at the mark stay, also those that ended since. Marks do not nest; a rewind without a mark does nothing.
- * Events forgotten count as `filtered`. A mark takes 64 bytes for each partition and each open call of the thread, from its share of
- * the buffer, once and again when there are many more; where that finds no room (buffers of some hundred KiB) one line says so, the
- * mark is none, and fdr_rewind does nothing: all stays recorded. Any thread, for itself; no file I/O; not for signal handlers.
- * Idea: rewinding event buffers, Wagner 2015 (3.2). */
+/* Rewind: forget what this thread stored since the mark, keep its totals (an iteration that was as usual). Calls that
+ * were open at the mark stay, also those that ended since. Marks do not nest; a rewind without a mark does nothing.
+ * Events forgotten count as `filtered`. A mark takes 64 bytes for each partition and each open call of the thread, from
+ * its share of the buffer, once and again when there are many more; where that finds no room (buffers of some hundred
+ * KiB) one line says so, the mark is none, and fdr_rewind does nothing: all stays recorded. Any thread, for itself; no
+ * file I/O; not for signal handlers. Idea: rewinding event buffers, Wagner 2015 (3.2). */
 FDR_API void fdr_rewind_mark(void);
 FDR_API void fdr_rewind(void);
 
-/* Phases: where the rules name phases (docs/FILTER.md) a thread stores only between begin and end of a named one. They nest.
- * Attaches the thread; not for signal handlers (names are matched by fnmatch). */
+/* Phases: where the rules name phases (docs/FILTER.md) a thread stores only between begin and end of a named one. They
+ * nest. Attaches the thread; not for signal handlers (names are matched by fnmatch). */
 FDR_API void fdr_phase_begin(const char *name);
 FDR_API void fdr_phase_end(const char *name);
 
@@ -360,19 +367,21 @@ FDR_API const char *fdr_last_snapshot(void);
 /* ---- triggers ------------------------------------------------------------------------------------------ */
 
 /* A trigger watches for something and then has a snapshot taken by a thread of fdr's own. `line` as in a file of
- * FDR_TRIGGERS (docs/TRIGGERS.md), for example "slow: region solve over 10ms window 100ms", or "mine: api" for one that only
- * fdr_trigger_fire sets off. Returns an id > 0; -EINVAL with a line on standard error that says why, -ENOSPC where there are 64,
- * -ESRCH where nothing records. May lock; not for signal handlers. Recording threads are not stopped. */
+ * FDR_TRIGGERS (docs/TRIGGERS.md), for example "slow: region solve over 10ms window 100ms", or "mine: api" for one that
+ * only fdr_trigger_fire sets off. Returns an id > 0; -EINVAL with a line on standard error that says why, -ENOSPC where
+ * there are 64, -ESRCH where nothing records. May lock; not for signal handlers. Recording threads are not stopped. */
 FDR_API int fdr_trigger_add(const char *line);
 /* Nothing it sees from now on counts. 0, or -ENOENT. */
 FDR_API int fdr_trigger_remove(int trigger);
-/* As if the trigger had seen `value`; the snapshot is taken by fdr's thread, this one goes on. For signal handlers, too. */
+/* As if the trigger had seen `value`; the snapshot is taken by fdr's thread, this one goes on. For signal handlers,
+ * too. */
 FDR_API void fdr_trigger_fire(int trigger, double value);
 /* How often it has seen what it watches for, also where no snapshot came of it (hold-off, cap). 0 for unknown ids. */
 FDR_API uint64_t fdr_trigger_count(int trigger);
 
-/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut. Events that found no room anywhere, as those of
- * threads for which there is no memory, are among `presented` and `lost`: of a call both its enter and its leave. */
+/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut. Events that found no room
+ * anywhere, as those of threads for which there is no memory, are among `presented` and `lost`: of a call both its
+ * enter and its leave. */
 struct fdr_usage {
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;

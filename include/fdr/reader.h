@@ -25,19 +25,20 @@ struct fdr_iter;
 
 enum fdr_verdict { FDR_WHOLE = 0, FDR_DAMAGED = 1, FDR_UNREADABLE = 2 };
 
-/* Opens a file, or a copy of one in memory (kept by the caller until close). Always verifies headers; bins are
- * verified when they are decoded. Returns FDR_WHOLE, FDR_DAMAGED (usable; see fdr_file_damage) or FDR_UNREADABLE
- * (*out is NULL). `message`: one clear line about the first problem, or "". A file that nobody writes any more is mapped: where it is cut
- * while it is open, reading on is a SIGBUS. */
+/* Opens a file, or a copy of one in memory (kept by the caller until close). Always verifies headers; bins are verified
+ * when they are decoded. Returns FDR_WHOLE, FDR_DAMAGED (usable; see fdr_file_damage) or FDR_UNREADABLE (*out is NULL).
+ * `message`: one clear line about the first problem, or "". A file that nobody writes any more is mapped: where it is
+ * cut while it is open, reading on is a SIGBUS. */
 FDR_API enum fdr_verdict fdr_file_open(const char *path, struct fdr_file **out, char *message, size_t message_bytes);
 FDR_API enum fdr_verdict fdr_file_open_memory(const void *bytes, size_t count, struct fdr_file **out, char *message,
                                               size_t message_bytes);
 FDR_API void fdr_file_close(struct fdr_file *file);
 
 /* The recording of a running process, also one that is hung or stopped: it is copied from outside, without its help and
- * without writing to it, and then is as a snapshot with the reason "live" is. Needs the right to read the live file, or the process's memory where that is
- * anonymous (same user and dumpable, or root). `events` false: only headers of bins are copied, which is quick: locations,
- * open calls, definitions, totals and ledger are there (a few reduced events may count as kept), events are not. */
+ * without writing to it, and then is as a snapshot with the reason "live" is. Needs the right to read the live file, or
+ * the process's memory where that is anonymous (same user and dumpable, or root). `events` false: only headers of bins
+ * are copied, which is quick: locations, open calls, definitions, totals and ledger are there (a few reduced events may
+ * count as kept), events are not. */
 FDR_API enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_file **out, char *message,
                                           size_t message_bytes);
 /* The same into a file: mode 0600, first under a temporary name beside it, never over an existing one. `reason` NULL:
@@ -45,10 +46,12 @@ FDR_API enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_
 FDR_API int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, char *message,
                                  size_t message_bytes);
 
-/* Decodes every bin once. FDR_WHOLE or FDR_DAMAGED; findings are added to the damage list. FDR_UNREADABLE: memory was short since the
- * file was opened, and anything that was said of it may lack parts (the last line of the damage list says so, too). */
+/* Decodes every bin once. FDR_WHOLE or FDR_DAMAGED; findings are added to the damage list. FDR_UNREADABLE: memory was
+ * short since the file was opened, and anything that was said of it may lack parts (the last line of the damage list
+ * says so, too). */
 FDR_API enum fdr_verdict fdr_file_verify(struct fdr_file *file);
-/* The same of those bins only that reading has come to so far, which it has left out where they are damaged: decodes none. */
+/* The same of those bins only that reading has come to so far, which it has left out where they are damaged: decodes
+ * none. */
 FDR_API enum fdr_verdict fdr_file_met(struct fdr_file *file);
 FDR_API size_t fdr_file_damage_count(const struct fdr_file *file);
 FDR_API const char *fdr_file_damage(const struct fdr_file *file, size_t index);
@@ -327,12 +330,12 @@ FDR_API struct fdr_iter *fdr_iter_open(struct fdr_file *file, const struct fdr_s
 FDR_API bool fdr_iter_next(struct fdr_iter *iter, struct fdr_read_event *event);
 FDR_API void fdr_iter_close(struct fdr_iter *iter);
 
-/* Takes the recording out of a core file (an anonymous arena is in it; a mapped one is in its live file) into a new file. 0, or
- * -errno with `message`; -ENOTSUP in a build without elfutils. */
+/* Takes the recording out of a core file (an anonymous arena is in it; a mapped one is in its live file) into a new
+ * file. 0, or -errno with `message`; -ENOTSUP in a build without elfutils. */
 FDR_API int fdr_core_extract(const char *core, const char *out_path, char *message, size_t message_bytes);
 
-/* Adds to the file of a process that ended how it ended: `wait_status` as waitpid gives it (INT_MIN: not known), how many
- * processes its cgroup killed for want of memory, and when (ns since 1970). 0 or -errno. */
+/* Adds to the file of a process that ended how it ended: `wait_status` as waitpid gives it (INT_MIN: not known), how
+ * many processes its cgroup killed for want of memory, and when (ns since 1970). 0 or -errno. */
 FDR_API int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint64_t realtime_ns);
 
 /* ---- bundles: what a fatal signal left behind the arena; nothing of it (counts 0) in other files ---- */
@@ -379,7 +382,8 @@ struct fdr_crash_frame {
  * found under their path with the build-id that was recorded. */
 FDR_API size_t fdr_crash_frames(struct fdr_file *file, size_t thread, const struct fdr_crash_frame **rows);
 
-/* "cmdline", "environment", "abort", "exception" (demangled), "status", "maps", ... NULL: there is none. *bytes may be NULL; a NUL follows. */
+/* "cmdline", "environment", "abort", "exception" (demangled), "status", "maps", ... NULL: there is none. *bytes may be
+ * NULL; a NUL follows. */
 FDR_API const char *fdr_crash_text(const struct fdr_file *file, const char *name, size_t *bytes);
 FDR_API const char *fdr_crash_text_name(const struct fdr_file *file, size_t index); /* NULL: no more */
 
