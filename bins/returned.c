@@ -105,8 +105,8 @@ struct tally {
     uint32_t salt;
 };
 
-/* All of that bin is there now. */
-static bool is_whole(const struct fdri_arena *a, struct tally *t, uint32_t bin, uint32_t size_log2)
+/* Counts a piece of that bin. Is all of it there now? */
+static bool completes(const struct fdri_arena *a, struct tally *t, uint32_t bin, uint32_t size_log2)
 {
     uint32_t k = (bin ^ t->salt) * 0x9E3779B1u >> (32 - SLOTS_LOG2);
     if (!t->slot[k].bin) t->slot[k].bin = bin;
@@ -122,7 +122,7 @@ static uint32_t whole_among(const struct fdri_arena *a, uint32_t off, uint32_t s
     struct tally t = {.salt = salt};
     for (; off; off = fdr_load_relaxed(&fdri_bin(a, off)->next)) {
         uint32_t bin = part_of(a, off, a->bin_log2);
-        if (is_whole(a, &t, bin, fdri_bin(a, off)->size_log2)) return bin;
+        if (completes(a, &t, bin, fdri_bin(a, off)->size_log2)) return bin;
     }
     return 0;
 }

@@ -247,7 +247,8 @@ static int signal_by_name(const char *v)
     if (!strncmp(v, "SIG", 3)) v += 3;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(v, known[i].name)) return known[i].number;
-    if (realtime_by_name(v) > 0) return realtime_by_name(v);
+    int realtime = realtime_by_name(v);
+    if (realtime > 0) return realtime;
     char *end;
     long n = strtol(v, &end, 10);
     bool fatal = n == SIGKILL || n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL ||

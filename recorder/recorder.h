@@ -471,8 +471,8 @@ fdri_share_held(const struct fdr_location *l); /* bins it holds, those counted t
 bool fdri_poor(const struct fdr_location *l);  /* that is next to nothing */
 uint32_t fdri_fair_share(void);                /* bins for each live location, of those in use */
 uint32_t fdri_full_share(void);                /* the same when all will be */
-enum { FDRI_MANY_THREADS = 8 };
-bool fdri_crowded(void);                            /* that is little, and they are many */
+enum { FDRI_MANY_THREADS = 8 };                /* more live ones than that are many */
+bool fdri_crowded(void);                       /* that is little, and they are many */
 bool fdri_share_rich(const struct fdr_location *l); /* it holds more than live ones do on average */
 void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
 

@@ -35,9 +35,13 @@ static void make_plan(uint32_t most)
         random = random * 1664525u + 1013904223u;
         uint32_t dice = random >> 24;
         if (dice < 40) plan[planned++] = (struct step){FDR_MARKER, 1, 0};
-        else if (depth < 12 && (dice < 140 || depth == 0))
-            open[depth++] = 1 + (random >> 12) % 5, plan[planned++] = (struct step){FDR_ENTER, open[depth - 1], depth};
-        else if (depth) depth--, plan[planned++] = (struct step){FDR_LEAVE, open[depth], depth + 1};
+        else if (depth < 12 && (dice < 140 || depth == 0)) {
+            open[depth++] = 1 + (random >> 12) % 5;
+            plan[planned++] = (struct step){FDR_ENTER, open[depth - 1], depth};
+        } else if (depth) {
+            plan[planned++] = (struct step){FDR_LEAVE, open[depth - 1], depth};
+            depth--;
+        }
     }
 }
 

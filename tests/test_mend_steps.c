@@ -48,10 +48,11 @@ static void P3_what_was_left_is_settled_once(void **state)
     enter_far_below();
     fdr_leave(inner);
     uint32_t settled = 0;
-    for (uint32_t at = 36; at < 60; at += 4) {
+    bool more = true;
+    for (uint32_t at = 1; more; at += 3) {
         for (uint32_t n = 1;; n += 19) {
             steps_begin();
-            leave_at(enter_far_below, at);
+            more = leave_at(enter_far_below, at);
             bool left = fdri_self.loc->busy;
             settled += left;
             sigaction(SIGTRAP, &(struct sigaction){.sa_sigaction = record, .sa_flags = SA_SIGINFO}, NULL);
@@ -81,11 +82,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P3_what_was_left_is_settled_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
-}
-#else
-int main(void)
-{
-    printf("skipped: steps single instructions of x86-64, without sanitizers\n");
-    return 77;
 }
 #endif

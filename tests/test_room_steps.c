@@ -53,14 +53,6 @@ static void start(const char *pin)
     enter();
 }
 
-/* Bins on their way when it was left are nobody's from then on, though counted by their partition or as free still. */
-static void whole(uint32_t n)
-{
-    char text[160];
-    const char *wrong = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
-    if (wrong && !strstr(wrong, "bins lost") && !strstr(wrong, "miscounted")) fail_msg("left at %u: %s", n, wrong);
-}
-
 /* Where stepping begins. */
 static enum { NOWHERE, OPENING, RENAMING } from;
 
@@ -289,11 +281,5 @@ int main(void)
                                        cmocka_unit_test(P8_a_table_that_grows),
                                        cmocka_unit_test(P8_rows_that_give_way)};
     return cmocka_run_group_tests(tests, NULL, NULL);
-}
-#else
-int main(void)
-{
-    printf("skipped: steps single instructions of x86-64, without sanitizers\n");
-    return 77;
 }
 #endif

@@ -16,7 +16,8 @@
  *   Progress  [record] is wait-free: no lock, no system call, no allocation, bounded loops; refilling a
  *             bin is lock-free with a bounded number of tries, after which the event is counted as lost. (One system
  *             call, membarrier: where a thread gets its first bins and only threads that sleep hold any; two, which
- *             hold signals back: where all accounts of a thread that ended have been added up and its memory goes.)
+ *             hold signals back: where the memory of a thread that ended goes, or that thread to the end of their
+ *             queue, and where totals find no room and a row of theirs goes to another region.)
  *             The first [record] call of a thread attaches it.
  *   Errors    [record] never fails loudly: it counts (see struct fdr_usage and `fdr info`).
  *   Strings   are copied; the caller keeps ownership.
