@@ -38,7 +38,7 @@ int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32
     a->node = NULL;
     a->topology = NULL;
     a->strewn = NULL;
-    a->given_eighths = a->strewn_at = 0;
+    a->strewn_bins = a->given_eighths = a->strewn_at = 0;
     a->pinned = 0;
     return 0;
 }

@@ -43,6 +43,7 @@ struct fdri_arena {
     uint64_t slot_bytes;    /* between the two: room for locations that is left to them */
     uint32_t pinned;        /* atomic: bins in pieces: nobody can claim them */
     uint16_t *strewn;       /* atomic: a word for each bin, strewn.c; NULL: none ever is */
+    uint32_t strewn_bins;   /* atomic */
     uint32_t given_eighths; /* atomic: of strewn bins, given back for good and not taken again */
     uint32_t strewn_at;     /* atomic: the word to look at next */
     uint32_t nodes;         /* 1, or how many entries `node` has */
@@ -135,12 +136,17 @@ void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off,
  * is. */
 void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t off);
 void fdri_piece_collect(struct fdri_arena *a, struct fdr_location *l); /* what was returned; owner only */
-/* A whole bin out of what was returned, which is the caller's then, or 0. Any thread, lock-free; between claim_enter
- * and claim_leave. */
-uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l);
+/* How much waits in pieces that were returned, 512 bytes each; of it, in bins that are strewn already. */
+struct fdri_returned {
+    uint32_t units, strewn;
+};
+/* A whole bin out of what was returned, which is the caller's then, or 0: then *left says what is there. Any thread, lock-free; between claim_enter and claim_leave. */
+uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l, struct fdri_returned *left);
 /* A piece of 1 << size_log2 bytes or more out of what was returned, which another location has from now on; 0: there is
- * none. Its bin is strewn. Any thread, lock-free; between claim_enter and claim_leave. */
-uint32_t fdri_piece_adopt(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t *got_log2);
+ * none. Its bin is strewn: it was already, or `strew` says that it may be. Any thread, lock-free; between claim_enter
+ * and claim_leave. */
+uint32_t fdri_piece_adopt(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, bool strew,
+                          uint32_t *got_log2);
 /* The location ends: of what is left of its pieces, those of strewn bins are given back. */
 void fdri_piece_leave(struct fdri_arena *a, struct fdr_location *l);
 
@@ -150,7 +156,7 @@ bool fdri_may_strew(const struct fdri_arena *a, uint32_t size_log2); /* can piec
 uint32_t fdri_strewn_least(const struct fdri_arena *a,
                            uint32_t size_log2);             /* the least that can, for who wants so much */
 bool fdri_strewn(const struct fdri_arena *a, uint32_t off); /* is the bin that `off` is in? */
-bool fdri_strew(const struct fdri_arena *a, uint32_t off);  /* it is from now on; true: it was not */
+bool fdri_strew(struct fdri_arena *a, uint32_t off);        /* it is from now on; true: it was not */
 /* Gives back a piece of a strewn bin for good. Any thread, wait-free; with the last one the bin is free. */
 void fdri_strewn_give(struct fdri_arena *a, uint32_t off, uint32_t size_log2);
 /* A piece of 1 << size_log2 bytes or more, an eighth at least, out of what was given back of bins others still have

@@ -78,62 +78,51 @@ static uint32_t bytes_in(const struct fdri_arena *a, const struct pieces *p, uin
     return bytes;
 }
 
-/* The first part of 1 << log2 bytes, less than a bin, all of which is there: it is one piece then, and gone. 0: there
- * is none. */
-static uint32_t join(struct fdri_arena *a, struct pieces *p, uint32_t log2)
-{
-    for (uint32_t i = 0; i < p->count; i++) {
-        uint32_t part = p->off[i];
-        if (!part || part_of(a, part, log2) != part || bytes_in(a, p, part, log2) >> log2 == 0) continue;
-        for (uint32_t k = 0; k < p->count; k++) {
-            if (!p->off[k] || part_of(a, p->off[k], log2) != part) continue;
-            if (p->off[k] != part)
-                fdr_clear_racy(fdri_bin(a, p->off[k]), FDR_BIN_HEADER); /* no header inside the whole */
-            p->off[k] = 0;
-        }
-        return part;
-    }
-    return 0;
-}
-
-/* How much was returned of each bin: a slot for some of them, others at another time. */
+/* How much was returned of each part of 1 << log2 bytes: a slot for some of them, others at another time. */
 enum { SLOTS_LOG2 = 8 };
 struct tally {
     struct {
-        uint32_t bin, units; /* 512 bytes each */
+        uint32_t part, units; /* 512 bytes each */
     } slot[1 << SLOTS_LOG2];
-    uint32_t salt;
+    uint32_t salt, log2;
 };
 
-/* Counts a piece of that bin. Is all of it there now? */
-static bool completes(const struct fdri_arena *a, struct tally *t, uint32_t bin, uint32_t size_log2)
+/* Counts a piece. Is all of the part there now that it lies in? */
+static bool completes(struct tally *t, uint32_t part, uint32_t size_log2)
 {
-    uint32_t k = (bin ^ t->salt) * 0x9E3779B1u >> (32 - SLOTS_LOG2);
-    if (!t->slot[k].bin) t->slot[k].bin = bin;
-    if (t->slot[k].bin != bin) return false;
+    uint32_t k = (part ^ t->salt) * 0x9E3779B1u >> (32 - SLOTS_LOG2);
+    if (!t->slot[k].part) t->slot[k].part = part;
+    if (t->slot[k].part != part) return false;
     t->slot[k].units += units(size_log2);
-    return t->slot[k].units == units(a->bin_log2) && !fdri_strewn(a, bin);
+    return t->slot[k].units >= units(t->log2);
 }
 
-/* The first bin that is whole among the pieces chained from `off` on; 0: there is none. One look at each of them, as
- * those of one bin lie anywhere. Bins that are strewn do not count for the location. */
-static uint32_t whole_among(const struct fdri_arena *a, uint32_t off, uint32_t salt)
+enum which { NOT_STREWN, STREWN, ANY };
+
+/* The first part of 1 << log2 bytes that is whole among the pieces of such bins chained from `off` on; 0: there is none,
+ * and *left says what is there. One look at each of them, as those of one part lie anywhere. */
+static uint32_t whole_among(const struct fdri_arena *a, uint32_t off, uint32_t log2, enum which which,
+                            struct fdri_returned *left)
 {
-    struct tally t = {.salt = salt};
+    struct tally t = {.salt = off, .log2 = log2};
     for (; off; off = fdr_load_relaxed(&fdri_bin(a, off)->next)) {
-        uint32_t bin = part_of(a, off, a->bin_log2);
-        if (completes(a, &t, bin, fdri_bin(a, off)->size_log2)) return bin;
+        uint32_t part = part_of(a, off, log2), size_log2 = fdri_bin(a, off)->size_log2;
+        bool strewn = fdri_strewn(a, off);
+        left->units += units(size_log2);
+        left->strewn += strewn ? units(size_log2) : 0;
+        if (which != ANY && strewn != (which == STREWN)) continue;
+        if (completes(&t, part, size_log2)) return part;
     }
     return 0;
 }
 
-/* Takes those of that bin out of the chain: no header inside the whole. */
-static uint32_t without(const struct fdri_arena *a, uint32_t off, uint32_t whole, uint32_t *last)
+/* Takes those of that part out of the chain: no header inside the whole. */
+static uint32_t without(const struct fdri_arena *a, uint32_t off, uint32_t whole, uint32_t log2, uint32_t *last)
 {
     uint32_t first = 0, next;
     for (*last = 0; off; off = next) {
         next = fdr_load_relaxed(&fdri_bin(a, off)->next);
-        if (whole && part_of(a, off, a->bin_log2) == whole) {
+        if (whole && part_of(a, off, log2) == whole) {
             if (off != whole) fdr_clear_racy(fdri_bin(a, off), FDR_BIN_HEADER);
             continue;
         }
@@ -144,29 +133,40 @@ static uint32_t without(const struct fdri_arena *a, uint32_t off, uint32_t whole
     return first;
 }
 
-uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l)
+/* Of what was returned a part of 1 << log2 bytes that is whole, or 0. */
+static uint32_t take_part(struct fdri_arena *a, struct fdr_location *l, uint32_t log2, enum which which,
+                          struct fdri_returned *left)
 {
     uint32_t off = take_all(l), last;
+    *left = (struct fdri_returned){0, 0};
     if (!off) return 0;
-    uint32_t whole = whole_among(a, off, off);
-    off = without(a, off, whole, &last);
+    uint32_t whole = whole_among(a, off, log2, which, left);
+    off = without(a, off, whole, log2, &last);
     if (off) return_chain(a, l, off, last);
+    return whole;
+}
+
+/* Bins that are strewn do not count for the location. */
+uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l, struct fdri_returned *left)
+{
+    uint32_t whole = take_part(a, l, a->bin_log2, NOT_STREWN, left);
     if (!whole) return 0;
     fdr_sub_relaxed(&l->split_bins, 1u);
     fdr_sub_relaxed(&a->pinned, 1u);
     return whole;
 }
 
-/* One of them that is large enough: of a bin that is strewn already, else of which the least was returned. The others
- * may be whole once more is. */
-static uint32_t larger(const struct fdri_arena *a, struct pieces *p, uint32_t log2, uint32_t *got_log2)
+/* One of those looked at that is large enough: of a bin that is strewn already, else, where it may be, of which the
+ * least was returned. The others may be whole once more is. */
+static uint32_t larger(const struct fdri_arena *a, struct pieces *p, uint32_t log2, bool strew, uint32_t *got_log2)
 {
     uint32_t best = 0, best_bytes = UINT32_MAX;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t off = p->off[i];
         if (!off || fdri_bin(a, off)->size_log2 < log2) continue;
-        uint32_t bytes = fdri_strewn(a, off) ? 0 : bytes_in(a, p, part_of(a, off, a->bin_log2), a->bin_log2);
-        if (bytes >= best_bytes) continue;
+        bool strewn = fdri_strewn(a, off);
+        uint32_t bytes = strewn ? 0 : bytes_in(a, p, part_of(a, off, a->bin_log2), a->bin_log2);
+        if (bytes >= best_bytes || !(strewn || strew)) continue;
         best = i;
         best_bytes = bytes;
     }
@@ -177,15 +177,26 @@ static uint32_t larger(const struct fdri_arena *a, struct pieces *p, uint32_t lo
     return off;
 }
 
-uint32_t fdri_piece_adopt(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t *got_log2)
+static uint32_t take_larger(struct fdri_arena *a, struct fdr_location *l, uint32_t log2, bool strew, uint32_t *got_log2)
 {
     struct pieces p;
+    take_some(a, l, &p);
+    uint32_t off = larger(a, &p, log2, strew, got_log2);
+    return_rest(a, l, &p);
+    return off;
+}
+
+uint32_t fdri_piece_adopt(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, bool strew,
+                          uint32_t *got_log2)
+{
+    struct fdri_returned left;
     size_log2 = fdri_strewn_least(a, size_log2);
     if (!fdri_may_strew(a, size_log2)) return 0;
-    take_some(a, l, &p);
-    uint32_t off = larger(a, &p, *got_log2 = size_log2, got_log2);
-    if (!off && (off = join(a, &p, size_log2))) fdri_bin(a, off)->size_log2 = (uint8_t)size_log2;
-    return_rest(a, l, &p);
+    uint32_t off = take_larger(a, l, size_log2, strew, got_log2);
+    if (!off && (off = take_part(a, l, size_log2, strew ? ANY : STREWN, &left))) {
+        *got_log2 = (uint32_t)fdr_max(size_log2, fdri_bin(a, off)->size_log2);
+        fdri_bin(a, off)->size_log2 = (uint8_t)*got_log2;
+    }
     if (!off) return 0;
     if (fdri_strew(a, off)) { /* until now all of that bin was l's */
         fdr_sub_relaxed(&l->split_bins, 1u);

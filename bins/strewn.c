@@ -31,9 +31,11 @@ bool fdri_strewn(const struct fdri_arena *a, uint32_t off)
     return a->strewn && fdr_load_relaxed(&a->strewn[index_of(a, off)]) & STREWN;
 }
 
-bool fdri_strew(const struct fdri_arena *a, uint32_t off)
+bool fdri_strew(struct fdri_arena *a, uint32_t off)
 {
-    return !(fdr_or_acq_rel(&a->strewn[index_of(a, off)], (uint16_t)STREWN) & STREWN); /* L:strewn */
+    if (fdr_or_acq_rel(&a->strewn[index_of(a, off)], (uint16_t)STREWN) & STREWN) return false; /* L:strewn */
+    fdr_add_relaxed(&a->strewn_bins, 1u);
+    return true;
 }
 
 uint32_t fdri_strewn_least(const struct fdri_arena *a, uint32_t size_log2)
@@ -49,6 +51,7 @@ bool fdri_may_strew(const struct fdri_arena *a, uint32_t size_log2)
 void fdri_strewn_whole(struct fdri_arena *a, uint32_t off)
 {
     fdr_store_relaxed(&a->strewn[index_of(a, off)], (uint16_t)0); /* R:push, when the bin is given, publishes it */
+    fdr_sub_relaxed(&a->strewn_bins, 1u);
     fdr_sub_relaxed(&a->pinned, 1u);
     fdri_bin_give(a, off);
 }

@@ -10,7 +10,7 @@
  * location itself it makes 4 KiB; among very many threads it is half a bin, of which there are more. */
 enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), CROWDED_BYTES = 2048 };
 enum { SMALL_BYTES = 640, REST_BYTES = 128 };
-enum { ROUNDS = 64, EACH = 4096, ENDED_STEPS = 8 };
+enum { ROUNDS = 64, TRIES = 8, EACH = 4096, ENDED_STEPS = 8 };
 
 static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 
@@ -26,16 +26,19 @@ static uint32_t set_head(struct fdri_thread *t, uint32_t off, enum fdr_meta_kind
     return off;
 }
 
+/* Where a block may come from: not from bins, as something else will do; from them; even from what others keep. */
+enum source { END_ONLY, BINS, BINS_OF_ALL };
+
 /* A piece of a bin of its own; for it something else may be given back. */
-static uint32_t piece(struct fdri_thread *t, uint32_t want)
+static uint32_t fair_piece(struct fdri_thread *t, uint32_t want)
 {
     struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_size size = {want, want, false};
     uint32_t got = 0, off = 0;
-    if (want > full_log2()) return 0;
-    for (int tries = 0; tries < 64; tries++) {
+    for (int tries = 0; tries < ROUNDS; tries++) {
         off = fdri_take_free(t, want);
         if (!off) off = fdri_piece_own(a, t->loc, want);
-        if (off || (off = fdri_share_any(t, want))) break;
+        if (off || (off = fdri_share_any(t, size, &got))) break;
         /* what those hold that ended need not have aged: it is detail of a few threads, and this the accounts of one
          * that goes on */
         if (tries < ENDED_STEPS && fdri_ended_room(t, FDRI_POOR)) continue;
@@ -45,6 +48,22 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want)
         off = 0;
     }
     return off;
+}
+
+/* Without what must have a place events are lost: of others' history more goes. */
+static uint32_t piece_of_all(struct fdri_thread *t, uint32_t want)
+{
+    const struct fdri_size size = {want, want, true};
+    uint32_t got, off = 0;
+    for (int tries = 0; tries < TRIES && !off; tries++) off = fdri_share_any(t, size, &got);
+    return off;
+}
+
+static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
+{
+    if (want > full_log2()) return 0;
+    uint32_t off = fair_piece(t, want);
+    return off || source != BINS_OF_ALL ? off : piece_of_all(t, want);
 }
 
 /* Blocks that fit a bin, and may go there, do so before they take the room of those that are kept for newcomers: larger
@@ -74,8 +93,9 @@ static uint32_t from_end(struct fdri_thread *t, uint32_t want, uint64_t to_bins)
 }
 
 /* A slab of at least `bytes` in all, on the location's chain; 0: no room. */
-static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, bool from_bins)
+static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, enum source source)
 {
+    bool from_bins = source != END_ONLY;
     struct fdr_location *l = t->loc;
     uint32_t want = fdri_slab_bytes(bytes), log2 = (uint32_t)fdr_max(fdr_log2_ceil(bytes), 9);
     uint64_t to_bins = from_bins ? left_to_bins(t, want) : 0;
@@ -84,7 +104,7 @@ static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, bool fro
     uint32_t off = own ? fdri_piece_own(&fdri_rec.arena, l, log2) : 0;
     bool in_bins = off;
     if (!off) off = from_end(t, want, to_bins);
-    if (!off) in_bins = from_bins && (off = piece(t, log2));
+    if (!off) in_bins = from_bins && (off = piece(t, log2, source));
     if (!off && to_bins) off = from_end(t, want, 0);
     if (!off) return NULL;
     if (in_bins) {
@@ -124,7 +144,7 @@ static void use_slab(struct fdri_thread *t, uint32_t off, uint32_t end)
     fdri_set_stretch(l, offsetof(struct fdr_location, meta_off), off, end);
 }
 
-static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes, bool from_bins)
+static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes, enum source source)
 {
     struct fdr_location *l = t->loc;
     bytes = (uint32_t)fdr_align_up(bytes, FDR_META_ALIGN);
@@ -137,8 +157,8 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
     if (l->meta_end - l->meta_off < bytes) {
         uint32_t least = bytes + (uint32_t)sizeof(struct fdr_slab), most = SLAB_BYTES;
         if (!l->slabs) most = fdri_crowded() ? CROWDED_BYTES : FIRST_BYTES;
-        struct fdr_slab *s = least < most ? new_slab(t, most, from_bins) : NULL;
-        if (!s) s = new_slab(t, least, from_bins);
+        struct fdr_slab *s = least < most ? new_slab(t, most, source ? BINS : END_ONLY) : NULL;
+        if (!s) s = new_slab(t, least, source);
         if (!s) return 0;
         uint32_t off = fdri_off_of(t, s) + (uint32_t)sizeof *s, end = fdri_off_of(t, s) + s->head.bytes;
         if (end - off - bytes < l->meta_end - l->meta_off) return set_head(t, off, kind, bytes);
@@ -151,19 +171,19 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
 
 uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
 {
-    return take(t, kind, bytes, true);
+    return take(t, kind, bytes, kind == FDR_META_TABLE ? BINS : BINS_OF_ALL);
 }
 
 uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
 {
-    return take(t, kind, bytes, false);
+    return take(t, kind, bytes, END_ONLY);
 }
 
 void fdri_meta_ahead(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     if (l->meta_end - l->meta_off >= SLAB_BYTES / 2) return;
-    struct fdr_slab *s = new_slab(t, SLAB_BYTES, true);
+    struct fdr_slab *s = new_slab(t, SLAB_BYTES, BINS);
     if (s) use_slab(t, fdri_off_of(t, s) + (uint32_t)sizeof *s, fdri_off_of(t, s) + s->head.bytes);
 }
 

@@ -193,6 +193,7 @@ struct fdri_thread {
     struct fdr_part *asker;       /* whose the newest bin is: what is looked for ahead is for the like */
     uint8_t later;                /* FDRI_LATER_*: what a call behind may do, if it is not the next one that needs it */
     bool sought;                  /* its first bin was: others were asked for long */
+    bool adopts;                  /* it has pieces of who sleeps, as they are: of these there were many */
     bool no_more_skipped;         /* memory did not hold a longer list of them */
     uint32_t known_misses;        /* since the table was made */
     uint32_t aside_units;         /* 512 bytes each: bins set aside by FDR_PIN */
@@ -463,9 +464,15 @@ uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2);
 /* A piece that was taken off the lists of another, who does not collect it, or of a strewn bin, given back; 0: there is
  * none among those looked at, or no need. */
 uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2);
+/* What is looked for, as log2 of bytes; least: what will do, where no more is found; must: even if others do not keep
+ * their share then. */
+struct fdri_size {
+    uint32_t want, least;
+    bool must;
+};
 /* Room for a location when nothing is free: from ended ones, from richer ones; where it has next to nothing from ended
- * ones once more, and from any that hold more than what all can have. A piece of size_log2, or 0. */
-uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2);
+ * ones once more, and from any that hold more than what all can have. 0: there is none. */
+uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got_log2);
 uint32_t
 fdri_share_held(const struct fdr_location *l); /* bins it holds, those counted that it has in pieces beside others */
 bool fdri_poor(const struct fdr_location *l);  /* that is next to nothing */

@@ -9,13 +9,13 @@
  *
  * Claims go for the oldest bin of the partition that policies/ would give back first. They need nothing of the owner,
  * who may sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them
- * when it looks; until then who has next to nothing among many threads may make them its own: bins/strewn.c. Where
- * partitions have nothing but the bin they would write into, that goes if the owner has not recorded for a while:
+ * when it looks. Until then others may make them their own, bins/strewn.c: who has next to nothing among many threads,
+ * and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have nothing but the bin they would write into, that goes if the owner has not recorded for a while:
  * bins/asleep.c. */
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
-enum { LOOK = 8, POPS = 8, ROUNDS = 64, ASLEEP_NS = 10000000, FEW_BINS = 64 };
+enum { LOOK = 8, POPS = 8, ROUNDS = 64, ASLEEP_NS = 10000000, FEW_BINS = 64, WAITS_SHARE = 16, STREWN_SHARE = 4 };
 
 /* Bins, those counted that it has in pieces beside others. Of two that adopt pieces of one bin the second may subtract
  * its own before the first has added the whole, or was left by longjmp before: then that is less than nothing. */
@@ -165,81 +165,142 @@ static uint32_t claim_newest(struct fdr_location *v, uint32_t *size, struct fdri
     return p ? fdri_part_claim_newest(&fdri_rec.arena, v, p, size, given) : 0;
 }
 
-/* One whole bin of v, or 0. gave: pieces at least, which v has back. */
-static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, bool *gave)
+/* May it make pieces of others its own? */
+static bool may_adopt(const struct fdri_thread *t, struct fdri_size size)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    return a->strewn && size.least < a->bin_log2 && !t->loc->samples_off;
+}
+
+/* May more bins become strewn? Whole ones, which newcomers and accounts need, come of those that are not. */
+static bool may_strew(void)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    return fdri_crowded() || fdr_load_relaxed(&a->strewn_bins) < a->super->bins_total / STREWN_SHARE;
+}
+
+static uint32_t units_held(const struct fdr_location *v) { return fdri_share_held(v) << (fdri_rec.arena.bin_log2 - 9); }
+
+/* More than a little of what v holds lies in pieces that it does not collect, as its owner sleeps, and others may have
+ * them. Among very many threads each takes what it finds. */
+static bool waits(const struct fdr_location *v, const struct fdri_returned *r)
+{
+    return !fdri_crowded() && (may_strew() ? r->units : r->strewn) > units_held(v) / WAITS_SHARE;
+}
+
+/* Nothing more of v's goes for this one: what was returned is used as it is, by who takes any piece; who needs more
+ * leaves v what all keep. */
+static bool enough(const struct fdri_thread *t, const struct fdr_location *v, const struct fdri_returned *r,
+                   struct fdri_size size, bool at_least)
+{
+    if (size.must || !waits(v, r)) return false;
+    if (size.least == 9 && may_adopt(t, size)) return true;
+    uint32_t held = units_held(v), listed = held - (uint32_t)fdr_min(held, r->units);
+    return listed >> (fdri_rec.arena.bin_log2 - 9) <= kept(at_least);
+}
+
+/* What comes of claims beside a bin: v GAVE pieces, which it has back; many of them wait there (WAITS). */
+enum { GAVE = 1, WAITS = 2 };
+
+/* What a claimer knows of v and has of it. */
+struct claims {
+    struct fdri_returned returned;
+    struct fdri_given given;
+    bool look; /* at what was returned: it has become more, or there is nothing else */
+};
+
+/* A whole bin off the lists of v, or 0. */
+static uint32_t claim_some(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, bool at_least,
+                           struct claims *c)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    struct fdri_given given = {0, 0, UINT64_MAX, 0};
-    uint32_t off = 0, size = 0, giver = v->id;
-    bool poor = fdri_poor(t->loc), look = poor; /* at what was returned: else only where that has become more */
-    if (!fdri_claim_enter(v)) return 0;
-    for (int i = 0; i < POPS && !off; i++) {
+    uint32_t off = 0, got_log2 = 0;
+    for (int i = 0; i < POPS && !off && !enough(t, v, &c->returned, size, at_least); i++) {
         struct fdr_part *p = choose(v, false);
-        uint32_t got = p ? fdri_part_claim(a, p, &size, &given) : 0;
+        uint32_t got = p ? fdri_part_claim(a, p, &got_log2, &c->given) : 0;
         if (!p) {
-            if (poor) off = claim_newest(v, &size, &given);
-            break;
+            c->look = true;
+            return fdri_poor(t->loc) ? claim_newest(v, &got_log2, &c->given) : 0;
         }
-        bool piece = got && 1u << size < a->super->bin_bytes;
+        bool piece = got && 1u << got_log2 < a->super->bin_bytes;
         if (piece) fdri_piece_return(a, v, got);
         else off = got;
-        look |= piece;
+        c->look |= piece;
     }
-    if (!off && look) off = fdri_piece_whole(a, v);
+    return off;
+}
+
+/* One whole bin of v, or 0. */
+static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, bool at_least,
+                           uint32_t *came)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    struct claims c = {{0, 0}, {0, 0, UINT64_MAX, 0}, fdri_poor(t->loc)};
+    uint32_t off = 0, giver = v->id;
+    if (!fdri_claim_enter(v)) return 0;
+    if (t->adopts) off = fdri_piece_whole(a, v, &c.returned);
+    if (!off) off = claim_some(t, v, size, at_least, &c);
+    if (!off && c.look) off = fdri_piece_whole(a, v, &c.returned);
+    if (!off) t->adopts = waits(v, &c.returned);
     if (off) {
         fdr_sub_relaxed(&v->bins_held, 1u);
         fdr_add_relaxed(&t->loc->bins_held, 1u);
     }
     bool same = same_unit(v, t->loc);
-    given.from_tick = fdr_max(given.from_tick, beginning(v)); /* a partition's first bin says 0 */
+    c.given.from_tick = fdr_max(c.given.from_tick, beginning(v)); /* a partition's first bin says 0 */
     fdri_claim_leave(v);
-    if (!same) given.from_tick = given.to_tick = 0;
-    *gave = given.bytes != 0;
-    if (given.bytes) fdri_note_claim(t, giver, &given);
+    if (!same) c.given.from_tick = c.given.to_tick = 0;
+    *came = (c.given.bytes ? GAVE : 0) | (!off && t->adopts ? WAITS : 0);
+    if (c.given.bytes) fdri_note_claim(t, giver, &c.given);
     return off;
 }
 
-/* A piece of a strewn bin, or 0, is t's from now on; of it, what is asked for. */
-static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t got_log2, uint32_t size_log2)
+/* A piece of a strewn bin, or 0, is t's from now on; of it, no more than is wanted. */
+static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t have, uint32_t want, uint32_t *got)
 {
     if (!off) return 0;
-    fdr_add_relaxed(&t->loc->strewn_units, 1u << (got_log2 - 9));
-    fdri_piece_split(&fdri_rec.arena, t->loc, off, got_log2, size_log2);
+    *got = (uint32_t)fdr_min(have, want);
+    fdr_add_relaxed(&t->loc->strewn_units, 1u << (have - 9));
+    fdri_piece_split(&fdri_rec.arena, t->loc, off, have, *got);
     return off;
 }
 
-static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, uint32_t size_log2)
+static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, struct fdri_size size, uint32_t *got)
 {
-    uint32_t got = 0;
+    uint32_t have = 0;
+    bool strew = size.must || may_strew();
     if (!fdri_claim_enter(l)) return 0;
-    uint32_t off = fdri_piece_adopt(&fdri_rec.arena, l, size_log2, &got);
+    uint32_t off = fdri_piece_adopt(&fdri_rec.arena, l, size.least, strew, &have);
     fdri_claim_leave(l);
-    return adopted(t, off, got, size_log2);
+    return adopted(t, off, have, size.want, got);
 }
 
-/* May it make pieces of others its own? */
-static bool adopts(const struct fdri_thread *t, uint32_t size_log2)
+static bool next_to_nothing(const struct fdri_thread *t) { return fdri_crowded() && fdri_poor(t->loc); }
+
+/* Of what was given back for good. */
+static uint32_t take_given(struct fdri_thread *t, struct fdri_size size, uint32_t *got)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    return a->strewn && size_log2 < a->bin_log2 && fdri_crowded() && fdri_poor(t->loc) && !t->loc->samples_off;
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t have = 0;
+    if (!may_adopt(t, size)) return 0;
+    uint32_t off = fdri_strewn_take(a, fdri_strewn_least(a, size.least), &have);
+    return adopted(t, off, have, size.want, got);
 }
 
 uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t off = fdr_load_acquire(&fdri_rec.shares.returned), got = 0; /* A:hint */
-    if (!adopts(t, size_log2)) return 0;
-    for (int i = 0; i < LOOK && !got; i++) {
-        if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
-        struct fdr_location *l = fdri_at(a, off);
-        if (l != t->loc && !l->samples_off && fdr_load_relaxed(&l->returned)) got = adopt_from(t, l, size_log2);
-        if (!got) off = l->next; /* it may have more */
+    const struct fdri_size size = {size_log2, size_log2, false};
+    uint32_t at = fdr_load_acquire(&fdri_rec.shares.returned), off = 0, got; /* A:hint */
+    if (!may_adopt(t, size) || !next_to_nothing(t)) return 0;
+    for (int i = 0; i < LOOK && !off; i++) {
+        if (!at) at = fdr_load_acquire(&a->super->location_first); /* A:location */
+        struct fdr_location *l = fdri_at(a, at);
+        if (l != t->loc && !l->samples_off && fdr_load_relaxed(&l->returned)) off = adopt_from(t, l, size, &got);
+        if (!off) at = l->next; /* it may have more */
     }
-    fdr_store_release(&fdri_rec.shares.returned, off); /* R:hint */
-    if (got) return got;
-    uint32_t given = fdri_strewn_take(a, fdri_strewn_least(a, size_log2),
-                                      &got); /* last: left alone it is whole the sooner */
-    return adopted(t, given, got, size_log2);
+    fdr_store_release(&fdri_rec.shares.returned, at); /* R:hint */
+    return off ? off : take_given(t, size, &got);     /* last: left alone it is whole the sooner */
 }
 
 /* No other thread is there, and none has ended that left anything. Who is only coming, samples, and the accounts of
@@ -252,27 +313,36 @@ static bool alone(const struct fdri_thread *t)
 }
 
 /* The part of a whole bin that is asked for; or of what became free on the way to one. */
-static uint32_t share_piece(struct fdri_thread *t, uint32_t size_log2, bool at_least)
+static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, bool at_least, uint32_t *got)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || alone(t)) return 0; /* FIRST: what is there stays */
     struct fdr_location *v = rich_one(t, at_least);
-    bool gave = false;
-    uint32_t off = v ? claim_from(t, v, &gave) : 0;
-    if (off) fdri_piece_split(a, t->loc, off, a->bin_log2, size_log2);
-    else if (gave && adopts(t, size_log2)) off = adopt_from(t, v, size_log2);
-    if (v && !off && !gave) fdr_store_release(&fdri_rec.shares.richest, 0u); /* R:hint - not again and again the same */
+    uint32_t came = 0, off = v ? claim_from(t, v, size, at_least, &came) : 0;
+    if (off) fdri_piece_split(a, t->loc, off, a->bin_log2, *got = size.want);
+    else if (v && may_adopt(t, size) && (size.must || came & WAITS || (came && next_to_nothing(t))))
+        off = adopt_from(t, v, size, got);
+    if (v && !off && !came) fdr_store_release(&fdri_rec.shares.richest, 0u); /* R:hint - not again and again the same */
     return off;
 }
 
-uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2) { return share_piece(t, size_log2, false); }
-
-uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2)
+uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t got;
+    return share_piece(t, (struct fdri_size){size_log2, size_log2, false}, false, &got);
+}
+
+static uint32_t ended_piece(struct fdri_thread *t, struct fdri_size size, enum fdri_urgency urgency, uint32_t *got)
+{
+    if (!fdri_ended_room(t, urgency)) return 0;
+    return fdri_piece_take(&fdri_rec.arena, t->loc, *got = size.want);
+}
+
+uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got)
+{
     bool poor = fdri_poor(t->loc);
     enum fdri_urgency urgency = (t->loc->level_blocks | t->loc->samples_off) ? FDRI_POOR : FDRI_ATTACHING;
-    uint32_t off = fdri_ended_room(t, FDRI_IF_AGED) ? fdri_piece_take(a, t->loc, size_log2) : 0;
+    uint32_t off = ended_piece(t, size, FDRI_IF_AGED, got);
     int rounds = urgency == FDRI_ATTACHING ? ROUNDS : LOOK;
     /* not for accounts of threads that ended, which have bins of their own to give */
     bool comes = poor && (t == &fdri_self || t == &fdri_lane);
@@ -280,10 +350,13 @@ uint32_t fdri_share_any(struct fdri_thread *t, uint32_t size_log2)
      * has begun asks again with its next event. */
     bool first = urgency == FDRI_ATTACHING || !t->sought;
     int tries = first ? ROUNDS : 2;
-    if (!off) off = share_piece(t, size_log2, false);
-    for (int i = 0; i < rounds && !off && poor && fdri_ended_room(t, urgency); i++)
-        off = fdri_piece_take(a, t->loc, size_log2);
-    for (int i = 0; i < tries && !off && comes; i++) off = share_piece(t, size_log2, true);
+    if (!off) off = take_given(t, size, got);
+    if (!off) off = share_piece(t, size, false, got);
+    for (int i = 0; i < rounds && !off && poor; i++) {
+        if (!fdri_ended_room(t, urgency)) break;
+        off = fdri_piece_take(&fdri_rec.arena, t->loc, *got = size.want);
+    }
+    for (int i = 0; i < tries && !off && comes; i++) off = share_piece(t, size, true, got);
     t->sought |= urgency != FDRI_ATTACHING && comes && !off;
     return off;
 }

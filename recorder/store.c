@@ -97,7 +97,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
     if ((off = fdri_ready_take(t, *got = want))) return off;
     fdr_add_relaxed(&fdri_rec.shares.turn, 1ull);
     refill(t, p);
-    off = fdri_share_any(t, *got = want);
+    off = fdri_share_any(t, (struct fdri_size){want, 9, false}, got);
     if (!off) off = fdri_reduce(t, p, want, got);
     if (a->nodes > 1 && off && *got == full_log2()) off = fdri_bin_nearer(a, off, fdri_node_here(a, t->loc));
     if (off) fdri_share_note(t);

@@ -64,7 +64,7 @@ static void adopt(struct owner *o, struct fdr_location *from)
     o->again += off != 0;
     if (!off) {
         if (!fdri_claim_enter(from)) return;
-        off = fdri_piece_adopt(o->arena, from, want, &got);
+        off = fdri_piece_adopt(o->arena, from, want, true, &got);
         fdri_claim_leave(from);
     }
     if (!off) return;
@@ -78,7 +78,8 @@ static void adopt(struct owner *o, struct fdr_location *from)
 static void take_whole(struct owner *o, struct fdr_location *from)
 {
     if (!fdri_claim_enter(from)) return;
-    uint32_t off = fdri_piece_whole(o->arena, from);
+    struct fdri_returned left;
+    uint32_t off = fdri_piece_whole(o->arena, from, &left);
     if (off) fdr_sub_relaxed(&from->bins_held, 1u);
     if (off) fdr_add_relaxed(&o->l->bins_held, 1u);
     fdri_claim_leave(from);
@@ -193,7 +194,7 @@ static void *arena_of_two(struct fdri_arena *a, uint32_t log2, struct fdr_locati
  * off its lists. */
 static void pass_on(struct fdri_arena *a, struct fdr_location *from, struct fdr_location *to)
 {
-    uint32_t got, off = fdri_piece_adopt(a, from, 9, &got);
+    uint32_t got, off = fdri_piece_adopt(a, from, 9, true, &got);
     assert_int_not_equal(off, 0);
     fdr_add_relaxed(&to->strewn_units, 1u << (got - 9));
     fdri_piece_return(a, to, off);
@@ -286,7 +287,7 @@ static void P2_every_returned_piece_is_found(void **state)
     for (int i = 0; i < 2 * SMALL; i++) small[i] = fdri_piece_take(&a, l, 9);
     fdri_piece_return(&a, l, large);
     for (int i = 0; i < 2 * SMALL; i += 2) fdri_piece_return(&a, l, small[i]); /* no two are halves of one */
-    while (!off && tries++ < SMALL) off = fdri_piece_adopt(&a, l, 11, &got);
+    while (!off && tries++ < SMALL) off = fdri_piece_adopt(&a, l, 11, true, &got);
     print_message("found at try %u of %d\n", tries, SMALL);
     assert_int_equal(off, large);
     fdr_add_relaxed(&other->strewn_units, 1u << (got - 9));
