@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* What a recording is, and what a thread knows of its own: the state that the files of recorder/ work on. */
+#ifndef FDR_RECORDER_STATE_H
+#define FDR_RECORDER_STATE_H
+
+#include <fdr/fdr.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/say.h"
+#include "base/signals.h"
+#include "bins/bins.h"
+#include "format/record.h"
+#include "policies/policies.h"
+#include "sampler/counter_view.h"
+
+#define FDRI_GATE_CLOSED 1u /* in fdr_level.part[]: storage gate closed */
+
+/* ---- settings: what the configuration says, parsed ---- */
+enum fdri_arena_kind { FDRI_MAPPED, FDRI_ANONYMOUS };
+struct fdri_settings {
+    bool enable, live_force, final_snapshot, keep_newest;
+    uint64_t buffer_bytes; /* 0: default rule */
+    char buffer_text[32];  /* as it was given, to name it where it cannot be */
+    uint32_t bin_bytes;
+    enum fdri_arena_kind arena;
+    enum fdr_strategy strategy;
+    struct fdri_chain chain;
+    struct fdri_tier_shares tiers; /* FDR_TELESCOPE */
+    uint64_t min_duration_ns, resolution_ns, holdoff_ns, disk_bytes;
+    uint32_t depth; /* calls deeper are only counted */
+    int crash;      /* enum fdri_crash_mode */
+    uint64_t crash_deadline_ns;
+    bool monotonic;
+    int signal; /* 0: none */
+    uint32_t keep;
+    char sample[64], name[64], live_dir[256], dir[512], filter[512];
+    char triggers[1024];
+    uint64_t watchdog_ns; /* 0: off */
+    uint64_t pin_ns;      /* FDR_PIN */
+    struct fdri_counter_plan counters;
+    char edge_regions[512]; /* FDR_EDGE_REGIONS: patterns of names */
+    char text[1024];        /* NAME=VALUE lines, for the superblock */
+};
+bool fdri_parse_size(const char *text, uint64_t *bytes);
+bool fdri_parse_duration(const char *text, uint64_t *ns);
+/* 0, or -EINVAL where a value made no sense and the caller is strict. */
+int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *config);
+/* ---- misspelt.c: says which variables of the environment look like one of these and are none ---- */
+void fdri_misspelt_look(const char *const *known, size_t count);
+/* Of the program; "" where nobody knows. */
+void fdri_own_path(char *path, size_t bytes);
+
+/* ---- the recording ---- */
+/* Who holds what, for share.c. Atomic; reset with the arena. */
+struct fdri_shares {
+    uint32_t live;                  /* locations of threads that are there */
+    uint32_t richest;               /* off of a location that holds much, or 0; a hint */
+    uint32_t cursor;                /* off of the location to look at next, or 0 */
+    uint32_t returned;              /* the same for one that may have pieces it does not collect */
+    uint32_t lock;                  /* try-lock of everything about ended locations: id + 1 of who works there, or
+                                       UINT32_MAX for one that is no location */
+    uint32_t ended_last;            /* the queue of locations that ended: the newest, or 0 */
+    uint32_t ended_in, ended_first; /* its oldest: where that was put into an empty queue; under the lock */
+    struct fdr_location *spare[2];  /* for the accounts of ended ones, by unit of time */
+    uint64_t turn;                  /* bins that were filled anew */
+};
+/* What tells a process from a copy of itself that goes on from a checkpoint. 0: unknown. */
+struct fdri_life {
+    int pid;
+    uint64_t boot, start_time; /* a hash of the boot's id; field 22 of /proc/self/stat */
+};
+struct fdri_recorder {
+    struct fdri_arena arena;
+    struct fdr_topology topology;
+    struct fdri_settings set;
+    uint32_t number; /* of this recording in this process, from 1 */
+    bool ticks;      /* TSC or counter; else ns */
+    uint32_t shift;
+    struct fdr_clock_reading start;
+    uint64_t ticks_per_second;
+    uint64_t tick_to_ns; /* 32.32 */
+    int live_fd;
+    char live_path[512];
+    uint32_t bin_reserve;  /* bins that serve first bins only */
+    uint64_t meta_in_bins; /* atomic: bytes of meta blocks that lie in pieces of bins */
+    struct fdri_shares shares;
+    uint32_t sample_share; /* bins kept for samples once there are any */
+    uint32_t sample_bins;  /* atomic: bins that locations of samples hold */
+    struct fdri_slabs slabs;
+    bool running;
+    bool
+        left; /* it is over, but somebody was still in the middle of a record: its memory stays as it is until they are not */
+    int pid;
+    struct fdri_life life;
+};
+extern struct fdri_recorder fdri_rec;
+
+/* ---- per thread ---- */
+/* Where rows_full.c looks for a row to give up. Offs; 0: none. */
+struct fdri_hand {
+    uint32_t block, index; /* the next row: in this block of the epochs' base, or this slot of the table */
+    uint32_t epochs;       /* what block belongs to */
+    uint32_t gone;         /* a bit for each key whose calls went to the rest, and for others with the same low bits */
+    uint32_t gone_bits;
+    uint64_t points_gone; /* the same for metrics, markers and the like: their values are in no total */
+    bool closed;          /* nobody knows which they are: no row is made any more */
+};
+enum { FDRI_SPARE_CELLS = 3 };
+enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2 }; /* later.c */
+struct fdri_thread {
+    uint32_t recording; /* number of the recording this belongs to */
+    uint32_t
+        plain; /* the same where a leave may take the fastest path: the counter as it is, no unit of time above it */
+    uint32_t rounded; /* the same with such a unit */
+    uint32_t soft;    /* an enter at this depth or deeper takes the slow path */
+    struct fdr_location *loc;
+    struct fdr_level *top; /* level of the innermost open call; level 0 when there is none */
+    uint8_t *base;
+    uint32_t *row_slot;       /* slots of the row table */
+    struct fdri_known *known; /* code addresses called lately, by hash */
+    uint32_t row_shift;
+    uint32_t known_shift;
+    uint32_t known_version; /* of fdri_address_version; else nothing here is believed */
+    uint32_t shift;
+    uint64_t min_ticks;      /* calls shorter are not stored */
+    uint64_t edge[3];        /* stored ticks */
+    uint64_t to_ns;          /* 32.32: full ticks of this location to ns */
+    bool fresh;              /* no event yet: the first one decides the unit of time */
+    bool no_more_levels;     /* memory did not hold another block: deeper calls are only counted */
+    bool ticks;              /* the location's unit is the tick counter's; else ns */
+    bool quick;              /* it is, and the counter can be taken as it is: the fast path may */
+    uint64_t clock_offset;   /* added to every reading of the clock: it has stepped back */
+    uint64_t presented_tick; /* newest tick that came from the caller, not from the clock */
+    uint32_t dead_for;       /* recording in which this thread found no room */
+    uint32_t dead_since;     /* events since it last looked */
+    uint32_t depth_limit;    /* FDR_DEPTH */
+    uint32_t untimed;        /* open calls up to there that are only counted: a pause */
+    uint32_t phases;         /* open phases that rules name */
+    uint32_t counted_levels; /* kept beyond depth_limit: what is entered there is only counted; 0: look closer */
+    uint64_t overflow_sp;    /* stack address at the first call deeper than the stack that is kept */
+    struct fdr_part *victim; /* what reductions are eating */
+    uint8_t victim_step, victim_reason;
+    uint32_t drain; /* strategy `last`: the partition whose bins below the floor go next; 0: none are left */
+    uint32_t line;  /* the ledger's line of the newest step */
+    /* telescope: bins of the victim that ended by then may still go; partitions by worth */
+    uint64_t victim_limit;
+    uint32_t victim_at; /* where it stands among these, if nothing has moved since */
+    uint32_t victim_left, order_off, order_count, order_room;
+    uint32_t live_parts;           /* of those in order: whose band was not joined to another one */
+    uint32_t ready;                /* the first of the whole bins that were given back ahead; 0: none are left */
+    uint32_t fetch_at, fetch_end;  /* what of that one is still to be fetched into the cache */
+    uint32_t run_off;              /* struct fdri_run: what may be given back next time; 0: none yet */
+    const struct fdr_part *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
+    struct fdri_mark *mark;
+    struct fdri_skipped *skipped; /* open calls that rules keep out; NULL: none were */
+    struct fdr_part *asker;       /* whose the newest bin is: what is looked for ahead is for the like */
+    uint8_t later;                /* FDRI_LATER_*: what a call behind may do, if it is not the next one that needs it */
+    bool sought;                  /* its first bin was: others were asked for long */
+    bool adopts;                  /* it has pieces of who sleeps, as they are: of these there were many */
+    bool no_more_skipped;         /* memory did not hold a longer list of them */
+    uint32_t known_misses;        /* since the table was made */
+    uint32_t aside_units;         /* 512 bytes each: bins set aside by FDR_PIN */
+    bool aside_done;              /* they were, or nothing will be */
+    bool times_given;             /* its times are the caller's (`_at`), whatever the recording's clock is */
+    bool aside_due;               /* they will be, by the next call that enters in a tick of its own */
+    struct fdri_hand hand;
+    uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
+    uint64_t stack_end;                     /* of the thread's own stack */
+    uint64_t stack_bytes;                   /* gone.c: how large it can be, once that was asked; 0: nobody knows */
+    bool stack_known;
+    uint8_t asked_in_vain;
+    uint64_t tied_to; /* stored tick + 1 of the newest record that names a parent in its own tick */
+};
+extern __thread struct fdri_thread fdri_self __attribute__((visibility("hidden")));
+extern __thread struct fdri_thread fdri_lane __attribute__((visibility("hidden")));
+
+static inline void *fdri_off(const struct fdri_thread *t, uint32_t off) { return t->base + off; }
+static inline uint32_t fdri_off_of(const struct fdri_thread *t, const void *p)
+{
+    return (uint32_t)((const uint8_t *)p - t->base);
+}
+/* Level d of the kept stack; d <= fdr_levels_in(level_blocks). */
+static inline struct fdr_level *fdri_level(const struct fdri_thread *t, uint32_t depth)
+{
+    if (depth == 0) return fdri_off(t, t->loc->level0_off);
+    struct fdr_levels_block *b = fdri_off(t, t->loc->levels_off[fdr_level_block(depth)]);
+    return &b->level[fdr_level_entry(depth)];
+}
+/* Now, in the location's own unit. */
+static inline uint64_t fdri_tick_live(const struct fdri_thread *t)
+{
+    return (FDR_LIKELY(t->ticks) ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC)) + t->clock_offset;
+}
+
+/* This thread is where locks are held or memory is asked for. An instrumented allocator that comes back from there is
+ * not recorded unless that needs neither. */
+extern __thread uint32_t fdri_inside __attribute__((visibility("hidden")));
+
+#endif
