@@ -11,7 +11,7 @@
  *   keep.c       which records count as kept, reach   cut.c   the end of a snapshot of a location that went on
  *   decode.c     the fast way through a bin
  *   cursor.c     records of one partition        points.c     events without duration, in order
- *   stream.c     events of one location          careful.c    the same where something may be missing
+ *   stream*.c    events of one location          careful.c    the same where something may be missing
  *   samples.c    streams of samples: levels, weights   places.c   names for their addresses
  *   epochs.c     detail by age                  balance.c    how well memory is used
  *   undo.c       accounts that a kill left half moved   end.c   how the process ended, added by who saw it
@@ -435,7 +435,7 @@ bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, s
 void fdri_reader_points_next(struct fdri_reader_points *q); /* drops the first pending one */
 void fdri_reader_points_close(struct fdri_reader_points *q);
 
-/* ---- stream.c, careful.c ---- */
+/* ---- stream.c, stream_open.c, careful.c ---- */
 #define FDRI_READER_OPEN (UINT64_MAX - 1) /* leave of an open call */
 struct fdri_reader_depth {                /* the calls of one depth */
     const struct fdr_record *head;
@@ -483,6 +483,7 @@ struct fdri_reader_stream *fdri_reader_stream_open(struct fdr_file *f, struct fd
                                                    const struct fdr_select *s);
 /* Fills everything but unused fields; false at the end. */
 bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event *e);
+void fdri_reader_stream_head(struct fdri_reader_depth *v); /* what comes next at a depth whose cursors are there */
 void fdri_reader_stream_close(struct fdri_reader_stream *s);
 /* The next record of depth d becomes its head. */
 void fdri_reader_stream_advance(struct fdri_reader_stream *s, uint32_t d);

@@ -6,14 +6,12 @@
  * else the top call leaves. A longer call contains its children, endpoints included; of a zero-length call the record
  * itself tells the parent. Points are woven in by point_is_due.
  *
- * That holds as long as every call's parent is there. Where it may not be, careful.c decides what comes next. */
+ * That holds as long as every call's parent is there. Where it may not be, careful.c decides what comes next.
+ * stream_open.c looks for what there is to merge. */
 #include "reader/reader.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* With more partitions than this open at once, whole decoded bins would take too much memory. */
-#define WHOLE_CURSORS 128u
 
 static const struct fdr_record no_more = {.enter = UINT64_MAX, .leave = UINT64_MAX};
 
@@ -37,6 +35,12 @@ static void no_cursor_left(struct fdri_reader_depth *v)
 {
     v->head = v->has_frame ? &v->frame : &no_more;
     v->has_frame = false;
+}
+
+void fdri_reader_stream_head(struct fdri_reader_depth *v)
+{
+    if (v->cursors) pick_head(v);
+    else no_cursor_left(v);
 }
 
 /* Is something missing before what comes next? */
@@ -465,153 +469,4 @@ bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event
         }
     }
     return careful_next(s, e);
-}
-
-/* ---- begin and end ---- */
-
-static bool wanted(const struct fdri_reader_stream *s, const struct fdri_reader_part *p)
-{
-    return p->class_ == FDR_CLASS_REGION && p->any && p->depth > s->base && p->depth <= s->depth_max &&
-           p->band >= s->band_min;
-}
-
-/* Are events without duration shown that stand in calls? */
-static bool any_points(const struct fdri_reader_stream *s)
-{
-    for (size_t i = 0; i < s->location->part_count; i++) {
-        const struct fdri_reader_part *p = &s->location->part[i];
-        bool point = p->class_ != FDR_CLASS_REGION && p->class_ != FDR_CLASS_SAMPLE;
-        if (point && p->any && fdri_reader_class_selected(s->select, p->class_)) return true;
-    }
-    return false;
-}
-
-/* Bands in which no call is long enough need not be touched: what is inside a call is no longer than it. But where a
- * point stands among the calls of its tick is told by all of them: so only where no points are shown. */
-static void find_bands(struct fdri_reader_stream *s)
-{
-    static const uint64_t edge_ns[FDR_BANDS - 1] = {256, 4096, 262144}; /* FORMAT.md, 2.2 */
-    const struct fdr_superblock *sb = &s->file->sb;
-    if (!s->select->min_duration_ns || any_points(s)) return;
-    bool other_unit = sb->clock_kind == FDR_CLOCK_TSC && (s->location->raw.flags & FDR_LOCATION_NS);
-    for (uint32_t band = 0; band < sb->band_edge_count; band++) {
-        uint64_t edge = other_unit ? edge_ns[band] >> s->clock.shift : sb->band_edge[band];
-        if (edge == 0 || edge > s->clock.stored_max) break;
-        uint64_t longest = fdri_reader_duration_ns(&s->clock, (edge - 1) << s->clock.shift) + 1;
-        if (longest >= s->select->min_duration_ns) break;
-        s->band_min = (uint8_t)(band + 1);
-    }
-}
-
-static void find_depths(struct fdri_reader_stream *s)
-{
-    const struct fdr_select *w = s->select;
-    const struct fdri_reader_location *l = s->location;
-    uint32_t deepest = l->frame_count, most = w->depth_max ? w->depth_max : UINT32_MAX;
-    for (size_t i = 0; i < l->part_count; i++)
-        if (l->part[i].class_ == FDR_CLASS_REGION && l->part[i].any && l->part[i].depth > deepest)
-            deepest = l->part[i].depth;
-    s->base = w->depth_min > 1 ? w->depth_min - 1 : 0;
-    if (s->base > deepest) s->base = deepest;
-    s->depth_max = deepest < most ? deepest : most;
-    if (s->depth_max < s->base || !fdri_reader_class_selected(w, FDR_CLASS_REGION)) s->depth_max = s->base;
-    s->depth = s->base;
-}
-
-/* The cursors of band 0 have places of their own. */
-static bool is_other(const struct fdri_reader_part *p) { return p->band > 0 || p->aside; }
-
-/* level[] and stack[] are used from index base on. Cursor i of `memory` is band 0 of depth base + 1 + i; the other
- * bands follow behind. */
-static bool make_room(struct fdri_reader_stream *s, size_t others)
-{
-    size_t depths = s->depth_max - s->base;
-    s->level = fdri_reader_calloc(s->depth_max + 3, sizeof *s->level);
-    s->stack = fdri_reader_calloc(s->depth_max + 3, sizeof *s->stack);
-    s->memory = fdri_reader_malloc((depths + others + 1) * sizeof *s->memory);
-    s->used = fdri_reader_malloc((depths + others + 1) * sizeof(struct fdri_reader_cursor *));
-    s->may_keep_whole = (depths + others) * s->file->location_count <= WHOLE_CURSORS;
-    return s->level && s->stack && s->memory && s->used;
-}
-
-static void add_cursor(struct fdri_reader_stream *s, struct fdri_reader_part *p, struct fdri_reader_cursor *c,
-                       uint64_t min_leave)
-{
-    struct fdri_reader_depth *v = &s->level[p->depth];
-    fdri_reader_cursor_init(c, s->file, s->location, p, p->min_leave > min_leave ? p->min_leave : min_leave,
-                            FDRI_READER_CHUNK);
-    s->used[s->used_count++] = c;
-    c->may_keep_whole = s->may_keep_whole;
-    if (fdri_reader_cursor_fill(c)) v->cursor[v->cursors++] = c;
-    if (c->gapped) s->careful = true;
-    if (s->location->raw.flags & FDR_LOCATION_JOINED_ALL && p->band == FDR_BANDS - 1) v->longest = c;
-}
-
-static void add_frames(struct fdri_reader_stream *s)
-{
-    const struct fdri_reader_location *l = s->location;
-    for (uint32_t d = s->base + 1; d <= l->frame_count && d <= s->depth_max; d++) {
-        if (!fdri_reader_frame_kept(&l->frame[d - 1])) continue;
-        s->level[d].has_frame = true;
-        s->level[d].frame = (struct fdr_record){.enter = l->frame[d - 1].enter,
-                                                .leave = FDRI_READER_OPEN,
-                                                .id = l->frame[d - 1].region,
-                                                .ordinal = l->frame[d - 1].ordinal};
-    }
-}
-
-static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)
-{
-    struct fdri_reader_location *l = s->location;
-    size_t others = 0;
-    for (size_t i = 0; i < l->part_count; i++) others += wanted(s, &l->part[i]) && is_other(&l->part[i]);
-    if (!make_room(s, others)) return false;
-    for (uint32_t i = 0; i < s->depth_max - s->base; i++) s->memory[i].gapped = false;
-    struct fdri_reader_cursor *next = s->memory + (s->depth_max - s->base);
-    for (size_t i = 0; i < l->part_count; i++) {
-        struct fdri_reader_part *p = &l->part[i];
-        if (wanted(s, p)) add_cursor(s, p, is_other(p) ? next++ : &s->memory[p->depth - s->base - 1], min_leave);
-    }
-    add_frames(s);
-    for (uint32_t d = s->base; d < s->depth_max + 3; d++) {
-        if (s->level[d].cursors) pick_head(&s->level[d]);
-        else no_cursor_left(&s->level[d]);
-    }
-    s->stack[s->base] = (struct fdri_reader_call){.leave = UINT64_MAX - 1, .ordinal_known = true};
-    return true;
-}
-
-struct fdri_reader_stream *fdri_reader_stream_open(struct fdr_file *f, struct fdri_reader_location *l,
-                                                   const struct fdr_select *w)
-{
-    struct fdri_reader_stream *s = fdri_reader_calloc(1, sizeof *s);
-    if (!s) return NULL;
-    s->file = f;
-    s->location = l;
-    s->clock = l->clock;
-    s->select = w;
-    s->plain = !w->from_ns && !w->to_ns && !w->min_duration_ns && !w->regions;
-    s->careful = l->careful;
-    s->stop = w->to_ns ? fdri_reader_stored_before(&s->clock, w->to_ns + 1) : UINT64_MAX - 2;
-    find_depths(s);
-    find_bands(s);
-    uint64_t from = w->from_ns ? fdri_reader_stored_before(&s->clock, w->from_ns) : 0;
-    bool ok = open_calls(s, from) && fdri_reader_points_open(&s->points, f, l, w, from);
-    if (ok && s->careful) ok = fdri_reader_careful_start(s);
-    if (ok) return s;
-    fdri_reader_stream_close(s);
-    return NULL;
-}
-
-void fdri_reader_stream_close(struct fdri_reader_stream *s)
-{
-    if (!s) return;
-    fdri_reader_points_close(&s->points);
-    for (size_t i = 0; i < s->used_count; i++) fdri_reader_cursor_done(s->used[i]);
-    free(s->used);
-    free(s->level);
-    free(s->stack);
-    free(s->memory);
-    free(s->tree);
-    free(s);
 }
