@@ -17,8 +17,9 @@ static struct fdri_known nothing[2] = {{.address = NO_ADDRESS}, {.address = NO_A
 
 void fdri_known_start(struct fdri_thread *t)
 {
+    t->known_shift = 31; /* left here by longjmp, it looks at the first entries of what was there */
+    fdr_signal_fence();
     t->known = nothing;
-    t->known_shift = 31;
     t->known_misses = 0;
     t->known_version = fdr_load_relaxed(&fdri_address_version);
 }
@@ -41,6 +42,7 @@ static void make(struct fdri_thread *t, uint32_t log2)
     t->known_misses = 0;
     if (!off) return;
     t->known = (void *)((uint8_t *)fdri_off(t, off) + head);
+    fdr_signal_fence(); /* no slot is looked for behind the smaller one */
     t->known_shift = 32 - log2;
     make_empty(t);
     if (old) fdri_meta_give(t, fdri_off_of(t, old) - head);

@@ -198,23 +198,23 @@ static void print_buffer(const struct fdr_file_info *info)
            human_bytes(a, info->bytes_stored), human_bytes(b, info->meta_bytes), info->memory_balance);
 }
 
-/* One line where n > 0. */
-static void print_count(uint64_t n, const char *what)
+/* One line where n > 0: so many of `noun`. */
+static void print_count(uint64_t n, const char *noun, const char *what)
 {
     char text[HUMAN_BYTES];
-    if (n > 0) printf("           %s %s\n", human_count(text, n), what);
+    if (n > 0) printf("           %s %s%s %s\n", human_count(text, n), noun, n == 1 ? "" : "s", what);
 }
 
 static void print_losses(const struct fdr_file_info *info)
 {
-    print_count(info->lost_locations, "threads found no room in the buffer and were not recorded");
-    print_count(
-        info->lost_unattached,
-        "events are lost: of threads that found no room, or (without duration) of depths that had none for them");
-    print_count(info->lost_definitions, "times a name was defined that found no room, one asked for again each time; "
-                                        "its calls are recorded as [unknown]");
-    print_count(info->dropped_bins, "bins were given back while the snapshot copied them and are not in it");
-    print_count(info->unlisted_bins, "bins belong to nobody any more (given back, or in flight) and are not shown");
+    print_count(info->lost_locations, "thread", "found no room in the buffer and had nothing recorded");
+    print_count(info->lost_unattached, "event",
+                "lost: of threads that found no room, or (without duration) of depths that had none for them");
+    print_count(info->lost_definitions, "time",
+                "a name was defined that found no room, one asked for again each time; its calls are recorded as "
+                "[unknown]");
+    print_count(info->dropped_bins, "bin", "given back while the snapshot copied: not in it");
+    print_count(info->unlisted_bins, "bin", "of nobody any more (given back, or in flight): not shown");
 }
 
 /* ---- text: locations
