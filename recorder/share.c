@@ -10,8 +10,8 @@
  * Claims go for the oldest bin of the partition that policies/ would give back first. They need nothing of the owner,
  * who may sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them
  * when it looks. Until then others may make them their own, bins/strewn.c: who has next to nothing among many threads,
- * and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have nothing but the bin they would write into, that goes if the owner has not recorded for a while:
- * bins/asleep.c. */
+ * and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have nothing but
+ * the bin they would write into, that goes if the owner has not recorded for a while: bins/asleep.c. */
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
@@ -320,9 +320,12 @@ static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, bool a
     struct fdr_location *v = rich_one(t, at_least);
     uint32_t came = 0, off = v ? claim_from(t, v, size, at_least, &came) : 0;
     if (off) fdri_piece_split(a, t->loc, off, a->bin_log2, *got = size.want);
-    else if (v && may_adopt(t, size) && (size.must || came & WAITS || (came && next_to_nothing(t))))
+    else if (v && may_adopt(t, size) && (size.must || came & WAITS || (came && next_to_nothing(t)))) {
         off = adopt_from(t, v, size, got);
-    if (v && !off && !came) fdr_store_release(&fdri_rec.shares.richest, 0u); /* R:hint - not again and again the same */
+        if (!off) t->adopts = false; /* they are too small: the next time more is claimed */
+    }
+    /* R:hint - not again and again the same; nor one whose pieces wait for who can use them */
+    if (v && !off && !(came & GAVE)) fdr_store_release(&fdri_rec.shares.richest, 0u);
     return off;
 }
 

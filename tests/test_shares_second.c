@@ -104,9 +104,31 @@ static void P2_a_sleeper_in_small_bins(void **state)
     fdr_finalize();
 }
 
+/* Of bins that large the pieces of a sleeper are smaller than an eighth, and serve nobody: more is claimed then. */
+static void P2_a_sleeper_whose_pieces_are_too_small(void **state)
+{
+    (void)state;
+    struct fdr_config c = oracle_config(oracle_directory());
+    pthread_t thread;
+    c.buffer = "2M";
+    c.bin = "64K";
+    assert_int_equal(fdr_init(&c), 0);
+    pthread_barrier_init(&turn, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, sleeper, NULL), 0);
+    pthread_barrier_wait(&turn);
+    walk();
+    uint32_t held = fdri_share_held(fdri_self.loc), fair = fdri_full_share();
+    print_message("the second holds %u bins, %u are its share\n", held, fair);
+    assert_true(held > fair / 2);
+    pthread_barrier_wait(&turn);
+    pthread_join(thread, NULL);
+    fdr_finalize();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P2_the_second_thread_takes_of_the_first),
-                                       cmocka_unit_test(P2_a_sleeper_in_small_bins)};
+                                       cmocka_unit_test(P2_a_sleeper_in_small_bins),
+                                       cmocka_unit_test(P2_a_sleeper_whose_pieces_are_too_small)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
