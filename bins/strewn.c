@@ -33,9 +33,10 @@ bool fdri_strewn(const struct fdri_arena *a, uint32_t off)
 
 bool fdri_strew(struct fdri_arena *a, uint32_t off)
 {
-    if (fdr_or_acq_rel(&a->strewn[index_of(a, off)], (uint16_t)STREWN) & STREWN) return false; /* L:strewn */
-    fdr_add_relaxed(&a->strewn_bins, 1u);
-    return true;
+    fdr_add_relaxed(&a->strewn_bins, 1u); /* before it is: whoever is left in between leaves no less than there are */
+    if (!(fdr_or_acq_rel(&a->strewn[index_of(a, off)], (uint16_t)STREWN) & STREWN)) return true; /* L:strewn */
+    fdr_sub_relaxed(&a->strewn_bins, 1u);
+    return false;
 }
 
 uint32_t fdri_strewn_least(const struct fdri_arena *a, uint32_t size_log2)
