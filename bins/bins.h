@@ -140,7 +140,8 @@ void fdri_piece_collect(struct fdri_arena *a, struct fdr_location *l); /* what w
 struct fdri_returned {
     uint32_t units, strewn;
 };
-/* A whole bin out of what was returned, which is the caller's then, or 0: then *left says what is there. Any thread, lock-free; between claim_enter and claim_leave. */
+/* A whole bin out of what was returned, which is the caller's then, or 0: then *left says what is there. Any thread,
+ * lock-free; between claim_enter and claim_leave. */
 uint32_t fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l, struct fdri_returned *left);
 /* A piece of 1 << size_log2 bytes or more out of what was returned, which another location has from now on; 0: there is
  * none. Its bin is strewn: it was already, or `strew` says that it may be. Any thread, lock-free; between claim_enter

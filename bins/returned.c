@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pieces that claimers took off the way to whole bins. They come back to the location over a stack: any number pushes,
  * the owner takes all and joins them with those it has. An owner who sleeps does not: then claimers look whether some
- * of them are a bin, and who has next to nothing makes some its own. */
+ * of them are a bin, and make some their own where many wait or they have next to nothing. */
 #include "base/atomic.h"
 #include "base/racy.h"
 #include "bins/bins.h"
@@ -99,8 +99,8 @@ static bool completes(struct tally *t, uint32_t part, uint32_t size_log2)
 
 enum which { NOT_STREWN, STREWN, ANY };
 
-/* The first part of 1 << log2 bytes that is whole among the pieces of such bins chained from `off` on; 0: there is none,
- * and *left says what is there. One look at each of them, as those of one part lie anywhere. */
+/* The first part of 1 << log2 bytes that is whole among the pieces of such bins chained from `off` on; 0: there is
+ * none, and *left says what is there. One look at each of them, as those of one part lie anywhere. */
 static uint32_t whole_among(const struct fdri_arena *a, uint32_t off, uint32_t log2, enum which which,
                             struct fdri_returned *left)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of bins/strewn.c and of the parts of bins/returned.c and bins/partition.c that pieces change owners by: one bin of three
- * pieces. At first all of it is one location's, two pieces of it on its stack; others adopt them, use them, return them, take the
- * whole; everybody ends at some moment, and what was given back then is taken again. Checked by tests/test_models.sh.
+/* Model of bins/strewn.c and of the parts of bins/returned.c and bins/partition.c that pieces change owners by: one bin
+ * of three pieces. At first all of it is one location's, two pieces of it on its stack; others adopt them, use them,
+ * return them, take the whole; everybody ends at some moment, and what was given back then is taken again. Who adopts
+ * may also leave the bin as it is: so `strew` of fdri_piece_adopt is any. Checked by tests/test_models.sh.
  *
  * Not modelled: the stack itself, which is swapped whole (L:return), and sizes.
  *
- * Claims: the bin is given back once, when nobody has any piece of it; and it counts for one location until it is strewn or
- * given back, and for none afterwards.
+ * Claims: the bin is given back once, when nobody has any piece of it; and it counts for one location until it is strewn
+ * or given back, and for none afterwards.
  *
  * mutants: 1 no_mark      who adopts does not say so
  *          2 no_leave     who ends keeps the pieces that it has of strewn bins
@@ -79,7 +80,10 @@ inline adopt(from)
         atomic { s = stack[from]; stack[from] = 0 };
         if
         :: s != 0 ->
-            some_of(s, piece);
+            if
+            :: some_of(s, piece)
+            :: (s & 3) == 3 -> piece = 3 /* take_part: two that are a part, as one */
+            fi;
             s = s & ~piece;
             stack[from] = stack[from] | s;
             s = 0;
