@@ -144,6 +144,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->mark = NULL;
     t->skipped = NULL;
     t->no_more_skipped = t->sought = t->adopts = false;
+    memset(t->looked, 0, sizeof t->looked);
     t->hand = (struct fdri_hand){0};
     t->no_more_levels = false;
     t->stack_end = fdr_own_stack_end(fdri_is_first(l));

@@ -230,17 +230,32 @@ static uint32_t claim_some(struct fdri_thread *t, struct fdr_location *v, struct
     return off;
 }
 
+/* A whole bin of what v had returned, or 0. Where others sleep thousands of pieces may wait there: whoever found no bin
+ * among them does not look at each again before there is another one in front. What came behind that one, while somebody
+ * else looked, is seen later. */
+static uint32_t whole_of(struct fdri_thread *t, struct fdr_location *v, struct fdri_returned *left)
+{
+    struct fdri_looked *k = &t->looked[v->id % FDRI_LOOKED];
+    uint32_t first = fdr_load_relaxed(&v->returned);
+    if (first && k->first == first && k->of == v->id) {
+        *left = k->left;
+        return 0;
+    }
+    uint32_t off = fdri_piece_whole(&fdri_rec.arena, v, left);
+    *k = (struct fdri_looked){v->id, off ? 0 : first, *left};
+    return off;
+}
+
 /* One whole bin of v, or 0. */
 static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, bool at_least,
                            uint32_t *came)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
     struct claims c = {{0, 0}, {0, 0, UINT64_MAX, 0}, fdri_poor(t->loc)};
     uint32_t off = 0, giver = v->id;
     if (!fdri_claim_enter(v)) return 0;
-    if (t->adopts) off = fdri_piece_whole(a, v, &c.returned);
+    if (t->adopts) off = whole_of(t, v, &c.returned);
     if (!off) off = claim_some(t, v, size, at_least, &c);
-    if (!off && c.look) off = fdri_piece_whole(a, v, &c.returned);
+    if (!off && c.look) off = whole_of(t, v, &c.returned);
     if (!off) t->adopts = waits(v, &c.returned);
     if (off) {
         fdr_sub_relaxed(&v->bins_held, 1u);
@@ -270,6 +285,7 @@ static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, struct
     uint32_t have = 0;
     bool strew = size.must || may_strew();
     if (!fdri_claim_enter(l)) return 0;
+    t->looked[l->id % FDRI_LOOKED].first = 0; /* less is there then */
     uint32_t off = fdri_piece_adopt(&fdri_rec.arena, l, size.least, strew, &have);
     fdri_claim_leave(l);
     return adopted(t, off, have, size.want, got);

@@ -103,6 +103,14 @@ struct fdri_recorder {
 extern struct fdri_recorder fdri_rec;
 
 /* ---- per thread ---- */
+/* What a thread saw of the pieces that a location had returned, when there was no whole bin among them. */
+enum { FDRI_LOOKED = 4 };
+struct fdri_looked {
+    uint32_t of;    /* the location's id */
+    uint32_t first; /* of its pieces then; 0: look anew */
+    struct fdri_returned left;
+};
+
 /* Where rows_full.c looks for a row to give up. Offs; 0: none. */
 struct fdri_hand {
     uint32_t block, index; /* the next row: in this block of the epochs' base, or this slot of the table */
@@ -171,6 +179,7 @@ struct fdri_thread {
     bool times_given;             /* its times are the caller's (`_at`), whatever the recording's clock is */
     bool aside_due;               /* they will be, by the next call that enters in a tick of its own */
     struct fdri_hand hand;
+    struct fdri_looked looked[FDRI_LOOKED];
     uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
     uint64_t stack_end;                     /* of the thread's own stack */
     uint64_t stack_bytes;                   /* gone.c: how large it can be, once that was asked; 0: nobody knows */
