@@ -136,9 +136,10 @@ void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off,
  * is. */
 void fdri_piece_return(struct fdri_arena *a, struct fdr_location *l, uint32_t off);
 void fdri_piece_collect(struct fdri_arena *a, struct fdr_location *l); /* what was returned; owner only */
-/* How much waits in pieces that were returned, 512 bytes each; of it, in bins that are strewn already. */
+/* How much waits in pieces that were returned, 512 bytes each; in those large enough to change hands; of these, in bins
+ * that are strewn already. */
 struct fdri_returned {
-    uint32_t units, strewn;
+    uint32_t units, fit, strewn;
 };
 /* A whole bin out of what was returned, which is the caller's then, or 0: then *left says what is there. Any thread,
  * lock-free; between claim_enter and claim_leave. */

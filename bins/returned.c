@@ -108,8 +108,10 @@ static uint32_t whole_among(const struct fdri_arena *a, uint32_t off, uint32_t l
     for (; off; off = fdr_load_relaxed(&fdri_bin(a, off)->next)) {
         uint32_t part = part_of(a, off, log2), size_log2 = fdri_bin(a, off)->size_log2;
         bool strewn = fdri_strewn(a, off);
+        uint32_t fits = fdri_may_strew(a, size_log2) ? units(size_log2) : 0;
         left->units += units(size_log2);
-        left->strewn += strewn ? units(size_log2) : 0;
+        left->fit += fits;
+        left->strewn += strewn ? fits : 0;
         if (which != ANY && strewn != (which == STREWN)) continue;
         if (completes(&t, part, size_log2)) return part;
     }
@@ -138,7 +140,7 @@ static uint32_t take_part(struct fdri_arena *a, struct fdr_location *l, uint32_t
                           struct fdri_returned *left)
 {
     uint32_t off = take_all(l), last;
-    *left = (struct fdri_returned){0, 0};
+    *left = (struct fdri_returned){0, 0, 0};
     if (!off) return 0;
     uint32_t whole = whole_among(a, off, log2, which, left);
     off = without(a, off, whole, log2, &last);

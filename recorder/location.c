@@ -143,7 +143,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->aside_done = t->aside_due = false;
     t->mark = NULL;
     t->skipped = NULL;
-    t->no_more_skipped = t->sought = t->adopts = false;
+    t->no_more_skipped = t->sought = t->many_wait = false;
     memset(t->looked, 0, sizeof t->looked);
     t->hand = (struct fdri_hand){0};
     t->no_more_levels = false;

@@ -165,10 +165,13 @@ static uint32_t claim_newest(struct fdr_location *v, uint32_t *size, struct fdri
     return p ? fdri_part_claim_newest(&fdri_rec.arena, v, p, size, given) : 0;
 }
 
-/* May it make pieces of others its own? */
+static bool next_to_nothing(const struct fdri_thread *t) { return fdri_crowded() && fdri_poor(t->loc); }
+
+/* May it make pieces of others its own? The accounts of threads that ended would keep them for good. */
 static bool may_adopt(const struct fdri_thread *t, struct fdri_size size)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
+    if (t->loc->flags & FDR_LOCATION_ENDED && !next_to_nothing(t)) return false;
     return a->strewn && size.least < a->bin_log2 && !t->loc->samples_off;
 }
 
@@ -185,7 +188,7 @@ static uint32_t units_held(const struct fdr_location *v) { return fdri_share_hel
  * them. Among very many threads each takes what it finds. */
 static bool waits(const struct fdr_location *v, const struct fdri_returned *r)
 {
-    return !fdri_crowded() && (may_strew() ? r->units : r->strewn) > units_held(v) / WAITS_SHARE;
+    return !fdri_crowded() && (may_strew() ? r->fit : r->strewn) > units_held(v) / WAITS_SHARE;
 }
 
 /* Nothing more of v's goes for this one: what was returned is used as it is, by who takes any piece; who needs more
@@ -250,13 +253,13 @@ static uint32_t whole_of(struct fdri_thread *t, struct fdr_location *v, struct f
 static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, bool at_least,
                            uint32_t *came)
 {
-    struct claims c = {{0, 0}, {0, 0, UINT64_MAX, 0}, fdri_poor(t->loc)};
+    struct claims c = {{0, 0, 0}, {0, 0, UINT64_MAX, 0}, fdri_poor(t->loc)};
     uint32_t off = 0, giver = v->id;
     if (!fdri_claim_enter(v)) return 0;
-    if (t->adopts) off = whole_of(t, v, &c.returned);
+    if (t->many_wait) off = whole_of(t, v, &c.returned);
     if (!off) off = claim_some(t, v, size, at_least, &c);
     if (!off && c.look) off = whole_of(t, v, &c.returned);
-    if (!off) t->adopts = waits(v, &c.returned);
+    if (!off) t->many_wait = waits(v, &c.returned);
     if (off) {
         fdr_sub_relaxed(&v->bins_held, 1u);
         fdr_add_relaxed(&t->loc->bins_held, 1u);
@@ -265,7 +268,7 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct
     c.given.from_tick = fdr_max(c.given.from_tick, beginning(v)); /* a partition's first bin says 0 */
     fdri_claim_leave(v);
     if (!same) c.given.from_tick = c.given.to_tick = 0;
-    *came = (c.given.bytes ? GAVE : 0) | (!off && t->adopts ? WAITS : 0);
+    *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_wait ? WAITS : 0);
     if (c.given.bytes) fdri_note_claim(t, giver, &c.given);
     return off;
 }
@@ -290,8 +293,6 @@ static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, struct
     fdri_claim_leave(l);
     return adopted(t, off, have, size.want, got);
 }
-
-static bool next_to_nothing(const struct fdri_thread *t) { return fdri_crowded() && fdri_poor(t->loc); }
 
 /* Of what was given back for good. */
 static uint32_t take_given(struct fdri_thread *t, struct fdri_size size, uint32_t *got)
@@ -338,7 +339,7 @@ static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, bool a
     if (off) fdri_piece_split(a, t->loc, off, a->bin_log2, *got = size.want);
     else if (v && may_adopt(t, size) && (size.must || came & WAITS || (came && next_to_nothing(t)))) {
         off = adopt_from(t, v, size, got);
-        if (!off) t->adopts = false; /* they are too small: the next time more is claimed */
+        if (!off) t->many_wait = false; /* they are too small: the next time more is claimed */
     }
     /* R:hint - not again and again the same; nor one whose pieces wait for who can use them */
     if (v && !off && !(came & GAVE)) fdr_store_release(&fdri_rec.shares.richest, 0u);

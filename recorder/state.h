@@ -171,7 +171,7 @@ struct fdri_thread {
     struct fdr_part *asker;       /* whose the newest bin is: what is looked for ahead is for the like */
     uint8_t later;                /* FDRI_LATER_*: what a call behind may do, if it is not the next one that needs it */
     bool sought;                  /* its first bin was: others were asked for long */
-    bool adopts;                  /* it has pieces of who sleeps, as they are: of these there were many */
+    bool many_wait;               /* pieces of who sleeps, when it last looked: these serve before it claims more */
     bool no_more_skipped;         /* memory did not hold a longer list of them */
     uint32_t known_misses;        /* since the table was made */
     uint32_t aside_units;         /* 512 bytes each: bins set aside by FDR_PIN */
