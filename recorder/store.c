@@ -304,6 +304,13 @@ static uint32_t next_size(struct fdri_thread *t, struct fdr_part *p)
     return want;
 }
 
+/* It holds nothing yet: so it was none that could give while its table or its bin, or others', were looked for, and
+ * calls around its own may have gone instead. */
+static bool closed_meanwhile(const struct fdri_thread *t, const struct fdr_part *p)
+{
+    return !(uint32_t)fdr_load_relaxed(&p->list_head) && gate_closed(t, p->depth, p->class_, p->band);
+}
+
 struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
                            uint64_t *reduced, uint64_t *lost)
 {
@@ -325,6 +332,10 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
         fdri_part_seal(&fdri_rec.arena, p);
         fdri_telescope_sealed(t, p);
         if ((want = next_size(t, p))) off = find_bin(t, p, want, &got);
+        if (*slot != FDRI_GATE_CLOSED && closed_meanwhile(t, p)) {
+            *slot = FDRI_GATE_CLOSED;
+            p->flags |= FDR_PART_CLOSED;
+        }
     }
     const struct fdr_level *v = fdri_level(t, depth);
     bool calls = class_ == FDR_CLASS_REGION;

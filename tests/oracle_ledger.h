@@ -20,7 +20,7 @@ static inline uint32_t oracle_held_depth(const struct oracle *o, struct fdr_file
     for (size_t i = 0; i < n; i++)
         if (rows[i].location == location && rows[i].class_ == FDR_IN_REGION)
             held = rows[i].presented == rows[i].lost ? rows[i].depth - 1 : ORACLE_NONE;
-    return held >= deepest || held % 16 ? 0 : held;
+    return held >= deepest || held % 8 ? 0 : held;
 }
 
 static inline const char *oracle_ledger(const struct oracle *o, const struct oracle_rules *r,
