@@ -394,8 +394,13 @@ FDR_RACY static int copy_new_levels(int fd, const struct fdr_location *l, uint32
 /* What was open when it stopped storing: the header may have it, and its place was copied before. It never changes. */
 FDR_RACY static int copy_frozen(int fd, const struct fdr_location *l)
 {
-    uint32_t off = l->frozen_off;
-    return off ? put_live(fd, at(off), ((const struct fdr_meta_head *)at(off))->bytes, off) : 0;
+    int e = 0;
+    const struct fdr_frozen *f;
+    for (uint32_t off = l->frozen_off; off && !e; off = f->next) {
+        f = (const struct fdr_frozen *)at(off);
+        e = put_live(fd, (const uint8_t *)f, f->head.bytes, off);
+    }
+    return e;
 }
 
 /* What rewinds took away since, is perhaps neither in the bins nor in the accounts that were copied before them. A

@@ -490,12 +490,20 @@ struct fdr_frozen {
     struct fdr_meta_head head;
     uint64_t tick; /* full ticks: the moment it stopped */
     uint32_t count;
-    uint32_t reserved;
+    uint32_t next; /* off of the block with the frames inside of these; 0: these are all */
     struct {
         uint64_t enter_tick;
         uint32_t region, flags;
     } frame[]; /* outermost first; flags: FDR_LEVEL_UNTIMED, FDR_LEVEL_ORDINAL */
 };
+static inline uint32_t fdr_frozen_bytes(uint32_t frames)
+{
+    return (uint32_t)(sizeof(struct fdr_frozen) + frames * sizeof((struct fdr_frozen *)0)->frame[0]);
+}
+static inline uint32_t fdr_frozen_room(const struct fdr_frozen *f)
+{
+    return (uint32_t)((f->head.bytes - sizeof *f) / sizeof f->frame[0]);
+}
 /* The ordinal stands in the flags from this bit on. */
 #define FDR_FROZEN_ORDINAL     8
 #define FDR_FROZEN_ORDINAL_MAX (UINT32_MAX >> FDR_FROZEN_ORDINAL) /* this one or a greater one */

@@ -118,7 +118,7 @@ static bool needs_care(const struct fdr_file *f, const struct fdri_reader_locati
     if (!l->off || l->suspect || l->parts_lost || l->levels_lost || l->moving || l->raw.presented_overflow ||
         l->raw.pause)
         return true;
-    if (l->raw.flags & FDR_LOCATION_STOPPED && !l->stopped) return true; /* there was no room for who was open then */
+    if (l->raw.flags & FDR_LOCATION_STOPPED && !l->stopped) return true; /* who was open then is not known */
     uint32_t deepest = 0;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
         const struct fdri_reader_part *p = &l->part[i];

@@ -113,27 +113,55 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
     }
 }
 
-/* What was open when the location stopped storing. */
+/* One block of what was open when storing stopped; NULL: damaged. */
+static const struct fdr_frozen *frozen_at(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t off)
+{
+    const struct fdr_frozen *z = (const void *)fdri_reader_meta_at(f, off, FDR_META_FROZEN, l->id, sizeof *z);
+    if (!z || z->count > FDRI_READER_DEPTH_MAX || !fdri_reader_at(f, off, fdr_frozen_bytes(z->count)) ||
+        fdri_reader_suspect(f, off, fdr_frozen_bytes(z->count)))
+        return NULL;
+    return z;
+}
+
+/* How many calls that were; false: not all of them can be read. */
+static bool count_frozen(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t *count)
+{
+    const struct fdr_frozen *z;
+    uint32_t blocks = 0;
+    *count = 0;
+    for (uint64_t off = l->raw.frozen_off; off; off = z->next) {
+        if (blocks++ == FDR_LEVEL_BLOCKS_MAX || !(z = frozen_at(f, l, off))) return false;
+        *count += z->count;
+        if (*count > FDRI_READER_DEPTH_MAX) return false;
+    }
+    return true;
+}
+
+static bool add_frozen(struct fdr_file *f, struct fdri_reader_location *l, const struct fdr_frozen *z)
+{
+    for (uint32_t i = 0; i < z->count; i++) {
+        uint32_t flags = z->frame[i].flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_ORDINAL);
+        uint32_t ordinal = z->frame[i].flags >> FDR_FROZEN_ORDINAL;
+        if (ordinal == FDR_FROZEN_ORDINAL_MAX) ordinal = FDRI_READER_NO_ORDINAL;
+        if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region, flags, ordinal))
+            return false;
+    }
+    return true;
+}
+
 static void find_frozen(struct fdr_file *f, struct fdri_reader_location *l)
 {
-    uint64_t off = l->raw.frozen_off;
-    if (!off) return;
-    const struct fdr_frozen *z = (const void *)fdri_reader_meta_at(f, off, FDR_META_FROZEN, l->id, sizeof *z);
-    uint32_t count = z ? z->count : 0;
-    if (!z || count > FDRI_READER_DEPTH_MAX || !fdri_reader_at(f, off, sizeof *z + count * sizeof z->frame[0]) ||
-        fdri_reader_suspect(f, off, sizeof *z + count * sizeof z->frame[0])) {
+    uint32_t count;
+    if (!l->raw.frozen_off) return;
+    if (!count_frozen(f, l, &count)) {
         fdri_reader_damage(f, "location %u: what was open when it stopped is damaged", l->id);
         return;
     }
     l->stopped = true;
     if (!count || !(l->frozen = fdri_reader_calloc(count, sizeof *l->frozen))) return;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t flags = z->frame[i].flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_ORDINAL);
-        uint32_t ordinal = z->frame[i].flags >> FDR_FROZEN_ORDINAL;
-        if (ordinal == FDR_FROZEN_ORDINAL_MAX) ordinal = FDRI_READER_NO_ORDINAL;
-        if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region, flags, ordinal))
-            return;
-    }
+    const struct fdr_frozen *z;
+    for (uint64_t off = l->raw.frozen_off; off; off = z->next)
+        if (!add_frozen(f, l, z = frozen_at(f, l, off))) return;
 }
 
 static void find_frames(struct fdr_file *f, struct fdri_reader_location *l)

@@ -214,12 +214,14 @@ static uint64_t copy_parts(struct copy *c, uint64_t location_off, uint32_t first
 /* What was open when it stopped storing: the header may have it, and its place was copied before. It never changes. */
 static void copy_frozen(struct copy *c, uint32_t off)
 {
-    struct fdr_meta_head h = {0};
+    struct fdr_frozen f = {0};
     uint8_t part[FDR_META_ALIGN];
-    if (!off || !fdri_outside_get(c, off, &h, sizeof h) || h.kind != FDR_META_FROZEN) return;
-    for (uint64_t end = (uint64_t)off + h.bytes, at = off; at < end && fdri_outside_get(c, at, part, sizeof part);
-         at += sizeof part)
-        fdri_outside_put(c, at, part, sizeof part);
+    for (uint32_t most = FDR_LEVEL_BLOCKS_MAX; off && most--; off = f.next) {
+        if (!fdri_outside_get(c, off, &f, sizeof f) || f.head.kind != FDR_META_FROZEN) return;
+        for (uint64_t end = (uint64_t)off + f.head.bytes, at = off;
+             at < end && fdri_outside_get(c, at, part, sizeof part); at += sizeof part)
+            fdri_outside_put(c, at, part, sizeof part);
+    }
 }
 
 /* A location that does nothing but rewind moves, too. */

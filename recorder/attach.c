@@ -149,17 +149,10 @@ static uint64_t placed(const struct fdri_thread *t, uint32_t class_, uint32_t de
     return accounts;
 }
 
-/* Strategy `first`: was a call open at this depth when storing stopped? Its place is among the frozen ones. */
-static bool was_frozen(const struct fdri_thread *t, uint32_t depth)
-{
-    const struct fdr_frozen *f = t->loc->frozen_off ? fdri_off(t, t->loc->frozen_off) : NULL;
-    return f && depth && depth <= f->count && !(f->frame[depth - 1].flags & FDR_LEVEL_UNTIMED);
-}
-
 static uint64_t calls_placed(const struct fdri_thread *t, uint32_t depth)
 {
     const struct fdr_level *v = fdri_level(t, depth);
-    return placed(t, FDR_CLASS_REGION, depth, v->filtered + v->reduced_gate + v->lost + was_frozen(t, depth));
+    return placed(t, FDR_CLASS_REGION, depth, v->filtered + v->reduced_gate + v->lost + fdri_was_frozen(t, depth));
 }
 
 static uint64_t points_placed(const struct fdri_thread *t, const struct fdr_level_points *points, uint32_t class_,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Strategy `first`: when memory is full nothing more is stored; what was open then is remembered. */
+/* Strategy `first`: when memory is full nothing more is stored; what was open then is remembered, in blocks that came
+ * with the levels: no room is sure by then. */
 #include "base/bits.h"
 #include "recorder/reduce.h"
 
@@ -12,30 +13,55 @@ static uint32_t frozen_flags(const struct fdri_thread *t, const struct fdr_level
     return FDR_LEVEL_ORDINAL | (uint32_t)fdr_min(ordinal, FDR_FROZEN_ORDINAL_MAX) << FDR_FROZEN_ORDINAL;
 }
 
+bool fdri_frozen_ahead(struct fdri_thread *t, uint32_t levels)
+{
+    uint32_t room = 0, *link = &t->frozen_off;
+    while (*link) {
+        struct fdr_frozen *f = fdri_off(t, *link);
+        room += fdr_frozen_room(f);
+        link = &f->next;
+    }
+    if (room >= levels) return true;
+    uint32_t off = fdri_meta(t, FDR_META_FROZEN, fdr_frozen_bytes(levels - room));
+    if (off) *link = off;
+    return off != 0;
+}
+
+bool fdri_was_frozen(const struct fdri_thread *t, uint32_t depth)
+{
+    uint32_t off = depth ? t->loc->frozen_off : 0;
+    for (const struct fdr_frozen *f; off; off = f->next) {
+        f = fdri_off(t, off);
+        if (depth <= f->count) return !(f->frame[depth - 1].flags & FDR_LEVEL_UNTIMED);
+        depth -= f->count;
+    }
+    return false;
+}
+
+static void freeze_level(struct fdri_thread *t, struct fdr_frozen *f, struct fdr_level *v)
+{
+    /* What is only counted is in no account but `filtered`; its place says how deep the others are. */
+    if (!(v->flags & FDR_LEVEL_UNTIMED)) v->flags |= FDR_LEVEL_SETTLED;
+    f->frame[f->count].enter_tick = v->enter_tick;
+    f->frame[f->count].flags = frozen_flags(t, v);
+    f->frame[f->count++].region = v->region;
+}
+
+/* There are no fewer frames than levels. A handler may have left this by longjmp half way, and another call come here. */
 static void freeze(struct fdri_thread *t, uint64_t tick)
 {
     struct fdr_location *l = t->loc;
-    uint32_t n = l->depth, count = 0;
-    uint32_t off = fdri_meta_calm(t, FDR_META_FROZEN, (uint32_t)sizeof(struct fdr_frozen) + n * 16);
-    struct fdr_frozen *f = off ? fdri_off(t, off) : NULL;
-    for (uint32_t d = 1; d <= n; d++) {
-        struct fdr_level *v = fdri_level(t, d);
-        bool counted = v->flags &
-                       FDR_LEVEL_UNTIMED; /* in no account but `filtered`; its place says how deep the others are */
-        if (!counted) v->flags |= FDR_LEVEL_SETTLED;
-        if (!f) {
-            if (!counted) fdr_bump_relaxed(&v->reduced_gate, 1);
-            continue;
-        }
-        f->frame[count].enter_tick = v->enter_tick;
-        f->frame[count].flags = frozen_flags(t, v);
-        f->frame[count++].region = v->region;
+    uint32_t d = 1;
+    for (uint32_t off = t->frozen_off; off;) {
+        struct fdr_frozen *f = fdri_off(t, off);
+        f->tick = tick;
+        f->count = 0;
+        for (uint32_t room = fdr_frozen_room(f); room && d <= l->depth; room--, d++)
+            freeze_level(t, f, fdri_level(t, d));
+        off = f->next;
     }
-    if (!f) return;
-    f->tick = tick;
-    f->count = count;
     fdr_signal_fence();
-    l->frozen_off = off;
+    l->frozen_off = t->frozen_off;
 }
 
 void fdri_stop(struct fdri_thread *t, uint64_t tick)

@@ -29,7 +29,10 @@ bool fdri_grow_levels(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX || t->no_more_levels) return false;
-    uint32_t off = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(fdr_levels_of(l->level_blocks)));
+    uint32_t levels = fdr_levels_of(l->level_blocks), off = 0;
+    bool may_stop = fdri_rec.set.strategy == FDR_STRATEGY_FIRST && !(l->flags & FDR_LOCATION_STOPPED);
+    if (!may_stop || fdri_frozen_ahead(t, fdr_levels_in(l->level_blocks + 1)))
+        off = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(levels));
     if (!off) return !(t->no_more_levels = true);
     ((struct fdr_levels_block *)fdri_off(t, off))->index = l->level_blocks;
     l->levels_off[l->level_blocks] = off;
@@ -147,6 +150,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     memset(t->looked, 0, sizeof t->looked);
     t->hand = (struct fdri_hand){0};
     t->no_more_levels = false;
+    t->frozen_off = 0;
     t->stack_end = fdr_own_stack_end(fdri_is_first(l));
     fdri_known_start(t);
     t->untimed = t->phases = 0;

@@ -111,8 +111,11 @@ void fdri_reserve_ledger(struct fdri_thread *t); /* lines for reductions, while 
 void fdri_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_given *given); /* a line of the ledger */
 
 /* ---- first.c, cyclic.c ---- */
-void fdri_stop(struct fdri_thread *t, uint64_t tick);      /* strategy `first`: store nothing from now on */
-void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick); /* strategy `last`: is it time for a new epoch? */
+/* Strategy `first`: room to tell which calls are open when storing stops, on so many levels; false: there is none. */
+bool fdri_frozen_ahead(struct fdri_thread *t, uint32_t levels);
+bool fdri_was_frozen(const struct fdri_thread *t, uint32_t depth); /* a call stands in that list for this depth */
+void fdri_stop(struct fdri_thread *t, uint64_t tick);              /* strategy `first`: store nothing from now on */
+void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick);         /* strategy `last`: is it time for a new epoch? */
 
 /* ---- ready.c: bins given back ahead ---- */
 /* How many bins to take off a list at once for who asks; below 2: only one. */
