@@ -195,20 +195,27 @@ struct fdr_foreseen {
     uint32_t bits, entry;
 };
 
-/* Does it? Most do; one of duration 0 never does here. `slot` is what the partition's context selects, `progress` the
- * partition's. */
+/* Does it fit this one, behind a start of `bits` bits? */
+static inline __attribute__((always_inline)) bool fdr_fits(uint32_t entry, uint64_t start, uint32_t bits, uint64_t gap,
+                                                           uint64_t duration, struct fdr_foreseen *f)
+{
+    uint32_t for_gap = fdr_entry_gap(entry), for_duration = fdr_entry_bits(entry);
+    if (__builtin_expect((gap >> for_gap | (duration - 1) >> for_duration) != 0, 0)) return false;
+    f->chunk = (gap | (duration - 1) << for_gap) << bits | start;
+    f->bits = bits + for_gap + for_duration;
+    f->entry = entry;
+    return true;
+}
+
+/* Does it fit one of the two? Most do; one of duration 0 never does here. `slot` is what the partition's context
+ * selects, `progress` the partition's. */
 static inline __attribute__((always_inline)) bool fdr_foresee(uint64_t slot, uint64_t progress, uint32_t id,
                                                               uint64_t gap, uint64_t duration, struct fdr_foreseen *f)
 {
     const uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32), key = FDR_ENTRY_EMPTY | FDR_ENTRY_ZERO;
-    uint32_t other = ((first ^ id) & key) != 0, entry = other ? second : first;
-    if (__builtin_expect(((entry ^ id) & key) != 0, 0)) return false;
-    uint32_t for_gap = fdr_entry_gap(entry), for_duration = fdr_entry_bits(entry);
-    if (__builtin_expect((gap >> for_gap | (duration - 1) >> for_duration) != 0, 0)) return false;
-    f->chunk = (gap | (duration - 1) << for_gap) << 1 << other | other;
-    f->bits = 1 + other + for_gap + for_duration;
-    f->entry = entry;
-    return __builtin_expect(FDR_COMMIT_RECORDS(progress) % FDR_SPELL_EVERY != 0, 1);
+    if (__builtin_expect(FDR_COMMIT_RECORDS(progress) % FDR_SPELL_EVERY == 0, 0)) return false;
+    if (((first ^ id) & key) == 0) return fdr_fits(first, 0, 1, gap, duration, f);
+    return __builtin_expect(((second ^ id) & key) == 0, 1) && fdr_fits(second, 1, 2, gap, duration, f);
 }
 
 /* Appends it. Returns the commit word. */

@@ -241,6 +241,28 @@ static FDR_NOINLINE void store_spelled(struct fdri_thread *t, struct fdr_part *p
     if (FDR_UNLIKELY(t->later)) fdri_do_later();
 }
 
+/* Stores the top call, which has a duration, and ends it. What it needs it loads anew, here and behind each fence: a
+ * register that is kept for it through all of the leave would have to be saved, a store for each; loads cost less. */
+static inline __attribute__((always_inline)) void store_ordinary(struct fdri_thread *t, struct fdr_part *p,
+                                                                 uint64_t tick, uint32_t shift)
+{
+    const struct fdr_level *v = t->top;
+    uint64_t entered = v->enter_tick >> shift, stored = (tick >> shift) - entered, gap = entered - p->last_tick;
+    const struct fdr_table *table = (const void *)(t->base + p->table_off);
+    struct fdr_foreseen record;
+    if (FDR_UNLIKELY(!fdr_foresee(table->slot[p->context], p->progress, v->region, gap, stored, &record))) {
+        store_spelled(t, p, gap, tick);
+        return;
+    }
+    fdr_signal_fence();
+    struct fdr_bin *bin = (void *)(t->base + p->open_off);
+    uint64_t commit = fdr_put_foreseen(p, (uint8_t *)(bin + 1), t->top->region, &record);
+    p->last_tick = tick >> shift;
+    fdr_signal_fence();
+    fdr_store_release(&bin->commit, commit); /* R:commit */
+    end_ordinary(t, t->loc, t->top, tick - t->top->enter_tick);
+}
+
 enum leave_result { LEFT, NOT_MINE, REST };
 
 /* REST: still busy, for leave_rest. The unit of time is 2^shift of the counter's. */
@@ -278,20 +300,8 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
     if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || fdr_encode_full(p) || !stored)) return REST;
     l->last_tick = tick;
     add_ordinary(t, l, base, r, v, duration);
-    fdr_signal_fence(); /* what follows loads what it needs: a register kept for it until here would be a store, too */
-    uint64_t gap = (v->enter_tick >> shift) - p->last_tick;
-    uint64_t slot = ((const struct fdr_table *)(const void *)(base + p->table_off))->slot[p->context];
-    struct fdr_foreseen record;
-    if (FDR_UNLIKELY(!fdr_foresee(slot, p->progress, v->region, gap, stored, &record))) {
-        store_spelled(t, p, gap, tick);
-        return LEFT;
-    }
-    struct fdr_bin *bin = (void *)(base + p->open_off);
-    uint64_t commit = fdr_put_foreseen(p, (uint8_t *)(bin + 1), v->region, &record);
-    p->last_tick = tick >> shift;
     fdr_signal_fence();
-    fdr_store_release(&bin->commit, commit); /* R:commit */
-    end_ordinary(t, l, v, duration);
+    store_ordinary(t, p, tick, shift);
     return LEFT;
 }
 
