@@ -38,9 +38,8 @@ FDR_RACY static void add_pieces(struct fdr_chunk_list *l, uint64_t virgin)
     uint64_t end = s->bins_off + (uint64_t)(uint32_t)virgin * bin_bytes;
     for (uint64_t off = s->bins_off; off < end; off += FDR_BIN_MIN_BYTES) {
         uint32_t room = bin_bytes - (uint32_t)((off - s->bins_off) % bin_bytes);
-        const struct fdr_meta_head *m = fdri_meta_piece(fdri_view.base + off, room);
-        uint32_t bytes = m ? m->bytes : 0;
-        if (bytes && bytes <= room) fdr_chunks_add(l, off, off + bytes);
+        uint32_t bytes = fdri_meta_piece(fdri_view.base + off, room);
+        if (bytes) fdr_chunks_add(l, off, off + bytes);
     }
 }
 

@@ -76,8 +76,8 @@ struct fdr_spare;
  * meta blocks, which go behind the tail. `virgin` as the superblock will have it. 0 or -errno. */
 int fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare);
 int fdri_put(int fd, const void *bytes, uint64_t count, uint64_t off);
-/* A piece of a bin that begins with a meta block; NULL: there is none in these `room` bytes. */
-const struct fdr_meta_head *fdri_meta_piece(const uint8_t *from, uint32_t room);
+/* Bytes of the piece of a bin that begins here with a meta block; 0: there is none in these `room` bytes. */
+uint32_t fdri_meta_piece(const uint8_t *from, uint32_t room);
 
 /* ---- files.c ---- */
 struct fdri_new_file {

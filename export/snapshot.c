@@ -66,12 +66,14 @@ static int put_live(int fd, const uint8_t *from, uint64_t count, uint64_t off)
 
 /* ---- 1: meta, until no block was added meanwhile, and the blocks that lie in pieces of bins ---- */
 
-FDR_RACY const struct fdr_meta_head *fdri_meta_piece(const uint8_t *from, uint32_t room)
+/* Its size is read once: another thread may be writing there. */
+FDR_RACY uint32_t fdri_meta_piece(const uint8_t *from, uint32_t room)
 {
     const struct fdr_meta_head *m = (const void *)from;
-    bool good = m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES &&
-                m->bytes <= room;
-    return good ? m : NULL;
+    uint32_t bytes = fdr_load_relaxed(&m->bytes);
+    bool good = fdr_load_relaxed(&m->magic) == FDR_META_MAGIC && fdr_is_pow2(bytes) && bytes >= FDR_BIN_MIN_BYTES &&
+                bytes <= room;
+    return good ? bytes : 0;
 }
 
 FDR_RACY static int copy_meta_pieces(int fd, uint64_t virgin)
@@ -80,8 +82,8 @@ FDR_RACY static int copy_meta_pieces(int fd, uint64_t virgin)
     uint64_t end = super()->bins_off + (uint64_t)(uint32_t)virgin * bin_bytes;
     for (uint64_t off = super()->bins_off; off < end; off += FDR_BIN_MIN_BYTES) {
         uint32_t room = bin_bytes - (uint32_t)((off - super()->bins_off) % bin_bytes);
-        const struct fdr_meta_head *m = fdri_meta_piece(fdri_view.base + off, room);
-        int e = m ? put_live(fd, (const uint8_t *)m, m->bytes, off) : 0;
+        uint32_t bytes = fdri_meta_piece(fdri_view.base + off, room);
+        int e = bytes ? put_live(fd, fdri_view.base + off, bytes, off) : 0;
         if (e) return e;
     }
     return 0;
@@ -138,7 +140,7 @@ FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint64_t *c
 FDR_RACY static uint32_t size_of(const uint8_t *from, uint32_t room)
 {
     const struct fdr_bin *b = (const void *)from;
-    uint32_t log2 = b->size_log2, size = log2 >= 9 && log2 <= 16 ? 1u << log2 : 0;
+    uint32_t log2 = fdr_load_relaxed(&b->size_log2), size = log2 >= 9 && log2 <= 16 ? 1u << log2 : 0;
     uint64_t at_ = (uint64_t)(from - fdri_view.base) - super()->bins_off;
     return b->magic == FDR_BIN_MAGIC && size && size <= room && !(at_ & (size - 1)) ? size : 0;
 }
@@ -188,11 +190,10 @@ FDR_RACY static int copy_slots(int fd, uint64_t off, uint64_t bytes, uint32_t bi
     for (uint64_t i = 0; i < bytes;) {
         const uint8_t *at_ = fdri_view.base + off + i;
         uint32_t room = bin_bytes - (uint32_t)(i % bin_bytes);
-        const struct fdr_meta_head *m = fdri_meta_piece(at_, room);
-        if (m) {
-            uint32_t skip = m->bytes;
+        uint32_t skip = fdri_meta_piece(at_, room);
+        if (skip) {
             int e = put_batch(fd, off, &from, i, any);
-            if (e || skip > room) return e ? e : -EIO;
+            if (e) return e;
             from = i += skip;
             continue;
         }

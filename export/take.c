@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/cancel.h"
 #include "base/say.h"
 #include "export/export.h"
 
@@ -90,15 +91,18 @@ struct fdri_quota fdri_whole_quota(void)
 int fdr_snapshot(const char *reason)
 {
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
+    int cancel = fdr_cancel_off();
     fdri_view.look();
     struct fdri_why why = fdri_because(FDR_REASON_API, reason ? reason : "api");
     struct fdri_quota quota = fdri_whole_quota();
-    return fdri_take(&why, &quota, true);
+    int result = fdri_take(&why, &quota, true);
+    fdr_cancel_restore(cancel);
+    return result;
 }
 int fdri_export_final(const char *reason)
 {
     struct fdri_why why = fdri_because(FDR_REASON_FINALIZE, reason);
-    return fdri_take(&why, NULL, true);
+    return fdri_take(&why, NULL, false); /* one under way does not have the end */
 }
 const char *fdr_last_snapshot(void) { return last_path; }
 

@@ -15,26 +15,31 @@ static char *keep_text(struct fdr_file *f, const char *text, size_t bytes)
 
 /* ---- one record ---- */
 
+/* What is none is looked for again 8 bytes on, and may say each time that it is as long as all the rest. So when
+ * VAIN_MOST bytes were checked in vain only those of usual size are looked at. */
+enum { VAIN_MOST = 64 << 20, USUAL_BYTES = 1024 };
+
 /* A record of at most `room` bytes whose check is right, or NULL. */
-static const struct fdr_def *def_at(const uint8_t *bytes, uint32_t room)
+static const struct fdr_def *def_at(const uint8_t *bytes, uint32_t room, uint64_t *vain)
 {
     const struct fdr_def *d = (const void *)bytes;
     if (room < sizeof *d || d->bytes < sizeof *d || d->bytes % 8 || d->bytes > room) return NULL;
     uint64_t need = sizeof *d + (uint64_t)d->name_bytes + d->file_bytes + 2;
     need = ((need + 7) & ~(uint64_t)7) + d->payload_bytes;
-    if (need > d->bytes) return NULL;
+    if (need > d->bytes || (*vain >= VAIN_MOST && d->bytes > USUAL_BYTES)) return NULL;
     uint8_t *copy = fdri_reader_malloc(d->bytes);
     if (!copy) return NULL;
     memcpy(copy, bytes, d->bytes);
     memset(copy + offsetof(struct fdr_def, check), 0, sizeof d->check);
     bool right = fdr_check32(copy, d->bytes) == d->check;
     free(copy);
+    if (!right) *vain += d->bytes;
     return right ? d : NULL;
 }
 
-uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room)
+uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *vain)
 {
-    const struct fdr_def *d = def_at(bytes, room);
+    const struct fdr_def *d = def_at(bytes, room, vain);
     return d ? d->bytes : 0;
 }
 
@@ -97,7 +102,7 @@ static void take_block(struct fdr_file *f, uint64_t off)
     if (!fdri_reader_room(&f->defs, f->defs_count, &f->defs_room, sizeof *f->defs)) return;
     f->defs[f->defs_count++] = (struct fdri_reader_defs){off, used};
     while (at < used) {
-        const struct fdr_def *d = def_at((const uint8_t *)(b + 1) + at, used - at);
+        const struct fdr_def *d = def_at((const uint8_t *)(b + 1) + at, used - at, &f->defs_vain);
         if (d) take(f, d);
         else if (!complained) fdri_reader_damage(f, "a definition at %llu is damaged", (unsigned long long)(off + at));
         complained = !d;

@@ -357,20 +357,55 @@ static void settle_units(struct fdr_file *f)
     }
 }
 
+/* A thread by its id, and whether it lives: what it has in common with its samples. */
+struct thread_key {
+    uint64_t key;
+    size_t at;
+};
+
+static uint64_t key_of(const struct fdr_location *l)
+{
+    return (uint64_t)l->tid << 1 | ((l->flags & FDR_LOCATION_LIVE) != 0);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct thread_key *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* The last one with that key, or NULL. */
+static const struct thread_key *last_of(const struct thread_key *threads, size_t count, uint64_t key)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (threads[middle].key <= key) low = middle + 1;
+        else high = middle;
+    }
+    return low && threads[low - 1].key == key ? &threads[low - 1] : NULL;
+}
+
 /* Samples the kernel took know their thread by its id only: the one that was attached last before the stream ended. */
 static void find_parents(struct fdr_file *f)
 {
+    struct thread_key *threads = fdri_reader_malloc((f->location_count + 1) * sizeof *threads);
+    size_t count = 0;
+    if (!threads) return;
     for (size_t i = 0; i < f->location_count; i++) {
-        struct fdri_reader_location *s = &f->location[i];
-        if (!(s->raw.flags & FDR_LOCATION_SAMPLES) || s->raw.parent != UINT32_MAX || !s->raw.tid) continue;
-        for (size_t k = 0; k < f->location_count; k++) {
-            const struct fdr_location *l = &f->location[k].raw;
-            bool thread = f->location[k].off && !(l->flags & (FDR_LOCATION_SAMPLES | FDR_LOCATION_LANE));
-            bool both_live = s->raw.flags & l->flags & FDR_LOCATION_LIVE;
-            bool both_ended = !((s->raw.flags | l->flags) & FDR_LOCATION_LIVE);
-            if (thread && l->tid == s->raw.tid && (both_live || both_ended)) s->raw.parent = l->id;
-        }
+        const struct fdr_location *l = &f->location[i].raw;
+        bool thread = f->location[i].off && !(l->flags & (FDR_LOCATION_SAMPLES | FDR_LOCATION_LANE));
+        if (thread) threads[count++] = (struct thread_key){key_of(l), i};
     }
+    qsort(threads, count, sizeof *threads, by_key);
+    for (size_t i = 0; i < f->location_count; i++) {
+        struct fdr_location *s = &f->location[i].raw;
+        if (!(s->flags & FDR_LOCATION_SAMPLES) || s->parent != UINT32_MAX || !s->tid) continue;
+        const struct thread_key *found = last_of(threads, count, key_of(s));
+        if (found) s->parent = f->location[found->at].raw.id;
+    }
+    free(threads);
 }
 
 void fdri_reader_locations(struct fdr_file *f)

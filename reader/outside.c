@@ -19,7 +19,8 @@
 
 bool fdri_outside_get(struct copy *c, uint64_t off, void *to, size_t count)
 {
-    if (c->error) return false;
+    if (c->error || !c->gets) return false; /* chains that go round end there */
+    c->gets--;
     if (off > c->bytes || count > c->bytes - off) return false; /* a chain that leads out ends there */
     c->error = fdri_process_read(c->from, off, to, count);
     return !c->error;
@@ -200,6 +201,7 @@ int fdri_outside_copy(const struct fdri_process *p, int fd, const char *reason, 
     c->chunk_list = (struct fdr_chunk_list){.chunk = c->chunks, .log2 = FDR_CHUNK_LOG2_LEAST, .most = FDR_CHUNKS_MOST};
     c->super = p->super; /* what was there when it was found; now once more, with everything it counts */
     c->bytes = p->super.arena_bytes;
+    c->gets = c->bytes / 8 + 65536; /* what is read one by one is larger, and read a few times */
     if (!make_room(c)) c->error = -ENOMEM;
     fdri_outside_get(c, 0, &c->super, sizeof c->super);
     if (!c->error && (c->super.arena_bytes != c->bytes || c->super.bin_bytes != p->super.bin_bytes ||

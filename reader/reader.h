@@ -209,6 +209,7 @@ struct fdr_file {
     struct fdri_reader_defs *defs;
     size_t defs_count, defs_room;
     uint64_t defs_bytes;
+    uint64_t defs_vain; /* bytes checked for definitions where there are none */
     struct fdr_definition **unknown; /* hash table of made-up ones */
     size_t unknown_count, unknown_slots;
     void **kept_memory; /* strings and arrays of definitions */
@@ -363,8 +364,9 @@ void fdri_reader_places_close(struct fdr_file *f);
 void fdri_reader_info(struct fdr_file *f);
 void fdri_reader_balance(struct fdr_file *f);
 void fdri_reader_definitions(struct fdr_file *f);
-/* Bytes of the good definition record that starts here and is at most `room` bytes; 0: there is none. */
-uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room);
+/* Bytes of the good definition record that starts here and is at most `room` bytes; 0: there is none. *vain, 0 at
+ * first, is what was checked for nothing so far. */
+uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *vain);
 
 /* ---- bundle.c ---- */
 enum { FDRI_READER_NOTES_BLOCKS = 64 }; /* of notes that are followed */

@@ -22,13 +22,13 @@ uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind 
 /* ---- definitions ---- */
 
 /* Puts the good records of a block one behind the other. */
-static void compact(struct fdri_reader_image *m, const struct fdri_reader_defs *from)
+static void compact(struct fdri_reader_image *m, const struct fdri_reader_defs *from, uint64_t *vain)
 {
     struct fdr_defs_block *b = fdri_reader_image_at(m, from->off);
     uint8_t *to = (uint8_t *)(b + 1);
     uint32_t used = 0;
     for (uint32_t at = 0; at < from->used;) {
-        uint32_t bytes = fdri_reader_def_bytes(to + at, from->used - at);
+        uint32_t bytes = fdri_reader_def_bytes(to + at, from->used - at, vain);
         if (bytes) {
             memmove(to + used, to + at, bytes);
             used += bytes;
@@ -45,9 +45,10 @@ void fdri_reader_recover_definitions(struct fdri_reader_image *m)
     const struct fdr_file *f = m->file;
     struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
     uint32_t *link = &sb->defs_first;
+    uint64_t vain = 0;
     sb->defs_last = 0;
     for (size_t i = 0; i < f->defs_count; i++) {
-        compact(m, &f->defs[i]);
+        compact(m, &f->defs[i], &vain);
         *link = sb->defs_last = (uint32_t)f->defs[i].off;
         link = &((struct fdr_defs_block *)fdri_reader_image_at(m, f->defs[i].off))->next;
     }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/cancel.h"
 #include "recorder/grace.h"
 #include "recorder/recorder.h"
 
@@ -153,7 +154,7 @@ void fdr_modules_changed(void)
 {
     sigset_t old;
     if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_inside) return;
-    int saved = errno;
+    int saved = errno, cancel = fdr_cancel_off();
     fdr_signals_block(&old);
     fdri_inside++;
     fdri_modules_look(); /* takes the loader's lock: before ours */
@@ -161,6 +162,7 @@ void fdr_modules_changed(void)
     fdri_modules_forget(forget);
     pthread_mutex_unlock(&lock);
     fdri_inside--;
+    fdr_cancel_restore(cancel);
     fdr_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
     errno = saved;
 }

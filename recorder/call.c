@@ -283,7 +283,8 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
     struct fdr_row *r = (void *)(base + v->row_off);
     if (FDR_UNLIKELY(tick < l->last_tick || duration < r->min || duration > r->max || !r->histogram)) return REST;
     if (FDR_UNLIKELY(duration < t->min_ticks)) {
-        if (FDR_UNLIKELY(t->tied_to == (tick >> shift) + 1)) return REST;
+        bool watched = duration >= fdr_load_relaxed(&fdri_watch_ticks);
+        if (FDR_UNLIKELY(watched || t->tied_to == (tick >> shift) + 1)) return REST;
         l->last_tick = tick;
         add_ordinary(t, l, base, r, v, duration);
         fdr_bump_relaxed(&v->filtered, 1);

@@ -149,14 +149,35 @@ static struct fdr_def *append(uint32_t bytes, struct fdr_defs_block **block)
     return (struct fdr_def *)(void *)((uint8_t *)(b + 1) + b->used);
 }
 
+static uint32_t most_of(uint32_t kind)
+{
+    return kind == FDR_DEF_METRIC ? METRICS_MAX - 1 : kind == FDR_DEF_EVENT ? EVENTS_MAX - 1 : FDR_ID_MAX;
+}
+
+/* Said once for each of the two reasons. */
+static void say_lost(const struct wanted *w)
+{
+    static unsigned said_full, said_most;
+    uint32_t most = most_of(w->kind);
+    bool full = fdri_rec.arena.super->def_count[w->kind] < most;
+    if (!fdri_once(full ? &said_full : &said_most)) return;
+    if (full)
+        fdri_say("no room for the definition of '%.80s'; events of it are recorded as [unknown] (FDR_BUFFER makes "
+                 "room)",
+                 w->name);
+    else
+        fdri_say("'%.80s' is not defined: there are %u of its kind already; events of it are recorded as [unknown]",
+                 w->name, most);
+}
+
 static uint32_t write_def(const struct wanted *w, uint64_t value2, const void *payload, uint32_t payload_bytes)
 {
     struct fdr_superblock *s = fdri_rec.arena.super;
     uint32_t text = (uint32_t)fdr_align_up(w->name_bytes + w->file_bytes + 2, 8);
     uint32_t bytes = (uint32_t)sizeof(struct fdr_def) + text + (uint32_t)fdr_align_up(payload_bytes, 8);
     struct fdr_defs_block *block;
-    struct fdr_def *d = append(bytes, &block);
-    if (!d || s->def_count[w->kind] >= FDR_ID_MAX) return 0;
+    struct fdr_def *d = s->def_count[w->kind] < most_of(w->kind) ? append(bytes, &block) : NULL;
+    if (!d) return 0;
     *d = (struct fdr_def){.bytes = bytes,
                           .kind = w->kind,
                           .id = s->def_count[w->kind] + 1,
@@ -184,12 +205,8 @@ static uint32_t define_locked(const struct wanted *w, uint64_t value2, const voi
     if (!*slot) {
         *slot = write_def(w, value2, payload, payload_bytes);
         if (!*slot) {
-            static unsigned said;
             fdr_add_relaxed(&fdri_rec.arena.super->lost_definitions, 1u);
-            if (fdri_once(&said))
-                fdri_say("no room for the definition of '%.80s'; events of it are recorded as [unknown] "
-                         "(FDR_BUFFER makes room)",
-                         w->name);
+            say_lost(w);
             return 0;
         }
         index_used++;
@@ -265,6 +282,8 @@ void fdri_define_reset(void)
 {
     drop_index();
     index_log2 = index_used = module_count = returns = 0;
+    /* Where they were a reader is told; where they are is looked at anew. */
+    for (uint32_t i = 0; i < MODULES_MAX; i++) modules[i].from = modules[i].to = 0;
     block_bytes = 0;
     for (size_t at = 0; at < saved_bytes;) {
         const struct fdr_def *d = (const void *)(saved + at);
@@ -302,7 +321,6 @@ fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_typ
                                    FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
     uint8_t stored = (unsigned)type < sizeof wide ? wide[type] : FDR_VALUE_U64;
     uint32_t id = fdri_define(FDR_DEF_METRIC, name, unit, kind == FDR_METRIC_COUNTER, stored, 0, NULL, 0);
-    if (id >= METRICS_MAX) return 0;
     if (id) fdr_store_relaxed(&metric_type[id], stored);
     return id;
 }
@@ -345,10 +363,11 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
         shape.offset[i] = (uint16_t)fields[i].offset;
     }
     shape.count = (uint8_t)count;
-    uint64_t key = hash_text(2, (const char *)described, count * sizeof *described);
+    /* Where the fields lie belongs to it: two structures of one name are two events. */
+    uint64_t key = hash_text(hash_text(2, (const char *)described, count * sizeof *described), (const char *)&shape,
+                             sizeof shape);
     uint32_t id = fdri_define(FDR_DEF_EVENT, name, "", (uint32_t)count, key, 0, described,
                               (uint32_t)(count * sizeof *described));
-    if (id >= EVENTS_MAX) return 0;
     if (id) shapes[id] = shape;
     return id;
 }

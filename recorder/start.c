@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/raw.h"
 #include "export/view.h"
 #include "fdr_build.h"
@@ -324,11 +325,13 @@ int fdr_init(const struct fdr_config *config)
         return -EINVAL;
     }
     if (bare()) bare_child();
+    int cancel = fdr_cancel_off();
     pthread_mutex_lock(&lock);
     fdri_inside++; /* an instrumented allocator waits until everything is in place */
     int result = fdr_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
     fdri_inside--;
     pthread_mutex_unlock(&lock);
+    fdr_cancel_restore(cancel);
     return result;
 }
 
@@ -368,9 +371,11 @@ static void finalize(void)
 void fdr_finalize(void)
 {
     if (bare()) return; /* whoever holds the lock may be no thread of this process */
+    int cancel = fdr_cancel_off();
     pthread_mutex_lock(&lock);
     finalize();
     pthread_mutex_unlock(&lock);
+    fdr_cancel_restore(cancel);
 }
 
 /* A handler may have interrupted who holds the lock. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/cancel.h"
 #include "base/lines.h"
 #include "recorder/watch.h"
 
@@ -275,6 +276,7 @@ int fdr_trigger_add(const char *line)
 {
     struct fdri_watch w;
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH;
+    int cancel = fdr_cancel_off();
     const char *wrong = line ? fdri_watch_parse(line, &fdri_rec.set, &w) : "no text";
     if (!wrong && !w.trigger.name[0]) wrong = "nothing in it";
     if (wrong) fdri_say("trigger '%.200s': %s; it is not set", line ? line : "", wrong);
@@ -283,6 +285,7 @@ int fdr_trigger_add(const char *line)
     int e = id > 0 ? fdri_dumper_start() : 0;
     if (e) fdri_say("trigger %s: no thread for snapshots: %s", w.trigger.name, strerror(-e));
     if (id > 0) fdri_dumper_wake(); /* it may have to look now and then */
+    fdr_cancel_restore(cancel);
     return id;
 }
 
