@@ -70,6 +70,19 @@ static void region_over(void **state)
     forget_snapshots();
 }
 
+/* What is not stored is looked at as well, also where the fastest path ends it: between its least and its most. */
+static void region_over_below_the_minimum(void **state)
+{
+    (void)state;
+    snapshots_start((struct fdr_config){.holdoff = "0", .triggers = "region step over 5ms", .min_duration = "10s"});
+    fdr_region step = fdr_region_define("step", NULL, 0);
+    call(step, 0);
+    call(step, 300);
+    for (int i = 0; i < 5; i++) call(step, 20);
+    assert_int_equal(fdr_trigger_count(1), 6);
+    forget_snapshots();
+}
+
 /* Called by `_at`: the location counts in ns. */
 static void region_over_at(void **state)
 {
@@ -529,6 +542,7 @@ static void fired_in_a_handler(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(region_over),
+        cmocka_unit_test(region_over_below_the_minimum),
                                        cmocka_unit_test(region_over_at),
                                        cmocka_unit_test(region_over_p99),
                                        cmocka_unit_test(region_stuck),

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=60
+ * Definitions: two that are called alike and are not the same; more than there can be; functions of libraries that come
+ * and go between two recordings of a process. */
+#include <dlfcn.h>
+
+#include "tests/api_fixture.h"
+
+static uint64_t field_of(struct fdr_file *f, size_t at, size_t field)
+{
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    struct fdr_read_event e;
+    uint64_t value = UINT64_MAX;
+    for (size_t i = 0; fdr_iter_next(it, &e); i++)
+        if (i == at && field < e.field_count) value = e.field[field];
+    fdr_iter_close(it);
+    return value;
+}
+
+struct narrow {
+    uint32_t x, y;
+};
+struct wide {
+    uint64_t x;
+    char between[4096];
+    uint64_t y;
+};
+
+/* A program and a plugin of it call their events alike; what one of them defines changes nothing for the other. */
+static void one_name_and_two_layouts(void **state)
+{
+    const struct fdr_field first[] = {{"x", FDR_U32, offsetof(struct narrow, x)},
+                                      {"y", FDR_U32, offsetof(struct narrow, y)}};
+    const struct fdr_field second[] = {{"x", FDR_U64, offsetof(struct wide, x)},
+                                       {"y", FDR_U64, offsetof(struct wide, y)}};
+    const struct narrow a = {1, 2};
+    const struct wide b = {.x = 3, .y = 4};
+    (void)state;
+    begin(NULL);
+    fdr_event_type narrow = fdr_event_define("io", first, 2), wide = fdr_event_define("io", second, 2);
+    assert_int_not_equal(narrow, wide);
+    assert_int_equal(fdr_event_define("io", first, 2), narrow);
+    fdr_event(narrow, &a);
+    fdr_event(wide, &b);
+    struct fdr_file *f = take();
+    for (size_t i = 0; i < 4; i++) assert_int_equal(field_of(f, i / 2, i % 2), i + 1);
+    end(f);
+}
+
+static void P10_more_kinds_than_there_can_be(void **state)
+{
+    enum { EVENTS = 255, METRICS = 4095, MORE = 45 };
+    static const struct fdr_field field = {"n", FDR_U64, 0};
+    char name[32];
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "16M"});
+    const struct fdr_superblock *s = fdri_rec.arena.super;
+    uint32_t events = s->def_count[FDR_DEF_EVENT], metrics = s->def_count[FDR_DEF_METRIC];
+    uint32_t e = 0, m = 0;
+    for (uint32_t i = 0; i < EVENTS + MORE; i++) {
+        snprintf(name, sizeof name, "event %u", i);
+        e += fdr_event_define(name, &field, 1) != 0;
+    }
+    for (uint32_t i = 0; i < METRICS + MORE; i++) {
+        snprintf(name, sizeof name, "metric %u", i);
+        m += fdr_metric_define(name, "1", FDR_U64, FDR_METRIC_GAUGE) != 0;
+    }
+    assert_int_equal(e + events, EVENTS);
+    assert_int_equal(m + metrics, METRICS);
+    assert_int_equal(s->def_count[FDR_DEF_EVENT], EVENTS);
+    assert_int_equal(s->def_count[FDR_DEF_METRIC], METRICS);
+    assert_int_equal(s->lost_definitions, 2 * MORE + events + metrics);
+    uint64_t n = 7;
+    fdr_event(fdr_event_define("event 0", &field, 1), &n); /* the others go on */
+    struct fdr_file *f = take();
+    assert_int_equal(field_of(f, 0, 0), 7);
+    end(f);
+}
+
+static void *library(const char *function)
+{
+    char command[900], path[400];
+    snprintf(path, sizeof path, "%s/lib%s.so", oracle_directory(), function);
+    snprintf(command, sizeof command, "echo 'void %s(void); void %s(void) {}' | cc -x c -shared -fPIC -o %s -", function,
+             function, path);
+    if (access(path, R_OK) != 0 && system(command) != 0) return NULL;
+    return dlopen(path, RTLD_NOW);
+}
+
+static void call_of(void *library, const char *function)
+{
+    const void *f = dlsym(library, function);
+    assert_non_null(f);
+    fdr_enter_address(f);
+    fdr_leave_address(f);
+}
+
+/* The second recording knows nothing of where libraries were that went before it began. */
+static void another_library_in_the_next_recording(void **state)
+{
+    (void)state;
+    void *first = library("alpha");
+    if (!first) {
+        print_message("skipped: no compiler makes a shared library here\n");
+        skip();
+    }
+    dlclose(library("bravo")); /* made by now */
+    begin(NULL);
+    call_of(first, "alpha");
+    fdr_finalize();
+    dlclose(first);
+    begin(NULL);
+    void *second = library("bravo");
+    call_of(second, "bravo");
+    struct fdr_file *f = take();
+    fdr_file_symbolise(f);
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    struct fdr_read_event e;
+    assert_true(fdr_iter_next(it, &e));
+    assert_string_equal(fdr_definition(f, FDR_REGION_DEFINITION, e.id)->name, "bravo");
+    fdr_iter_close(it);
+    dlclose(second);
+    end(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(another_library_in_the_next_recording),
+                                       cmocka_unit_test(one_name_and_two_layouts),
+                                       cmocka_unit_test(P10_more_kinds_than_there_can_be)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
