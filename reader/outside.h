@@ -24,7 +24,7 @@ struct copy {
     enum fdri_outside_mode mode;
     struct fdr_superblock super;
     uint64_t bytes, virgin, dropped;
-    uint64_t gets; /* reads that are left */
+    uint64_t gets;           /* reads that are left */
     uint8_t *first, *second; /* batches */
     struct {
         struct fdr_tail head;

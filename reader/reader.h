@@ -209,7 +209,7 @@ struct fdr_file {
     struct fdri_reader_defs *defs;
     size_t defs_count, defs_room;
     uint64_t defs_bytes;
-    uint64_t defs_vain; /* bytes checked for definitions where there are none */
+    uint64_t defs_vain;              /* bytes checked for definitions where there are none */
     struct fdr_definition **unknown; /* hash table of made-up ones */
     size_t unknown_count, unknown_slots;
     void **kept_memory; /* strings and arrays of definitions */

@@ -25,11 +25,21 @@ enum { AHEAD = 8, AHEAD_32NDS = 10 };
 static struct fdri_thread ended[2];
 static uint32_t given_away; /* locations whose memory was; under the lock */
 
+/* The number of the recording whose lock this thread has, or is about to; 0: none. Its own handlers do not wait for it:
+ * it would wait for them. */
+static __thread uint32_t lock_mine;
+static bool have_lock(void) { return lock_mine && lock_mine == fdri_rec.number; }
+
 bool fdri_ended_lock(uint32_t who, uint32_t tries)
 {
     uint32_t *lock = &fdri_rec.shares.lock, none = 0;
+    if (have_lock()) return false;
+    lock_mine = fdri_rec.number;
+    fdr_signal_fence();
     for (uint32_t i = 0; i <= tries; i++, none = 0)
         if (!fdr_load_relaxed(lock) && fdr_cas_acq_rel_u32(lock, &none, who)) return true; /* L:fold */
+    fdr_signal_fence();
+    lock_mine = 0;
     return false;
 }
 
@@ -37,17 +47,25 @@ bool fdri_ended_hold(uint32_t who, uint64_t ns)
 {
     uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + ns;
     while (!fdri_ended_lock(who, 1000)) {
-        if (fdr_clock_ns(CLOCK_MONOTONIC) > until) return false;
+        if (have_lock() || fdr_clock_ns(CLOCK_MONOTONIC) > until) return false;
         sched_yield();
     }
     return true;
 }
 
-void fdri_ended_unlock(void) { fdr_store_release(&fdri_rec.shares.lock, 0u); /* L:fold */ }
+void fdri_ended_unlock(void)
+{
+    fdr_store_release(&fdri_rec.shares.lock, 0u); /* L:fold */
+    fdr_signal_fence();
+    lock_mine = 0;
+}
 
 void fdri_ended_abandoned(const struct fdr_location *l)
 {
-    if (fdr_load_relaxed(&fdri_rec.shares.lock) != l->id + 1) return;
+    if (fdr_load_relaxed(&fdri_rec.shares.lock) != l->id + 1) {
+        lock_mine = 0; /* it was left before it had it, or behind that */
+        return;
+    }
     if (fdri_rec.arena.super->fold_off) fdri_fold_undo();
     fdri_ended_unlock();
 }

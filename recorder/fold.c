@@ -223,6 +223,9 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
 {
     struct fdr_location *w = into->loc, *l = t->loc;
     uint64_t events = l->reductions_dropped_events, bytes = l->reductions_dropped_bytes;
+    uint32_t behind = fdr_levels_in(l->level_blocks) +
+                      1; /* calls deeper than its levels are told there, here as well */
+    struct fdr_level *deeper = behind <= fdr_levels_in(w->level_blocks) ? fdri_level(into, behind) : NULL;
     uint32_t count = l->reduction_count, first = count > FDR_REDUCTION_LINES ? count - FDR_REDUCTION_LINES : 0;
     const struct fdr_reductions_block *b = l->reductions_off ? fdri_off(t, l->reductions_off) : NULL;
     for (uint32_t i = first; b && i < count; i++) {
@@ -234,8 +237,8 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
     set(&l->reductions_dropped_events, 0);
     set(&l->reductions_dropped_bytes, 0);
     set_half(&l->reduction_count, 0);
-    move(&w->presented_overflow, &l->presented_overflow);
-    move(&w->lost_overflow, &l->lost_overflow);
+    move(deeper ? &deeper->presented : &w->presented_overflow, &l->presented_overflow);
+    move(deeper ? &deeper->lost : &w->lost_overflow, &l->lost_overflow);
     move(&w->clamped, &l->clamped);
     move(&w->unbalanced, &l->unbalanced);
     move(&w->stray_leaves, &l->stray_leaves);

@@ -81,8 +81,8 @@ static void *library(const char *function)
 {
     char command[900], path[400];
     snprintf(path, sizeof path, "%s/lib%s.so", oracle_directory(), function);
-    snprintf(command, sizeof command, "echo 'void %s(void); void %s(void) {}' | cc -x c -shared -fPIC -o %s -", function,
-             function, path);
+    snprintf(command, sizeof command, "echo 'void %s(void); void %s(void) {}' | cc -x c -shared -fPIC -o %s -",
+             function, function, path);
     if (access(path, R_OK) != 0 && system(command) != 0) return NULL;
     return dlopen(path, RTLD_NOW);
 }

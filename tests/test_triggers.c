@@ -542,7 +542,7 @@ static void fired_in_a_handler(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(region_over),
-        cmocka_unit_test(region_over_below_the_minimum),
+                                       cmocka_unit_test(region_over_below_the_minimum),
                                        cmocka_unit_test(region_over_at),
                                        cmocka_unit_test(region_over_p99),
                                        cmocka_unit_test(region_stuck),
