@@ -132,6 +132,8 @@ FDR_API void fdr_enter_function_(const void *function, const void *caller, const
  * May lock; not for signal handlers. */
 FDR_API void fdr_modules_changed(void);
 
+/* 4,095 metrics and 255 types of events at most: of more than that one line on standard error says so, the id is 0, and
+ * what is recorded by it is [unknown]. What differs in name, types or offsets of its fields is another type of event. */
 enum fdr_metric_kind { FDR_METRIC_GAUGE = 0, FDR_METRIC_COUNTER = 1 };
 enum fdr_type { FDR_U64 = 0, FDR_I64 = 1, FDR_F64 = 2, FDR_U32 = 3, FDR_I32 = 4, FDR_F32 = 5 };
 FDR_API fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type,

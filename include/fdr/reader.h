@@ -2,7 +2,8 @@
 /* libfdr-reader: reads recordings (snapshots, live files, what a kill left) on any machine, without the application.
  *
  * It trusts nothing: any bytes give a message and what could be recovered; never a crash, a hang, or an invented
- * event. One bad bin costs that bin. No global state; one fdr_file may be read by many threads at once (each with
+ * event. One bad bin costs that bin. No global state but one: where memory is refused while one file is read, no file
+ * that is open then gets a verdict (FDR_UNREADABLE) any more. One fdr_file may be read by many threads at once (each with
  * its own fdr_iter) once opened. Strings and arrays returned belong to the fdr_file and live until it is closed.
  * Times are ns on the recording's own time line (CLOCK_MONOTONIC for live recordings; what was presented for
  * replayed streams). */
@@ -195,7 +196,8 @@ FDR_API void fdr_ledger_bounds(const struct fdr_file *file, uint32_t location, u
 struct fdr_reduction_info {
     uint32_t location;
     uint64_t time_ns; /* first step of this line */
-    const char *step; /* "duration" | "depth" | "class" | "epoch" | "stop" */
+    const char *step; /* "duration" | "depth" | "class" | "epoch" | "stop" | "claim": from another location | "thin":
+                         samples | "earlier": the sum of lines that found no place */
     char what[96];    /* e.g. "region calls < 256 ns at depth 12" */
     uint64_t events, bytes, from_ns, to_ns;
     uint32_t steps;
