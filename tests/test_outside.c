@@ -21,7 +21,7 @@
 
 struct kind {
     const char *arena;
-    bool deaf, scribble;
+    bool deaf, scribble, rounds;
 };
 
 static __thread volatile unsigned long sink;
@@ -58,6 +58,15 @@ static void scribble(void)
     }
 }
 
+/* The chain of locations leads from one that nobody has to itself. */
+static void go_round(void)
+{
+    struct fdr_superblock *s = fdri_rec.arena.super;
+    struct fdr_location *l = (void *)(fdri_rec.arena.base + s->location_first);
+    l->flags |= FDR_LOCATION_FREE;
+    l->next = s->location_first;
+}
+
 static void victim_body(void *context)
 {
     const struct kind *kind = context;
@@ -76,6 +85,11 @@ static void victim_body(void *context)
     if (kind->scribble) {
         usleep(50000);
         scribble();
+        for (;;) pause();
+    }
+    if (kind->rounds) {
+        FDR_REGION("one") go_round();
+        victim_ready();
         for (;;) pause();
     }
     record(NULL);
@@ -252,6 +266,22 @@ static void P8_memory_overwritten(void **state)
     if (find_live(live, sizeof live)) unlink(live);
 }
 
+static void P8_a_chain_that_goes_round(void **state)
+{
+    struct fdr_file *file = NULL;
+    char message[512], live[600];
+    (void)state;
+    struct victim v = victim_start(victim_body, &(struct kind){.arena = "mapped", .rounds = true});
+    victim_wait_ready(&v);
+    for (int events = 0; events < 2; events++) {
+        fdr_process_open((uint32_t)v.pid, events, &file, message, sizeof message);
+        if (file) fdr_file_close(file);
+        file = NULL;
+    }
+    victim_end(&v, SIGKILL);
+    if (find_live(live, sizeof live)) unlink(live);
+}
+
 static void sleep_on(void *unused)
 {
     (void)unused;
@@ -350,6 +380,7 @@ int main(void)
                                        cmocka_unit_test(nothing_is_written),
                                        cmocka_unit_test(P7_removed_live_file),
                                        cmocka_unit_test(P8_memory_overwritten),
+                                       cmocka_unit_test(P8_a_chain_that_goes_round),
                                        cmocka_unit_test(clear_refusals),
                                        cmocka_unit_test(another_ones_recording),
                                        cmocka_unit_test(other_users)};

@@ -328,6 +328,41 @@ static void not_ours(void **state)
     end(&x);
 }
 
+/* A block of definitions of which each eight bytes say that they begin a long one: not all of them are looked through
+ * from each place. */
+static void P8_definitions_that_are_none(void **state)
+{
+    enum { BYTES = 2 << 20, HALF = BYTES / 2 };
+    struct builder_options o = {.arena_bytes = 8u << 20, .bin_bytes = 1024, .edge = {10, 100, 1000}};
+    struct builder *b = builder_new(&o);
+    size_t bytes;
+    char message[256];
+    struct fdr_file *f = NULL;
+    (void)state;
+    builder_location(b, "main");
+    builder_enter(b, 0, 1, 1000);
+    builder_leave(b, 0, 2000);
+    const uint8_t *image = builder_image(b, &bytes);
+    uint8_t *copy = malloc(bytes);
+    memcpy(copy, image, bytes);
+    struct fdr_superblock *s = (void *)copy;
+    uint32_t at = (uint32_t)s->bins_off + (1u << 20);
+    struct fdr_defs_block *block = (void *)(copy + at);
+    *block = (struct fdr_defs_block){
+        .head = {.magic = FDR_META_MAGIC, .kind = FDR_META_DEFS, .bytes = BYTES, .location = UINT32_MAX},
+        .used = BYTES - sizeof *block,
+        .next = s->defs_first};
+    s->defs_first = at;
+    struct fdr_def *d = (void *)(block + 1);
+    for (uint32_t i = 0; i < BYTES - sizeof *block; i += 8) *(uint64_t *)(void *)((uint8_t *)d + i) = HALF;
+    fdr_file_open_memory(copy, bytes, &f, message, sizeof message);
+    assert_non_null(f);
+    assert_int_equal(fdr_file_verify(f), FDR_DAMAGED);
+    fdr_file_close(f);
+    free(copy);
+    builder_free(b);
+}
+
 /* A lost parent is shown as [reduced], never as a neighbour. */
 static void P9_orphans_get_reduced_parents(void **state)
 {
@@ -388,6 +423,7 @@ int main(void)
         cmocka_unit_test(P8_bit_flips),
         cmocka_unit_test(P8_many_flips),
         cmocka_unit_test(P8_recovered_is_whole),
+        cmocka_unit_test(P8_definitions_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
