@@ -87,7 +87,7 @@ static void drop_level(struct fdr_sampled *d, uint32_t level)
     fdri_part_seal(&fdri_rec.arena, p);
     fdr_store_relaxed(&d->s->low, level + 1);
     while ((off = fdri_part_pop(&fdri_rec.arena, d->t.loc, p, &size, &given))) give(d, off, size);
-    p->flags |= 1;
+    p->flags |= FDR_PART_CLOSED;
     d->s->level[level].part = FDRI_GATE_CLOSED;
     keep_table(d, p);
     fdri_reduction_note(&d->t, FDR_STEP_THIN, FDRI_REASON_OLDEST, p, &given, true);
