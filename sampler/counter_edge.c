@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/cancel.h"
 #include "base/say.h"
 #include "sampler/counter_view.h"
 #include "sampler/monitor.h"
@@ -176,7 +177,7 @@ static void drop_from(struct edge_thread *t, uint32_t depth)
     while (t->frames && t->frame[t->frames - 1].depth >= depth) t->frames--;
 }
 
-void fdri_edge_enter(uint32_t region, uint32_t depth)
+static void edge_enter(uint32_t region, uint32_t depth)
 {
     struct edge_thread *t = begin();
     if (!t) return;
@@ -190,7 +191,7 @@ void fdri_edge_enter(uint32_t region, uint32_t depth)
     end(t);
 }
 
-void fdri_edge_leave(uint32_t region, uint32_t depth)
+static void edge_leave(uint32_t region, uint32_t depth)
 {
     uint64_t value[EDGE_COUNTERS];
     struct edge_thread *t = begin();
@@ -204,6 +205,21 @@ void fdri_edge_leave(uint32_t region, uint32_t depth)
         if (good) fdr_event(t->plan->event, value);
     }
     end(t);
+}
+
+/* A call that is recorded is no place to be cancelled at, though files are read. */
+void fdri_edge_enter(uint32_t region, uint32_t depth)
+{
+    int cancel = fdr_cancel_off();
+    edge_enter(region, depth);
+    fdr_cancel_restore(cancel);
+}
+
+void fdri_edge_leave(uint32_t region, uint32_t depth)
+{
+    int cancel = fdr_cancel_off();
+    edge_leave(region, depth);
+    fdr_cancel_restore(cancel);
 }
 
 /* ---- start and stop ---- */
