@@ -223,8 +223,8 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
 {
     struct fdr_location *w = into->loc, *l = t->loc;
     uint64_t events = l->reductions_dropped_events, bytes = l->reductions_dropped_bytes;
-    uint32_t behind = fdr_levels_in(l->level_blocks) +
-                      1; /* calls deeper than its levels are told there, here as well */
+    /* calls deeper than its levels are told at the depth behind these, here as well */
+    uint32_t behind = fdr_levels_in(l->level_blocks) + 1;
     struct fdr_level *deeper = behind <= fdr_levels_in(w->level_blocks) ? fdri_level(into, behind) : NULL;
     uint32_t count = l->reduction_count, first = count > FDR_REDUCTION_LINES ? count - FDR_REDUCTION_LINES : 0;
     const struct fdr_reductions_block *b = l->reductions_off ? fdri_off(t, l->reductions_off) : NULL;
