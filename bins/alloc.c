@@ -40,6 +40,7 @@ int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32
     a->strewn = NULL;
     a->strewn_bins = a->given_eighths = a->strewn_at = 0;
     a->pinned = 0;
+    memset(a->inside, 0, sizeof a->inside);
     return 0;
 }
 

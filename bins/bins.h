@@ -31,7 +31,7 @@
 #include "base/topology.h"
 #include "format/arena.h"
 
-enum { FDRI_TRIES = 256 };
+enum { FDRI_TRIES = 256, FDRI_CLAIMERS = 256 };
 
 struct fdri_arena {
     uint8_t *base;
@@ -46,7 +46,9 @@ struct fdri_arena {
     uint32_t strewn_bins;   /* atomic */
     uint32_t given_eighths; /* atomic: of strewn bins, given back for good and not taken again */
     uint32_t strewn_at;     /* atomic: the word to look at next */
-    uint32_t nodes;         /* 1, or how many entries `node` has */
+    uint64_t
+        inside[FDRI_CLAIMERS]; /* atomic: off of a claimer's location << 32 | off of whose bins it takes; claims.c */
+    uint32_t nodes;            /* 1, or how many entries `node` has */
     uint32_t stripe_log2;
     struct fdr_node *node;
     const struct fdr_topology *topology;
@@ -236,12 +238,15 @@ uint32_t fdri_run_pop(struct fdri_arena *a, struct fdr_part *p, uint32_t most, b
 void fdri_run_empty(const struct fdri_arena *a, const struct fdri_run *r);
 
 /* ---- claims: another thread than the owner's takes the oldest bin ----
- * location.claim counts the claimers that are inside; pinned, nobody enters. */
+ * claims.c knows which claimers are inside; pinned, nobody enters. */
 #define FDRI_PINNED 0x80000000u
-bool fdri_claim_enter(struct fdr_location *l); /* false: pinned, go elsewhere */
-void fdri_claim_leave(struct fdr_location *l);
+/* `who` takes bins of l. Returns its place, or 0: go elsewhere (l is pinned). One place at a time for each `who`. */
+uint32_t fdri_claim_enter(struct fdri_arena *a, const struct fdr_location *who, struct fdr_location *l);
+void fdri_claim_leave(struct fdri_arena *a, uint32_t place);
+/* By the owner of `who`, which is inside nowhere: what it left in the middle is over. */
+void fdri_claim_abandoned(struct fdri_arena *a, const struct fdr_location *who);
 /* Keeps claimers out; true when none is inside any more. It looks for a bounded time, then unpin all the same. */
-bool fdri_claim_pin(struct fdr_location *l);
+bool fdri_claim_pin(struct fdri_arena *a, struct fdr_location *l);
 void fdri_claim_unpin(struct fdr_location *l);
 /* Takes the oldest bin unless it is the newest, or another was faster: then 0. One try. The caller holds the bin. */
 uint32_t fdri_part_claim(struct fdri_arena *a, struct fdr_part *p, uint32_t *size_log2, struct fdri_given *given);

@@ -303,24 +303,6 @@ uint32_t fdri_part_pop_older(struct fdri_arena *a, struct fdr_part *p, uint64_t 
 
 /* ---- claims: somebody else pops ---- */
 
-bool fdri_claim_enter(struct fdr_location *l)
-{
-    if (!(fdr_add_acq_rel(&l->claim, 1u) & FDRI_PINNED)) return true; /* L:pin */
-    fdr_sub_acq_rel(&l->claim, 1u);                                   /* L:pin */
-    return false;
-}
-
-void fdri_claim_leave(struct fdr_location *l) { fdr_sub_acq_rel(&l->claim, 1u); /* L:pin */ }
-
-bool fdri_claim_pin(struct fdr_location *l)
-{
-    uint32_t inside = fdr_or_acq_rel(&l->claim, FDRI_PINNED) & ~FDRI_PINNED; /* L:pin - nobody enters from here on */
-    for (int i = 0; inside && i < 4096; i++) inside = fdr_load_acquire(&l->claim) & ~FDRI_PINNED; /* L:pin */
-    return !inside;
-}
-
-void fdri_claim_unpin(struct fdr_location *l) { fdr_and_acq_rel(&l->claim, ~FDRI_PINNED); /* L:pin */ }
-
 static struct oldest oldest_claimable(const struct fdri_arena *a, uint64_t head)
 {
     struct oldest o = {.off = (uint32_t)head};

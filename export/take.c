@@ -91,7 +91,7 @@ struct fdri_quota fdri_whole_quota(void)
 int fdr_snapshot(const char *reason)
 {
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
-    int cancel = fdr_cancel_off();
+    struct fdr_cancel cancel = fdr_cancel_off();
     fdri_view.look();
     struct fdri_why why = fdri_because(FDR_REASON_API, reason ? reason : "api");
     struct fdri_quota quota = fdri_whole_quota();

@@ -436,7 +436,7 @@ struct fdr_location {
     uint32_t piece_units; /* 512 bytes each: free pieces */
     char name[32];
     /* fair shares; not needed to read */
-    uint32_t claim;           /* atomic: others inside that take bins; bit 31: nobody may enter */
+    uint32_t claim;           /* atomic: bit 31: nobody may take bins of it */
     uint32_t returned;        /* atomic: stack of pieces that claimers found on their way to whole bins */
     uint32_t split_bins;      /* bins held that are in pieces */
     uint32_t ended_turn;      /* how many bins had been filled anew when the thread ended */

@@ -154,7 +154,8 @@ void fdr_modules_changed(void)
 {
     sigset_t old;
     if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_inside) return;
-    int saved = errno, cancel = fdr_cancel_off();
+    int saved = errno;
+    struct fdr_cancel cancel = fdr_cancel_off();
     fdr_signals_block(&old);
     fdri_inside++;
     fdri_modules_look(); /* takes the loader's lock: before ours */

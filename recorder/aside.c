@@ -71,7 +71,7 @@ void fdri_aside_look(struct fdri_thread *t)
 void fdri_aside(struct fdri_thread *t, uint64_t tick)
 {
     if (t->loc->last_tick >> t->shift == tick >> t->shift) return;
-    bool over = time_is_over(t), alone = fdri_claim_pin(t->loc);
+    bool over = time_is_over(t), alone = fdri_claim_pin(&fdri_rec.arena, t->loc);
     t->aside_done = alone;
     t->aside_due = !alone;
     if (alone && is_whole(t))

@@ -3,12 +3,14 @@
  * that may take a lock (liburcu's registry). All signals are blocked meanwhile, so a handler never sees half of it. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/racy.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
@@ -20,6 +22,9 @@ __thread uint32_t fdri_inside;
 static pthread_key_t exit_key;
 static bool have_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* How often this thread's destructors have come round. Behind the last time nothing tells when it ends, and a handler
+ * that comes still would attach it for good: what it records is lost. */
+static __thread uint32_t rounds;
 
 static void make_key(void) { have_key = pthread_key_create(&exit_key, fdri_detach) == 0; }
 
@@ -84,12 +89,19 @@ void fdri_no_room(uint32_t tid, bool itself)
 
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
-    if (fdri_inside || (t->dead_for == number && !look_again(t))) return false;
+    if (fdri_inside || rounds >= PTHREAD_DESTRUCTOR_ITERATIONS || (t->dead_for == number && !look_again(t)))
+        return false;
     int saved = errno; /* of the program, which did not ask for any of this */
     sigset_t old;
     fdr_signals_block(&old);
+    /* liburcu restores the mask by a function of the C library, which opens it for this signal */
+    struct fdr_cancel cancel = fdr_cancel_off();
     fdri_inside++;
     bool here = pass(number), ok = here && build(t, lane);
+    if (here && !lane) {
+        pthread_once(&once, make_key);
+        if (have_key) pthread_setspecific(exit_key, t); /* without room, too: it may find some near its end */
+    }
     if (here && !ok) {
         static unsigned said;
         if (t->dead_for != number) fdri_no_room((uint32_t)syscall(SYS_gettid), true);
@@ -100,8 +112,6 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
                      "(FDR_BUFFER makes it larger)",
                      (unsigned long long)fdri_rec.arena.super->arena_bytes);
     } else if (ok && !lane) {
-        pthread_once(&once, make_key);
-        if (have_key) pthread_setspecific(exit_key, t);
         fdri_address_thread();
         fdri_crash_look();
         fdri_note_exit(true);
@@ -118,6 +128,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     }
     if (here) passed();
     fdri_inside--;
+    fdr_cancel_restore(cancel);
     fdr_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
     errno = saved;
     return ok;
@@ -220,8 +231,9 @@ static void mend(struct fdri_thread *t)
     fdri_stay_awake(&fdri_rec.arena, l);
     fdri_count_late(t->base, l);
     if (top_is_complete(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
+    fdri_claim_abandoned(&fdri_rec.arena, l);
     fdri_ended_abandoned(l);
-    fdri_claim_pin(l);
+    fdri_claim_pin(&fdri_rec.arena, l);
     for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
         fdri_part_mend(&fdri_rec.arena, fdri_off(t, off));
         take_back_leave(t, fdri_off(t, off));
@@ -253,12 +265,9 @@ static void end_location(struct fdri_thread *t)
     fdri_ended_push(l);
 }
 
-/* All signals are blocked: a handler would record into a location that is being given away. One that comes later
- * attaches anew, and this is called again. */
-void fdri_detach(void *unused)
+/* All signals are blocked: a handler would record into a location that is being given away. */
+static void detach(struct fdri_thread *t)
 {
-    (void)unused;
-    struct fdri_thread *t = &fdri_self;
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
     fdri_crash_thread_end();
     if (!t->recording) return;
@@ -274,6 +283,18 @@ void fdri_detach(void *unused)
     fdri_lane.recording = fdri_lane.plain = fdri_lane.rounded = 0;
     fdri_rewind_release(t);
     fdr_signals_restore(&old);
+}
+
+/* Who records in a later destructor, or in a handler, attaches anew: so this is called as often as the C library calls
+ * any. The first thread is the one that may run functions of exit() behind that. */
+void fdri_detach(void *unused)
+{
+    (void)unused;
+    bool first = syscall(SYS_gettid) == getpid();
+    if (!first) rounds++;
+    fdr_signal_fence();
+    detach(&fdri_self);
+    if (!first && rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(exit_key, &fdri_self);
 }
 
 /* An operation that a handler interrupted and then left by longjmp never cleared `busy`. If this frame lies above the

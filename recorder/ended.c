@@ -66,6 +66,8 @@ void fdri_ended_abandoned(const struct fdr_location *l)
         lock_mine = 0; /* it was left before it had it, or behind that */
         return;
     }
+    for (int ns = 0; ns < 2; ns++)
+        if (ended[ns].recording == fdri_rec.number) fdri_claim_abandoned(&fdri_rec.arena, ended[ns].loc);
     if (fdri_rec.arena.super->fold_off) fdri_fold_undo();
     fdri_ended_unlock();
 }
@@ -120,10 +122,11 @@ static bool aged(const struct fdr_location *l)
 /* Nobody else is inside and nobody will be. */
 static bool alone(struct fdr_location *l)
 {
-    uint32_t none = 0;
     if (l->flags & FDR_LOCATION_FOLDING) return true;
-    /* L:pin - or pinned, and left by longjmp, by one who had the lock before */
-    if (!fdr_cas_acq_rel_u32(&l->claim, &none, FDRI_PINNED) && none != FDRI_PINNED) return false;
+    if (!fdri_claim_pin(&fdri_rec.arena, l)) {
+        fdri_claim_unpin(l);
+        return false;
+    }
     fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_FOLDING);
     fdri_piece_collect(&fdri_rec.arena, l);
     return true;
@@ -323,19 +326,25 @@ void fdri_ended_prepare(struct fdri_thread *t)
     fdri_ended_unlock();
 }
 
+/* For how long t, which comes, still waits for others: all that it asks for together. */
+static uint64_t patience(const struct fdri_thread *t)
+{
+    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+    return t->patient_until > now ? fdr_min(t->patient_until - now, PATIENCE_NS) : 0;
+}
+
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
 {
     enum { A_WHILE_NS = 50000 };
     uint32_t who = t->loc ? t->loc->id + 1 : UINT32_MAX;
-    bool attaching = urgency >= FDRI_ATTACHING;
+    uint64_t wait = urgency >= FDRI_ATTACHING ? patience(t) : 0;
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return false; /* what is there stays */
     if (t == &ended[0] || t == &ended[1]) return false;            /* the caller has the lock, and is at it */
     if (!fdr_load_relaxed(&fdri_rec.shares.ended_last)) return false;
-    if (attaching ? !fdri_ended_hold(who, PATIENCE_NS) : !fdri_ended_lock(who, urgency == FDRI_POOR ? TRIES : 0))
-        return attaching;
+    if (wait ? !fdri_ended_hold(who, wait) : !fdri_ended_lock(who, urgency >= FDRI_POOR ? TRIES : 0)) return wait;
     enum outcome outcome = urgency == FDRI_ATTACHING_WHOLE ? work_whole() : work(urgency);
     fdri_ended_unlock();
-    if (outcome != COME_AGAIN || !attaching) return outcome == ROOM || (outcome == OTHERS_LEFT && attaching);
+    if (outcome != COME_AGAIN || !wait) return outcome == ROOM || (outcome == OTHERS_LEFT && urgency >= FDRI_ATTACHING);
     /* A claimer is inside, or one that ends is not there yet. No cancellation point: a thread that is being cancelled
      * asynchronously would wait in there for the signal that is blocked here, for ever. */
     fdr_raw_sleep(A_WHILE_NS);

@@ -17,7 +17,7 @@
  *          3 no_wait         one that another is about to stand behind is taken off all the same
  *          4 plain_append    neither swap nor link is a release: the accounts may become visible later
  *          5 no_pin          who folds does not look whether a claimer is inside
- *          6 pin_in_two      a claimer looks for the pin and counts itself inside in two steps
+ *          6 late_word       a claimer looks for the pin before its word stands
  *          7 drop_first      the location is given away before it is taken off
  *          8 no_lock         two fold at the same time */
 #define LOCATIONS 2
@@ -32,8 +32,8 @@ byte mutant;
 byte last, in, first; /* ended_last, ended_in, ended_first */
 byte lock;
 byte link[LOCATIONS + 1];
-byte inside[LOCATIONS + 1];
-bool pinned[LOCATIONS + 1]; /* one word with `inside` */
+byte inside[LOCATIONS + 1]; /* words of claimers that name it (bins/claims.c) */
+bool pinned[LOCATIONS + 1];
 bool folding[LOCATIONS + 1];
 byte accounts[LOCATIONS + 1];
 byte presented, folded, done;
@@ -168,13 +168,16 @@ proctype folder(byte folds)
             :: l == 0 -> break
             :: else
             fi;
-            atomic { /* alone */
-                mine = folding[l];
+            mine = folding[l]; /* alone */
+            if
+            :: !mine ->
+                pinned[l] = true;
                 if
-                :: !mine && !pinned[l] && (inside[l] == 0 || mutant == 5) -> pinned[l] = true; folding[l] = true; mine = true
-                :: else
+                :: inside[l] == 0 || mutant == 5 -> folding[l] = true; mine = true
+                :: else -> pinned[l] = false
                 fi
-            };
+            :: else
+            fi;
             if
             :: mine ->
                 atomic { folded = folded + accounts[l]; accounts[l] = 0 };
@@ -218,7 +221,7 @@ proctype claimer()
     fi;
     if
     :: mutant == 6 -> out = pinned[l]; inside[l]++
-    :: else -> atomic { inside[l]++; out = pinned[l] } /* fdri_claim_enter */
+    :: else -> inside[l]++; out = pinned[l] /* fdri_claim_enter: its word, then the pin */
     fi;
     if
     :: !out ->

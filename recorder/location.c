@@ -10,7 +10,7 @@
 #include "export/view.h"
 #include "recorder/recorder.h"
 
-enum { ROUNDS = 64 };
+enum { ROUNDS = 64, PATIENCE_NS = 20000000 };
 
 void fdri_set_soft(struct fdri_thread *t)
 {
@@ -125,6 +125,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
 {
     struct fdri_recorder *r = &fdri_rec;
     t->loc = NULL;
+    t->patient_until = fdr_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
     if (!l) fdri_ended_ahead(t);
     if (!l && !(l = slot(t))) return false;
     clear(l);
@@ -199,7 +200,7 @@ void fdri_location_drop(struct fdri_thread *t)
     struct fdri_arena *a = &fdri_rec.arena;
     fdr_store_release(&l->flags, (uint32_t)FDR_LOCATION_FREE); /* R:location - no reader looks at what goes now */
     fdr_signal_fence();
-    fdri_claim_pin(l);
+    fdri_claim_pin(a, l);
     fdri_piece_collect(a, l);
     fdri_meta_release(t);
     fdri_piece_leave(a, l);

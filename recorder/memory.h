@@ -78,7 +78,7 @@ uint64_t fdri_meta_bytes(void);                           /* in use by all */
 enum fdri_urgency {
     FDRI_IF_AGED,
     FDRI_POOR,
-    FDRI_ATTACHING,      /* waits for others, at most 10 ms */
+    FDRI_ATTACHING,      /* waits for others, 20 ms in all */
     FDRI_ATTACHING_WHOLE /* the same; wants what no bin is: all memory of one that ended */
 };
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);

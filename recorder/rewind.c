@@ -233,7 +233,7 @@ static void rewind_to(struct fdri_thread *t, const struct fdri_mark *m)
     static const struct place nothing;
     const struct place *marked = &m->at[m->open], *end = marked + m->count;
     uint32_t fresh = m->count ? marked->part : 0; /* newer partitions stand in front of this one */
-    bool after = !fresh, alone = fdri_claim_pin(t->loc);
+    bool after = !fresh, alone = fdri_claim_pin(&fdri_rec.arena, t->loc);
     for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
         struct fdr_part *p = fdri_off(t, off);
         if (off == fresh) after = true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of recorder/rewind.c and of the pin (bins/partition.c, also recorder/aside.c): the owner of a partition stores, marks,
+/* Model of recorder/rewind.c and of the pin (bins/claims.c, also recorder/aside.c): the owner of a partition stores, marks,
  * rewinds; claimers of other locations take its oldest bin; and at any moment all may be killed. Checked by tests/test_models.sh.
  *
  * Interleavings of single loads and stores are complete. Whoever claimed a bin writes its own into it. A seq comes back
  * when a rewind went back behind it, so a claimer that read an old head or an old link must not win with them. The owner
- * looks twice whether the claimers are gone, not 4096 times. Not modelled: stores out of order, pieces, reductions by the owner (both
+ * looks twice whether the claimers are gone, not 16 times. Not modelled: stores out of order, pieces, reductions by the owner (both
  * bins/partition.pml).
  *
  * Claims: while the owner is alone no claimer is inside (all that recorder/aside.c needs); a bin has one holder, a claimer
@@ -14,7 +14,7 @@
  *          2 no_wait        a rewind does not look who is inside
  *          3 cut_anyway     a claimer stays inside, and the list is cut as if it were not
  *          4 seq_back       it is taken off whole, with a seq that was used before
- *          5 pin_in_two     a claimer looks for the pin and counts itself inside in two steps
+ *          5 late_word      a claimer looks for the pin before its word stands
  *          6 no_forgets     nothing says that records go before they are counted
  *          7 count_first    they are counted before they go */
 #define BINS 3
@@ -22,7 +22,7 @@
 
 byte mutant;
 byte head_seq = 1, head_off;     /* one word in the code */
-byte inside;                     /* one word with `pinned` */
+byte inside;                     /* words of claimers that name it */
 bool pinned;
 byte open_off, open_seq, total, filtered, forgets;
 byte seq[BINS + 1], first[BINS + 1], recs[BINS + 1], next[BINS + 1];
@@ -94,13 +94,11 @@ proctype owner()
     atomic { mark_off = open_off; mark_seq = open_seq }; /* fdr_rewind_mark */
     store_one();
     /* fdr_rewind: fdri_claim_pin */
-    atomic {
-        if
-        :: mutant != 1 -> pinned = true
-        :: else
-        fi;
-        alone = inside == 0 || mutant == 1 || mutant == 2
-    };
+    if
+    :: mutant != 1 -> pinned = true
+    :: else
+    fi;
+    alone = inside == 0 || mutant == 1 || mutant == 2;
     do
     :: !alone && looks < 2 -> atomic { looks++; alone = inside == 0 }
     :: else -> break
@@ -172,7 +170,7 @@ proctype claimer()
     bool out;
     if
     :: mutant == 5 -> out = pinned; inside++
-    :: else -> atomic { inside++; out = pinned }
+    :: else -> inside++; out = pinned
     fi;
     if
     :: !out ->

@@ -254,8 +254,8 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct
                            uint32_t *came)
 {
     struct claims c = {{0, 0, 0}, {0, 0, UINT64_MAX, 0}, fdri_poor(t->loc)};
-    uint32_t off = 0, giver = v->id;
-    if (!fdri_claim_enter(v)) return 0;
+    uint32_t off = 0, giver = v->id, place = fdri_claim_enter(&fdri_rec.arena, t->loc, v);
+    if (!place) return 0;
     if (t->many_wait) off = whole_of(t, v, &c.returned);
     if (!off) off = claim_some(t, v, size, at_least, &c);
     if (!off && c.look) off = whole_of(t, v, &c.returned);
@@ -266,7 +266,7 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct
     }
     bool same = same_unit(v, t->loc);
     c.given.from_tick = fdr_max(c.given.from_tick, beginning(v)); /* a partition's first bin says 0 */
-    fdri_claim_leave(v);
+    fdri_claim_leave(&fdri_rec.arena, place);
     if (!same) c.given.from_tick = c.given.to_tick = 0;
     *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_wait ? WAITS : 0);
     if (c.given.bytes) fdri_note_claim(t, giver, &c.given);
@@ -285,12 +285,12 @@ static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t have, uint
 
 static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, struct fdri_size size, uint32_t *got)
 {
-    uint32_t have = 0;
+    uint32_t have = 0, place = fdri_claim_enter(&fdri_rec.arena, t->loc, l);
     bool strew = size.must || may_strew();
-    if (!fdri_claim_enter(l)) return 0;
+    if (!place) return 0;
     t->looked[l->id % FDRI_LOOKED].first = 0; /* less is there then */
     uint32_t off = fdri_piece_adopt(&fdri_rec.arena, l, size.least, strew, &have);
-    fdri_claim_leave(l);
+    fdri_claim_leave(&fdri_rec.arena, place);
     return adopted(t, off, have, size.want, got);
 }
 

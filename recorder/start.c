@@ -325,7 +325,7 @@ int fdr_init(const struct fdr_config *config)
         return -EINVAL;
     }
     if (bare()) bare_child();
-    int cancel = fdr_cancel_off();
+    struct fdr_cancel cancel = fdr_cancel_off();
     pthread_mutex_lock(&lock);
     fdri_inside++; /* an instrumented allocator waits until everything is in place */
     int result = fdr_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
@@ -371,7 +371,7 @@ static void finalize(void)
 void fdr_finalize(void)
 {
     if (bare()) return; /* whoever holds the lock may be no thread of this process */
-    int cancel = fdr_cancel_off();
+    struct fdr_cancel cancel = fdr_cancel_off();
     pthread_mutex_lock(&lock);
     finalize();
     pthread_mutex_unlock(&lock);

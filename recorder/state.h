@@ -172,6 +172,7 @@ struct fdri_thread {
     struct fdr_part *asker;       /* whose the newest bin is: what is looked for ahead is for the like */
     uint8_t later;                /* FDRI_LATER_*: what a call behind may do, if it is not the next one that needs it */
     bool sought;                  /* its first bin was: others were asked for long */
+    uint64_t patient_until;       /* ns, monotonic: coming, it waits for others; from then on it takes what is there */
     bool many_wait;               /* pieces of who sleeps, when it last looked: these serve before it claims more */
     bool no_more_skipped;         /* memory did not hold a longer list of them */
     uint32_t known_misses;        /* since the table was made */

@@ -371,7 +371,7 @@ void fdri_telescope_recount(struct fdri_thread *t)
     if (!e) return;
     for (uint32_t i = 0; i < e->count; i++) e->epoch[i].units = 0;
     /* beside a claimer lists cannot be walked; they count from now on then */
-    if (fdri_claim_pin(t->loc))
+    if (fdri_claim_pin(&fdri_rec.arena, t->loc))
         for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next))
             if (!(p->flags & FDR_PART_ASIDE)) count_part(e, p);
     fdri_claim_unpin(t->loc);

@@ -276,7 +276,7 @@ int fdr_trigger_add(const char *line)
 {
     struct fdri_watch w;
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH;
-    int cancel = fdr_cancel_off();
+    struct fdr_cancel cancel = fdr_cancel_off();
     const char *wrong = line ? fdri_watch_parse(line, &fdri_rec.set, &w) : "no text";
     if (!wrong && !w.trigger.name[0]) wrong = "nothing in it";
     if (wrong) fdri_say("trigger '%.200s': %s; it is not set", line ? line : "", wrong);

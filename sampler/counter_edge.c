@@ -37,7 +37,8 @@ struct edge_thread {
     uint32_t frames;
     bool busy, broken;
     struct fdri_handle handle[MONITOR_SOURCES];
-    void *set; /* of the provider */
+    void *set; /* of the provider, which its plan may not name any more when it is closed */
+    const struct fdr_counter_provider *provider;
     struct frame frame[EDGE_DEPTH];
     struct edge_thread *next, **link;
 };
@@ -55,7 +56,7 @@ static __thread struct edge_thread *mine;
 static void close_thread(struct edge_thread *t, bool with_set)
 {
     for (uint32_t i = 0; i < MONITOR_SOURCES; i++) fdri_handle_close(&t->handle[i]);
-    if (t->set && with_set) t->plan->provider->close(t->set);
+    if (t->set && with_set) t->provider->close(t->set);
     t->set = NULL;
     t->frames = 0;
 }
@@ -96,6 +97,7 @@ static void open_counters(struct edge_thread *t)
     const struct plan *p = t->plan;
     for (uint32_t i = 0; i < p->panel.readings && !e; i++)
         e = fdri_handle_open(&t->handle[i], p->panel.reading[i].source, 0, p->panel.reading[i].wanted);
+    t->provider = p->provider;
     if (!e && p->provided && !(t->set = p->provider->open())) e = -ENODEV;
     if (!e) return;
     close_thread(t, true);
@@ -210,14 +212,14 @@ static void edge_leave(uint32_t region, uint32_t depth)
 /* A call that is recorded is no place to be cancelled at, though files are read. */
 void fdri_edge_enter(uint32_t region, uint32_t depth)
 {
-    int cancel = fdr_cancel_off();
+    struct fdr_cancel cancel = fdr_cancel_off();
     edge_enter(region, depth);
     fdr_cancel_restore(cancel);
 }
 
 void fdri_edge_leave(uint32_t region, uint32_t depth)
 {
-    int cancel = fdr_cancel_off();
+    struct fdr_cancel cancel = fdr_cancel_off();
     edge_leave(region, depth);
     fdr_cancel_restore(cancel);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120
  * P10: threads without room in the buffer that are cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS), so while an
- * event of theirs is counted as lost: the recording ends, and the next one begins. */
+ * event of theirs is counted as lost: the recording ends, and the next one begins. And with room, so while they attach:
+ * none of them is taken for a live one later. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,8 @@
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <semaphore.h>
+
+#include "recorder/recorder.h"
 
 enum { HOLDERS = 64, CANCELLED = 1500 };
 static sem_t ready, go;
@@ -61,8 +64,34 @@ static void P10_cancelled_where_there_is_no_room(void **state)
     fdr_finalize();
 }
 
+static void P10_cancelled_while_it_attaches(void **state)
+{
+    (void)state;
+    pthread_t t;
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .buffer = "8M",
+                           .arena = "anonymous",
+                           .signal = "none",
+                           .crash = "0"};
+    assert_int_equal(fdr_init(&c), 0);
+    region = fdr_region_define("cancelled", NULL, 0);
+    fdr_enter(region);
+    fdr_leave(region);
+    for (int i = 0; i < 3 * CANCELLED; i++) {
+        assert_int_equal(pthread_create(&t, NULL, record, NULL), 0);
+        sem_wait(&ready);
+        for (volatile int n = i * 7 % 3000; n; n--) {}
+        pthread_cancel(t);
+        pthread_join(t, NULL);
+    }
+    assert_int_equal(fdr_load_relaxed(&fdri_rec.shares.live), 1);
+    fdr_finalize();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_cancelled_where_there_is_no_room)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_cancelled_where_there_is_no_room),
+                                       cmocka_unit_test(P10_cancelled_while_it_attaches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

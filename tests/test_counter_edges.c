@@ -39,11 +39,13 @@ static size_t tick_choose(const char *names, struct fdr_counter_info *out, size_
 }
 static void *tick_open(void)
 {
+    pthread_testcancel();
     fdr_add_relaxed(&sets, 1u);
     return &ticks_of_thread;
 }
 static int tick_read(void *set, uint64_t *values)
 {
+    pthread_testcancel();                    /* as reading a file is */
     assert_ptr_equal(set, &ticks_of_thread); /* read by its own thread */
     *values = *(uint64_t *)set;
     return 0;
@@ -144,6 +146,35 @@ static void handlers_interrupt_edges(void **state)
     fdr_counter_provide(NULL);
 }
 
+static pthread_mutex_t of_program = PTHREAD_MUTEX_INITIALIZER;
+static void *holds_a_lock(void *region)
+{
+    pthread_cancel(pthread_self());
+    pthread_mutex_lock(&of_program);
+    fdr_enter(*(fdr_region *)region);
+    fdr_leave(*(fdr_region *)region);
+    pthread_mutex_unlock(&of_program);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void P10_a_call_is_no_cancellation_point(void **state)
+{
+    pthread_t t;
+    void *result;
+    (void)state;
+    fdr_counter_provide(&ticks);
+    start("", "", "ticks");
+    fdr_region region = fdr_region_define("ticking", NULL, 0);
+    assert_int_equal(pthread_create(&t, NULL, holds_a_lock, &region), 0);
+    assert_int_equal(pthread_join(t, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_int_equal(pthread_mutex_trylock(&of_program), 0);
+    pthread_mutex_unlock(&of_program);
+    fdr_finalize();
+    fdr_counter_provide(NULL);
+}
+
 static void a_child_has_neither(void **state)
 {
     int status;
@@ -179,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_thread_reads_its_own_provider),
         cmocka_unit_test(handlers_interrupt_edges),
+        cmocka_unit_test(P10_a_call_is_no_cancellation_point),
         cmocka_unit_test(a_child_has_neither),
     };
     return cmocka_run_group_tests(tests, use_chip, NULL);

@@ -78,12 +78,13 @@ static void at_each_instruction(bool claimed)
             pthread_join(it, NULL);
         }
         struct fdr_location *l = first_ended();
-        if (claimed) assert_true(fdri_claim_enter(l));
-        else
+        uint32_t place = claimed ? fdri_claim_enter(&fdri_rec.arena, fdri_rec.shares.spare[0], l) : 0;
+        assert_int_equal(place != 0, claimed);
+        if (!claimed)
             for (uint32_t i = rnd(&seed, 60); i; i--) room();
         leave_at(room, n);
         present(1);
-        if (claimed) fdri_claim_leave(l);
+        if (claimed) fdri_claim_leave(&fdri_rec.arena, place);
         for (uint32_t i = 0; i < ROUNDS && fdri_rec.shares.ended_last; i++) room();
         if (left_over()) fail_msg("left at %u: %u threads that ended are not worked off", n, left_over());
         if (tried % A_RECORDING != A_RECORDING - 1) continue;

@@ -63,9 +63,10 @@ static void adopt(struct owner *o, struct fdr_location *from)
     uint32_t want = LEAST_LOG2 + rnd(&o->seed, 3), got = 0, off = fdri_strewn_take(o->arena, want, &got);
     o->again += off != 0;
     if (!off) {
-        if (!fdri_claim_enter(from)) return;
+        uint32_t place = fdri_claim_enter(o->arena, o->l, from);
+        if (!place) return;
         off = fdri_piece_adopt(o->arena, from, want, true, &got);
-        fdri_claim_leave(from);
+        fdri_claim_leave(o->arena, place);
     }
     if (!off) return;
     o->twice |= got < want || got >= FULL_LOG2;
@@ -77,12 +78,13 @@ static void adopt(struct owner *o, struct fdr_location *from)
 
 static void take_whole(struct owner *o, struct fdr_location *from)
 {
-    if (!fdri_claim_enter(from)) return;
     struct fdri_returned left;
+    uint32_t place = fdri_claim_enter(o->arena, o->l, from);
+    if (!place) return;
     uint32_t off = fdri_piece_whole(o->arena, from, &left);
     if (off) fdr_sub_relaxed(&from->bins_held, 1u);
     if (off) fdr_add_relaxed(&o->l->bins_held, 1u);
-    fdri_claim_leave(from);
+    fdri_claim_leave(o->arena, place);
     if (!off) return;
     hold(o, off, FULL_LOG2);
     o->whole++;
@@ -115,7 +117,7 @@ static void *own(void *argument)
         step(o, awake);
         if (rnd(&o->seed, 500)) continue;
         while (o->count) let_go(o, false);
-        while (!fdri_claim_pin(o->l)) continue;
+        while (!fdri_claim_pin(o->arena, o->l)) continue;
         fdri_piece_collect(o->arena, o->l);
         fdri_piece_leave(o->arena, o->l);
         o->miscounted |= fdr_load_relaxed(&o->l->strewn_units) != 0;

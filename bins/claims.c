@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Who takes bins of whose location at the moment, so that a location can be had alone.
+ *
+ * Each claimer inside has a word here that names both. So what was left in the middle, by longjmp from a handler or by
+ * a thread that was cancelled, can be told from what goes on, and is ended by its owner when it comes back, or ends; a
+ * plain count could not: it may have been left right before or right behind the moment at which it was counted. */
+#include "bins/bins.h"
+
+enum { PLACES = 16, LOOKS = 16 };
+
+static uint64_t word_of(const struct fdri_arena *a, const struct fdr_location *who, const struct fdr_location *l)
+{
+    return (uint64_t)((const uint8_t *)who - a->base) << 32 | (uint32_t)((const uint8_t *)l - a->base);
+}
+
+/* Claimers begin to look for a free word in places of their own. */
+static uint32_t place_of(uint64_t word) { return (uint32_t)(word >> 38) * 2654435761u >> 16; }
+
+uint32_t fdri_claim_enter(struct fdri_arena *a, const struct fdr_location *who, struct fdr_location *l)
+{
+    uint64_t word = word_of(a, who, l);
+    for (uint32_t i = 0, at = place_of(word); i < PLACES; i++) {
+        uint64_t *inside = &a->inside[(at + i) % FDRI_CLAIMERS], none = 0;
+        if (fdr_load_relaxed(inside) || !fdr_cas_acq_rel_u64(inside, &none, word)) continue; /* L:pin */
+        /* L:pin - who pins later sees the word, for both change this one */
+        if (!(fdr_add_acq_rel(&l->claim, 0u) & FDRI_PINNED)) return (at + i) % FDRI_CLAIMERS + 1;
+        fdr_store_release(inside, 0ull); /* R:inside */
+        return 0;
+    }
+    return 0;
+}
+
+void fdri_claim_leave(struct fdri_arena *a, uint32_t place)
+{
+    fdr_store_release(&a->inside[place - 1], 0ull); /* R:inside - what it did there is seen by who pins */
+}
+
+void fdri_claim_abandoned(struct fdri_arena *a, const struct fdr_location *who)
+{
+    uint32_t off = (uint32_t)((const uint8_t *)who - a->base);
+    for (uint32_t i = 0; i < FDRI_CLAIMERS; i++)
+        if (fdr_load_relaxed(&a->inside[i]) >> 32 == off) fdri_claim_leave(a, i + 1);
+}
+
+static bool is_inside(const struct fdri_arena *a, const struct fdr_location *l)
+{
+    uint32_t off = (uint32_t)((const uint8_t *)l - a->base);
+    for (uint32_t i = 0; i < FDRI_CLAIMERS; i++)
+        if ((uint32_t)fdr_load_acquire(&a->inside[i]) == off) return true; /* A:inside */
+    return false;
+}
+
+bool fdri_claim_pin(struct fdri_arena *a, struct fdr_location *l)
+{
+    fdr_or_acq_rel(&l->claim, FDRI_PINNED); /* L:pin - nobody enters from here on */
+    for (int i = 0; i < LOOKS; i++)
+        if (!is_inside(a, l)) return true;
+    return false;
+}
+
+void fdri_claim_unpin(struct fdr_location *l) { fdr_and_acq_rel(&l->claim, ~FDRI_PINNED); /* L:pin */ }
