@@ -11,10 +11,11 @@
 #define FDR_RESTART "fdr-restart"
 #define FDR_SAMPLER "fdr-sampler"
 #define FDR_MONITOR "fdr-monitor"
+#define FDR_LOADER  "fdr-loader"
 
 static inline bool fdr_is_helper(const char *name)
 {
-    static const char *const names[] = {FDR_DUMPER, FDR_RECLAIM, FDR_RESTART, FDR_SAMPLER, FDR_MONITOR};
+    static const char *const names[] = {FDR_DUMPER, FDR_RECLAIM, FDR_RESTART, FDR_SAMPLER, FDR_MONITOR, FDR_LOADER};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

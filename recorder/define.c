@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/loader.h"
 #include "recorder/recorder.h"
 
 enum {
@@ -462,7 +463,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
 void fdri_define_modules(void)
 {
     bool first = true;
-    dl_iterate_phdr(add_module, &first);
+    fdr_loaded(add_module, &first);
 }
 
 void fdri_modules_look(void)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cancel.h"
+#include "base/loader.h"
 #include "base/raw.h"
 #include "export/view.h"
 #include "fdr_build.h"
@@ -275,10 +276,20 @@ static int drop_left(struct fdri_recorder *r)
     return 0;
 }
 
+/* Samples and counters load libraries and unwind stacks. */
+static void without_loader(struct fdri_settings *s)
+{
+    s->sample[0] = s->counters.sampled[0] = s->counters.edges[0] = s->counters.papi[0] = 0;
+    fdri_say(
+        "this process was forked while a thread of its parent loaded or closed a library, which the C library never "
+        "recovers from: addresses have no names, and there are neither samples nor counters");
+}
+
 /* By the settings that are there. */
 static int begin(void)
 {
     struct fdri_recorder *r = &fdri_rec;
+    if (!fdr_loader_works()) without_loader(&r->set);
     set_clock(r);
     r->life = fdri_life_now();
     int e = fdri_arena_make(r);

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/loader.h"
 #include "sampler/sampler.h"
 
 enum { FRAME_MOST = 1 << 20, TEXTS_MOST = 1024, PAGE = 4096 };
@@ -50,11 +51,11 @@ static int look_at_counts(struct dl_phdr_info *info, size_t size, void *changed)
 bool fdri_walk_modules(void)
 {
     bool changed = false;
-    dl_iterate_phdr(look_at_counts, &changed);
+    fdr_loaded(look_at_counts, &changed);
     if (!changed) return false;
     uint32_t next = fdr_load_relaxed(&current) + 1;
     table[next & 1].count = 0;
-    dl_iterate_phdr(add_texts, &table[next & 1]);
+    fdr_loaded(add_texts, &table[next & 1]);
     fdr_store_release(&current, next); /* R:texts - pairs with A:texts */
     return true;
 }
