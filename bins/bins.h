@@ -188,8 +188,7 @@ struct fdri_given {
 
 /* Takes the oldest sealed bin off the list. Returns its off and size, or 0 when only the open bin is left.
  * The caller now holds the bin, its generation is even. */
-uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t *size_log2,
-                       struct fdri_given *given);
+uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_part *p, uint32_t *size_log2, struct fdri_given *given);
 /* The same, if that bin ends at or before `tick`. */
 uint32_t fdri_part_pop_older(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t *size_log2,
                              struct fdri_given *given);

@@ -288,10 +288,8 @@ static uint32_t pop_before(struct fdri_arena *a, struct fdr_part *p, uint64_t ti
     return 0;
 }
 
-uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t *size_log2,
-                       struct fdri_given *given)
+uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_part *p, uint32_t *size_log2, struct fdri_given *given)
 {
-    (void)l;
     return pop_before(a, p, UINT64_MAX, size_log2, given);
 }
 

@@ -38,7 +38,7 @@ static uint32_t thin(struct fdri_thread *t, struct fdr_part *v, uint32_t size_lo
     uint32_t have, off;
     fdri_part_seal(a, v);
     fdri_close_gate(t, v);
-    while ((off = fdri_part_pop(a, t->loc, v, &have, &given))) fdri_piece_give(a, t->loc, off, have);
+    while ((off = fdri_part_pop(a, v, &have, &given))) fdri_piece_give(a, t->loc, off, have);
     fdri_reduction_note(t, FDR_STEP_THIN, FDRI_REASON_OLDEST, v, &given, true);
     *got = size_log2;
     off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, size_log2) : fdri_piece_own(a, t->loc, size_log2);
@@ -82,7 +82,7 @@ uint32_t fdri_reduce_whole(struct fdri_thread *t, struct fdr_part *asking, uint3
         }
         struct fdri_given given = FDRI_NOTHING_GIVEN;
         uint32_t have = a->bin_log2, off = pop_run(t, v, asking, &given);
-        if (!off) off = fdri_part_pop(a, t->loc, v, &have, &given);
+        if (!off) off = fdri_part_pop(a, v, &have, &given);
         t->victim = closes && !closed ? v : NULL;
         if (off || closed) fdri_reduction_note(t, t->victim_step, t->victim_reason, v, &given, closed);
         if (off) {

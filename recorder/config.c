@@ -100,6 +100,16 @@ static uint64_t duration_setting(struct source *in, const char *variable, const 
     return out;
 }
 
+/* Coarser than an hour there would be no times. */
+static uint64_t resolution_setting(struct source *in, const char *field)
+{
+    static const char lossless[] = "0 (lossless)";
+    uint64_t ns = duration_setting(in, "FDR_RESOLUTION", field, 0, lossless);
+    if (ns <= 3600000000000ull) return ns;
+    bad("FDR_RESOLUTION", get(in, "FDR_RESOLUTION", field), "more than an hour", lossless);
+    return 0;
+}
+
 /* Index of the value in names[], or `fallback`. */
 static int choice(struct source *in, const char *variable, const char *field, const char *const *names, int fallback)
 {
@@ -381,7 +391,7 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     parse_shares(&in, c.telescope);
     parse_classes(&in, c.classes);
     s->min_duration_ns = duration_setting(&in, "FDR_MIN_DURATION", c.min_duration, 0, "0");
-    s->resolution_ns = duration_setting(&in, "FDR_RESOLUTION", c.resolution, 0, "0 (lossless)");
+    s->resolution_ns = resolution_setting(&in, c.resolution);
     s->holdoff_ns = duration_setting(&in, "FDR_HOLDOFF", c.holdoff, 1000000000, "1s");
     s->disk_bytes = size_setting(&in, "FDR_DISK", c.disk, 512u << 20, "512M");
     parse_depth(&in, c.depth);

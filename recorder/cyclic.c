@@ -107,7 +107,7 @@ uint32_t fdri_pop_oldest(struct fdri_thread *t, const struct fdr_part *asking, u
     struct fdr_location *l = t->loc;
     struct fdri_given given = FDRI_NOTHING_GIVEN;
     struct fdr_part *p = oldest_part(t, asking);
-    uint32_t have, off = p ? fdri_part_pop(&fdri_rec.arena, l, p, &have, &given) : 0;
+    uint32_t have, off = p ? fdri_part_pop(&fdri_rec.arena, p, &have, &given) : 0;
     if (!off) return 0;
     fdri_reduction_note(t, FDR_STEP_EPOCH, FDRI_REASON_OLDEST, NULL, &given, false);
     if (have > size_log2) fdri_piece_split(&fdri_rec.arena, l, off, have, size_log2);

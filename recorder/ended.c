@@ -160,7 +160,7 @@ static bool give_bin(struct fdr_location *l)
         struct fdr_part *p = oldest_part(l);
         if (!p) break;
         if ((uint32_t)p->list_head == p->open_off) fdri_part_seal(a, p);
-        uint32_t off = fdri_part_pop(a, l, p, &size, &given);
+        uint32_t off = fdri_part_pop(a, p, &size, &given);
         if (off) fdri_piece_give(a, l, off, size);
     }
     l->reductions_dropped_events += given.events;

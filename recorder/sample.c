@@ -86,7 +86,7 @@ static void drop_level(struct fdr_sampled *d, uint32_t level)
     uint32_t size, off;
     fdri_part_seal(&fdri_rec.arena, p);
     fdr_store_relaxed(&d->s->low, level + 1);
-    while ((off = fdri_part_pop(&fdri_rec.arena, d->t.loc, p, &size, &given))) give(d, off, size);
+    while ((off = fdri_part_pop(&fdri_rec.arena, p, &size, &given))) give(d, off, size);
     p->flags |= FDR_PART_CLOSED;
     d->s->level[level].part = FDRI_GATE_CLOSED;
     keep_table(d, p);
@@ -97,7 +97,7 @@ static uint32_t drop_oldest(struct fdr_sampled *d, uint32_t level, uint32_t want
 {
     struct fdr_part *p = part_of(d, level);
     struct fdri_given given = FDRI_NOTHING_GIVEN;
-    uint32_t size = 0, off = fdri_part_pop(&fdri_rec.arena, d->t.loc, p, &size, &given);
+    uint32_t size = 0, off = fdri_part_pop(&fdri_rec.arena, p, &size, &given);
     if (!off) return 0;
     fdri_reduction_note(&d->t, FDR_STEP_THIN, FDRI_REASON_OLDEST, p, &given, false);
     if (size > want) fdri_piece_split(&fdri_rec.arena, d->t.loc, off, size, want);

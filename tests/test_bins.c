@@ -220,7 +220,7 @@ static void P3_lists_of_bins_keep_their_sums(void **state)
             struct fdri_given given = {0, 0, UINT64_MAX, 0};
             if (!off) {
                 assert_true(fdri_part_has_sealed(p));
-                off = fdri_part_pop(&a, l, p, &size, &given);
+                off = fdri_part_pop(&a, p, &size, &given);
                 assert_int_not_equal(off, 0);
                 assert_true(given.events > 0 && given.bytes == 512 && size == 9);
                 assert_true(given.from_tick <= given.to_tick);
@@ -251,10 +251,10 @@ static void P3_lists_of_bins_keep_their_sums(void **state)
     /* to the last bin: the open one only once it is sealed */
     uint32_t size, off;
     struct fdri_given rest = {0, 0, UINT64_MAX, 0};
-    while ((off = fdri_part_pop(&a, l, p, &size, &rest))) fdri_piece_give(&a, l, off, size);
+    while ((off = fdri_part_pop(&a, p, &size, &rest))) fdri_piece_give(&a, l, off, size);
     assert_int_equal(p->bins, 1);
     fdri_part_seal(&a, p);
-    assert_int_not_equal(off = fdri_part_pop(&a, l, p, &size, &rest), 0);
+    assert_int_not_equal(off = fdri_part_pop(&a, p, &size, &rest), 0);
     fdri_piece_give(&a, l, off, size);
     assert_int_equal((uint32_t)p->list_head, 0);
     assert_int_equal(rest.events + given_back, presented);

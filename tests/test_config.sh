@@ -144,7 +144,7 @@ wrong FDR_ARENA heap mapped
 for v in telescop newest LAST; do wrong FDR_STRATEGY "$v" telescope; done
 for v in duration,width depth,depth duration,depth,class,epoch,depth; do wrong FDR_REDUCE "$v" duration,depth,class,epoch; done
 for v in 5 1h -1us us nan 1usx; do wrong FDR_MIN_DURATION "$v" 0; done
-for v in fine 100 -1ns; do wrong FDR_RESOLUTION "$v" 0; done
+for v in fine 100 -1ns 1e9s 3601s; do wrong FDR_RESOLUTION "$v" 0; done
 for v in 0 -3 deep 12x 99999999999999999999 ' 5' +5 -18446744073709551615; do wrong FDR_DEPTH "$v" "no limit"; done
 wrong FDR_TIMER sundial tsc
 for v in KILL 9 11 99 USR USR1x -1 RTMIN-1 RTMIN+ RTMIN+99 RTMAX+1 RTMAXx; do wrong FDR_SIGNAL "$v" USR1; done

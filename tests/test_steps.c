@@ -68,9 +68,8 @@ static uint32_t many(uint32_t count) { return count; }
         touched++;                                                                                                     \
         __real_##name arguments;                                                                                       \
     }
-GETS(fdri_part_pop, one,
-     (struct fdri_arena * a, struct fdr_location *l, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
-     (a, l, p, size, g))
+GETS(fdri_part_pop, one, (struct fdri_arena * a, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
+     (a, p, size, g))
 GETS(fdri_part_pop_older, one,
      (struct fdri_arena * a, struct fdr_part *p, uint64_t tick, uint32_t *size, struct fdri_given *g),
      (a, p, tick, size, g))
