@@ -19,6 +19,8 @@ static inline struct fdr_cancel fdr_cancel_off(void)
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old.type);
     return old;
 }
+/* It can be cancelled again, but by no means here. */
+static inline void fdr_cancel_defer(struct fdr_cancel old) { pthread_setcancelstate(old.state, NULL); }
 static inline void fdr_cancel_restore(struct fdr_cancel old)
 {
     pthread_setcanceltype(old.type, NULL);

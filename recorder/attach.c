@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cancel.h"
+#include "base/ownstack.h"
 #include "base/racy.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
@@ -25,6 +26,12 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* How often this thread's destructors have come round. Behind the last time nothing tells when it ends, and a handler
  * that comes still would attach it for good: what it records is lost. */
 static __thread uint32_t rounds;
+
+/* A child that such a thread makes goes on as its first one. */
+static bool is_over(void)
+{
+    return FDR_UNLIKELY(rounds >= PTHREAD_DESTRUCTOR_ITERATIONS) && syscall(SYS_gettid) != getpid();
+}
 
 static void make_key(void) { have_key = pthread_key_create(&exit_key, fdri_detach) == 0; }
 
@@ -89,8 +96,7 @@ void fdri_no_room(uint32_t tid, bool itself)
 
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
-    if (fdri_inside || rounds >= PTHREAD_DESTRUCTOR_ITERATIONS || (t->dead_for == number && !look_again(t)))
-        return false;
+    if (fdri_inside || is_over() || (t->dead_for == number && !look_again(t))) return false;
     int saved = errno; /* of the program, which did not ask for any of this */
     sigset_t old;
     fdr_signals_block(&old);
@@ -128,9 +134,10 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     }
     if (here) passed();
     fdri_inside--;
-    fdr_cancel_restore(cancel);
-    fdr_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
+    fdr_cancel_defer(cancel);
+    fdr_signals_restore(&old); /* a handler that waited for it may leave by longjmp */
     errno = saved;
+    fdr_cancel_restore(cancel); /* what was asked for meanwhile comes here, with the program's mask */
     return ok;
 }
 
@@ -297,33 +304,57 @@ void fdri_detach(void *unused)
     if (!first && rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(exit_key, &fdri_self);
 }
 
+/* Does a handler run on an alternate stack? One that is disarmed meanwhile (SS_AUTODISARM) looks like none. */
+static bool on_alternate(const struct fdri_thread *t, uint64_t here)
+{
+    stack_t s;
+    if (sigaltstack(NULL, &s)) return false;
+    if (s.ss_flags & SS_ONSTACK) return true;
+    uint64_t bytes = s.ss_flags & SS_DISABLE ? fdr_own_stack_bytes(fdri_is_first(t->loc)) : 0;
+    return bytes && t->stack_end - here > bytes;
+}
+
 /* An operation that a handler interrupted and then left by longjmp never cleared `busy`. If this frame lies above the
  * interrupted one, or beside it as when a loop calls again, and not on an alternate stack, that operation is gone: what
  * a handler does lies below by at least the frame the kernel pushed for it, which is over a kilobyte. */
-static bool abandoned(struct fdri_thread *t, uint64_t here)
+static bool is_gone(const struct fdri_thread *t, uint64_t here)
+{
+    return here + 768 > t->loc->busy && !on_alternate(t, here);
+}
+
+static void give_up(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
-    stack_t alternate;
-    if (here + 768 <= l->busy || (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK)))
-        return false;
-    /* that one's mark may lie far below: a handler that comes from here on is inside of this, and does not do the same
-     * once more */
-    fdr_store_relaxed(&l->busy, here);
-    fdr_signal_fence();
     mend(t);
     t->top = fdri_level(t, l->depth);
     t->untimed = 0;
     for (uint32_t d = 1; d <= l->depth && d <= t->depth_limit; d++)
         t->untimed += fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED;
     fdri_set_soft(t);
-    return true;
+}
+
+/* What a handler records while this thread is in the middle of a record is over when that is: it may hold what others
+ * wait for. */
+static void end_lane(uint64_t here)
+{
+    struct fdri_thread *lane = &fdri_lane;
+    if (FDR_LIKELY(lane->recording != fdri_self.recording || !lane->loc->busy)) return;
+    fdr_store_relaxed(&lane->loc->busy, here);
+    fdr_signal_fence();
+    give_up(lane);
+    fdri_end(lane);
 }
 
 static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri_domain domain)
 {
-    if (t->loc->busy && !abandoned(t, here)) return NULL;
+    bool left = t->loc->busy;
+    if (left && !is_gone(t, here)) return NULL;
+    /* that one's mark may lie far below: a handler that comes from here on is inside of this, and does not do the same
+     * once more */
     fdr_store_relaxed(&t->loc->busy, here);
     fdr_signal_fence();
+    if (t == &fdri_self) end_lane(here);
+    if (left) give_up(t);
     /* After fdr_finalize turned the switch off and had every thread pass a barrier, either it sees us busy or we see
      * this. */
     if (fdr_load_relaxed(&fdr_switch_.on) != t->recording) {

@@ -125,7 +125,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
 {
     struct fdri_recorder *r = &fdri_rec;
     t->loc = NULL;
-    t->patient_until = fdr_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+    if (t->dead_for != fdri_rec.number) t->patient_until = fdr_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
     if (!l) fdri_ended_ahead(t);
     if (!l && !(l = slot(t))) return false;
     clear(l);

@@ -282,7 +282,8 @@ static void without_loader(struct fdri_settings *s)
     s->sample[0] = s->counters.sampled[0] = s->counters.edges[0] = s->counters.papi[0] = 0;
     fdri_say(
         "this process was forked while a thread of its parent loaded or closed a library, which the C library never "
-        "recovers from: addresses have no names, and there are neither samples nor counters");
+        "recovers from, or has no thread left to find out: addresses have no names, and there are neither samples "
+        "nor counters");
 }
 
 /* By the settings that are there. */

@@ -116,7 +116,6 @@ void fdri_in_handler_warm(void); /* loads what the others need; before them, not
  * malloc)? In doubt it is. Async-signal-safe; all signals but those of faults are blocked meanwhile. Costs some 0.2 us
  * for each frame of the stack. */
 bool fdri_in_handler(const sigset_t *blocked);
-bool fdri_in_handler_now(void); /* blocks them itself */
 
 /* ---- counter_edge.c ---- */
 void fdri_edges_start(const char *counters, const char *papi);

@@ -15,6 +15,7 @@
 #include "base/bits.h"
 #include "base/cancel.h"
 #include "base/say.h"
+#include "base/signals.h"
 #include "sampler/counter_view.h"
 #include "sampler/monitor.h"
 
@@ -107,15 +108,15 @@ static void open_counters(struct edge_thread *t)
                  e == -EMFILE ? " (a quarter of RLIMIT_NOFILE is in use)" : "");
 }
 
-/* This thread's counters, open; NULL: none. A handler that interrupts the owner here does without. */
-static struct edge_thread *begin(void)
+/* This thread's counters, open; NULL: none. mask: of signals, before all were blocked. */
+static struct edge_thread *begin(const sigset_t *mask)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static __thread bool making;
     uint32_t now = fdr_load_acquire(&generation); /* A:edges */
     if (!(now & 1)) return NULL;
     if (mine && mine->busy) return NULL;
-    if (FDR_UNLIKELY(!mine || mine->generation != now) && (making || fdri_in_handler_now())) return NULL;
+    if (FDR_UNLIKELY(!mine || mine->generation != now) && (making || fdri_in_handler(mask))) return NULL;
     if (FDR_UNLIKELY(!mine)) {
         making = true;
         pthread_once(&once, make_key);
@@ -179,9 +180,9 @@ static void drop_from(struct edge_thread *t, uint32_t depth)
     while (t->frames && t->frame[t->frames - 1].depth >= depth) t->frames--;
 }
 
-static void edge_enter(uint32_t region, uint32_t depth)
+static void edge_enter(uint32_t region, uint32_t depth, const sigset_t *mask)
 {
-    struct edge_thread *t = begin();
+    struct edge_thread *t = begin(mask);
     if (!t) return;
     drop_from(t, depth);
     if (t->frames < EDGE_DEPTH) {
@@ -193,10 +194,10 @@ static void edge_enter(uint32_t region, uint32_t depth)
     end(t);
 }
 
-static void edge_leave(uint32_t region, uint32_t depth)
+static void edge_leave(uint32_t region, uint32_t depth, const sigset_t *mask)
 {
     uint64_t value[EDGE_COUNTERS];
-    struct edge_thread *t = begin();
+    struct edge_thread *t = begin(mask);
     if (!t) return;
     drop_from(t, depth + 1);
     struct frame *f = t->frames ? &t->frame[t->frames - 1] : NULL;
@@ -209,20 +210,22 @@ static void edge_leave(uint32_t region, uint32_t depth)
     end(t);
 }
 
-/* A call that is recorded is no place to be cancelled at, though files are read. */
-void fdri_edge_enter(uint32_t region, uint32_t depth)
+/* A call that is recorded is no place to be cancelled at, though files are read; nor one that a handler leaves by longjmp
+ * with counters half read. */
+static void at_edge(void (*edge)(uint32_t region, uint32_t depth, const sigset_t *mask), uint32_t region,
+                    uint32_t depth)
 {
+    sigset_t mask;
+    fdr_signals_block(&mask);
     struct fdr_cancel cancel = fdr_cancel_off();
-    edge_enter(region, depth);
+    edge(region, depth, &mask);
+    fdr_cancel_defer(cancel);
+    fdr_signals_restore(&mask);
     fdr_cancel_restore(cancel);
 }
 
-void fdri_edge_leave(uint32_t region, uint32_t depth)
-{
-    struct fdr_cancel cancel = fdr_cancel_off();
-    edge_leave(region, depth);
-    fdr_cancel_restore(cancel);
-}
+void fdri_edge_enter(uint32_t region, uint32_t depth) { at_edge(edge_enter, region, depth); }
+void fdri_edge_leave(uint32_t region, uint32_t depth) { at_edge(edge_leave, region, depth); }
 
 /* ---- start and stop ---- */
 

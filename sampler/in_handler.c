@@ -74,16 +74,6 @@ bool fdri_in_handler(const sigset_t *blocked)
     return false;
 }
 
-bool fdri_in_handler_now(void)
-{
-    sigset_t most, before;
-    fdr_signals_but_faults(&most);
-    pthread_sigmask(SIG_SETMASK, &most, &before); /* the guard is one of the thread: samples have it, too */
-    bool in = fdri_in_handler(&before);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return in;
-}
-
 /* The first call of backtrace loads the library, and allocates. */
 void fdri_in_handler_warm(void)
 {

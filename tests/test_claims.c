@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240
  * Who takes bins of whose location: pinned, nobody enters, and who pins sees who is inside. What a handler left by
- * longjmp at any instruction of taking another's bins is over when its thread records again. */
+ * longjmp at any instruction of taking another's bins, or of putting threads that ended in order, is over when its
+ * thread records again; also where that was another handler, which had interrupted a record itself. */
 #include "tests/api_fixture.h"
 
 #include "tests/rnd.h"
@@ -50,9 +51,9 @@ static void many(void **state)
     fdr_finalize();
 }
 
-enum { BUSY_CALLS = 60000, EACH = 400, MOST = 6000 };
+enum { BUSY_CALLS = 60000, EACH = 200, MOST = 6000 };
 static fdr_region region;
-static uint64_t seed;
+static uint64_t seed = 88172645463325252u;
 static struct fdr_location *rich;
 
 static void calls(uint32_t n)
@@ -94,9 +95,43 @@ static uint32_t inside(void)
     return n;
 }
 
-static void P8_left_at_each_instruction(void **state)
+static void work_off(void)
 {
-    (void)state;
+    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
+    fdri_ended_room(t, FDRI_POOR);
+    fdri_end(t);
+}
+
+static void *records(void *unused)
+{
+    calls(100);
+    return unused;
+}
+
+/* One that handler records, in the middle of a record of its thread, is left at instruction n for what called both. */
+static sigjmp_buf out;
+static void (*inner)(void);
+static uint32_t inner_at;
+static volatile bool inner_left;
+static void nested(int number)
+{
+    (void)number;
+    inner_left = leave_at(inner, inner_at);
+    siglongjmp(out, 1);
+}
+static bool leave_nested(void (*f)(void), uint32_t n)
+{
+    inner = f;
+    inner_at = n;
+    if (!sigsetjmp(out, 1)) {
+        fdri_begin(FDRI_NO_EVENT);
+        raise(SIGUSR2);
+    }
+    return inner_left;
+}
+
+static void at_each_instruction(bool (*leave)(void (*)(void), uint32_t), void (*f)(void))
+{
     uint32_t n = 1, seen = 0;
     bool left = true;
     while (left && n < MOST) {
@@ -107,12 +142,18 @@ static void P8_left_at_each_instruction(void **state)
         pthread_barrier_init(&over, NULL, 2);
         assert_int_equal(pthread_create(&t, NULL, holds_all, NULL), 0);
         pthread_barrier_wait(&filled);
+        for (int i = 0; i < 3; i++) {
+            pthread_t ends;
+            assert_int_equal(pthread_create(&ends, NULL, records, NULL), 0);
+            pthread_join(ends, NULL);
+        }
         calls(20);
-        for (int i = 0; i < 60 && left && n < MOST; i++, n += n < EACH ? 1 : 1 + rnd(&seed, n / 20)) {
-            left = leave_at(take_of_rich, n);
-            seen += inside() != 0;
+        for (int i = 0; i < 60 && left && n < MOST; i++, n += n < EACH ? 1 : 1 + rnd(&seed, n / 40)) {
+            left = leave(f, n);
+            seen += inside() != 0 || fdri_rec.shares.lock;
             calls(1);
             assert_int_equal(inside(), 0);
+            assert_int_equal(fdri_rec.shares.lock, 0);
             assert_true(fdri_claim_pin(&fdri_rec.arena, rich));
             fdri_claim_unpin(rich);
             whole(n);
@@ -121,14 +162,32 @@ static void P8_left_at_each_instruction(void **state)
         pthread_join(t, NULL);
         fdr_finalize();
     }
-    assert_true(seen > 20);
+    assert_true(seen > 5);
+}
+
+static void P8_a_claim_left(void **state)
+{
+    (void)state;
+    at_each_instruction(leave_at, take_of_rich);
+}
+static void P8_a_claim_of_a_handler_left(void **state)
+{
+    (void)state;
+    at_each_instruction(leave_nested, take_of_rich);
+}
+static void P8_the_lock_left_by_a_handler(void **state)
+{
+    (void)state;
+    at_each_instruction(leave_nested, work_off);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_by_one), cmocka_unit_test(many),
-                                       cmocka_unit_test(P8_left_at_each_instruction)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_by_one), cmocka_unit_test(many), cmocka_unit_test(P8_a_claim_left),
+        cmocka_unit_test(P8_a_claim_of_a_handler_left), cmocka_unit_test(P8_the_lock_left_by_a_handler)};
     steps_begin();
+    signal(SIGUSR2, nested);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif
