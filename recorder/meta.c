@@ -10,7 +10,7 @@
  * location itself it makes 4 KiB; among very many threads it is half a bin, of which there are more. */
 enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), CROWDED_BYTES = 2048 };
 enum { SMALL_BYTES = 640, REST_BYTES = 128 };
-enum { ROUNDS = 64, TRIES = 8, EACH = 4096, ENDED_STEPS = 8 };
+enum { ROUNDS = 64, TRIES = 8, EACH = 4096, ENDED_STEPS = 8, LARGER_ROUNDS = 2 };
 
 static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 
@@ -29,13 +29,13 @@ static uint32_t set_head(struct fdri_thread *t, uint32_t off, enum fdr_meta_kind
 /* Where a block may come from: not from bins, as something else will do; from them; even from what others keep. */
 enum source { END_ONLY, BINS, BINS_OF_ALL };
 
-/* A piece of a bin of its own; for it something else may be given back. */
-static uint32_t fair_piece(struct fdri_thread *t, uint32_t want)
+/* A piece of a bin of its own; for it something else may be given back: so many times. */
+static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     const struct fdri_size size = {want, want, false};
     uint32_t got = 0, off = 0;
-    for (int tries = 0; tries < ROUNDS; tries++) {
+    for (int tries = 0; tries < most; tries++) {
         off = fdri_take_free(t, want);
         if (!off) off = fdri_piece_own(a, t->loc, want);
         if (off || (off = fdri_share_any(t, size, &got))) break;
@@ -62,7 +62,7 @@ static uint32_t piece_of_all(struct fdri_thread *t, uint32_t want)
 static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
 {
     if (want > full_log2()) return 0;
-    uint32_t off = fair_piece(t, want);
+    uint32_t off = fair_piece(t, want, source == BINS_OF_ALL ? ROUNDS : LARGER_ROUNDS);
     return off || source != BINS_OF_ALL ? off : piece_of_all(t, want);
 }
 
@@ -171,7 +171,12 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
 
 uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
 {
-    return take(t, kind, bytes, kind == FDR_META_TABLE ? BINS : BINS_OF_ALL);
+    return take(t, kind, bytes, BINS_OF_ALL);
+}
+
+uint32_t fdri_meta_larger(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
+{
+    return take(t, kind, bytes, BINS);
 }
 
 uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
