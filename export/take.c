@@ -88,12 +88,13 @@ struct fdri_quota fdri_whole_quota(void)
     return (struct fdri_quota){.owner = 0, .keep = fdri_view.keep, .keep_newest = fdri_view.keep_newest};
 }
 
+/* No reason at all is what tells a recording that is written from a snapshot of it. */
 int fdr_snapshot(const char *reason)
 {
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
     struct fdr_cancel cancel = fdr_cancel_off();
     fdri_view.look();
-    struct fdri_why why = fdri_because(FDR_REASON_API, reason ? reason : "api");
+    struct fdri_why why = fdri_because(FDR_REASON_API, reason && reason[0] ? reason : "api");
     struct fdri_quota quota = fdri_whole_quota();
     int result = fdri_take(&why, &quota, true);
     fdr_cancel_restore(cancel);

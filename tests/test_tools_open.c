@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=tools timeout=60
- * fdr info of a stack that recursion made a thousand calls deep is a line that can be read. */
+ * fdr info of a stack that recursion made a thousand calls deep is a line that can be read. A snapshot without a reason
+ * is no recording that is still written. */
 #define _GNU_SOURCE
 #include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <fdr/fdr.h>
+
+#include "format/checks.h"
 
 static char folder[] = "/tmp/fdr-test-open-XXXXXX";
 
@@ -37,6 +41,45 @@ static void record(void)
     assert(fdr_snapshot("open") == 0);
 }
 
+/* What the command says of a file, with `wanted` in one of its lines. */
+static bool says(const char *verb, const char *path, const char *wanted)
+{
+    const char *build = getenv("FDR_BUILD");
+    char command[512], line[16384];
+    bool found = false;
+    snprintf(command, sizeof command, "%s/bin/fdr %s %s", build ? build : ".", verb, path);
+    FILE *said = popen(command, "r");
+    assert(said);
+    while (fgets(line, sizeof line, said)) found |= strstr(line, wanted) != NULL;
+    return pclose(said) == 0 && found;
+}
+
+/* As versions before this one wrote it. */
+static void take_reason(const char *path)
+{
+    union {
+        uint8_t bytes[FDR_SUPERBLOCK_BYTES];
+        struct fdr_superblock fields;
+    } header;
+    struct fdr_spare spare;
+    FILE *f = fopen(path, "r+");
+    assert(f && fread(&header, sizeof header, 1, f) == 1);
+    memcpy(&spare, header.bytes + FDR_SPARE_OFF, sizeof spare);
+    memset(header.fields.reason, 0, sizeof header.fields.reason);
+    fdr_spare_finish(&header, &spare);
+    assert(fseek(f, 0, SEEK_SET) == 0 && fwrite(&header, sizeof header, 1, f) == 1 && fclose(f) == 0);
+}
+
+static void without_reason(void)
+{
+    assert(fdr_snapshot("") == 0);
+    assert(says("info", fdr_last_snapshot(), "why        api"));
+    take_reason(fdr_last_snapshot());
+    assert(says("info", fdr_last_snapshot(), "why        left by a process"));
+    assert(says("list", folder, "left "));
+    unlink(fdr_last_snapshot());
+}
+
 int main(void)
 {
     const char *build = getenv("FDR_BUILD");
@@ -52,6 +95,7 @@ int main(void)
     while (fgetc(said) != EOF) continue;
     int status = pclose(said);
     unlink(fdr_last_snapshot());
+    without_reason();
     fdr_finalize();
     rmdir(folder);
     assert(status == 0 && open);

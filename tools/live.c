@@ -55,18 +55,27 @@ static bool maps_hold(const char *task, const struct stat *file, bool *seen)
     return found;
 }
 
+/* The reader maps what it reads: that is no writer. As /proc has it, which may number processes otherwise than we are
+ * told. */
+static uint32_t this_process(void)
+{
+    char name[16] = "";
+    return readlink("/proc/self", name, sizeof name - 1) > 0 ? (uint32_t)strtoul(name, NULL, 10) : 0;
+}
+
 uint32_t mapped_by(const struct stat *file, uint32_t pid)
 {
     char name[16];
     struct dirent *entry;
-    uint32_t found = 0;
+    uint32_t found = 0, own = this_process();
     snprintf(name, sizeof name, "%u", pid);
-    if (pid && process_holds(maps_hold, name, file)) return pid;
+    if (pid && pid != own && process_holds(maps_hold, name, file)) return pid;
     /* A pid of another container, or a recording that a forked child still maps. */
     DIR *proc = opendir("/proc");
-    while (proc && !found && (entry = readdir(proc)))
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && process_holds(maps_hold, entry->d_name, file))
-            found = (uint32_t)strtoul(entry->d_name, NULL, 10);
+    while (proc && !found && (entry = readdir(proc))) {
+        uint32_t other = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        if (other && other != own && process_holds(maps_hold, entry->d_name, file)) found = other;
+    }
     if (proc) closedir(proc);
     return found;
 }

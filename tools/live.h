@@ -10,7 +10,7 @@
 
 /* Where live recordings are: FDR_LIVE_DIR, else /dev/shm/fdr-<uid>. Static storage. */
 const char *live_directory(void);
-/* The process that maps the file, 0: none. `pid` is asked first, it nearly always is the one. */
+/* The process other than this one that maps the file, 0: none. `pid` is asked first, it nearly always is the one. */
 uint32_t mapped_by(const struct stat *file, uint32_t pid);
 /* The process that has it open, of those we may look into; 0: none. */
 uint32_t opened_by(const struct stat *file);
