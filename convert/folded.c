@@ -19,7 +19,7 @@
 
 struct node {
     const char *name;
-    uint32_t parent, child, sibling; /* child: the one asked for last, siblings behind it */
+    uint32_t parent, last; /* last: the child asked for last, 0: none */
     uint64_t exclusive_ns;
 };
 struct frame {
@@ -30,6 +30,8 @@ struct fold {
     struct fdr_file *file;
     struct node *nodes; /* [0] is the root, above every outermost call */
     size_t count, capacity;
+    uint32_t *slot;      /* the nodes by parent and name, 0: free */
+    size_t slots;        /* a power of two */
     struct frame *stack; /* [0] belongs to the root */
     size_t depth, stack_capacity;
     uint32_t location;
@@ -44,12 +46,30 @@ static void *grown(void *array, size_t *capacity, size_t bytes)
     return bigger;
 }
 
+static size_t slot_of(const struct fold *f, uint32_t parent, const char *name)
+{
+    uint64_t h = 0xCBF29CE484222325u ^ parent * 0x9E3779B97F4A7C15u;
+    for (const char *c = name; *c; c++) h = (h ^ (uint8_t)*c) * 0x100000001B3u;
+    size_t i = (h ^ h >> 29) & (f->slots - 1);
+    for (const struct node *n; f->slot[i]; i = (i + 1) & (f->slots - 1)) {
+        n = &f->nodes[f->slot[i]];
+        if (n->parent == parent && (n->name == name || strcmp(n->name, name) == 0)) break;
+    }
+    return i;
+}
+
 static bool room_for_node(struct fold *f)
 {
     if (f->count < f->capacity) return true;
     struct node *nodes = grown(f->nodes, &f->capacity, sizeof *nodes);
     if (nodes) f->nodes = nodes;
-    return nodes != NULL;
+    uint32_t *slot = nodes ? calloc(f->capacity * 2, sizeof *slot) : NULL;
+    if (!slot) return false;
+    free(f->slot);
+    f->slot = slot;
+    f->slots = f->capacity * 2;
+    for (uint32_t id = 1; id < f->count; id++) slot[slot_of(f, f->nodes[id].parent, f->nodes[id].name)] = id;
+    return true;
 }
 
 static bool room_for_frame(struct fold *f, size_t depth)
@@ -64,26 +84,21 @@ static uint32_t new_node(struct fold *f, uint32_t parent, const char *name)
 {
     if (!room_for_node(f)) return NO_NODE;
     uint32_t id = (uint32_t)f->count++;
-    uint32_t sibling = parent == NO_NODE ? NO_NODE : f->nodes[parent].child;
-    f->nodes[id] = (struct node){name, parent, NO_NODE, sibling, 0};
-    if (parent != NO_NODE) f->nodes[parent].child = id;
+    f->nodes[id] = (struct node){name, parent, 0, 0};
+    if (parent != NO_NODE) f->slot[slot_of(f, parent, name)] = id;
     return id;
 }
 
-/* The child of that name, moved to the front of its siblings: loops ask for the same few again and again. Within one
- * file equal names of a region are one pointer; overloads and files meet by comparing text. */
+/* The child of that name: loops ask for the same one again and again. Within one file equal names of a region are one
+ * pointer; overloads and files meet by comparing text. */
 static uint32_t child_of(struct fold *f, uint32_t parent, const char *name)
 {
-    uint32_t *link = &f->nodes[parent].child;
-    for (uint32_t id = *link; id != NO_NODE; link = &f->nodes[id].sibling, id = *link) {
-        struct node *n = &f->nodes[id];
-        if (n->name != name && strcmp(n->name, name) != 0) continue;
-        *link = n->sibling;
-        n->sibling = f->nodes[parent].child;
-        f->nodes[parent].child = id;
-        return id;
-    }
-    return new_node(f, parent, name);
+    uint32_t id = f->nodes[parent].last;
+    if (id && f->nodes[id].name == name) return id;
+    id = f->slot[slot_of(f, parent, name)];
+    if (!id) id = new_node(f, parent, name);
+    if (id != NO_NODE) f->nodes[parent].last = id;
+    return id;
 }
 
 static bool push(struct fold *f, const struct fdr_read_event *e)
@@ -239,6 +254,7 @@ int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct 
     }
     if (status == 0) status = write_lines(&f, out_path);
     free(f.nodes);
+    free(f.slot);
     free(f.stack);
     return status;
 }

@@ -5,48 +5,60 @@
 
 #include "tools/calls.h"
 
+/* What siblings differ in. */
+static uint64_t key_of(const struct fdr_read_event *e)
+{
+    uint64_t flags = e->reduced | (uint64_t)e->filtered << 1 | (uint64_t)e->not_over << 2;
+    return flags << 32 | (e->reduced ? 0 : e->id);
+}
+
+static size_t slot_of(const struct calltree *t, uint32_t parent, uint64_t key)
+{
+    uint64_t h = (key ^ parent * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
+    size_t i = (h ^ h >> 32) & (t->slots - 1);
+    while (t->slot[i] && (t->node[t->slot[i]].parent != parent || t->node[t->slot[i]].key != key))
+        i = (i + 1) & (t->slots - 1);
+    return i;
+}
+
+static bool grow(struct calltree *t)
+{
+    if (t->count < t->capacity) return true;
+    size_t more = t->capacity ? t->capacity * 2 : 1024;
+    struct tree_node *node = realloc(t->node, more * sizeof *node);
+    if (node) t->node = node;
+    uint32_t *slot = node ? calloc(more * 2, sizeof *slot) : NULL;
+    if (!slot) return false;
+    free(t->slot);
+    t->slot = slot;
+    t->capacity = more;
+    t->slots = more * 2;
+    for (uint32_t id = 1; id < t->count; id++) slot[slot_of(t, t->node[id].parent, t->node[id].key)] = id;
+    return true;
+}
+
 static uint32_t new_node(struct calltree *t, uint32_t parent, const struct fdr_read_event *e)
 {
-    if (t->count == t->capacity) {
-        size_t more = t->capacity ? t->capacity * 2 : 1024;
-        struct tree_node *node = realloc(t->node, more * sizeof *node);
-        if (!node) return NO_NODE;
-        t->node = node;
-        t->capacity = more;
-    }
+    if (!grow(t)) return NO_NODE;
     uint32_t id = (uint32_t)t->count++;
-    t->node[id] = (struct tree_node){.parent = parent, .child = NO_NODE, .sibling = NO_NODE, .min_ns = UINT64_MAX};
+    struct tree_node *n = &t->node[id];
+    *n = (struct tree_node){.parent = parent, .child = NO_NODE, .sibling = NO_NODE, .min_ns = UINT64_MAX};
     if (parent == NO_NODE) return id;
-    t->node[id].region = e->id;
-    t->node[id].reduced = e->reduced;
-    t->node[id].filtered = e->filtered;
-    t->node[id].not_over = e->not_over;
-    t->node[id].sibling = t->node[parent].child;
+    n->key = key_of(e);
+    n->region = e->id;
+    n->reduced = e->reduced;
+    n->filtered = e->filtered;
+    n->not_over = e->not_over;
+    n->sibling = t->node[parent].child;
     t->node[parent].child = id;
+    t->slot[slot_of(t, parent, n->key)] = id;
     return id;
 }
 
-static bool same(const struct tree_node *n, const struct fdr_read_event *e)
-{
-    if (n->filtered != e->filtered || n->not_over != e->not_over) return false;
-    return n->reduced == e->reduced && (n->reduced || n->region == e->id);
-}
-
-/* The child, moved to the front of its siblings: loops ask for the same few again and again. */
 static uint32_t child_of(struct calltree *t, uint32_t parent, const struct fdr_read_event *e)
 {
-    uint32_t *link = &t->node[parent].child;
-    for (uint32_t id = *link; id != NO_NODE; id = *link) {
-        struct tree_node *n = &t->node[id];
-        if (same(n, e)) {
-            *link = n->sibling;
-            n->sibling = t->node[parent].child;
-            t->node[parent].child = id;
-            return id;
-        }
-        link = &n->sibling;
-    }
-    return new_node(t, parent, e);
+    uint32_t id = t->slot[slot_of(t, parent, key_of(e))];
+    return id ? id : new_node(t, parent, e);
 }
 
 static bool enter(void *context, const struct fdr_read_event *e)
@@ -93,6 +105,7 @@ bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct f
 void calltree_free(struct calltree *tree)
 {
     free(tree->node);
+    free(tree->slot);
     *tree = (struct calltree){0};
 }
 

@@ -10,6 +10,7 @@
 struct tree_node {
     uint32_t region; /* meaningless for reduced ones */
     bool reduced, filtered, not_over;
+    uint64_t key;
     uint32_t parent, child, sibling;                     /* NO_NODE: none */
     uint64_t calls, open;                                /* closed ones; still open ones */
     uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* min and max of closed calls */
@@ -17,6 +18,8 @@ struct tree_node {
 struct calltree {
     struct tree_node *node; /* [0] is above every outermost call */
     size_t count, capacity;
+    uint32_t *slot;   /* the nodes by parent and key, 0: free */
+    size_t slots;     /* a power of two */
     uint32_t current; /* while it is built */
 };
 /* False: out of memory. */

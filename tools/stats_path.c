@@ -164,7 +164,8 @@ static bool print_paths_of(const struct stats_arguments *a, struct fdr_file *fil
     }
     out_text("# call paths of the events that are kept; open calls count up to the newest event\n"
              "   exclusive    share    inclusive          calls  path\n");
-    for (size_t i = 0; i < shown; i++) path_line(file, t, order[i], path, calltree_total(t));
+    uint64_t total = calltree_total(t);
+    for (size_t i = 0; i < shown; i++) path_line(file, t, order[i], path, total);
     return print_sampled(a, file, select, t, false);
 }
 
