@@ -65,6 +65,8 @@ expect 64 "dump: bad depth" "$fdr" dump --depth 5..2 x.fdr
 expect 64 "dump: bad time" "$fdr" dump --from soon x.fdr
 expect 64 "stats: bad --by" "$fdr" stats --by colour x.fdr
 expect 64 "stats: --from without --events" "$fdr" stats --from 1ms x.fdr
+for by in depth class; do expect 64 "stats: --by $by of a region" "$fdr" stats --by $by --region 'a*' x.fdr; done
+expect 2 "stats: --by depth of a region's events" "$fdr" stats --by depth --events --region 'a*' x.fdr
 expect 64 "export: bad format" "$fdr" export --to smoke signals.fdr -o x
 expect 64 "export: no output" "$fdr" export --to chrome x.fdr
 

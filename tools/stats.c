@@ -31,6 +31,8 @@ static void check(struct argp_state *state, const struct stats_arguments *a)
     if (!a->path) argp_error(state, "a FILE is needed");
     if (a->by == BY_CLASS && a->events)
         argp_error(state, "--by class counts kept events already (column kept); leave out --events");
+    if (a->by == BY_CLASS && s->region_count)
+        argp_error(state, "--by class counts events of all regions together; leave out --region");
     if (a->by == BY_EPOCH && (a->events || s->depth_min || s->depth_max || s->min_duration_ns || s->classes))
         argp_error(state,
                    "--by epoch shows totals: of options that choose it takes --location, --region, --from and --to");
@@ -41,6 +43,8 @@ static void check(struct argp_state *state, const struct stats_arguments *a)
     if (s->from || s->to || s->depth_min || s->depth_max || s->min_duration_ns || s->classes)
         argp_error(state,
                    "--from, --to, --depth, --class and --min-duration need --events: totals cover the whole run");
+    if (a->by == BY_DEPTH && s->region_count)
+        argp_error(state, "--by depth --region needs --events: totals of a depth are of all regions together");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
