@@ -261,6 +261,11 @@ for by in region path class depth location; do
     expect 0 "stats --json --by $by" "$fdr" stats --json --by $by cg.fdr
     mv out.txt stats.$by.json
 done
+"$fdr" stats lu.fdr >all.txt
+expect 0 "stats --limit 0" "$fdr" stats --limit 0 lu.fdr
+cmp out.txt all.txt || fail "stats --limit 0: is not all"
+expect 0 "stats --limit 2" "$fdr" stats --limit 2 lu.fdr
+grep -q '^# and [0-9]* more rows$' out.txt || fail "stats --limit 2: does not say that there are more"
 expect 0 "stats --events" "$fdr" stats --events lu.fdr
 if grep -q "edges of calls are rounded" out.txt; then fail "stats --events: speaks of rounding where there is none"; fi
 expect 0 "replay at 128 ns" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" --resolution 128ns --buffer 16M -o coarse.fdr

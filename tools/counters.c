@@ -14,7 +14,7 @@ static const struct argp_option options[] = {
     {"by", 'b', "WHAT", 0, "counter (default), region, thread, time or call", 0},
     {"counter", 'c', "GLOB", 0, "Only these counters", 0},
     {"slices", 's', "N", 0, "--by time: so many slices of the run (20)", 0},
-    {"limit", 'n', "N", 0, "--by region, thread, call: at most N rows for each counter (10 as text, all as JSON)", 0},
+    {"limit", 'n', "N", 0, "--by region, thread, call: at most N rows of text for each counter (10; 0: all)", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
     {0}};
 
@@ -39,6 +39,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case 'n':
         if (!parse_count(text, &a->limit)) argp_error(state, "--limit: not a number: '%s'", text);
+        if (a->limit == 0) a->limit = UINT64_MAX;
         return 0;
     case 'j': a->json = true; return 0;
     case ARGP_KEY_ARG:

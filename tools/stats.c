@@ -11,7 +11,7 @@
 static const struct argp_option options[] = {
     {"by", 'b', "WHAT", 0, "region (default), path, class, depth, location, epoch or metric", 0},
     {"events", 'e', 0, 0, "From the events that are kept, not from the exact totals", 0},
-    {"limit", 'n', "N", 0, "At most N rows", 0},
+    {"limit", 'n', "N", 0, "At most N rows (0: all)", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
     {0}};
 
