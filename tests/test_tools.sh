@@ -458,6 +458,17 @@ for stream in foreign.evt missing.evt; do
     expect 2 "replay $stream" "$fdr" replay $stream -o s.fdr
     one_line "replay $stream"
 done
+# What is no stream is not read to its end, which it may not have.
+truncate -s 1T endless.evt
+head -c 300000000 /dev/zero | zstd -q -1 -o zeros.evt.zst
+head -c 100 cg.evt >header.evt
+for stream in /dev/zero endless.evt zeros.evt.zst header.evt; do
+    # shellcheck disable=SC2016
+    expect 2 "replay $stream" bash -c '[ "$FDR_SANITIZE" ] || ulimit -v 400000; exec timeout 60 "$0" replay "$1" -o s.fdr' "$fdr" $stream
+    one_line "replay $stream"
+    grep -q "not begin with FDREVT1$\|inside the header" err.txt || fail "replay $stream: does not say what it is not"
+done
+rm endless.evt zeros.evt.zst
 for value in "buffer xyz" "buffer 0" "bin 7" "strategy foo" "telescope 1,x" "reduce foo" "classes foo" "min-duration 5" "depth 0" \
     "resolution -5" "arena foo" "timer foo" "signal KILL" "enable 2" "disk x" "keep x" "holdoff x"; do
     expect 64 "replay --$value" "$fdr" replay kind.evt "--${value% *}" "${value#* }" -o never.fdr

@@ -28,8 +28,17 @@ static bool reserve(struct bytes *b, size_t more)
     return true;
 }
 
-/* 0 or errno. */
-static int read_all(const char *path, struct bytes *b)
+static bool begins(const struct bytes *b, const char *magic, size_t count)
+{
+    return b->size >= count && memcmp(b->data, magic, count) == 0;
+}
+
+static bool is_recording(const struct bytes *b) { return begins(b, "FDRAREN1", 8); }
+static bool is_evt(const struct bytes *b) { return begins(b, "FDREVT1\n", 8); }
+static bool is_zstd(const struct bytes *b) { return begins(b, "\x28\xb5\x2f\xfd", 4); }
+
+/* Reads what may be an event stream; of anything else, which may have no end, only the beginning. 0 or errno. */
+static int read_stream(const char *path, struct bytes *b)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC), error = 0;
     if (fd < 0) return errno;
@@ -40,12 +49,13 @@ static int read_all(const char *path, struct bytes *b)
         if (n < 0 && !error) error = errno;
         if (n <= 0) break;
         b->size += (size_t)n;
+        if (b->size >= 8 && !is_evt(b) && !is_zstd(b)) break;
     }
     close(fd);
     return error;
 }
 
-/* What decompresses; NULL, or why it ends early. */
+/* What decompresses, to where it is seen to be no event stream; NULL, or why it ends early. */
 static const char *decompress(const struct bytes *from, struct bytes *to)
 {
     ZSTD_DStream *z = ZSTD_createDStream();
@@ -58,14 +68,13 @@ static const char *decompress(const struct bytes *from, struct bytes *to)
         size_t before = in.pos;
         left = ZSTD_decompressStream(z, &out, &in);
         to->size += out.pos;
+        if (to->size >= 8 && !is_evt(to)) break;
         if (ZSTD_isError(left)) why = ZSTD_getErrorName(left);
         else if (in.pos == before && out.pos == 0 && left != 0) why = "the compressed data ends early";
     }
     ZSTD_freeDStream(z);
     return why;
 }
-
-static bool is_zstd(const struct bytes *b) { return b->size >= 4 && memcmp(b->data, "\x28\xb5\x2f\xfd", 4) == 0; }
 
 /* Replaces compressed bytes by what they say. */
 static bool unpack(const char *path, struct bytes *b, int *status)
@@ -83,11 +92,11 @@ static bool unpack(const char *path, struct bytes *b, int *status)
 void streams_load(struct streams *streams, const char *path, int *status)
 {
     struct bytes b = {0};
-    int error = read_all(path, &b);
+    int error = read_stream(path, &b);
     if (error) {
         complain("%s: %s", path, strerror(error));
         *status = COULD_NOT;
-    } else if (b.size >= 8 && memcmp(b.data, "FDRAREN1", 8) == 0) {
+    } else if (is_recording(&b)) {
         load_recording(streams, path, status);
     } else if (unpack(path, &b, status)) {
         struct stream *s = streams_add(streams);

@@ -69,10 +69,10 @@ static const char *string_at(const struct evt *e, uint32_t offset)
 
 static bool open_header(struct evt *e)
 {
-    if (e->size < sizeof e->h || memcmp(e->bytes, "FDREVT1\n", 8) != 0) {
-        complain("%s: not an event stream: %zu bytes that do not begin with FDREVT1", e->path, e->size);
-        return false;
-    }
+    bool ours = e->size >= 8 && memcmp(e->bytes, "FDREVT1\n", 8) == 0;
+    if (!ours) complain("%s: not an event stream: it does not begin with FDREVT1", e->path);
+    else if (e->size < sizeof e->h) complain("%s: cut off inside the header: %zu bytes", e->path, e->size);
+    if (!ours || e->size < sizeof e->h) return false;
     memcpy(&e->h, e->bytes, sizeof e->h);
     if (e->h.version == 1) return true;
     complain("%s: event stream of version %u, only 1 is known", e->path, e->h.version);
