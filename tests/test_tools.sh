@@ -424,6 +424,12 @@ cp lu.fdr flip.fdr
 # in the middle of a bin that is full: some 256 bytes few of which are 0
 at=$(python3 -c 'import sys; d = open("lu.fdr", "rb").read(); print(next(i for i in range(len(d) // 3, len(d), 256) if d.count(0, i, i + 256) < 16) + 128)')
 printf '\377\377\377\377\377\377\377\377' | dd of=flip.fdr bs=1 seek="$at" conv=notrunc status=none
+head -c 4096 lu.fdr >page.fdr # nothing but the superblock: no ledger
+for verb in info "info --ledger" dump tree "stats --by class"; do
+    # shellcheck disable=SC2086
+    expect 1 "$verb of one page" "$fdr" $verb page.fdr
+    one_line "$verb of one page"
+done
 for file in cut flip; do
     expect 1 "check $file" "$fdr" check $file.fdr
     for verb in info dump tree "stats --events" "stats --by class" "export --to folded -o x.folded"; do

@@ -352,7 +352,7 @@ static void print_summary(const struct fdr_ledger_row *rows, size_t count)
 {
     struct fdr_ledger_row *sorted = malloc((count + 1) * sizeof *sorted);
     if (!sorted) return;
-    memcpy(sorted, rows, count * sizeof *sorted);
+    if (count) memcpy(sorted, rows, count * sizeof *sorted); /* without any there is no array */
     qsort(sorted, count, sizeof *sorted, by_class_and_depth);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && sorted[end].class_ == sorted[i].class_;) end++;
