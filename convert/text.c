@@ -125,9 +125,9 @@ void fdr_text_f64(struct fdr_text *text, double value)
     fdr_text_string(text, digits);
 }
 
-/* Length of the well-formed UTF-8 sequence at s, 0 if there is none (overlong forms and surrogates are none). */
-static size_t sequence(const unsigned char *s)
+size_t fdr_text_sequence(const void *at)
 {
+    const unsigned char *s = at;
     if (s[0] < 0x80) return 1;
     size_t count = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
     if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
@@ -153,7 +153,7 @@ void fdr_text_json(struct fdr_text *text, const char *string)
     const unsigned char *s = (const unsigned char *)string;
     fdr_text_bytes(text, "\"", 1);
     while (*s) {
-        size_t count = sequence(s);
+        size_t count = fdr_text_sequence(s);
         if (count == 0) fdr_text_string(text, "\xef\xbf\xbd");
         else if (count == 1 && (*s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7f)) escaped(text, *s);
         else fdr_text_bytes(text, (const char *)s, count);

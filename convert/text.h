@@ -30,5 +30,7 @@ void fdr_text_i64(struct fdr_text *text, int64_t value);
 void fdr_text_f64(struct fdr_text *text, double value);
 /* A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. */
 void fdr_text_json(struct fdr_text *text, const char *string);
+/* Length of the well-formed UTF-8 sequence at `at`, 0 if there is none (overlong forms and surrogates are none). */
+size_t fdr_text_sequence(const void *at);
 
 #endif

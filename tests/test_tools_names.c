@@ -4,6 +4,7 @@
  * and no name breaks a line of text. */
 #include <assert.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,9 @@ static const char *fdr; /* the command */
 static char folder[] = "/tmp/fdr-test-names-XXXXXX";
 static int wrong;
 
-/* In every name of what is recorded: an escape, a line break and DEL. */
-#define BAD "\033[31mX\n\177"
+/* In every name of what is recorded: an escape, a line break and DEL; U+009B, which some terminals take for an escape,
+ * a byte that is no UTF-8, and one that is good. */
+#define BAD "\033[31mX\n\177\302\233Y\377\303\266"
 
 /* Leaves a call open. */
 static void record(void)
@@ -46,6 +48,12 @@ static void record(void)
     usleep(20000);
 }
 
+static bool plain(const char *c)
+{
+    const unsigned char *u = (const unsigned char *)c;
+    return u[0] >= 0x20 && u[0] != 0x7f && u[0] != 0xff && !(u[0] == 0xc2 && u[1] < 0xa0);
+}
+
 /* A name that broke a line left its DEL in the next one. */
 static void look(const char *verb, const char *path)
 {
@@ -57,7 +65,7 @@ static void look(const char *verb, const char *path)
         size_t end = strcspn(line, "\n");
         line[end] = 0;
         const char *c = line;
-        while ((unsigned char)*c >= 0x20 && *c != 0x7f) c++;
+        while (*c && plain(c)) c++;
         if (!*c) continue;
         fprintf(stderr, "%s: character %d in: %.*s\n", verb, *c, (int)(c - line), line);
         wrong++;
@@ -117,6 +125,7 @@ int main(void)
     snprintf(path, sizeof path, "%s %s/names.*.crash.fdr", fdr_last_snapshot(), folder);
     look("hang --for 1ms", path); /* of several files */
     look("crash --all", path);
+    look("list", folder);
     fdr_finalize();
     snprintf(command, sizeof command, "rm -r %s", folder);
     if (system(command) != 0) wrong++;

@@ -24,13 +24,34 @@ void complain(const char *format, ...)
     va_end(arguments);
 }
 
+/* Bytes of the UTF-8 character at s, 0: there is none (overlong forms and surrogates are none). */
+static size_t character(const unsigned char *s)
+{
+    size_t count = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    if ((s[0] >= 0x80 && s[0] < 0xc2) || s[0] > 0xf4) return 0;
+    for (size_t i = 1; i < count; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)) return 0;
+    return count;
+}
+
+size_t plain_bytes(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    bool control = s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
+    return control ? 0 : character(s);
+}
+
 const char *plain_name(const char *name)
 {
     static char text[8][8192];
     static unsigned turn;
-    char *to = text[turn++ % 8], *start = to;
-    for (; *name && to < start + sizeof text[0] - 1; name++)
-        *to++ = (unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name;
+    char *to = text[turn++ % 8], *start = to, *end = to + sizeof text[0] - 1;
+    for (size_t n; *name && to + (n = plain_bytes(name)) < end; name += n ? n : 1) {
+        if (n) to = mempcpy(to, name, n);
+        else *to++ = '?';
+    }
     *to = 0;
     return start;
 }

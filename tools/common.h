@@ -37,8 +37,11 @@ int verb_version(int argc, char **argv);
 /* ---- messages ------------------------------------------------------------------------------------------- */
 /* One line on standard error: "fdr: ...". */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A name of a file, or one that a recording holds, as it goes to a terminal: control characters are '?'. Stays until
- * the eighth call from here. */
+/* Bytes of the character at `text`; 0: a terminal would take it for a command (U+0080 to U+009F as well), or it is no
+ * UTF-8. */
+size_t plain_bytes(const char *text);
+/* A name of a file, or one that a recording holds, as it goes to a terminal: what is not plain is '?'. Stays until the
+ * eighth call from here. */
 const char *plain_name(const char *name);
 
 /* "1234" where no file is named so: a process. Else 0. */

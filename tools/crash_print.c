@@ -28,13 +28,13 @@ static void print_text(const struct fdr_file *file, const char *name, const char
     const char *text = fdr_crash_text(file, name, &bytes);
     if (!text || !bytes) return;
     printf("%-10s ", label);
-    for (size_t i = 0; i < bytes; i++) {
-        char c = text[i];
-        if (c == '\0' || c == '\n') {
-            if (i + 1 < bytes) printf(c ? "\n           " : " ");
-        } else {
-            putchar((unsigned char)c < 32 || c == 127 ? '?' : c);
-        }
+    for (size_t i = 0, n; i < bytes; i += n ? n : 1) {
+        char c[5] = "";
+        memcpy(c, text + i, bytes - i < 4 ? bytes - i : 4);
+        n = plain_bytes(c);
+        if (n) fwrite(c, 1, n, stdout);
+        else if (*c && *c != '\n') putchar('?');
+        else if (i + 1 < bytes) printf(*c ? "\n           " : " ");
     }
     putchar('\n');
 }

@@ -105,7 +105,10 @@ static void write_value(uint8_t type, uint64_t bits, bool json)
 /* A name between spaces and equal signs must hold neither. */
 static void write_word(const char *text)
 {
-    for (; *text; text++) out_char((unsigned char)*text <= ' ' || *text == 0x7f || *text == '=' ? '_' : *text);
+    for (size_t n; *text; text += n ? n : 1) {
+        n = *text == ' ' || *text == '=' ? 0 : plain_bytes(text);
+        out_bytes(n ? text : "_", n ? n : 1);
+    }
 }
 
 static void out_hex(uint64_t value)

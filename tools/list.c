@@ -93,7 +93,8 @@ static void entry_line(const struct entry *e)
     if (info) snprintf(pid, sizeof pid, "%u", info->pid);
     printf("%-10s %8s %10s %12s  %-10s %s%s%s%s\n", condition(e), pid, human_bytes(size, (uint64_t)e->stat.st_size),
            age_of(e) ? human_time(age, age_of(e) * 1000000000u) : "now", info ? info->state : "-", plain_name(e->path),
-           info && info->reason[0] ? "  (" : "", info ? info->reason : "", info && info->reason[0] ? ")" : "");
+           info && info->reason[0] ? "  (" : "", info ? plain_name(info->reason) : "",
+           info && info->reason[0] ? ")" : "");
 }
 
 /* Live recordings name nothing but themselves; a live directory that is not there holds none. */

@@ -157,9 +157,12 @@ void out_time(uint64_t ns)
 void out_cell(const char *text)
 {
     size_t plain = 0;
-    while ((unsigned char)text[plain] >= 0x20 && text[plain] != 0x7f) plain++;
+    while (text[plain] >= 0x20 && text[plain] < 0x7f) plain++;
     out_bytes(text, plain);
-    for (text += plain; *text; text++) out_char((unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text);
+    for (text += plain; *text; text += plain ? plain : 1) {
+        plain = plain_bytes(text);
+        out_bytes(plain ? text : " ", plain ? plain : 1);
+    }
 }
 
 /* Whether a text can stand between quotes as it is. */

@@ -57,7 +57,7 @@ void out_zeros(uint64_t value, unsigned digits);
 /* "1.234 us" right-aligned in 12 columns. */
 void out_time(uint64_t ns);
 void out_spaces(unsigned count);
-/* For one cell of a table: tabs, line ends and other control characters become spaces. */
+/* For one cell of a table: tabs, line ends, other control characters and what is no UTF-8 become spaces. */
 void out_cell(const char *text);
 /* A JSON string. */
 void out_json(const char *text);

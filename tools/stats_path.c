@@ -114,10 +114,13 @@ static void sample_path_line(const struct sample_table *s, const struct sample_r
     out_text(text);
     out_u64_wide(r->self.samples, 10);
     out_text("  ");
-    for (const char *c = r->name; *c; c++) {
-        if (*c == ';') out_text(" > ");
-        else out_char(*c);
+    char *copy = strdup(r->name), *save = NULL;
+    const char *before = "";
+    for (char *w = copy ? strtok_r(copy, ";", &save) : NULL; w; w = strtok_r(NULL, ";", &save), before = " > ") {
+        out_text(before);
+        out_cell(w);
     }
+    free(copy);
     out_char('\n');
 }
 
