@@ -128,12 +128,22 @@ static void instant(const struct process *p, const struct fdr_read_event *e, con
     named(p, name);
 }
 
+/* Fields may share a name, keys of one object may not: the second is "name#2". */
+static void field(const struct process *p, const char *before, const char *const *names, uint32_t i)
+{
+    char key[1024];
+    unsigned nth = 1;
+    for (uint32_t k = 0; k < i; k++) nth += strcmp(names[k], names[i]) == 0;
+    if (nth > 1) snprintf(key, sizeof key, "%.1000s#%u", names[i], nth);
+    argument(p, before, nth > 1 ? key : names[i]);
+}
+
 static void arguments(const struct process *p, const struct fdr_read_event *e, const char *const *names,
                       const uint8_t *types, uint32_t count)
 {
     const char *before = ",\"args\":{";
     for (uint32_t i = 0; i < count && i < e->field_count && i < 16; i++) {
-        argument(p, before, names[i]);
+        field(p, before, names, i);
         value(p, types[i], e->field[i]);
         before = ",";
     }

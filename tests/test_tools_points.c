@@ -119,6 +119,21 @@ static void python(const char *script, const char *path)
     exit(1);
 }
 
+/* Keys of an object differ, whatever the fields are called. */
+static void same_names(void)
+{
+    static const struct fdr_field fields[] = {{"n", FDR_U32, 0}, {"n", FDR_U32, 4}, {"n", FDR_U32, 8}};
+    static const uint32_t values[] = {5, 6, 7};
+    char path[64];
+    fdr_event_at(fdr_event_define("same", fields, 3), values, 2200);
+    assert(fdr_snapshot("same names") == 0);
+    snprintf(path, sizeof path, "%s/same.json", folder);
+    run("dump --json %s >%s", fdr_last_snapshot(), path);
+    python("import sys; assert \"\\\"n\\\": 5, \\\"n#2\\\": 6, \\\"n#3\\\": 7\" in open(sys.argv[1]).read()", path);
+    run("export --to chrome %s -o %s", fdr_last_snapshot(), path);
+    python("import sys; assert \"\\\"n\\\":5,\\\"n#2\\\":6,\\\"n#3\\\":7\" in open(sys.argv[1]).read()", path);
+}
+
 int main(void)
 {
     static char command[512], again[64], chrome[64];
@@ -149,6 +164,7 @@ int main(void)
            "assert k[\"drift\"][\"sum\"]==-42 and k[\"temperature\"][\"max\"]==36.6, k; "
            "assert k[\"send\"][\"sum\"]==4096 and k[\"iteration\"][\"events\"]==2, k",
            chrome);
+    same_names();
     fdr_finalize();
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) == 0 ? 0 : 1;

@@ -218,13 +218,23 @@ static void sample_json(const struct fdr_file *file, const struct fdr_read_event
     out_u64(p->flags);
 }
 
+/* Fields may share a name, keys of one object may not: the second is "name#2". */
+static void field_key(const char *before, const struct fields *f, uint32_t i)
+{
+    char key[1024];
+    unsigned nth = 1;
+    for (uint32_t k = 0; k < i; k++) nth += strcmp(f->name[k], f->name[i]) == 0;
+    if (nth > 1) snprintf(key, sizeof key, "%.1000s#%u", f->name[i], nth);
+    json_key(before, nth > 1 ? key : f->name[i]);
+}
+
 static void json_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
     uint8_t type;
     struct fields f = fields_of(file, e, &type);
     const char *before = "";
     for (uint32_t i = 0; i < f.count && i < e->field_count && i < 16; i++, before = ", ") {
-        json_key(before, f.name[i]);
+        field_key(before, &f, i);
         write_value(f.type[i], e->field[i], true);
     }
     if (f.unit[0]) {
