@@ -13,12 +13,21 @@
 
 static uint64_t at_least(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
+/* Records that lie in bins are good: no word that may be damaged hides them. A floor is never later than the newest
+ * event; that of a location that went on was copied before the tail. */
+uint64_t fdri_reader_floor(const struct fdri_reader_location *l)
+{
+    uint64_t floor = l->raw.floor_tick, newest = l->raw.last_tick;
+    if (l->moving) newest = l->in_tail ? at_least(newest, l->tail.end_tick) : UINT64_MAX;
+    return l->suspect || floor > newest >> l->clock.shift || floor > l->clock.stored_max ? 0 : floor;
+}
+
 /* Partitions are sorted by class, depth, band; region calls come first. */
 void fdri_reader_keep_rule(struct fdri_reader_location *l)
 {
     uint64_t above[FDR_BANDS] = {0}; /* over shallower depths and bands >= the index */
     size_t i = 0;
-    uint64_t all = l->raw.floor_tick <= l->clock.stored_max ? l->raw.floor_tick : 0;
+    uint64_t all = fdri_reader_floor(l);
     while (i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION) {
         uint64_t here[FDR_BANDS] = {0};
         size_t first = i;

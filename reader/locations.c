@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Locations: where their blocks are, their levels, the stack of open calls, and what the tail says of them. */
+#include "base/bits.h"
 #include "reader/reader.h"
 
 #include <stdlib.h>
@@ -207,6 +208,18 @@ static void read_tail(struct fdr_file *f)
         l->tail = e;
         l->cut = e.cut_tick >> l->clock.shift;
     }
+}
+
+/* Calls deeper than the stack are counted in the location's block only. Where that is damaged they are believed if the
+ * tail has as many events. */
+static void doubt_overflow(struct fdri_reader_location *l)
+{
+    if (!l->suspect) return;
+    if (!l->in_tail || l->presented_before > l->tail.presented) {
+        l->presented_before -= l->raw.presented_overflow;
+        l->raw.presented_overflow = 0;
+    }
+    l->raw.lost_overflow = fdr_min(l->raw.lost_overflow, l->raw.presented_overflow);
 }
 
 /* Did this location go on while it was copied? It may have ended meanwhile, or before its header was copied and after
@@ -424,6 +437,7 @@ void fdri_reader_locations(struct fdr_file *f)
     read_tail(f);
     for (size_t i = 0; i < f->location_count; i++) {
         struct fdri_reader_location *l = &f->location[i];
+        doubt_overflow(l);
         l->moving = went_on(f, l);
         if (l->moving && !l->in_tail) l->cut = l->raw.last_tick >> l->clock.shift;
         if (l->other_unit && l->off && !l->moving)

@@ -330,6 +330,8 @@ const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f, cons
 void fdri_reader_tail(struct fdr_file *f);
 
 /* ---- keep.c ---- */
+/* What left up to here does not count as kept, as the location says; 0: all does, or that is not believed. */
+uint64_t fdri_reader_floor(const struct fdri_reader_location *l);
 void fdri_reader_keep_rule(struct fdri_reader_location *l);
 /* Calls of this depth that were ever stored, or counted as left out; UINT64_MAX: not known. */
 uint64_t fdri_reader_accounted(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth);

@@ -101,6 +101,10 @@ static void add_line(struct fdr_file *f, const struct fdri_reader_location *l, c
 static void add_dropped(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t oldest_tick)
 {
     if (!l->raw.reductions_dropped_events && !l->raw.reductions_dropped_bytes) return;
+    if (l->suspect) {
+        fdri_reader_damage(f, "location %u: what it gave back before its oldest line is not known", l->id);
+        return;
+    }
     struct fdr_reduction none = {.tick = oldest_tick,
                                  .step = FDR_STEP_EPOCH,
                                  .events = l->raw.reductions_dropped_events,

@@ -9,7 +9,7 @@
 
 void fdri_reader_keep_samples(struct fdri_reader_location *l)
 {
-    uint64_t floor = l->raw.floor_tick <= l->clock.stored_max ? l->raw.floor_tick : 0;
+    uint64_t floor = fdri_reader_floor(l);
     for (size_t i = l->part_count; i-- > 0;) { /* sorted by class and depth, which is the level */
         struct fdri_reader_part *p = &l->part[i];
         if (p->class_ != FDR_CLASS_SAMPLE) continue;

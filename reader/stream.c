@@ -194,7 +194,7 @@ static bool only_filtered(const struct fdri_reader_stream *s, uint32_t d, uint64
     const struct fdri_reader_location *l = s->location;
     const struct fdr_level *v = fdri_reader_level(s->file, l, d);
     if (!v || !v->filtered || v->reduced_gate || v->lost || l->suspect || l->levels_lost || l->parts_lost) return false;
-    if (leave <= l->raw.floor_tick || fdri_reader_gaps(l, d)) return false;
+    if (leave <= fdri_reader_floor(l) || fdri_reader_gaps(l, d)) return false;
     if (l->moving && (leave > l->cut || !l->over || l->over[d] <= enter)) return false;
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, d, i / 2, i & 1);
