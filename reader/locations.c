@@ -262,6 +262,15 @@ static struct fdri_reader_location *add(struct fdr_file *f, uint32_t id)
     return l;
 }
 
+/* Its id stands in the block twice. Where they differ it is the one that its partitions have. */
+static uint32_t id_of(const struct fdr_file *f, const struct fdr_location *raw)
+{
+    uint32_t other = raw->head.location;
+    if (raw->id == other || !fdri_reader_meta_at(f, raw->parts_first, FDR_META_PART, other, sizeof(struct fdr_part)))
+        return raw->id;
+    return other;
+}
+
 /* true: a location block was there, and *next is the one attached before it. */
 static bool take(struct fdr_file *f, uint64_t off, uint64_t *next)
 {
@@ -270,8 +279,10 @@ static bool take(struct fdr_file *f, uint64_t off, uint64_t *next)
     memcpy(&raw, f->bytes + off, sizeof raw);
     *next = raw.next;
     if (raw.flags & FDR_LOCATION_FREE) return true;
-    struct fdri_reader_location *l = add(f, raw.id);
+    struct fdri_reader_location *l = add(f, id_of(f, &raw));
     if (!l) return false;
+    if (l->id != raw.id) fdri_reader_damage(f, "location %u: its block says it is %u", l->id, raw.id);
+    raw.id = l->id;
     l->off = off;
     l->raw = raw;
     l->raw.name[sizeof l->raw.name - 1] = 0;
@@ -342,6 +353,8 @@ static void find_all(struct fdr_file *f)
         by_scan(f);
         if (f->location_count > known) fdri_reader_damage(f, "locations were off their chain");
     }
+    /* In a damaged block: a bit of its flags, or both ids. */
+    if (f->bad_count && !f->locations_lost) f->locations_lost = any_left(f);
 }
 
 /* Locations that nobody describes any more but whose bins are there. */

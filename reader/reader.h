@@ -202,7 +202,7 @@ struct fdr_file {
 
     struct fdri_reader_location *location; /* sorted by id */
     size_t location_count, location_room;
-    bool locations_lost; /* the chain was broken: bins may belong to locations nobody describes */
+    bool locations_lost; /* the chain was broken, or lacks some: bins may belong to locations nobody describes */
     struct fdri_reader_clock clock;
 
     struct fdri_reader_definitions definitions[FDRI_READER_KINDS];

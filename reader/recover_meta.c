@@ -224,10 +224,8 @@ static void recover_location(struct fdri_reader_image *m, struct fdri_reader_loc
     if (!off) off = fdri_reader_image_meta(m, FDR_META_LOCATION, sizeof(struct fdr_location), l->id);
     if (!off) return;
     struct fdr_location *raw = fdri_reader_image_at(m, off);
-    if (!l->off) {
-        raw->id = l->id;
-        raw->parent = UINT32_MAX;
-    }
+    raw->id = raw->head.location = l->id;
+    if (!l->off) raw->parent = UINT32_MAX;
     raw->busy = 0;
     raw->flags = (raw->flags & ~(uint32_t)FDR_LOCATION_NS) | (l->raw.flags & FDR_LOCATION_NS);
     if (l->off) drop_accounts(m, l, raw);

@@ -381,7 +381,7 @@ static void P8_no_flip_in_a_location_hides_records(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof strategy / sizeof *strategy; i++) {
         record(&r, strategy[i], NULL, false);
-        flips_of_locations(&r, offsetof(struct fdr_location, parent), sizeof(struct fdr_location));
+        flips_of_locations(&r, sizeof(struct fdr_meta_head), sizeof(struct fdr_location));
         forget(&r);
     }
 }
