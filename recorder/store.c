@@ -80,8 +80,16 @@ static void refill(struct fdri_thread *t, struct fdr_part *p)
 }
 
 /* Beside many that sleep, and have nothing left that could be taken, each record would look at all of theirs again. So
- * who found nothing asks again after 1, 3, 7, ... requests. */
+ * who found nothing asks again after 1, 3, 7, ... requests. Not who is alone; nor readings, which go elsewhere where
+ * there is no room for their level. */
 enum { IN_VAIN_MOST = 63 };
+static struct fdri_vain *vain_of(struct fdri_thread *t, struct fdri_vain *v)
+{
+    bool beside = fdr_load_relaxed(&fdri_rec.shares.live) > 1 && !(t->loc->flags & FDR_LOCATION_READINGS);
+    if (!beside) *v = (struct fdri_vain){0, 0};
+    return v;
+}
+
 static bool waits(struct fdri_vain *v)
 {
     if (FDR_LIKELY(!v->left)) return false;
@@ -112,7 +120,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
         return off;
     }
     if ((off = fdri_ready_take(t, *got = want))) return off;
-    if (waits(&t->bins_vain)) return 0;
+    if (waits(vain_of(t, &t->bins_vain))) return 0;
     fdr_add_relaxed(&fdri_rec.shares.turn, 1ull);
     refill(t, p);
     off = fdri_share_any(t, (struct fdri_size){want, 9, false}, got);
@@ -179,7 +187,7 @@ static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_
     uint32_t off = reading ? table_of_closed(t, need) : 0;
     if (!off) off = table_of_aside(t, p);
     bool first = !p->table_off;
-    struct fdri_vain *vain = first ? &t->tables_vain : &t->larger_vain;
+    struct fdri_vain *vain = vain_of(t, first ? &t->tables_vain : &t->larger_vain);
     if (!off && waits(vain)) return false;
     if (!off) off = found(vain, (first ? fdri_meta : fdri_meta_larger)(t, FDR_META_TABLE, head + need));
     if (!off) return false;
