@@ -148,7 +148,6 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->mark = NULL;
     t->skipped = NULL;
     t->no_more_skipped = t->sought = t->many_wait = false;
-    t->bins_vain = t->tables_vain = t->larger_vain = (struct fdri_vain){0, 0};
     memset(t->looked, 0, sizeof t->looked);
     t->hand = (struct fdri_hand){0};
     t->no_more_levels = false;

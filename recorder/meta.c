@@ -10,7 +10,7 @@
  * location itself it makes 4 KiB; among very many threads it is half a bin, of which there are more. */
 enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), CROWDED_BYTES = 2048 };
 enum { SMALL_BYTES = 640, REST_BYTES = 128 };
-enum { ROUNDS = 64, TRIES = 8, EACH = 4096, ENDED_STEPS = 8, LARGER_ROUNDS = 2, ASKS = 4 };
+enum { ROUNDS = 64, TRIES = 8, EACH = 4096, ENDED_STEPS = 8, LARGER_ROUNDS = 2 };
 
 static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 
@@ -38,8 +38,7 @@ static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
     for (int tries = 0; tries < most; tries++) {
         off = fdri_take_free(t, want);
         if (!off) off = fdri_piece_own(a, t->loc, want);
-        if (!off && tries < ASKS) off = fdri_share_any(t, size, &got);
-        if (off) break;
+        if (off || (off = fdri_share_any(t, size, &got))) break;
         /* what those hold that ended need not have aged: it is detail of a few threads, and this the accounts of one
          * that goes on */
         if (tries < ENDED_STEPS && fdri_ended_room(t, FDRI_POOR)) continue;

@@ -122,10 +122,6 @@ struct fdri_hand {
 };
 enum { FDRI_SPARE_CELLS = 3 };
 enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2 }; /* later.c */
-/* Requests for memory that nobody had: after `asked` more it is asked again, of which so many are left. */
-struct fdri_vain {
-    uint32_t asked, left;
-};
 struct fdri_thread {
     uint32_t recording; /* number of the recording this belongs to */
     uint32_t
@@ -176,15 +172,14 @@ struct fdri_thread {
     struct fdr_part *asker;       /* whose the newest bin is: what is looked for ahead is for the like */
     uint8_t later;                /* FDRI_LATER_*: what a call behind may do, if it is not the next one that needs it */
     bool sought;                  /* its first bin was: others were asked for long */
-    struct fdri_vain bins_vain, tables_vain, larger_vain;
-    uint64_t patient_until; /* ns, monotonic: coming, it waits for others; from then on it takes what is there */
-    bool many_wait;         /* pieces of who sleeps, when it last looked: these serve before it claims more */
-    bool no_more_skipped;   /* memory did not hold a longer list of them */
-    uint32_t known_misses;  /* since the table was made */
-    uint32_t aside_units;   /* 512 bytes each: bins set aside by FDR_PIN */
-    bool aside_done;        /* they were, or nothing will be */
-    bool times_given;       /* its times are the caller's (`_at`), whatever the recording's clock is */
-    bool aside_due;         /* they will be, by the next call that enters in a tick of its own */
+    uint64_t patient_until;       /* ns, monotonic: coming, it waits for others; from then on it takes what is there */
+    bool many_wait;               /* pieces of who sleeps, when it last looked: these serve before it claims more */
+    bool no_more_skipped;         /* memory did not hold a longer list of them */
+    uint32_t known_misses;        /* since the table was made */
+    uint32_t aside_units;         /* 512 bytes each: bins set aside by FDR_PIN */
+    bool aside_done;              /* they were, or nothing will be */
+    bool times_given;             /* its times are the caller's (`_at`), whatever the recording's clock is */
+    bool aside_due;               /* they will be, by the next call that enters in a tick of its own */
     struct fdri_hand hand;
     struct fdri_looked looked[FDRI_LOOKED];
     uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */

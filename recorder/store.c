@@ -79,31 +79,6 @@ static void refill(struct fdri_thread *t, struct fdr_part *p)
         fdri_piece_give(a, t->loc, off, full_log2());
 }
 
-/* Beside many that sleep, and have nothing left that could be taken, each record would look at all of theirs again. So
- * who found nothing asks again after 1, 3, 7, ... requests. Not who is alone; nor readings, which go elsewhere where
- * there is no room for their level. */
-enum { IN_VAIN_MOST = 63 };
-static struct fdri_vain *vain_of(struct fdri_thread *t, struct fdri_vain *v)
-{
-    bool beside = fdr_load_relaxed(&fdri_rec.shares.live) > 1 && !(t->loc->flags & FDR_LOCATION_READINGS);
-    if (!beside) *v = (struct fdri_vain){0, 0};
-    return v;
-}
-
-static bool waits(struct fdri_vain *v)
-{
-    if (FDR_LIKELY(!v->left)) return false;
-    v->left--;
-    return true;
-}
-
-static uint32_t found(struct fdri_vain *v, uint32_t off)
-{
-    v->asked = off ? 0 : (uint32_t)fdr_min(v->asked * 2 + 1, IN_VAIN_MOST);
-    v->left = v->asked;
-    return off;
-}
-
 /* `p` asks, or NULL: a meta block does. */
 static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t want, uint32_t *got)
 {
@@ -120,14 +95,13 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
         return off;
     }
     if ((off = fdri_ready_take(t, *got = want))) return off;
-    if (waits(vain_of(t, &t->bins_vain))) return 0;
     fdr_add_relaxed(&fdri_rec.shares.turn, 1ull);
     refill(t, p);
     off = fdri_share_any(t, (struct fdri_size){want, 9, false}, got);
     if (!off) off = fdri_reduce(t, p, want, got);
     if (a->nodes > 1 && off && *got == full_log2()) off = fdri_bin_nearer(a, off, fdri_node_here(a, t->loc));
     if (off) fdri_share_note(t);
-    return found(&t->bins_vain, off);
+    return off;
 }
 
 void fdri_find_ahead(struct fdri_thread *t)
@@ -186,10 +160,7 @@ static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_
     bool reading = fdri_is_reading(t->loc, p->class_, p->depth);
     uint32_t off = reading ? table_of_closed(t, need) : 0;
     if (!off) off = table_of_aside(t, p);
-    bool first = !p->table_off;
-    struct fdri_vain *vain = vain_of(t, first ? &t->tables_vain : &t->larger_vain);
-    if (!off && waits(vain)) return false;
-    if (!off) off = found(vain, (first ? fdri_meta : fdri_meta_larger)(t, FDR_META_TABLE, head + need));
+    if (!off) off = (p->table_off ? fdri_meta_larger : fdri_meta)(t, FDR_META_TABLE, head + need);
     if (!off) return false;
     fdri_give_table(t, p, off + head);
     return true;
