@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/racy.h"
-#include "base/signals.h"
 #include "recorder/recorder.h"
 
 enum { LOOKS = 10000 };
@@ -74,8 +73,6 @@ FDR_RACY struct fdr_usage fdr_usage(void)
     u.locations_sure = s->locations_sure;
     u.locations = fdr_load_relaxed(&s->location_count);
     u.snapshots = fdr_load_relaxed(&s->snapshots_taken);
-    sigset_t old;
-    fdr_signals_block(&old);                                          /* left by longjmp it would keep the lock */
     bool still = fdri_ended_lock(UINT32_MAX, LOOKS);                  /* else what is being folded is left out */
     for (uint32_t off = fdr_load_acquire(&s->location_first); off;) { /* A:location */
         const struct fdr_location *l = fdri_at(a, off);
@@ -84,7 +81,6 @@ FDR_RACY struct fdr_usage fdr_usage(void)
         off = l->next;
     }
     if (still) fdri_ended_unlock();
-    fdr_signals_restore(&old);
     uint64_t nowhere = fdr_load_relaxed(&s->lost_unattached);
     u.presented += nowhere;
     u.lost += nowhere;
