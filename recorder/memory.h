@@ -64,6 +64,7 @@ void fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p); /* no sl
 /* A zeroed meta block of this location: from the meta end, else in a piece of a bin for which something may be given
  * back; 0: no room. Blocks larger than a bin come from the meta end only. */
 uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
+/* The same, instead of a smaller one that does, too: little of what is stored is given back for it. */
 uint32_t fdri_meta_larger(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
 uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind,
                         uint32_t bytes);                  /* nothing is given back for it */

@@ -3,7 +3,8 @@
  * becomes one user event "fdr.edges" inside the call, just before its leave: a field per counter.
  *
  * A thread opens its counters at its first such call that is in no handler of a signal (that locks and allocates);
- * after that an edge costs the reading: a system call for a group of perf events, another for each further source. */
+ * after that an edge costs the reading, a system call for a group of perf events and another for each further source, and
+ * two more that keep signals out meanwhile. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
