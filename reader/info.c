@@ -77,7 +77,8 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
     struct fdr_location_info *i = &l->info;
     i->id = l->id;
     i->name = l->raw.name;
-    i->tid = l->raw.tid;
+    bool stands_for_ended = l->raw.flags & FDR_LOCATION_ENDED;
+    *(stands_for_ended ? &i->ended_threads : &i->tid) = l->raw.tid;
     i->parent = l->raw.parent;
     i->numa_node = l->raw.numa_node;
     i->live = l->off && l->raw.flags & FDR_LOCATION_LIVE;

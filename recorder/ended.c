@@ -177,8 +177,10 @@ static struct fdri_thread *ended_of(bool ns)
     }
     memset((uint32_t *)t + 1, 0,
            sizeof *t - sizeof(uint32_t)); /* all but `recording`, which is looked at without the lock */
-    if (!fdri_rec.shares.spare[ns] || !fdri_location_make(t, fdri_rec.shares.spare[ns], UINT32_MAX, "[ended]"))
-        return NULL;
+    struct fdr_location *spare = fdri_rec.shares.spare[ns];
+    if (!spare) return NULL;
+    fdr_store_relaxed(&spare->flags, (uint32_t)(FDR_LOCATION_FREE | FDR_LOCATION_ENDED)); /* it may take the last bin */
+    if (!fdri_location_make(t, spare, UINT32_MAX, "[ended]")) return NULL;
     t->fresh = false;
     t->loc->tid = 0;
     t->loc->start_tick = UINT64_MAX;
@@ -222,17 +224,21 @@ static int fold(struct fdr_location *l)
     return 1;
 }
 
-static bool prepared(struct fdri_thread *t)
+static int prepared(struct fdri_thread *t)
 {
     struct fdri_thread *into = ended_of(t->loc->flags & FDR_LOCATION_NS);
-    return into && fdri_fold_prepare(into, t);
+    return into ? fdri_fold_prepare(into, t) : -1;
 }
 
 /* Enough for a place for l's accounts, if bins can hold it at all. */
 static uint32_t last_bins(const struct fdr_location *l)
 {
-    bool any = fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(FDR_LEVELS_LARGE);
-    return any ? 2 * l->level_blocks + 4 : 0;
+    enum { ROW_BYTES = 2 * sizeof(struct fdr_row) }; /* with a histogram of a cell or two */
+    const struct fdr_superblock *s = fdri_rec.arena.super;
+    const struct fdr_rowtable *table = l->rows_table_off ? fdri_at(&fdri_rec.arena, l->rows_table_off) : NULL;
+    uint32_t rows = table ? table->used * ROW_BYTES / s->bin_bytes : 0;
+    bool any = s->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(FDR_LEVELS_LARGE);
+    return any ? 2 * l->level_blocks + rows + 4 : 0;
 }
 
 /* Of the last ones that l gives the place becomes. */
@@ -240,7 +246,7 @@ static bool give_last(struct fdr_location *l)
 {
     struct fdri_thread from = {.loc = l, .base = fdri_rec.arena.base};
     bool gave = give_bin(l);
-    while (!prepared(&from) && give_bin(l)) continue;
+    while (prepared(&from) < 0 && give_bin(l)) continue;
     return gave;
 }
 
@@ -318,8 +324,9 @@ void fdri_ended_prepare(struct fdri_thread *t)
     uint32_t last = last_bins(t->loc);
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || t->loc->flags & FDR_LOCATION_READINGS) return;
     if (!fdri_ended_hold(UINT32_MAX, PATIENCE_NS)) return;
-    for (int i = 0; i < ROUNDS && !prepared(t); i++) {
-        if (last && fdr_load_relaxed(&t->loc->bins_held) > last) break;
+    for (int i = 0, done; i < ROUNDS; i++) {
+        while (!(done = prepared(t))) continue;
+        if (done > 0 || (last && fdr_load_relaxed(&t->loc->bins_held) > last)) break;
         enum outcome outcome = i < ROUNDS / 2 ? work(FDRI_ATTACHING) : work_whole();
         if (outcome != ROOM && !(last && give_bin(t->loc))) break;
     }

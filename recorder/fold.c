@@ -13,6 +13,11 @@ enum { STEPS = 32 }; /* moves in one call */
 static uint64_t value[FDR_FOLD_WORDS];
 static uint32_t words;
 
+/* How far rows of the location that is prepared have their place; it may take several calls. */
+static struct {
+    uint32_t id, slot;
+} ahead;
+
 static struct fdr_fold *book(void) { return fdri_at(&fdri_rec.arena, fdri_rec.arena.super->fold_off); }
 
 bool fdri_fold_start(void)
@@ -20,6 +25,7 @@ bool fdri_fold_start(void)
     uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_FOLD, sizeof(struct fdr_fold), UINT32_MAX);
     fdri_rec.arena.super->fold_off = off;
     words = 0;
+    ahead.id = UINT32_MAX;
     return off != 0;
 }
 
@@ -107,14 +113,31 @@ static bool empty(const struct fdr_level *v, const struct fdr_level_points *poin
     return !any;
 }
 
-bool fdri_fold_prepare(struct fdri_thread *into, struct fdri_thread *t)
+static int prepare_rows(struct fdri_thread *into, struct fdri_thread *t)
+{
+    const struct fdr_rowtable *table = fdri_off(t, t->loc->rows_table_off);
+    const uint32_t *slot = (const void *)(table + 1);
+    uint32_t left = STEPS;
+    if (ahead.id != t->loc->id) ahead.slot = 0;
+    ahead.id = t->loc->id;
+    for (; ahead.slot < 1u << table->log2; ahead.slot++) {
+        const struct fdr_row *r = slot[ahead.slot] ? fdri_off(t, slot[ahead.slot]) : NULL;
+        if (!r || !(r->calls | r->untimed)) continue;
+        if (!left--) return 0;
+        uint32_t first = fdr_histogram_first(r->histogram), count = fdr_histogram_count(r->histogram);
+        if (!fdri_row_ahead(into, r->key, first, first + count)) return -1;
+    }
+    return 1;
+}
+
+int fdri_fold_prepare(struct fdri_thread *into, struct fdri_thread *t)
 {
     for (uint32_t d = fdr_levels_in(t->loc->level_blocks) + 1; d-- > 0;) {
         const struct fdr_level *v = fdri_level(t, d);
         const struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
-        if (!empty(v, points) && !level_of(into, d, points != NULL)) return false;
+        if (!empty(v, points) && !level_of(into, d, points != NULL)) return -1;
     }
-    return true;
+    return prepare_rows(into, t);
 }
 
 /* Calls that were open when the thread ended count as given back. */
@@ -204,7 +227,9 @@ static void add_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_
 
 static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_row *r)
 {
-    add_row(into, t, fdri_row(into, r->key), r);
+    struct fdr_row *w = fdri_row(into, r->key);
+    if (w->key != r->key) set(&into->loc->rows_folded, into->loc->rows_folded + r->calls + r->untimed - 1);
+    add_row(into, t, w, r);
     carry_out();
 }
 

@@ -148,6 +148,9 @@ static inline struct fdr_row *fdri_row(struct fdri_thread *t, uint32_t key)
     struct fdr_row *r = fdri_off(t, off); /* off 0 is the superblock, whose first word is no key */
     return FDR_LIKELY(r->key == key) ? r : fdri_row_slow(t, key);
 }
+/* Sees to it that there is a row for `key`, with buckets [from, end) of its histogram, if totals may grow by that at
+ * all; false: they may, but there is no memory now. */
+bool fdri_row_ahead(struct fdri_thread *t, uint32_t key, uint32_t from, uint32_t end);
 bool fdri_rows_start(struct fdri_thread *t);
 void fdri_rows_again(struct fdri_thread *t); /* an operation may have been left while the table was replaced */
 /* A row for `key` in a cell of zeros, or in that of a row without calls. */

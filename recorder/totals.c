@@ -182,21 +182,42 @@ bool fdri_rows_start(struct fdri_thread *t)
     return true;
 }
 
-struct fdr_row *fdri_row_slow(struct fdri_thread *t, uint32_t key)
+static struct fdr_row *find(struct fdri_thread *t, uint32_t key)
 {
-    struct fdr_rowtable *table = table_of(t);
+    const struct fdr_rowtable *table = table_of(t);
+    const uint32_t *slot = (const void *)(table + 1);
     uint32_t mask = (1u << log2_of(t)) - 1, i = key * 0x9E3779B1u >> t->row_shift;
-    for (uint32_t n = 0; n <= mask && slots_of(table)[i]; n++, i = (i + 1) & mask) {
-        struct fdr_row *r = fdri_off(t, slots_of(table)[i]);
+    for (uint32_t n = 0; n <= mask && slot[i]; n++, i = (i + 1) & mask) {
+        struct fdr_row *r = fdri_off(t, slot[i]);
         if (r->key == key) return r;
     }
-    struct fdr_row *r = NULL;
+    return NULL;
+}
+
+/* NULL: no room. */
+static struct fdr_row *make(struct fdri_thread *t, uint32_t key)
+{
+    uint32_t mask = (1u << log2_of(t)) - 1;
+    bool room = table_of(t)->used < mask * 3 / 4 || (have_within(t, 4) && grow(t)) || !fdri_rows_full(t);
+    bool cell = t->loc->slab_end - t->loc->slab_off >= sizeof(struct fdr_row);
+    return room && (cell || have_within(t, 4)) ? new_row(t, key) : NULL;
+}
+
+struct fdr_row *fdri_row_slow(struct fdri_thread *t, uint32_t key)
+{
+    struct fdr_row *r = find(t, key);
+    if (r) return r;
     if (fdri_row_gone(t, key)) return fdri_row_rest(t, key);
-    bool room = table->used < mask * 3 / 4 || (have_within(t, 4) && grow(t)) || !fdri_rows_full(t);
-    bool cell = t->loc->slab_end - t->loc->slab_off >= sizeof *r;
-    if (room && (cell || have_within(t, 4))) r = new_row(t, key);
-    if (!r) r = fdri_row_instead(t, key);
+    if (!(r = make(t, key))) r = fdri_row_instead(t, key);
     return r ? r : fdri_row_rest(t, key);
+}
+
+bool fdri_row_ahead(struct fdri_thread *t, uint32_t key, uint32_t from, uint32_t end)
+{
+    struct fdr_row *r = find(t, key);
+    if (!r && !fdri_row_gone(t, key)) r = make(t, key);
+    bool whole = r && (from == end || r->flags & FDR_ROW_NO_HISTOGRAM || fdri_histogram_cover(t, r, from, end));
+    return whole || !within(3) || fdri_row_gone(t, key);
 }
 
 static uint32_t cells_of(uint32_t buckets) { return (uint32_t)fdr_align_up(buckets * 8, 64); }

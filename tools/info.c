@@ -277,13 +277,18 @@ static void print_location(const struct fdr_file *file, const struct fdr_locatio
 {
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES];
     const struct fdr_file_info *info = fdr_file_info(file);
-    printf("  %u %s%stid %u, %s, node %u", l->id, plain_name(l->name), l->name[0] ? ", " : "", l->tid,
-           l->live ? "live" : "ended", l->numa_node);
+    printf("  %u %s%s", l->id, plain_name(l->name), l->name[0] ? ", " : "");
+    if (l->ended_threads)
+        printf("accounts of %u thread%s that ended", l->ended_threads, l->ended_threads == 1 ? "" : "s");
+    else printf("tid %u, %s, node %u", l->tid, l->live ? "live" : "ended", l->numa_node);
     if (l->parent != UINT32_MAX)
         printf(l->samples ? ", samples of location %u" : ", signal handlers of location %u", l->parent);
-    printf("\n    reach   %s to %s (%s), %u epoch%s, %s\n", human_since(a, l->from_ns, info->first_ns),
-           human_since(b, l->to_ns, info->first_ns), human_time(c, l->to_ns > l->from_ns ? l->to_ns - l->from_ns : 0),
-           l->epochs, l->epochs == 1 ? "" : "s", human_bytes(d, l->bytes_stored));
+    if (l->bytes_stored || l->open_count)
+        printf("\n    reach   %s to %s (%s), %u epoch%s, %s\n", human_since(a, l->from_ns, info->first_ns),
+               human_since(b, l->to_ns, info->first_ns),
+               human_time(c, l->to_ns > l->from_ns ? l->to_ns - l->from_ns : 0), l->epochs, l->epochs == 1 ? "" : "s",
+               human_bytes(d, l->bytes_stored));
+    else printf("\n    reach   no event of it is kept\n");
     if (l->pinned_to_ns)
         printf("    pinned  all that was over by %s: %s events, %s\n", human_since(a, l->pinned_to_ns, info->first_ns),
                human_count(b, l->pinned_events), human_bytes(d, l->pinned_bytes));

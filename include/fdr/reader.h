@@ -120,10 +120,11 @@ struct fdr_open_call {
 };
 struct fdr_location_info {
     uint32_t id;
-    const char *name; /* thread name, or "" */
-    uint32_t tid;
-    uint32_t parent; /* signal lane, samples: the thread's location id; else UINT32_MAX */
-    bool samples;    /* holds samples of a thread */
+    const char *name;       /* thread name, or "" */
+    uint32_t tid;           /* 0: no thread's own */
+    uint32_t ended_threads; /* whose accounts are here, where their own locations are gone; 0: it is a thread's own */
+    uint32_t parent;        /* signal lane, samples: the thread's location id; else UINT32_MAX */
+    bool samples;           /* holds samples of a thread */
     uint32_t numa_node;
     bool live;
     uint64_t start_ns, end_ns; /* attached, ended (0: live) */
