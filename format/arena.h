@@ -408,7 +408,8 @@ struct fdr_location {
     uint64_t rows_folded;   /* calls accounted in the rest row */
     uint64_t hists_dropped; /* regions without a histogram */
     uint64_t truncated;     /* user events whose payload was cut */
-    uint64_t abandoned;     /* operations left by longjmp from a handler */
+    uint32_t abandoned;     /* operations left by longjmp from a handler */
+    uint32_t meta_units;    /* atomic: 512 bytes each: what of its bins and pieces its accounts lie in */
     /* ties: events at tick tie_tick so far that carry no duration */
     uint64_t point_tick;               /* stored tick of the newest point event */
     uint32_t point_count;              /* how many point events had that tick */

@@ -72,7 +72,7 @@ static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct 
  * count is not there: it moved to a place that was copied before, and the row that leads there behind that. */
 static bool adds_up(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_total *t)
 {
-    uint64_t in = counted(t), before, after, most = 1 + l->raw.abandoned;
+    uint64_t in = counted(t), before, after, most = 1ull + l->raw.abandoned;
     uint64_t apart = in > t->calls ? in - t->calls : t->calls - in;
     if (apart <= most) return true;
     if (!in) return false;

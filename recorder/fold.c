@@ -270,7 +270,8 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
     move(&w->rows_folded, &l->rows_folded);
     move(&w->hists_dropped, &l->hists_dropped);
     move(&w->truncated, &l->truncated);
-    move(&w->abandoned, &l->abandoned);
+    set_half(&w->abandoned, w->abandoned + l->abandoned);
+    set_half(&l->abandoned, 0);
     move(&w->reduction_ticks, &l->reduction_ticks);
     set(&w->reduction_worst, fdr_max(w->reduction_worst, l->reduction_worst));
     carry_out();

@@ -98,15 +98,19 @@ static_assert(offsetof(struct fdr_location, piece_free) == offsetof(struct fdr_l
                   offsetof(struct fdr_location, strewn_units) == offsetof(struct fdr_location, bins_held) + 4,
               "neighbours: cleared around");
 
-/* Whoever walks the chain looks at `next`, `claim`, `bins_held`, `strewn_units` and `flags` of free ones, too. */
+/* Whoever walks the chain looks at `next`, `claim`, `bins_held`, `strewn_units`, `meta_units` and `flags` of free ones,
+ * too. */
 static void clear(struct fdr_location *l)
 {
     uint8_t *p = (uint8_t *)l;
     const size_t held = offsetof(struct fdr_location, bins_held), from = offsetof(struct fdr_location, parent);
     const size_t behind = offsetof(struct fdr_location, piece_free), end = offsetof(struct fdr_location, claim);
-    memset(p + from, 0, held - from);
+    const size_t meta = offsetof(struct fdr_location, meta_units), on = meta + sizeof l->meta_units;
+    memset(p + from, 0, meta - from);
+    memset(p + on, 0, held - on);
     memset(p + behind, 0, end - behind);
     fdr_store_relaxed(&l->strewn_units, 0u);
+    fdr_store_relaxed(&l->meta_units, 0u);
     l->split_bins = 0;
     l->ended_turn = 0;
     l->fold_from = l->slabs = 0;

@@ -147,15 +147,15 @@ struct fdri_size {
 /* Room for a location when nothing is free: from ended ones, from richer ones; where it has next to nothing from ended
  * ones once more, and from any that hold more than what all can have. 0: there is none. */
 uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got_log2);
-uint32_t
-fdri_share_held(const struct fdr_location *l); /* bins it holds, those counted that it has in pieces beside others */
-bool fdri_poor(const struct fdr_location *l);  /* that is next to nothing */
-uint32_t fdri_fair_share(void);                /* bins for each live location, of those in use */
-uint32_t fdri_full_share(void);                /* the same when all will be */
-enum { FDRI_MANY_THREADS = 8 };                /* more live ones than that are many */
-bool fdri_crowded(void);                       /* that is little, and they are many */
-bool fdri_share_rich(const struct fdr_location *l); /* it holds more than live ones do on average */
-void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
+/* Bins it holds, those counted that it has in pieces beside others. */
+uint32_t fdri_share_held(const struct fdr_location *l);
+bool fdri_poor(const struct fdri_thread *t);       /* beside its accounts it has next to nothing */
+uint32_t fdri_fair_share(void);                    /* bins for each live location, of those in use */
+uint32_t fdri_full_share(void);                    /* the same when all will be */
+enum { FDRI_MANY_THREADS = 8 };                    /* more live ones than that are many */
+bool fdri_crowded(void);                           /* that is little, and they are many */
+bool fdri_share_rich(const struct fdri_thread *t); /* it holds more than live ones do on average */
+void fdri_share_note(const struct fdri_thread *t); /* this location took a bin */
 
 /* ---- telescope.c, epoch.c, epoch_rows.c: nothing under other strategies ---- */
 void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);   /* a partition was made */

@@ -100,7 +100,7 @@ static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, enum sou
     uint32_t want = fdri_slab_bytes(bytes), log2 = (uint32_t)fdr_max(fdr_log2_ceil(bytes), 9);
     uint64_t to_bins = from_bins ? left_to_bins(t, want) : 0;
     /* who has one or two bins among many threads uses up what is left of them first */
-    bool own = from_bins && log2 < full_log2() && fdri_poor(l) && fdri_crowded();
+    bool own = from_bins && log2 < full_log2() && fdri_poor(t) && fdri_crowded();
     uint32_t off = own ? fdri_piece_own(&fdri_rec.arena, l, log2) : 0;
     bool in_bins = off;
     if (!off) off = from_end(t, want, to_bins);
@@ -110,6 +110,7 @@ static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, enum sou
     if (in_bins) {
         want = 1u << log2;
         fdr_add_relaxed(&fdri_rec.meta_in_bins, want);
+        fdr_add_relaxed(&l->meta_units, want >> 9);
     }
     struct fdr_slab *s = fdri_off(t, off); /* from the meta end it is zero, and others may still look at its `next` */
     if (in_bins) set_head(t, off, FDR_META_SLAB, want);
@@ -219,6 +220,7 @@ void fdri_meta_release(struct fdri_thread *t)
         uint32_t bytes = s->head.bytes;
         fdr_clear_racy(s, bytes);
         fdr_sub_relaxed(&fdri_rec.meta_in_bins, bytes);
+        fdr_sub_relaxed(&l->meta_units, bytes >> 9);
         fdri_piece_give(&fdri_rec.arena, l, off, fdr_log2_floor(bytes));
     }
 }

@@ -17,15 +17,32 @@
 
 enum { LOOK = 8, POPS = 8, ROUNDS = 64, ASLEEP_NS = 10000000, FEW_BINS = 64, WAITS_SHARE = 16, STREWN_SHARE = 4 };
 
-/* Bins, those counted that it has in pieces beside others. Of two that adopt pieces of one bin the second may subtract
- * its own before the first has added the whole, or was left by longjmp before: then that is less than nothing. */
-uint32_t fdri_share_held(const struct fdr_location *l)
+/* Of two that adopt pieces of one bin the second may subtract its own before the first has added the whole, or was left
+ * by longjmp before: then what it has beside others is less than nothing. */
+static uint32_t units_of(const struct fdr_location *l)
 {
     int32_t units = (int32_t)fdr_load_relaxed(&l->strewn_units);
-    return fdr_load_relaxed(&l->bins_held) + ((units > 0 ? (uint32_t)units : 0) >> (fdri_rec.arena.bin_log2 - 9));
+    return (fdr_load_relaxed(&l->bins_held) << (fdri_rec.arena.bin_log2 - 9)) + (units > 0 ? (uint32_t)units : 0);
 }
 
-bool fdri_poor(const struct fdr_location *l) { return fdri_share_held(l) < 4; }
+uint32_t fdri_share_held(const struct fdr_location *l) { return units_of(l) >> (fdri_rec.arena.bin_log2 - 9); }
+
+/* 512 bytes each: what is shared, its history. Nobody can give accounts, nor are they what anybody wants to keep: in
+ * little memory they are most of what deep threads have. */
+static uint32_t history_units(const struct fdr_location *l)
+{
+    uint32_t units = units_of(l);
+    return units - (uint32_t)fdr_min(units, fdr_load_relaxed(&l->meta_units));
+}
+static uint32_t history(const struct fdr_location *l) { return history_units(l) >> (fdri_rec.arena.bin_log2 - 9); }
+
+/* Bins for history: all that are in use, without what is kept for newcomers. */
+static uint32_t shared_bins(void)
+{
+    uint64_t bins = (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin);
+    uint64_t meta = fdr_load_relaxed(&fdri_rec.meta_in_bins) >> fdri_rec.arena.bin_log2;
+    return (uint32_t)(bins - fdr_min(bins, meta + fdri_rec.bin_reserve));
+}
 
 uint32_t fdri_fair_share(void)
 {
@@ -45,28 +62,35 @@ bool fdri_crowded(void)
     return fdr_load_relaxed(&fdri_rec.shares.live) > FDRI_MANY_THREADS && fdri_full_share() < FEW_BINS;
 }
 
+/* What is kept for newcomers is for who has nothing but accounts, too, however large these are. */
+bool fdri_poor(const struct fdri_thread *t)
+{
+    return fdri_share_held(t->loc) < 4 || (fdri_crowded() && !history(t->loc));
+}
+
 /* How much everybody keeps: a fair share. From who has next to nothing, and finds no room anywhere else, one bin less
  * than all have if there are as many threads as the buffer is sure of: that one is not in the share yet. */
 static uint32_t kept(bool at_least)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;
-    uint32_t fair = fdri_fair_share();
+    uint32_t fair = shared_bins() / (uint32_t)fdr_max(fdr_load_relaxed(&fdri_rec.shares.live), 1u);
     uint32_t all = s->bins_total / fdr_max(s->locations_sure, 1u);
     return at_least ? (uint32_t)fdr_min(fair, all - (all > 1)) : fair;
 }
 
+/* It holds much less than a fair share. Among many threads whole bins are too few for that. */
+static bool is_due(const struct fdri_thread *t) { return !fdri_crowded() && history(t->loc) < kept(false) / 2; }
+
 /* Does `v` hold so much that one that holds `mine` may take of it? The margin keeps equals from taking turns. */
 static bool gives(const struct fdr_location *v, uint32_t mine, bool at_least)
 {
-    uint32_t h = fdri_share_held(v);
+    uint32_t h = at_least ? fdri_share_held(v) : history(v);
     return h > kept(at_least) && h > mine + mine / 8 + 2;
 }
 
-bool fdri_share_rich(const struct fdr_location *l)
+bool fdri_share_rich(const struct fdri_thread *t)
 {
-    uint64_t live = fdr_load_relaxed(&fdri_rec.shares.live),
-             bins = (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin);
-    return !fdri_poor(l) && fdri_share_held(l) * live > bins - fdr_min(bins, fdri_rec.bin_reserve);
+    return !fdri_poor(t) && history(t->loc) * (uint64_t)fdr_load_relaxed(&fdri_rec.shares.live) > shared_bins();
 }
 
 /* Remembers who holds much: a hint for those who need. */
@@ -76,7 +100,7 @@ void fdri_share_note(const struct fdri_thread *t)
     if (off == mine) return;
     const struct fdr_location *rich = fdri_at(&fdri_rec.arena, off);
     /* R:hint - as R:location for who comes to it by the hint */
-    if (!off || fdri_share_held(t->loc) > fdri_share_held(rich)) fdr_store_release(&fdri_rec.shares.richest, mine);
+    if (!off || history(t->loc) > history(rich)) fdr_store_release(&fdri_rec.shares.richest, mine);
 }
 
 /* The richest of those it is remembered of and of the next few on the chain; the cursor goes on from call to call. */
@@ -87,15 +111,15 @@ static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
     uint32_t best_off = fdr_load_acquire(&fdri_rec.shares.richest); /* A:hint */
     struct fdr_location *best = best_off ? fdri_at(a, best_off) : NULL;
     if (best == t->loc) best = NULL;
-    if (best && gives(best, fdri_share_held(t->loc), at_least)) return best;
+    if (best && gives(best, history(t->loc), at_least)) return best;
     for (int i = 0; i < LOOK; i++) {
         if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
         struct fdr_location *l = fdri_at(a, off);
         off = l->next;
-        if (l != t->loc && !l->samples_off && (!best || fdri_share_held(l) > fdri_share_held(best))) best = l;
+        if (l != t->loc && !l->samples_off && (!best || history(l) > history(best))) best = l;
     }
     fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
-    if (!best || !gives(best, fdri_share_held(t->loc), at_least)) return NULL;
+    if (!best || !gives(best, history(t->loc), at_least)) return NULL;
     fdr_store_release(&fdri_rec.shares.richest, fdri_off_of(t, best)); /* R:hint */
     return best;
 }
@@ -165,7 +189,7 @@ static uint32_t claim_newest(struct fdr_location *v, uint32_t *size, struct fdri
     return p ? fdri_part_claim_newest(&fdri_rec.arena, v, p, size, given) : 0;
 }
 
-static bool next_to_nothing(const struct fdri_thread *t) { return fdri_crowded() && fdri_poor(t->loc); }
+static bool next_to_nothing(const struct fdri_thread *t) { return fdri_crowded() && fdri_poor(t); }
 
 /* May it make pieces of others its own? The accounts of threads that ended would keep them for good. */
 static bool may_adopt(const struct fdri_thread *t, struct fdri_size size)
@@ -182,13 +206,11 @@ static bool may_strew(void)
     return fdri_crowded() || fdr_load_relaxed(&a->strewn_bins) < a->super->bins_total / STREWN_SHARE;
 }
 
-static uint32_t units_held(const struct fdr_location *v) { return fdri_share_held(v) << (fdri_rec.arena.bin_log2 - 9); }
-
 /* More than a little of what v holds lies in pieces that it does not collect, as its owner sleeps, and others may have
  * them. Among very many threads each takes what it finds. */
 static bool waits(const struct fdr_location *v, const struct fdri_returned *r)
 {
-    return !fdri_crowded() && (may_strew() ? r->fit : r->strewn) > units_held(v) / WAITS_SHARE;
+    return !fdri_crowded() && (may_strew() ? r->fit : r->strewn) > history_units(v) / WAITS_SHARE;
 }
 
 /* Nothing more of v's goes for this one: what was returned is used as it is, by who takes any piece; who needs more
@@ -198,7 +220,7 @@ static bool enough(const struct fdri_thread *t, const struct fdr_location *v, co
 {
     if (size.must || !waits(v, r)) return false;
     if (size.least == 9 && may_adopt(t, size)) return true;
-    uint32_t held = units_held(v), listed = held - (uint32_t)fdr_min(held, r->units);
+    uint32_t held = history_units(v), listed = held - (uint32_t)fdr_min(held, r->units);
     return listed >> (fdri_rec.arena.bin_log2 - 9) <= kept(at_least);
 }
 
@@ -223,7 +245,7 @@ static uint32_t claim_some(struct fdri_thread *t, struct fdr_location *v, struct
         uint32_t got = p ? fdri_part_claim(a, p, &got_log2, &c->given) : 0;
         if (!p) {
             c->look = true;
-            return fdri_poor(t->loc) ? claim_newest(v, &got_log2, &c->given) : 0;
+            return fdri_poor(t) ? claim_newest(v, &got_log2, &c->given) : 0;
         }
         bool piece = got && 1u << got_log2 < a->super->bin_bytes;
         if (piece) fdri_piece_return(a, v, got);
@@ -253,7 +275,7 @@ static uint32_t whole_of(struct fdri_thread *t, struct fdr_location *v, struct f
 static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, bool at_least,
                            uint32_t *came)
 {
-    struct claims c = {{0, 0, 0}, {0, 0, UINT64_MAX, 0}, fdri_poor(t->loc)};
+    struct claims c = {{0, 0, 0}, {0, 0, UINT64_MAX, 0}, fdri_poor(t)};
     uint32_t off = 0, giver = v->id, place = fdri_claim_enter(&fdri_rec.arena, t->loc, v);
     if (!place) return 0;
     if (t->many_wait) off = whole_of(t, v, &c.returned);
@@ -337,7 +359,7 @@ static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, bool a
     struct fdr_location *v = rich_one(t, at_least);
     uint32_t came = 0, off = v ? claim_from(t, v, size, at_least, &came) : 0;
     if (off) fdri_piece_split(a, t->loc, off, a->bin_log2, *got = size.want);
-    else if (v && may_adopt(t, size) && (size.must || came & WAITS || (came && next_to_nothing(t)))) {
+    else if (v && may_adopt(t, size) && (size.must || came & WAITS || (came && (next_to_nothing(t) || is_due(t))))) {
         off = adopt_from(t, v, size, got);
         if (!off) t->many_wait = false; /* they are too small: the next time more is claimed */
     }
@@ -360,7 +382,7 @@ static uint32_t ended_piece(struct fdri_thread *t, struct fdri_size size, enum f
 
 uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got)
 {
-    bool poor = fdri_poor(t->loc);
+    bool poor = fdri_poor(t);
     enum fdri_urgency urgency = (t->loc->level_blocks | t->loc->samples_off) ? FDRI_POOR : FDRI_ATTACHING;
     uint32_t off = ended_piece(t, size, FDRI_IF_AGED, got);
     int rounds = urgency == FDRI_ATTACHING ? ROUNDS : LOOK;

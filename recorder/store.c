@@ -13,7 +13,7 @@ bool fdri_may_take(const struct fdri_thread *t)
         return true; /* the last one is for it: what it takes makes room for others */
     /* among very many half of these wait for the accounts that a thread begins with, half a bin of 4 KiB */
     uint32_t left = t->loc->level_blocks && fdri_crowded() ? fdri_rec.bin_reserve / 2 : 1;
-    if (fdri_poor(t->loc)) return fdri_bins_free(&fdri_rec.arena) > left;
+    if (fdri_poor(t)) return fdri_bins_free(&fdri_rec.arena) > left;
     return fdri_bins_free(&fdri_rec.arena) > fdri_rec.bin_reserve + fdri_sample_bins_due();
 }
 
@@ -21,7 +21,7 @@ uint32_t fdri_take_free(struct fdri_thread *t, uint32_t size_log2)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = 0;
-    if (fdri_poor(t->loc) && fdri_bins_free(a) <= fdri_rec.bin_reserve) {
+    if (fdri_poor(t) && fdri_bins_free(a) <= fdri_rec.bin_reserve) {
         fdri_piece_collect(a, t->loc);
         off = fdri_piece_own(a, t->loc, size_log2);
         if (!off) off = fdri_share_returned(t, size_log2);
@@ -67,8 +67,7 @@ static void refill(struct fdri_thread *t, struct fdr_part *p)
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t got = 0, more = fdr_load_relaxed(&fdri_rec.shares.live) > 1 ? PIECES_MORE : 0;
     fdri_piece_collect(a, t->loc);
-    if (fdri_bins_free(a) >= fdri_rec.bin_reserve || fdri_rec.set.strategy == FDR_STRATEGY_FIRST ||
-        !fdri_share_rich(t->loc))
+    if (fdri_bins_free(a) >= fdri_rec.bin_reserve || fdri_rec.set.strategy == FDR_STRATEGY_FIRST || !fdri_share_rich(t))
         return;
     uint32_t off = fdri_reduce(t, p, full_log2(), &got);
     if (off) fdri_piece_give(a, t->loc, off, got);
@@ -87,7 +86,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
     if (t->ready && want == full_log2() && (!t->loc->piece_units || fdri_pieces_wait(t)))
         return fdri_ready_take(t, want);
     uint32_t off = fdri_take_free(t, want);
-    if (!off && fdri_poor(t->loc)) off = fdri_piece_own(a, t->loc, want);
+    if (!off && fdri_poor(t)) off = fdri_piece_own(a, t->loc, want);
     if (!off) off = fdri_piece_any(a, t->loc, want, least_size(t, want), got);
     if (!off && !fdri_pieces_wait(t)) off = fdri_piece_own(a, t->loc, *got = want); /* of a larger one */
     if (off) {

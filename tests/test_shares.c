@@ -133,7 +133,7 @@ static struct fdr_location *all_is_returned(const char *bin)
     fdri_rec.bin_reserve = UINT32_MAX;
     struct fdr_location *other = fdri_at(&fdri_rec.arena, fdri_rec.arena.super->location_first);
     while (fdri_piece_own(&fdri_rec.arena, fdri_self.loc, 9)) continue;
-    assert_true(fdri_crowded() && fdri_poor(fdri_self.loc) && other != fdri_self.loc);
+    assert_true(fdri_crowded() && fdri_poor(&fdri_self) && other != fdri_self.loc);
     return other;
 }
 
@@ -189,7 +189,7 @@ static void P2_less_than_nothing_is_not_much(void **state)
     uint32_t held = fdri_share_held(fdri_self.loc);
     fdri_self.loc->strewn_units -= 1;
     assert_int_equal(fdri_share_held(fdri_self.loc), held);
-    assert_true(fdri_poor(fdri_self.loc));
+    assert_true(fdri_poor(&fdri_self));
     fdri_self.loc->strewn_units += 1;
     end(&w[0]);
     fdr_finalize();
