@@ -8,7 +8,7 @@
 
 struct fdri_reader_thread {
     struct fdr_crash_thread raw;
-    uint64_t *registers, *word; /* of the kept memory */
+    uint64_t *registers, *word; /* of the kept memory; as many as `raw` says, which may be any number */
     uint32_t *place;            /* ascending distances from sp; bit 0: behind a call */
     struct fdr_crash_frame *frame;
     size_t frame_count, frame_room;

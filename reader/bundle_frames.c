@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUESSES = 24 };
+enum { GUESSES = 24, X86_64 = 62, RBP = 10 /* among its registers */ };
 
 bool fdri_reader_word(const struct fdri_reader_thread *t, uint64_t address, uint64_t *value)
 {
@@ -72,13 +72,13 @@ static void by_guess(struct fdr_file *f, struct fdri_reader_thread *t)
 static void guess_frame_pointer(struct fdri_reader_thread *t)
 {
     uint64_t back, next;
-    if (!(t->raw.flags & FDR_THREAD_PLACE) || t->raw.machine != 62) return;
+    if (!(t->raw.flags & FDR_THREAD_PLACE) || t->raw.machine != X86_64 || t->raw.registers <= RBP) return;
     for (uint32_t i = 0; i + 1 < t->raw.words; i++) {
         uint64_t at = t->raw.sp + (t->place[i] & ~7u);
         bool pair = t->place[i + 1] == ((t->place[i] & ~7u) + 8) + 1 && fdri_reader_word(t, at, &next) && next > at &&
                     fdri_reader_word(t, next + 8, &back);
         if (!pair) continue;
-        t->registers[10] = t->raw.fp = at;
+        t->registers[RBP] = t->raw.fp = at;
         return;
     }
 }
