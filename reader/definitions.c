@@ -156,17 +156,17 @@ void fdri_reader_definitions(struct fdr_file *f)
 
 /* ---- asking for them ---- */
 
-static const struct fdr_definition *known(const struct fdr_file *f, uint32_t kind, uint32_t id)
+const struct fdri_reader_definition *fdri_reader_definition(const struct fdr_file *f, uint32_t kind, uint32_t id)
 {
     const struct fdri_reader_definitions *all = &f->definitions[kind];
-    if (id - 1 < all->count && all->row[id - 1].d.id == id) return &all->row[id - 1].d; /* the rule: ids count from 1 */
+    if (id - 1 < all->count && all->row[id - 1].d.id == id) return &all->row[id - 1]; /* the rule: ids count from 1 */
     size_t low = 0, high = all->count;
     while (low < high) {
         size_t i = low + (high - low) / 2;
         if (all->row[i].d.id < id) low = i + 1;
         else high = i;
     }
-    return low < all->count && all->row[low].d.id == id ? &all->row[low].d : NULL;
+    return low < all->count && all->row[low].d.id == id ? &all->row[low] : NULL;
 }
 
 static struct fdr_definition **unknown_slot(struct fdr_definition **table, size_t slots, uint32_t kind, uint32_t id)
@@ -220,10 +220,10 @@ const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fd
 {
     struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* names for ids without one are made on first use */
     uint32_t k = (uint32_t)kind < FDRI_READER_KINDS ? (uint32_t)kind : 0;
-    const struct fdr_definition *d = known(f, k, id);
-    if (d) return d;
+    const struct fdri_reader_definition *known = fdri_reader_definition(f, k, id);
+    if (known) return &known->d;
     pthread_mutex_lock(&f->lock);
-    d = unknown(f, k, id);
+    const struct fdr_definition *d = unknown(f, k, id);
     pthread_mutex_unlock(&f->lock);
     return d;
 }

@@ -72,7 +72,7 @@ static struct fdri_reader_places *places_open(const struct fdr_file *f)
         uint64_t end = m->d.address + m->bytes < m->bytes ? UINT64_MAX : m->d.address + m->bytes;
         p->span[i].end = i && p->span[i - 1].end > end ? p->span[i - 1].end : end;
     }
-    if (fdri_reader_symbols_allowed()) p->symbols = fdri_reader_symbols_open();
+    if (fdri_reader_symbols_allowed()) p->symbols = fdri_reader_symbols_open(f);
     return p;
 }
 

@@ -366,6 +366,8 @@ void fdri_reader_places_close(struct fdr_file *f);
 void fdri_reader_info(struct fdr_file *f);
 void fdri_reader_balance(struct fdr_file *f);
 void fdri_reader_definitions(struct fdr_file *f);
+/* The one with this id, or NULL. */
+const struct fdri_reader_definition *fdri_reader_definition(const struct fdr_file *f, uint32_t kind, uint32_t id);
 /* Bytes of the good definition record that starts here and is at most `room` bytes; 0: there is none. *vain, 0 at
  * first, is what was checked for nothing so far. */
 uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *vain);

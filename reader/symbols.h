@@ -10,6 +10,11 @@ bool fdri_reader_symbol_wanted(const struct fdr_file *f, const struct fdri_reade
                                const struct fdri_reader_definition **module);
 /* FDR_SYMBOLS=0 says no. */
 bool fdri_reader_symbols_allowed(void);
+/* A path that a recording names, for reading; -1: it is no regular file, which may block or do anything when it is
+ * opened, or cannot be read. */
+int fdri_reader_symbols_fd(const char *path);
+/* By module, at its index: does a newer one lie where it lay? Malloc'd; NULL without memory. */
+bool *fdri_reader_modules_taken(const struct fdr_file *f);
 /* Names every region that has none yet "module+0xoffset". */
 void fdri_reader_symbols_fallback(struct fdr_file *f);
 /* A demangled copy (malloc), or NULL. */
@@ -19,7 +24,7 @@ char *fdri_reader_demangle_cxx(const char *name); /* C++ alone */
 /* ---- samples: any address, with what is inlined there ---- */
 struct fdri_reader_symbols; /* the files that were opened, by module */
 /* NULL: no memory, or nothing to look names up with. */
-struct fdri_reader_symbols *fdri_reader_symbols_open(void);
+struct fdri_reader_symbols *fdri_reader_symbols_open(const struct fdr_file *f);
 void fdri_reader_symbols_close(struct fdri_reader_symbols *s);
 /* Fills what is found; strings are kept with the file. `address` is as recorded. */
 void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f,

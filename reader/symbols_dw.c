@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Local files only: looking at a recording must not wait for a network. */
 static const Dwfl_Callbacks callbacks = {
@@ -33,8 +34,11 @@ static bool same_build_id(Dwfl_Module *m, const char *hex)
 /* The module's file as elfutils sees it, or NULL. *bias: add to an address of the file. */
 static Dwfl_Module *report(Dwfl *dwfl, const struct fdri_reader_definition *module, GElf_Addr *bias)
 {
+    int fd = fdri_reader_symbols_fd(module->d.name);
+    if (fd < 0) return NULL;
     dwfl_report_begin(dwfl);
-    Dwfl_Module *m = dwfl_report_offline(dwfl, module->d.name, module->d.name, -1);
+    Dwfl_Module *m = dwfl_report_offline(dwfl, module->d.name, module->d.name, fd);
+    if (!m) close(fd);
     dwfl_report_end(dwfl, NULL, NULL);
     if (!m || !same_build_id(m, module->d.file) || !dwfl_module_getelf(m, bias)) return NULL;
     return m;
@@ -84,71 +88,112 @@ static void name_region(struct fdr_file *f, struct fdri_reader_definition *regio
     region->d.line = line > 0 ? (uint32_t)line : 0;
 }
 
-/* All regions of one module, with one look at its file. */
-static void name_module(struct fdr_file *f, const struct fdri_reader_definition *module)
+struct wanted {
+    const struct fdri_reader_definition *module;
+    struct fdri_reader_definition *region;
+};
+
+static int by_module(const void *x, const void *y)
+{
+    const struct wanted *a = x, *b = y;
+    if (a->module != b->module) return a->module < b->module ? -1 : 1;
+    return a->region < b->region ? -1 : a->region > b->region;
+}
+
+/* `count` regions of one module, with one look at its file. */
+static void name_module(struct fdr_file *f, const struct wanted *w, size_t count)
+{
+    GElf_Addr bias = 0;
+    Dwfl *dwfl = dwfl_begin(&callbacks);
+    Dwfl_Module *m = dwfl ? report(dwfl, w->module, &bias) : NULL;
+    for (size_t i = 0; m && i < count; i++)
+        name_region(f, w[i].region, m, w[i].region->d.address - w[i].module->d.address + bias);
+    if (dwfl) dwfl_end(dwfl);
+}
+
+/* A recording may name any number of modules and regions: these are put in order once. */
+static void name_all(struct fdr_file *f)
 {
     struct fdri_reader_definitions *regions = &f->definitions[FDR_DEF_REGION];
-    const struct fdri_reader_definition *its;
-    Dwfl_Module *m = NULL;
-    Dwfl *dwfl = NULL;
-    GElf_Addr bias = 0;
-    for (size_t i = 0; i < regions->count; i++) {
-        struct fdri_reader_definition *r = &regions->row[i];
-        if (!fdri_reader_symbol_wanted(f, r, &its) || its != module) continue;
-        if (!dwfl) {
-            dwfl = dwfl_begin(&callbacks);
-            m = dwfl ? report(dwfl, module, &bias) : NULL;
-        }
-        if (!m) break;
-        name_region(f, r, m, r->d.address - module->d.address + bias);
+    const struct fdri_reader_definition *module;
+    struct wanted *w = fdri_reader_calloc(regions->count, sizeof *w);
+    size_t count = 0, same;
+    for (size_t i = 0; w && i < regions->count; i++)
+        if (fdri_reader_symbol_wanted(f, &regions->row[i], &module) && module && module->d.name[0] && module->d.file[0])
+            w[count++] = (struct wanted){module, &regions->row[i]};
+    if (count) qsort(w, count, sizeof *w, by_module);
+    for (size_t i = 0; i < count; i += same) {
+        for (same = 1; i + same < count && w[i + same].module == w[i].module;) same++;
+        name_module(f, w + i, same);
     }
-    if (dwfl) dwfl_end(dwfl);
+    free(w);
 }
 
 void fdr_file_symbolise(struct fdr_file *f)
 {
-    struct fdri_reader_definitions *modules = &f->definitions[FDR_DEF_MODULE];
-    if (fdri_reader_symbols_allowed())
-        for (size_t i = 0; i < modules->count; i++)
-            if (modules->row[i].d.name[0] && modules->row[i].d.file[0]) name_module(f, &modules->row[i]);
+    if (fdri_reader_symbols_allowed()) name_all(f);
     fdri_reader_symbols_fallback(f);
 }
 
 /* ---- samples: any address, with what is inlined there ---- */
 
 struct opened {
-    const struct fdri_reader_definition *module;
+    bool tried;
     Dwfl *dwfl;
     Dwfl_Module *m; /* NULL: not there, or of another build */
     GElf_Addr bias;
 };
 struct fdri_reader_symbols {
+    const struct fdri_reader_definition *first; /* of all modules */
+    size_t count;
+    size_t *file_of; /* by module: where in `file`. One that came back is the same file */
     struct opened *file;
-    size_t count, room;
 };
 
-struct fdri_reader_symbols *fdri_reader_symbols_open(void)
+static int by_file(const void *x, const void *y)
 {
-    return fdri_reader_calloc(1, sizeof(struct fdri_reader_symbols));
+    const struct fdri_reader_definition *a = *(struct fdri_reader_definition *const *)x,
+                                        *b = *(struct fdri_reader_definition *const *)y;
+    int d = strcmp(a->d.name, b->d.name);
+    return d ? d : strcmp(a->d.file, b->d.file);
+}
+
+struct fdri_reader_symbols *fdri_reader_symbols_open(const struct fdr_file *f)
+{
+    const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
+    struct fdri_reader_symbols *s = fdri_reader_calloc(1, sizeof *s);
+    const struct fdri_reader_definition **m = fdri_reader_calloc(all->count, sizeof *m);
+    if (s) {
+        *s = (struct fdri_reader_symbols){.first = all->row, .count = all->count};
+        s->file_of = fdri_reader_calloc(all->count, sizeof *s->file_of);
+        s->file = fdri_reader_calloc(all->count, sizeof *s->file);
+    }
+    if (!s || !m || !s->file_of || !s->file) {
+        if (s) fdri_reader_symbols_close(s);
+        return free(m), NULL;
+    }
+    for (size_t i = 0; i < all->count; i++) m[i] = &all->row[i];
+    if (all->count) qsort(m, all->count, sizeof *m, by_file);
+    for (size_t i = 0; i < all->count; i++) /* the first of those that are the same stands for all */
+        s->file_of[m[i] - all->row] = i && by_file(&m[i - 1], &m[i]) == 0 ? s->file_of[m[i - 1] - all->row] : i;
+    free(m);
+    return s;
 }
 
 void fdri_reader_symbols_close(struct fdri_reader_symbols *s)
 {
-    for (size_t i = 0; i < s->count; i++)
+    for (size_t i = 0; s->file && i < s->count; i++)
         if (s->file[i].dwfl) dwfl_end(s->file[i].dwfl);
     free(s->file);
+    free(s->file_of);
     free(s);
 }
 
 static const struct opened *open_module(struct fdri_reader_symbols *s, const struct fdri_reader_definition *module)
 {
-    for (size_t i = 0; i < s->count; i++) /* one that came back is the same file */
-        if (!strcmp(s->file[i].module->d.name, module->d.name) && !strcmp(s->file[i].module->d.file, module->d.file))
-            return &s->file[i];
-    if (!fdri_reader_room(&s->file, s->count, &s->room, sizeof *s->file)) return NULL;
-    struct opened *o = &s->file[s->count++];
-    *o = (struct opened){.module = module};
-    if (!module->d.name[0] || !module->d.file[0]) return o;
+    struct opened *o = &s->file[s->file_of[module - s->first]];
+    if (o->tried || !module->d.name[0] || !module->d.file[0]) return o;
+    o->tried = true;
     o->dwfl = dwfl_begin(&callbacks);
     o->m = o->dwfl ? report(o->dwfl, module, &o->bias) : NULL;
     return o;
@@ -204,7 +249,7 @@ void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f
                                const struct fdri_reader_definition *module, uint64_t recorded, struct fdr_place *out)
 {
     const struct opened *o = open_module(s, module);
-    if (!o || !o->m) return;
+    if (!o->m) return;
     GElf_Addr address = recorded - module->d.address + o->bias;
     GElf_Off offset;
     GElf_Sym symbol;

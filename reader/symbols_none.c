@@ -2,7 +2,11 @@
 /* Without elfutils: an address keeps the name of its module and its offset there. */
 #include "reader/symbols.h"
 
-struct fdri_reader_symbols *fdri_reader_symbols_open(void) { return NULL; }
+struct fdri_reader_symbols *fdri_reader_symbols_open(const struct fdr_file *f)
+{
+    (void)f;
+    return NULL;
+}
 void fdri_reader_symbols_close(struct fdri_reader_symbols *s) { (void)s; }
 void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f,
                                const struct fdri_reader_definition *module, uint64_t address, struct fdr_place *out)

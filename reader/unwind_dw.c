@@ -6,7 +6,6 @@
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,12 +33,11 @@ struct walk {
 /* ---- the process as it was ---- */
 
 /* Is the file the one that ran? Another one under its name must not name anything. */
-static bool is_file(const char *path, const char *hex)
+static bool is_file(int fd, const char *hex)
 {
     const void *id;
     bool same = false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    Elf *elf = fd >= 0 && elf_version(EV_CURRENT) ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
+    Elf *elf = elf_version(EV_CURRENT) ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
     ssize_t bytes = elf ? dwelf_elf_gnu_build_id(elf, &id) : 0;
     if (bytes > 0 && strlen(hex) == (size_t)bytes * 2) {
         same = true;
@@ -50,7 +48,6 @@ static bool is_file(const char *path, const char *hex)
         }
     }
     elf_end(elf);
-    if (fd >= 0) close(fd);
     return same;
 }
 
@@ -59,19 +56,25 @@ static bool there(Dwfl *dwfl, uint64_t from, uint64_t to)
     return dwfl_addrmodule(dwfl, from) || dwfl_addrmodule(dwfl, to - 1);
 }
 
+/* Takes the file over. */
+static void report(Dwfl *dwfl, const char *name, const char *path, int fd, uint64_t address)
+{
+    if (!dwfl_report_elf(dwfl, name, path, fd, address, true)) close(fd);
+}
+
 /* Recorded modules, newest first: a later one lies where an earlier one was unloaded. */
 static void report_recorded(const struct fdr_file *f, Dwfl *dwfl)
 {
     const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
-    for (size_t i = all->count; i-- > 0;) {
+    bool *taken = fdri_reader_modules_taken(f);
+    for (size_t i = all->count; taken && i-- > 0;) {
         const struct fdri_reader_definition *m = &all->row[i];
-        bool taken = false;
-        for (size_t k = i + 1; k < all->count; k++)
-            taken |= m->d.address < all->row[k].d.address + all->row[k].bytes &&
-                     all->row[k].d.address < m->d.address + m->bytes;
-        if (m->d.name[0] == '/' && !taken && is_file(m->d.name, m->d.file))
-            dwfl_report_elf(dwfl, m->d.file, m->d.name, -1, m->d.address, true);
+        int fd = m->d.name[0] == '/' && !taken[i] ? fdri_reader_symbols_fd(m->d.name) : -1;
+        if (fd < 0) continue;
+        if (is_file(fd, m->d.file)) report(dwfl, m->d.file, m->d.name, fd, m->d.address);
+        else close(fd);
     }
+    free(taken);
 }
 
 /* What was loaded since: the memory map knows the files by inode, not by build-id. */
@@ -88,9 +91,10 @@ static void report_mapped(const struct fdr_file *f, Dwfl *dwfl)
             (size_t)path < line && p[path] == '/' && off == 0 && line - (size_t)path < sizeof name) {
             memcpy(name, p + path, line - (size_t)path);
             name[line - (size_t)path] = 0;
-            const struct fdri_reader_definition *known = fdri_reader_module_at(f, from);
-            if (!known && !there(dwfl, from, to) && stat(name, &st) == 0 && st.st_ino == inode)
-                dwfl_report_elf(dwfl, "", name, -1, from, true);
+            bool known = fdri_reader_module_at(f, from) || there(dwfl, from, to);
+            int fd = known ? -1 : fdri_reader_symbols_fd(name);
+            if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == inode) report(dwfl, "", name, fd, from);
+            else if (fd >= 0) close(fd);
         }
         p += line + (p[line] == '\n');
     }

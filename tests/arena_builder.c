@@ -92,7 +92,8 @@ void builder_free(struct builder *b)
 
 /* ---- definitions ---- */
 
-uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file, uint32_t line)
+static uint32_t define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file, uint32_t line,
+                       uint64_t address, uint64_t value2)
 {
     struct fdr_superblock *s = super(b);
     uint32_t text = ((uint32_t)(strlen(name) + strlen(file) + 2) + 7) & ~7u,
@@ -110,6 +111,8 @@ uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *n
                           .kind = (uint16_t)kind,
                           .id = ++s->def_count[kind],
                           .line = line,
+                          .value = address,
+                          .value2 = value2,
                           .name_bytes = (uint16_t)strlen(name),
                           .file_bytes = (uint16_t)strlen(file)};
     strcpy((char *)(d + 1), name);
@@ -117,6 +120,21 @@ uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *n
     d->check = fdr_check32(d, bytes);
     block->used += bytes;
     return d->id;
+}
+
+uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file, uint32_t line)
+{
+    return define(b, kind, name, file, line, 0, 0);
+}
+
+uint32_t builder_module(struct builder *b, const char *path, const char *build_id, uint64_t address, uint64_t bytes)
+{
+    return define(b, FDR_DEF_MODULE, path, build_id, 0, address, bytes);
+}
+
+uint32_t builder_function(struct builder *b, uint64_t address, uint32_t module)
+{
+    return define(b, FDR_DEF_REGION, "", "", 0, address, module);
 }
 
 /* ---- locations and levels ---- */

@@ -27,6 +27,8 @@ struct builder *builder_new(const struct builder_options *options);
 void builder_free(struct builder *b);
 
 uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file, uint32_t line);
+uint32_t builder_module(struct builder *b, const char *path, const char *build_id, uint64_t address, uint64_t bytes);
+uint32_t builder_function(struct builder *b, uint64_t address, uint32_t module); /* a region known by address */
 uint32_t builder_location(struct builder *b, const char *name);
 
 void builder_enter(struct builder *b, uint32_t location, uint32_t region, uint64_t tick);
