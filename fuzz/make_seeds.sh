@@ -36,6 +36,16 @@ killed()
     mv "$FDR_LIVE_DIR"/*.fdr "$folder/$name.fdr"
 }
 
+# crashed NAME WHAT [VARIABLE=VALUE...]: the bundle it leaves
+crashed()
+{
+    local name=$1 what=$2
+    shift 2
+    rm -f "$FDR_DIR"/*
+    { env FDR_BUFFER=128K FDR_BIN=1K FDR_CRASH=1 FDR_ARENA=anonymous "$@" "$work/seed" "$what" crash || true; } 2>/dev/null
+    mv "$FDR_DIR"/*.crash.fdr "$folder/$name.fdr"
+}
+
 # flip FROM TO STEP: a bit in every STEP bytes, from the middle of the superblock on
 flip()
 {
@@ -61,6 +71,8 @@ seed rewinds-coarse rewinds FDR_RESOLUTION=128ns
 seed threads threads FDR_BUFFER=192K
 killed threads-killed threads FDR_BUFFER=192K
 killed deep-killed deep FDR_BUFFER=192K
+crashed calls-crashed calls
+crashed threads-crashed threads FDR_BUFFER=64K
 flip threads threads-damaged 9001
 flip whole-points points-damaged 3001
 flip first-killed killed-damaged 5003

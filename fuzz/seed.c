@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A small program that records a bit of everything, for fuzz/make_seeds.sh: how is configured by the environment.
  *
- *   seed calls|points|lanes|rewinds|threads|deep [live]
+ *   seed calls|points|lanes|rewinds|threads|deep [live|crash]
  *
- * live: leaves by SIGKILL in the middle, so that the live file stays. Else one snapshot is taken while calls are
- * open. */
+ * live: leaves by SIGKILL in the middle, so that the live file stays; crash: by SIGABRT, so that there is a bundle. Else
+ * one snapshot is taken while calls are open. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <signal.h>
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
     if (argc < 2 || fdr_init(NULL)) return 1;
     define_all();
     record(argv[1]);
-    if (argc > 2) raise(SIGKILL);
+    if (argc > 2) raise(!strcmp(argv[2], "crash") ? SIGABRT : SIGKILL);
     if (fdr_snapshot(argv[1])) return 1;
     fdr_finalize();
     return 0;
