@@ -98,20 +98,44 @@ static bool after_cut(const struct fdri_reader_location *l, const struct fdri_re
     return l->moving && (b->base_tick >= l->cut || l->raw.flags & FDR_LOCATION_REWINDS);
 }
 
+/* Bin number `from` and those behind it were gathered. */
+static void tell_rebuilt(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+                         uint32_t from)
+{
+    uint32_t holes = 0;
+    for (uint32_t i = from; i < p->bin_count; i++) holes += p->bin[i].gap && !after_cut(l, &p->bin[i]);
+    if (holes) complain(f, l, p, "bins are missing");
+    if (!l->moving || holes) complain(f, l, p, "the list of bins is broken, rebuilt from the bins");
+}
+
 /* The list broke where seq `expect` should be. */
 static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t expect,
                  uint32_t last)
 {
-    uint32_t from = p->bin_count, holes = 0;
-    if (!gather(f, l, p, &expect, last)) {
-        if (l->moving) return; /* the rest was opened after its place was copied */
+    uint32_t from = p->bin_count;
+    if (gather(f, l, p, &expect, last)) {
+        tell_rebuilt(f, l, p, from);
+    } else if (!l->moving) { /* else the rest was opened after its place was copied */
         p->tail_gap = true;
         complain(f, l, p, "the newest bins are missing");
-        return;
     }
-    for (uint32_t i = from; i < p->bin_count; i++) holes += p->bin[i].gap && !after_cut(l, &p->bin[i]);
-    if (holes) complain(f, l, p, "bins are missing");
-    if (!l->moving || holes) complain(f, l, p, "the list of bins is broken, rebuilt from the bins");
+}
+
+/* The list does not begin as its head says. The number there is right, or the bin at the place there is the oldest and
+ * has the right one: the lower of both, so that nothing is lost for a wrong one. All there is, where the block is known
+ * to be damaged (`doubt`) and neither leads to anything. */
+static bool rebuild(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
+                    const struct fdr_part *raw, bool doubt)
+{
+    struct fdr_bin h;
+    uint32_t off = (uint32_t)raw->list_head, seq = (uint32_t)(raw->list_head >> 32);
+    bool there = fdri_reader_bin_header(f, off, &h) && matches(&h, l->id, p);
+    uint32_t expect = there && h.seq < seq && (doubt || !l->moving) ? h.seq : seq, zero = 0;
+    if (!gather(f, l, p, &expect, raw->open_seq) && !(doubt && off && gather(f, l, p, &zero, raw->open_seq)))
+        return false;
+    p->bin[0].gap = p->bin[0].off != off || !doubt; /* without checks the bin may be one of before that is held again */
+    tell_rebuilt(f, l, p, 0);
+    return true;
 }
 
 /* A list that ended as lists do may still miss its newest bin, or have been cut by a damaged link. */
@@ -120,6 +144,8 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
 {
     struct fdr_bin h;
     if (p->bin_count && p->bin[p->bin_count - 1].seq >= raw->open_seq) return;
+    if (p->bin_count && p->bin[p->bin_count - 1].off == raw->open_off && fdri_reader_suspect(f, p->off, sizeof *raw))
+        return; /* it ends with the open bin, whose number is damaged */
     if (!p->bin_count && expect == raw->open_seq + 1)
         return; /* all was given back: a bin of a later seq was never linked (its opening was broken off) */
     if (raw->open_off && fdri_reader_bin_header(f, raw->open_off, &h) && matches(&h, l->id, p) &&
@@ -186,8 +212,9 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
     uint64_t says = raw ? fdr_max(raw->floor_tick, taken ? raw->last_tick : 0) : 0;
     uint64_t said = says <= l->clock.stored_max ? says : 0;
     if (!oldest) {
-        p->floor = said;
-        p->floor_unknown = l->moving && raw && (uint32_t)raw->list_head && raw->total;
+        bool doubt = raw && fdri_reader_suspect(f, p->off, sizeof *raw); /* it may be of another partition, too */
+        p->floor = doubt ? 0 : said;
+        p->floor_unknown = raw && raw->total && (doubt || (l->moving && (uint32_t)raw->list_head));
         p->given_back = taken ? fdr_part_given(raw) : raw && (l->moving || !(uint32_t)raw->list_head) ? raw->total : 0;
         return;
     }
@@ -209,7 +236,10 @@ void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct
         if (gather(f, l, p, &expect, UINT32_MAX)) p->bin[0].gap = false;
     } else {
         expect = (uint32_t)(raw->list_head >> 32);
-        if (follow(f, l, p, (uint32_t)raw->list_head, &expect)) finish(f, l, p, raw, expect);
+        bool ended = follow(f, l, p, (uint32_t)raw->list_head, &expect), empty = !p->bin_count;
+        bool doubt = fdri_reader_suspect(f, p->off, sizeof *raw);
+        if (empty && (doubt || !ended) && rebuild(f, l, p, raw, doubt)) expect = p->bin[p->bin_count - 1].seq + 1;
+        else if (ended) finish(f, l, p, raw, expect);
         else mend(f, l, p, expect, raw->open_seq);
     }
     check_indices(f, l, p);

@@ -41,16 +41,43 @@ static struct fdri_reader_part *new_part(struct fdri_reader_location *l, uint32_
     return p;
 }
 
-/* Takes the partition block at off in; false when it is none, or one that we have. */
-static bool take_block(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s, uint64_t off,
-                       struct fdr_part *raw)
+/* The block is damaged: where its oldest bin and its open one say of the same partition that they are of it, and the
+ * oldest has the right number, they are believed. */
+static void believe_bins(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdr_part *raw)
+{
+    struct fdr_bin h, open;
+    if (!fdri_reader_bin_header(f, (uint32_t)raw->list_head, &h) || h.location != l->id ||
+        h.seq != (uint32_t)(raw->list_head >> 32) || !fdri_reader_bin_header(f, raw->open_off, &open) ||
+        open.location != l->id || open.class_ != h.class_ || open.depth != h.depth || open.band != h.band)
+        return;
+    raw->class_ = h.class_;
+    raw->depth = h.depth;
+    raw->band = h.band;
+}
+
+/* The partition block at off; false when it is none of this location. */
+static bool get_block(const struct fdr_file *f, const struct fdri_reader_location *l, uint64_t off,
+                      struct fdr_part *raw)
 {
     if (!fdri_reader_meta_at(f, off, FDR_META_PART, l->id, sizeof *raw)) return false;
     memcpy(raw, f->bytes + off, sizeof *raw);
-    if (raw->class_ >= FDR_CLASS_COUNT || raw->band >= FDR_BANDS || raw->depth > FDRI_READER_DEPTH_MAX ||
-        (raw->class_ == FDR_CLASS_REGION && raw->depth == 0) ||
-        !first_time(s, raw->class_, raw->depth, raw->band, raw->flags & FDR_PART_ASIDE))
-        return false;
+    if (fdri_reader_suspect(f, off, sizeof *raw)) believe_bins(f, l, raw);
+    return raw->class_ < FDR_CLASS_COUNT && raw->band < FDR_BANDS && raw->depth <= FDRI_READER_DEPTH_MAX &&
+           (raw->class_ != FDR_CLASS_REGION || raw->depth > 0);
+}
+
+/* A damaged block without bins: nothing else says that it is of the partition it names. It comes after all others, so
+ * that it takes the place of none. */
+static bool is_doubtful(const struct fdr_file *f, uint64_t off, const struct fdr_part *raw)
+{
+    return !(uint32_t)raw->list_head && fdri_reader_suspect(f, off, sizeof *raw);
+}
+
+/* Takes the block in; false when there is one of its kind. */
+static bool take_block(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s, uint64_t off,
+                       const struct fdr_part *raw)
+{
+    if (!first_time(s, raw->class_, raw->depth, raw->band, raw->flags & FDR_PART_ASIDE)) return false;
     struct fdri_reader_part *p = new_part(l, raw->class_, raw->depth, raw->band);
     if (!p) return false;
     p->off = off;
@@ -62,11 +89,16 @@ static bool take_block(struct fdr_file *f, struct fdri_reader_location *l, struc
     return true;
 }
 
-static bool along_chain(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s)
+/* The doubtful ones, or all others. */
+static bool along_chain(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s, bool doubtful)
 {
     struct fdr_part raw;
-    for (uint64_t off = l->raw.parts_first; off; off = raw.next)
-        if (!take_block(f, l, s, off, &raw)) return false;
+    uint32_t n = 0;
+    for (uint64_t off = l->raw.parts_first; off; off = raw.next) {
+        if (n++ == IDENTITIES || !get_block(f, l, off, &raw)) return false;
+        if (is_doubtful(f, off, &raw) != doubtful) continue;
+        if (!take_block(f, l, s, off, &raw) && !doubtful) return false;
+    }
     return true;
 }
 
@@ -75,7 +107,10 @@ static size_t by_scan(struct fdr_file *f, struct fdri_reader_location *l, struct
     struct fdr_part raw;
     size_t before = l->part_count, count;
     const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_PART, l->id, &count);
-    for (size_t i = 0; i < count; i++) take_block(f, l, s, m[i].off, &raw);
+    for (int doubtful = 0; doubtful < 2; doubtful++)
+        for (size_t i = 0; i < count; i++)
+            if (get_block(f, l, m[i].off, &raw) && is_doubtful(f, m[i].off, &raw) == doubtful)
+                take_block(f, l, s, m[i].off, &raw);
     return l->part_count - before;
 }
 
@@ -127,7 +162,7 @@ void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
 {
     struct seen *s = fdri_reader_calloc(1, sizeof *s);
     if (!s) return;
-    bool whole = l->off && along_chain(f, l, s);
+    bool whole = l->off && along_chain(f, l, s, false) && along_chain(f, l, s, true);
     if (!whole) {
         l->parts_lost = true;
         if (l->off) fdri_reader_damage(f, "location %u: the chain of partitions is broken", l->id);

@@ -386,6 +386,94 @@ static void P8_no_flip_in_a_location_hides_records(void **state)
     }
 }
 
+/* Of the blocks of partitions: every bit of these bytes, `step` bits apart. */
+static void flips_of_partitions(struct recording *r, uint32_t from, uint32_t to, uint32_t step)
+{
+    size_t all = shown_of(r->bytes, r), hidden = 0, parts = 0;
+    const struct fdr_location *l;
+    memcpy(r->copy, r->bytes, r->count);
+    for (uint32_t at = ((const struct fdr_superblock *)r->bytes)->location_first; at; at = l->next) {
+        l = (const void *)(r->bytes + at);
+        for (uint32_t off = l->parts_first; off; off = ((const struct fdr_part *)(r->bytes + off))->next, parts++)
+            for (uint32_t bit = from * 8 + (uint32_t)parts % step; bit < to * 8; bit += step) {
+                r->copy[off + bit / 8] ^= (uint8_t)(1u << bit % 8);
+                size_t n = shown_of(r->copy, r);
+                if (n < all)
+                    print_message("bit %u of byte %u of the block at %u: %zu of %zu\n", bit % 8, bit / 8, off, n, all);
+                hidden += n < all;
+                r->copy[off + bit / 8] ^= (uint8_t)(1u << bit % 8);
+            }
+    }
+    assert_true(parts > 20);
+    assert_int_equal(hidden, 0);
+}
+
+static void P8_no_flip_in_a_partition_hides_records(void **state)
+{
+    static const char *const strategy[] = {"whole", "last"};
+    struct recording r;
+    (void)state;
+    for (size_t i = 0; i < sizeof strategy / sizeof *strategy; i++) {
+        record(&r, strategy[i], NULL, false);
+        flips_of_partitions(&r, 0, sizeof(struct fdr_part), 41);
+        flips_of_partitions(&r, offsetof(struct fdr_part, list_head), offsetof(struct fdr_part, total), 7);
+        forget(&r);
+    }
+}
+
+/* What recovery writes of r->copy shows as much. */
+static size_t shown_recovered(struct recording *r)
+{
+    char path[64], message[256];
+    struct recording back = {.truth = r->truth};
+    struct fdr_file *f;
+    snprintf(path, sizeof path, "/dev/shm/fdr-test-flips-%d.fdr", (int)getpid());
+    assert_int_equal(fdr_file_open_memory(r->copy, r->count, &f, message, sizeof message), FDR_DAMAGED);
+    assert_int_equal(fdr_file_recover(f, path, message, sizeof message), 0);
+    fdr_file_close(f);
+    load(&back, path);
+    unlink(path);
+    size_t n = shown_of(back.bytes, &back);
+    free(back.bytes);
+    free(back.copy);
+    return n;
+}
+
+/* The upper half of where a list begins is the number of its oldest bin. */
+static void P8_a_list_with_a_wrong_number_is_recovered(void **state)
+{
+    static const uint32_t bit[] = {32, 37, 62};
+    struct recording r;
+    size_t parts = 0;
+    const struct fdr_location *l;
+    (void)state;
+    record(&r, "whole", NULL, false);
+    memcpy(r.copy, r.bytes, r.count);
+    size_t all = shown_of(r.bytes, &r);
+    for (uint32_t at = ((const struct fdr_superblock *)r.bytes)->location_first; at; at = l->next) {
+        l = (const void *)(r.bytes + at);
+        for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)(r.bytes + off))->next, parts++) {
+            struct fdr_part *p = (void *)(r.copy + off);
+            p->list_head ^= 1ull << bit[parts % 3];
+            assert_int_equal(shown_recovered(&r), all);
+            p->list_head ^= 1ull << bit[parts % 3];
+        }
+    }
+    assert_true(parts > 20);
+    forget(&r);
+}
+
+/* Without checks: the bin at the place that a list begins at says which one it is. */
+static void P8_no_number_of_the_future_hides_records(void **state)
+{
+    const uint32_t seq = offsetof(struct fdr_part, list_head) + 4;
+    struct recording r;
+    (void)state;
+    record(&r, "whole", NULL, true);
+    flips_of_partitions(&r, seq, seq + 4, 7);
+    forget(&r);
+}
+
 /* Without checks of meta blocks a floor that is later than all that was recorded is not believed. */
 static void P8_no_floor_of_the_future_hides_records(void **state)
 {
@@ -418,6 +506,9 @@ int main(void)
         cmocka_unit_test(P8_every_flip_in_a_snapshot_is_told_first),
         cmocka_unit_test(P8_a_flip_in_a_live_file_invents_no_record),
         cmocka_unit_test(P8_no_flip_in_a_location_hides_records),
+        cmocka_unit_test(P8_no_flip_in_a_partition_hides_records),
+        cmocka_unit_test(P8_a_list_with_a_wrong_number_is_recovered),
+        cmocka_unit_test(P8_no_number_of_the_future_hides_records),
         cmocka_unit_test(P8_no_floor_of_the_future_hides_records),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
