@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit timeout=600
  * P8: one flipped bit anywhere in a real recording is reported, or changes nothing that is shown; and whatever is shown
  * after it was presented. Sampled; FDR_TEST_FLIPS=N flips every Nth bit (1: all; minutes). */
 #include <setjmp.h>
@@ -415,24 +415,30 @@ static void P8_no_flip_in_a_partition_hides_records(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof strategy / sizeof *strategy; i++) {
         record(&r, strategy[i], NULL, false);
-        flips_of_partitions(&r, 0, sizeof(struct fdr_part), 41);
-        flips_of_partitions(&r, offsetof(struct fdr_part, list_head), offsetof(struct fdr_part, total), 7);
+        flips_of_partitions(&r, 0, sizeof(struct fdr_part), 97);
+        flips_of_partitions(&r, offsetof(struct fdr_part, list_head), offsetof(struct fdr_part, total), 13);
         forget(&r);
     }
 }
 
-/* What recovery writes of r->copy shows as much. */
-static size_t shown_recovered(struct recording *r)
+/* What recovery writes of r->copy, as `back`. */
+static void recover(const struct recording *r, struct recording *back)
 {
     char path[64], message[256];
-    struct recording back = {.truth = r->truth};
     struct fdr_file *f;
+    *back = (struct recording){.truth = r->truth};
     snprintf(path, sizeof path, "/dev/shm/fdr-test-flips-%d.fdr", (int)getpid());
     assert_int_equal(fdr_file_open_memory(r->copy, r->count, &f, message, sizeof message), FDR_DAMAGED);
     assert_int_equal(fdr_file_recover(f, path, message, sizeof message), 0);
     fdr_file_close(f);
-    load(&back, path);
+    load(back, path);
     unlink(path);
+}
+
+static size_t shown_recovered(const struct recording *r)
+{
+    struct recording back;
+    recover(r, &back);
     size_t n = shown_of(back.bytes, &back);
     free(back.bytes);
     free(back.copy);
@@ -470,7 +476,7 @@ static void P8_no_number_of_the_future_hides_records(void **state)
     struct recording r;
     (void)state;
     record(&r, "whole", NULL, true);
-    flips_of_partitions(&r, seq, seq + 4, 7);
+    flips_of_partitions(&r, seq, seq + 4, 11);
     forget(&r);
 }
 
@@ -484,6 +490,146 @@ static void P8_no_floor_of_the_future_hides_records(void **state)
     flips_of_locations(&r, high, high + 4);
     forget(&r);
 }
+
+/* ---- sums and tables that a damaged block of a location names ---- */
+
+/* The block of the first location in r->copy, which is r->bytes anew. */
+static struct fdr_location *fresh(struct recording *r)
+{
+    memcpy(r->copy, r->bytes, r->count);
+    uint32_t off = ((const struct fdr_superblock *)r->bytes)->location_first;
+    while (((const struct fdr_location *)(r->bytes + off))->id) off = ((struct fdr_location *)(r->bytes + off))->next;
+    return (void *)(r->copy + off);
+}
+
+struct sums {
+    uint64_t earlier, overflow; /* events in lines that found no room; calls deeper than the stack */
+    size_t lines, epochs;
+    bool said_of_lines, said_of_epochs;
+};
+static struct sums sums_of(const uint8_t *bytes, size_t count, enum fdr_verdict want)
+{
+    struct sums s = {0};
+    struct fdr_file *f;
+    char message[256];
+    const struct fdr_reduction_info *line;
+    const struct fdr_ledger_row *row;
+    const struct fdr_epoch_info *epoch;
+    assert_int_not_equal(fdr_file_open_memory(bytes, count, &f, message, sizeof message), FDR_UNREADABLE);
+    for (size_t i = 0, n = fdr_reductions(f, &line); i < n; i++) {
+        if (line[i].location != 0) continue;
+        s.lines++;
+        s.earlier += strcmp(line[i].step, "earlier") ? 0 : line[i].events;
+    }
+    for (size_t i = 0, n = fdr_ledger(f, &row); i < n; i++)
+        if (row[i].location == 0 && row[i].class_ == 0 && row[i].kept + row[i].reduced + row[i].filtered == 0)
+            s.overflow += row[i].presented;
+    for (size_t i = 0, n = fdr_epochs(f, &epoch); i < n; i++) s.epochs += epoch[i].location == 0;
+    for (size_t i = 0; i < fdr_file_damage_count(f); i++) {
+        s.said_of_lines |= strstr(fdr_file_damage(f, i), "before its oldest line is not known") != NULL;
+        s.said_of_epochs |= strstr(fdr_file_damage(f, i), "its epochs are damaged") != NULL;
+    }
+    assert_int_equal(fdr_file_verify(f), want);
+    fdr_file_close(f);
+    return s;
+}
+
+static struct sums sums_recovered(const struct recording *r)
+{
+    struct recording back;
+    recover(r, &back);
+    struct sums s = sums_of(back.bytes, back.count, FDR_WHOLE);
+    free(back.bytes);
+    free(back.copy);
+    return s;
+}
+
+/* The end of what is recorded. */
+static void load_snapshot(struct recording *r)
+{
+    assert_int_equal(fdr_snapshot("test"), 0);
+    load(r, fdr_last_snapshot());
+    unlink(fdr_last_snapshot());
+    fdr_finalize();
+}
+
+static void P8_sums_of_dropped_lines_need_a_good_block(void **state)
+{
+    struct recording r;
+    (void)state;
+    record(&r, "whole", NULL, false);
+    struct sums good = sums_of(r.bytes, r.count, FDR_WHOLE);
+    assert_true(good.lines > 1 && !good.said_of_lines);
+    for (uint32_t bit = 0; bit < 64; bit += 20) { /* nothing else says how many there were */
+        fresh(&r)->reductions_dropped_events ^= 1ull << bit;
+        struct sums bad = sums_of(r.copy, r.count, FDR_DAMAGED);
+        assert_int_equal(bad.earlier, 0);
+        assert_int_equal(bad.lines, good.lines - (good.earlier != 0));
+        assert_true(bad.said_of_lines);
+        assert_int_equal(sums_recovered(&r).earlier, 0);
+    }
+    forget(&r);
+}
+
+static void P8_an_epoch_table_that_is_none_is_not_shown(void **state)
+{
+    struct fdr_config c = oracle_config(oracle_directory());
+    struct recording r = {0};
+    (void)state;
+    c.buffer = "256K";
+    c.bin = "1K";
+    c.strategy = "telescope";
+    c.arena = "anonymous";
+    seed = 42;
+    assert_int_equal(fdr_init(&c), 0);
+    fdr_region region = fdr_region_define("region", NULL, 0);
+    for (uint64_t i = 0, now = 1000; i < 300000; i++) {
+        fdr_enter_at(region, now += rnd(&seed, 5000));
+        fdr_leave_at(region, now += rnd(&seed, 5000));
+    }
+    load_snapshot(&r);
+    struct sums good = sums_of(r.bytes, r.count, FDR_WHOLE);
+    assert_true(good.epochs > 1 && !good.said_of_epochs);
+    struct fdr_location *l = fresh(&r);
+    l->epochs_off ^= 1u << 12;
+    struct sums bad = sums_of(r.copy, r.count, FDR_DAMAGED);
+    assert_int_equal(bad.epochs, 0);
+    assert_true(bad.said_of_epochs);
+    assert_false(sums_recovered(&r).said_of_epochs);
+    l = fresh(&r);
+    l->clamped ^= 1; /* the table says itself what it is */
+    assert_int_equal(sums_of(r.copy, r.count, FDR_DAMAGED).epochs, good.epochs);
+    forget(&r);
+}
+
+/* Calls deeper than the stack are counted in the block alone: the tail, which has a check of its own, knows how many
+ * events there were. */
+static void P8_calls_deeper_than_the_stack_are_as_many_as_the_tail_says(void **state)
+{
+    enum { DEEP = 1300 };
+    struct fdr_config c = oracle_config(oracle_directory());
+    struct recording r = {0};
+    (void)state;
+    c.buffer = "4M";
+    c.arena = "anonymous";
+    assert_int_equal(fdr_init(&c), 0);
+    fdr_region region = fdr_region_define("region", NULL, 0);
+    for (uint64_t i = 0; i < DEEP; i++) fdr_enter_at(region, 1000 + i);
+    for (uint64_t i = 0; i < DEEP; i++) fdr_leave_at(region, 9000 + i);
+    load_snapshot(&r);
+    struct sums good = sums_of(r.bytes, r.count, FDR_WHOLE);
+    assert_true(good.overflow > 200 && good.overflow < DEEP);
+    fresh(&r)->clamped ^= 1;
+    assert_int_equal(sums_of(r.copy, r.count, FDR_DAMAGED).overflow, good.overflow);
+    fresh(&r)->presented_overflow ^= 1ull << 60;
+    assert_int_equal(sums_of(r.copy, r.count, FDR_DAMAGED).overflow, 0);
+    assert_int_equal(sums_recovered(&r).overflow, 0);
+    fresh(&r)->lost_overflow ^= 1ull << 60;
+    assert_int_equal(sums_of(r.copy, r.count, FDR_DAMAGED).overflow, good.overflow);
+    forget(&r);
+}
+
+/* ---- live files ---- */
 
 /* The words of a live file that change with every event carry no check: open calls, accounts, totals. */
 static void P8_a_flip_in_a_live_file_invents_no_record(void **state)
@@ -507,6 +653,9 @@ int main(void)
         cmocka_unit_test(P8_a_flip_in_a_live_file_invents_no_record),
         cmocka_unit_test(P8_no_flip_in_a_location_hides_records),
         cmocka_unit_test(P8_no_flip_in_a_partition_hides_records),
+        cmocka_unit_test(P8_sums_of_dropped_lines_need_a_good_block),
+        cmocka_unit_test(P8_an_epoch_table_that_is_none_is_not_shown),
+        cmocka_unit_test(P8_calls_deeper_than_the_stack_are_as_many_as_the_tail_says),
         cmocka_unit_test(P8_a_list_with_a_wrong_number_is_recovered),
         cmocka_unit_test(P8_no_number_of_the_future_hides_records),
         cmocka_unit_test(P8_no_floor_of_the_future_hides_records),
