@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=tools timeout=60
  * The fdr command on names that hold control characters: whatever a recording holds, nothing of it steers the terminal,
- * and no name breaks a line of text. */
+ * and no name breaks a line of text; an open region whose name is empty is seen. */
 #include <assert.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -40,12 +40,28 @@ static void record(void)
     fdr_note("key" BAD, "value" BAD);
     fdr_region region = fdr_region_define("region" BAD, "file" BAD, 1);
     fdr_enter(region);
+    fdr_enter(fdr_region_define("", NULL, 0));
     fdr_enter(region);
     fdr_marker(fdr_marker_define("marker" BAD), 1);
     fdr_metric_f64(fdr_metric_define("metric" BAD, "unit" BAD, FDR_F64, FDR_METRIC_COUNTER), 1);
     fdr_event(fdr_event_define("event" BAD, field, 1), &value);
     fdr_leave(region);
     usleep(20000);
+}
+
+/* What the verb prints has this text. */
+static void expect(const char *verb, const char *path, const char *text)
+{
+    char command[1024];
+    static char all[1 << 16];
+    snprintf(command, sizeof command, "%s %s %s 2>&1", fdr, verb, path);
+    FILE *out = popen(command, "r");
+    assert(out);
+    all[fread(all, 1, sizeof all - 1, out)] = 0;
+    pclose(out);
+    if (strstr(all, text)) return;
+    fprintf(stderr, "%s: nowhere is: %s\n", verb, text);
+    wrong++;
 }
 
 static bool plain(const char *c)
@@ -119,9 +135,11 @@ int main(void)
     assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     snprintf(path, sizeof path, "%s/names.*.crash.fdr", folder);
     look_all(path);
+    expect("crash", path, "  \"\", for ");
     record();
     assert(fdr_snapshot("reason" BAD) == 0);
     look_all(fdr_last_snapshot());
+    expect("info", fdr_last_snapshot(), " > \"\"");
     snprintf(path, sizeof path, "%s %s/names.*.crash.fdr", fdr_last_snapshot(), folder);
     look("hang --for 1ms", path); /* of several files */
     look("crash --all", path);

@@ -390,6 +390,12 @@ const char *region_name(const struct fdr_file *file, uint32_t region)
     return fdr_definition(file, FDR_REGION_DEFINITION, region)->name;
 }
 
+const char *plain_region(const struct fdr_file *file, uint32_t region)
+{
+    const char *name = region_name(file, region);
+    return *name ? plain_name(name) : "\"\"";
+}
+
 const char *collective_name(uint32_t operation)
 {
     static const char *const names[] = {"Barrier",   "Bcast",     "Reduce",     "Allreduce", "Alltoall",

@@ -91,6 +91,8 @@ int finish_output(void);
 
 /* ---- names ------------------------------------------------------------------------------------------------ */
 const char *region_name(const struct fdr_file *file, uint32_t region);
+/* As plain_name of it; "" (with the quotes) where it is empty, so that it is seen among others. */
+const char *plain_region(const struct fdr_file *file, uint32_t region);
 const char *event_name(const struct fdr_file *file, const struct fdr_read_event *event);
 const char *collective_name(uint32_t operation);
 const char *location_name(const struct fdr_file *file, uint32_t location);

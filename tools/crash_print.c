@@ -149,7 +149,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
 {
     char text[HUMAN_BYTES];
     for (size_t i = 0; i < l->open_count; i++)
-        printf("  %*s%s, for %s\n", (int)(i < 20 ? 2 * i : 40), "", plain_name(region_name(file, l->open[i].region)),
+        printf("  %*s%s, for %s\n", (int)(i < 20 ? 2 * i : 40), "", plain_region(file, l->open[i].region),
                human_time(text, end_ns > l->open[i].enter_ns ? end_ns - l->open[i].enter_ns : 0));
     if (!l->open_count) printf("  (no region open)\n");
 }
@@ -257,8 +257,8 @@ static void print_stretch(struct fdr_file *file, uint32_t location, uint64_t end
                calls == STRETCH_CALLS ? "the first " : "", human_count((char[HUMAN_BYTES]){0}, calls));
         if (depth) printf(" at depth %u or less", depth);
         for (size_t i = 0; i < used && i < 3; i++)
-            printf("%s %s %s (%s)", i ? "," : ":", plain_name(region_name(file, share[i].region)),
-                   human_time(text, share[i].ns), human_count(other, share[i].calls));
+            printf("%s %s %s (%s)", i ? "," : ":", plain_region(file, share[i].region), human_time(text, share[i].ns),
+                   human_count(other, share[i].calls));
         putchar('\n');
     }
     free(share);

@@ -196,7 +196,7 @@ static void print_stuck(const struct verdict *v, const struct stuck *s, bool wit
            info->has_cause && info->cause_signal ? ", until " : "",
            info->has_cause && info->cause_signal ? signal_name(info->cause_signal, name) : "");
     for (size_t i = 0; i < s->location->open_count; i++)
-        printf(" %s%s", i ? "> " : "", plain_name(region_name(s->process->file, s->location->open[i].region)));
+        printf(" %s%s", i ? "> " : "", plain_region(s->process->file, s->location->open[i].region));
     putchar('\n');
     size_t stack = with_stack ? stack_of(s) : SIZE_MAX;
     if (stack != SIZE_MAX) print_frames(s->process->file, stack, 16);

@@ -245,7 +245,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
             if (at + INNER + 1 == runs) printf(" > ... %zu more ...", hidden);
             continue;
         }
-        printf("%s%s", i ? " > " : "", plain_name(region_name(file, l->open[i].region)));
+        printf("%s%s", i ? " > " : "", plain_region(file, l->open[i].region));
         if (n > 1) printf(" (%zu times)", n);
     }
     size_t timed = l->open_count; /* others were only counted */
