@@ -16,6 +16,7 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/helpers.h"
+#include "base/previous.h"
 #include "base/signals.h"
 #include "export/export.h"
 
@@ -25,19 +26,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the thread's begi
 static pthread_t dumper;
 static uint64_t served_ns; /* dumper: when a signal was served last */
 static bool have_dumper, stopping;
-static struct sigaction previous;
+static struct fdr_previous previous;
 static int installed; /* signal number, 0 = none */
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
-    fdr_add_relaxed(&signalled, 1u);
-    fdri_dumper_wake();
-    if (previous.sa_flags & SA_SIGINFO) {
-        if (previous.sa_sigaction) previous.sa_sigaction(number, info, context);
-    } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-        previous.sa_handler(number);
+    bool again = fdr_previous_gives_back(number, __builtin_return_address(0));
+    if (!again) {
+        fdr_add_relaxed(&signalled, 1u);
+        fdri_dumper_wake();
     }
+    fdr_previous_pass(&previous, again, number, info, context);
     errno = saved;
 }
 
@@ -116,16 +116,12 @@ static void install(void)
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    previous = now;
-    if (sigaction(fdri_view.signal, &ours, NULL) == 0) installed = fdri_view.signal;
+    if (fdr_previous_install(&previous, fdri_view.signal, &ours)) installed = fdri_view.signal;
 }
 
 static void uninstall(void)
 {
-    struct sigaction now;
-    if (installed && sigaction(installed, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
-        now.sa_sigaction == on_signal)
-        sigaction(installed, &previous, NULL);
+    if (installed) fdr_previous_restore(&previous, installed, on_signal);
     installed = 0;
 }
 

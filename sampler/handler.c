@@ -74,16 +74,6 @@ static struct fdri_target *target_of(const siginfo_t *info)
     return fd < fdri_sampler.by_fd_count ? fdr_load_acquire(&fdri_sampler.by_fd[fd]) : NULL; /* A:target */
 }
 
-static void pass_on(int number, siginfo_t *info, void *context)
-{
-    const struct sigaction *p = &fdri_sampler.previous;
-    if (p->sa_flags & SA_SIGINFO) {
-        if (p->sa_sigaction) p->sa_sigaction(number, info, context);
-    } else if (p->sa_handler != SIG_DFL && p->sa_handler != SIG_IGN) {
-        p->sa_handler(number);
-    }
-}
-
 uint32_t fdri_own_tid(void)
 {
     if (!own_tid) own_tid = (uint32_t)syscall(SYS_gettid);
@@ -108,8 +98,9 @@ static void visit(struct fdri_target *t, void *context)
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
-    struct fdri_target *t = target_of(info);
-    if (!t) pass_on(number, info, context);
+    bool again = fdr_previous_gives_back(number, __builtin_return_address(0));
+    struct fdri_target *t = again ? NULL : target_of(info);
+    if (!t) fdr_previous_pass(&fdri_sampler.previous, again, number, info, context);
     else if (fdr_load_acquire(&fdri_sampler.active)) visit(t, context); /* A:target */
     errno = saved;
 }
@@ -127,17 +118,9 @@ bool fdri_handler_install(int taken)
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     fdr_signals_but_faults(
         &ours.sa_mask); /* blocked, a fault would kill without a bundle; and it may be ours: unwind.c */
-    return sigaction(fdri_sampler.signal, &ours, &fdri_sampler.previous) == 0;
+    return fdr_previous_install(&fdri_sampler.previous, fdri_sampler.signal, &ours);
 }
 
-bool fdri_handler_ours(void)
-{
-    struct sigaction now;
-    return sigaction(fdri_sampler.signal, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
-           now.sa_sigaction == on_signal;
-}
+bool fdri_handler_ours(void) { return fdr_previous_ours(fdri_sampler.signal, on_signal); }
 
-void fdri_handler_remove(void)
-{
-    if (fdri_handler_ours()) sigaction(fdri_sampler.signal, &fdri_sampler.previous, NULL);
-}
+void fdri_handler_remove(void) { fdr_previous_restore(&fdri_sampler.previous, fdri_sampler.signal, on_signal); }

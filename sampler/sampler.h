@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/descriptors.h"
+#include "base/previous.h"
 #include "base/say.h"
 
 /* ---- setting.c ---- */
@@ -97,9 +98,9 @@ struct fdri_target {
 struct fdri_sampler {
     struct fdri_sampling how;
     int signal, pid;
-    struct sigaction previous; /* of that signal */
-    uint32_t active;           /* atomic */
-    bool perf, perf_kernel;    /* perf events work here; so do those that see the kernel */
+    struct fdr_previous previous; /* of that signal */
+    uint32_t active;              /* atomic */
+    bool perf, perf_kernel;       /* perf events work here; so do those that see the kernel */
     uint32_t fds, fds_most;
     struct fdri_target **by_fd;
     uint32_t by_fd_count;
