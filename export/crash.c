@@ -60,6 +60,15 @@ static bool handed_on(uint64_t here, const void *context)
 
 static struct fdr_superblock *super(void) { return (void *)fdri_view.base; }
 bool fdri_crash_under_way(void) { return fdr_load_relaxed(&winner) != 0; }
+bool fdri_crash_ended(void) { return fdri_crash.ended; }
+
+void fdri_crash_reset(void)
+{
+    fdri_death = (struct fdri_death){.causes = 1};
+    stage = faults = may_return = 0;
+    fdri_crash.ended = false;
+    fdri_threads_reset();
+}
 
 /* ---- the cause ---- */
 

@@ -82,8 +82,8 @@ struct fdri_death {
 extern struct fdri_death fdri_death;
 
 /* ---- crash.c ---- */
+void fdri_crash_reset(void); /* as if none had been left: one was, and the process went on */
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
-bool fdri_crash_under_way(void);
 bool fdri_crash_catch(int number, bool chained); /* makes the handler above that of a signal */
 /* crash_start.c; also in the handler */
 bool fdri_crash_see_again(void);
@@ -97,6 +97,7 @@ void fdri_threads_self(const void *context); /* the calling thread's registers a
 void fdri_threads_others(void);              /* asks all others, waits for a bounded time */
 void fdri_threads_add(void);                 /* entries for all of them */
 void fdri_threads_release(void);             /* those that answered go on */
+void fdri_threads_reset(void);
 extern struct fdri_maps fdri_crash_maps;
 
 /* ---- crash_section.c ---- */

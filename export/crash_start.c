@@ -151,8 +151,8 @@ void fdr_handlers_chain(void)
 
 void fdri_crash_start(void)
 {
+    fdri_crash_reset();
     if (fdri_view.crash == FDRI_CRASH_OFF) return;
-    fdri_crash.ended = false;
     fdri_bundle_open();
     fdri_crash_context();
     fdri_guard_handler = fdri_crash_on_signal;

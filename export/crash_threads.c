@@ -105,12 +105,22 @@ static void on_asked(int number, siginfo_t *info, void *context)
 
 void fdri_threads_release(void) { fdr_store_relaxed(&released, 1u); }
 
-/* A real-time signal nobody has a handler for. */
+void fdri_threads_reset(void)
+{
+    memset(slots, 0, sizeof slots);
+    memset(&self, 0, sizeof self);
+    fdr_store_relaxed(&maps_ready, 0u);
+    fdr_store_relaxed(&released, 0u);
+}
+
+/* A real-time signal nobody has a handler for, or we from an earlier time. */
 static int free_signal(void)
 {
     struct sigaction now;
     for (int n = SIGRTMAX - 1; n >= SIGRTMIN; n--)
-        if (!sigaction(n, NULL, &now) && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL) return n;
+        if (!sigaction(n, NULL, &now) &&
+            ((now.sa_flags & SA_SIGINFO) ? now.sa_sigaction == on_asked : now.sa_handler == SIG_DFL))
+            return n;
     return 0;
 }
 

@@ -135,9 +135,10 @@ int fdri_export_start(const struct fdri_export_view *view)
     return e;
 }
 
-void fdri_export_stop(void)
+void fdri_export_stop(bool take)
 {
     uninstall();
+    if (!take) fdri_take_end();
     if (have_dumper) {
         fdr_store_release(&stopping, true); /* R:stop */
         fdri_dumper_wake();

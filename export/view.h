@@ -50,8 +50,9 @@ struct fdri_export_view {
 
 /* Starts the dumper thread and installs the signal handler. 0 or -errno (snapshots by API work all the same). */
 int fdri_export_start(const struct fdri_export_view *view);
-/* Stops both; waits for a snapshot under way. The previous handler is put back if ours is still installed. */
-void fdri_export_stop(void);
+/* Stops both; waits for a snapshot under way. The previous handler is put back if ours is still installed. take: what
+ * triggers have seen by now is still taken. */
+void fdri_export_stop(bool take);
 void fdri_export_fork(int phase); /* as fdri_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
 /* One snapshot in the caller's thread, not limited by FDR_KEEP and hold-off: the final one. */
 int fdri_export_final(const char *reason);
@@ -91,6 +92,8 @@ void fdri_crash_stop(void);
 /* The process ends by exit(status), or `by` the like: leaves a bundle where FDR_CRASH asks for one. true: one was left,
  * in place of the live file; recording is off. */
 bool fdri_crash_end(const char *by, int status);
+bool fdri_crash_ended(void);     /* one was left so, and no other recording has begun since */
+bool fdri_crash_under_way(void); /* a thread leaves one now, or has: the process dies */
 void fdri_crash_fork(int phase);
 /* A child: its arena is a view of its own of its parent's file. */
 bool fdri_crash_own_view(void);

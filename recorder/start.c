@@ -318,9 +318,13 @@ static int begin(void)
     return 0;
 }
 
+static void finalize(void);
+
+/* One that is over goes first; not that of a process that dies. */
 static int start(const struct fdr_config *config)
 {
-    int busy = drop_left(&fdri_rec);
+    finalize();
+    int busy = fdri_rec.running ? -EBUSY : drop_left(&fdri_rec);
     if (busy) return busy;
     int wrong = fdri_settings_parse(&fdri_rec.set, config);
     if (wrong) return wrong;
@@ -358,9 +362,10 @@ static void stop_recording(void)
     quiesce(&fdri_rec.arena, AT_END_NS);
 }
 
-static void give_memory_back(bool unlink_live)
+/* over: nothing was recorded any more, and what is in memory may be gone. */
+static void give_memory_back(bool over, bool unlink_live)
 {
-    fdri_export_stop();
+    fdri_export_stop(!over);
     fdri_watch_stop();
     fdri_define_end();
     fdri_rec.left = !quiesce(&fdri_rec.arena, AT_END_NS);
@@ -369,15 +374,16 @@ static void give_memory_back(bool unlink_live)
     else fdri_arena_drop(&fdri_rec, unlink_live);
 }
 
-/* Under the lock. */
+/* Under the lock. The switch may be off already: fdr_ending() has left a bundle, or the arena is gone. A process that
+ * dies keeps what its bundle is made of. */
 static void finalize(void)
 {
-    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != fdri_pid()) return;
-    bool bundled = exit_status && fdri_crash_end("exit", exit_status);
+    if (!fdri_rec.running || fdri_rec.pid != fdri_pid() || fdri_crash_under_way()) return;
+    bool over = !fdr_load_relaxed(&fdr_switch_.on) || (exit_status && fdri_crash_end("exit", exit_status));
     stop_recording();
-    if (!bundled) fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
-    if (fdri_rec.set.final_snapshot && !bundled) fdri_export_final("finalize");
-    give_memory_back(true);
+    if (!over) fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
+    if (fdri_rec.set.final_snapshot && !over) fdri_export_final("finalize");
+    give_memory_back(over, !fdri_crash_ended());
 }
 
 void fdr_finalize(void)
@@ -409,7 +415,7 @@ void fdri_begin_anew(void)
         fdri_inside++;
         fdr_raw_barrier_register(); /* the kernel may have forgotten */
         stop_recording();
-        give_memory_back(false);
+        give_memory_back(false, false);
         int e = drop_left(&fdri_rec);
         if (!e) e = begin();
         fdri_say("this process was restored from a checkpoint; %s",

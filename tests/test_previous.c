@@ -102,7 +102,8 @@ static void with_library(void *unused)
 static void (*many_found[6])(int);
 static int many_calls[6];
 ONE_OF_MANY(0)
-ONE_OF_MANY(1) ONE_OF_MANY(2) ONE_OF_MANY(3) ONE_OF_MANY(4) ONE_OF_MANY(5)
+ONE_OF_MANY(1)
+ONE_OF_MANY(2) ONE_OF_MANY(3) ONE_OF_MANY(4) ONE_OF_MANY(5)
 
     static void with_many(void *unused)
 {

@@ -98,7 +98,7 @@ struct fdr_config {
 
 /* Starts the recording of this process. Idempotent while one is running (0). Returns 0, or -errno; after a failure
  * every other call is a harmless no-op. -EINVAL: `size` is not set, or see `strict`; -EBUSY: a thread still stands in
- * the middle of a record of the recording before. Not [record]; may lock, allocate and print. Without a call the first
+ * the middle of a record of the recording before, or the process is dying. Not [record]; may lock, allocate and print. Without a call the first
  * recorded event does not start one: link fdr::instrument or call this. */
 FDR_API int fdr_init(const struct fdr_config *config);
 
@@ -336,7 +336,7 @@ FDR_API void fdr_handlers_changed(void);
 FDR_API void fdr_handlers_chain(void);
 
 /* The process is about to be ended by what is neither a signal nor exit() (MPI_Abort; libfdr-mpi calls this): where
- * FDR_CRASH=exit asks for it a bundle with this cause is left, and recording is off from then on. `by`: who ends it, 60
+ * FDR_CRASH=exit asks for it a bundle with this cause is left, and recording is off from then on, until fdr_init. `by`: who ends it, 60
  * characters are kept; `status`: what it gives as a status. 1: a bundle was left; 0: none was asked for, there is no
  * recording, or it begins or ends at this moment. May be called in signal handlers. */
 FDR_API int fdr_ending(const char *by, int status);
