@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of export/ share: snapshot.c copies, files.c names and counts, take.c takes one at a time, dumper.c is
+/* What the files of export/ share: snapshot.c and notes.c copy, files.c names and counts, take.c takes one at a time, dumper.c is
  * the thread for it, trigger.c and watchdog.c decide when. */
 #ifndef FDR_EXPORT_EXPORT_H
 #define FDR_EXPORT_EXPORT_H
@@ -35,6 +35,10 @@ struct fdri_why {
 uint32_t fdri_section_room(void);
 /* Copies the arena into the open, empty file fd. 0 or -errno. `number` goes into the superblock. */
 int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number);
+
+/* ---- notes.c ---- */
+/* Those of the block at `off` and of older ones once more into the file, each whole. 0 or -errno. */
+int fdri_notes_put(int fd, uint32_t off);
 
 /* ---- take.c ---- */
 /* How many may stay: of the whole process (owner 0), or of one trigger beside that. */

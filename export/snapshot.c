@@ -3,6 +3,7 @@
  *
  *   0 bounds      how many events each location had completed
  *   1 meta        accounts "before", definitions, totals, stacks
+ *     notes       of it again: each value as it stood at one moment
  *   2 stacks      each open stack once more, twice; the longest prefix equal in both is what stands in the file
  *   3 bins        all that are handed out by then; payload up to the commit word read first; a bin whose generation moved meanwhile is dropped
  *   4 new blocks  partitions, epochs, levels, which may lie where a bin was that the file has
@@ -525,10 +526,12 @@ FDR_RACY int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number
     super()->clock_last = (struct fdr_clock_pair){fdri_tick_of(now.tick), now.monotonic_ns, now.realtime_ns, 0};
     fdr_copy_racy(&before, super(), sizeof before);
     before.location_first = fdr_load_acquire(&super()->location_first); /* A:location - pairs with R:location */
+    before.notes_off = fdr_load_acquire(&super()->notes_off);           /* A:notes - pairs with R:notes */
     const struct fdr_location *first = before.location_first ? at(before.location_first) : NULL;
     newcomers = before.location_count;
     note_bounds(first);
     int e = copy_meta(fd, &virgin);
+    if (!e) e = fdri_notes_put(fd, before.notes_off);
     if (!e) e = copy_stacks(fd, first);
     virgin = bins_by_now(virgin);
     if (!e) e = copy_bins(fd, virgin, &dropped);

@@ -25,10 +25,11 @@ static const char *copy_text(struct fdr_file *f, const char *from, size_t most)
 
 static void add_note(struct fdr_file *f, const struct fdr_note_entry *n)
 {
-    if (n->which < 1 || n->which > 2 || !n->key[0]) return;
+    uint32_t which = FDR_NOTE_WHICH(n->state);
+    if (which < 1 || which > 2 || !n->key[0]) return;
     if (!fdri_reader_room(&f->note, f->note_count, &f->note_room, sizeof *f->note)) return;
     f->note[f->note_count++] = (struct fdr_note_info){copy_text(f, n->key, sizeof n->key),
-                                                      copy_text(f, n->value[n->which - 1], sizeof n->value[0])};
+                                                      copy_text(f, n->value[which - 1], sizeof n->value[0])};
 }
 
 void fdri_reader_notes(struct fdr_file *f)

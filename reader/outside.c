@@ -2,7 +2,7 @@
 /* A snapshot of a process that does not help: it may be hung, stopped, or block every signal. The order of copying is
  * that of export/snapshot.c, and for the same reasons (docs/FORMAT.md, section 12):
  *
- *   bounds, meta, stacks (kept aside), bins, stacks (written), partitions, tail, superblock
+ *   bounds, meta, notes, stacks (kept aside), bins, stacks (written), partitions, tail, superblock
  *
  * Each read is a system call, so reads happen in the order in which they stand here. A bin's batch is read twice:
  * commit and generation come from the first reading, payload and generation once more from the second. Nothing that is
@@ -210,6 +210,7 @@ int fdri_outside_copy(const struct fdri_process *p, int fd, const char *reason, 
     if (!c->error) {
         fdri_outside_note_bounds(c);
         copy_meta(c);
+        fdri_outside_copy_notes(c);
         fdri_outside_read_stacks(c);
         copy_bins(c);
         fdri_outside_write_stacks(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of a copy from outside share: outside.c (the order of it, meta, bins), outside_stacks.c (locations,
- * open calls, tail), outside_epochs.c (epochs with their rows), outside_checks.c (checks of the finished file). */
+ * open calls, tail), outside_notes.c (notes), outside_epochs.c (epochs with their rows), outside_checks.c (checks of the finished file). */
 #ifndef FDR_READER_OUTSIDE_H
 #define FDR_READER_OUTSIDE_H
 
@@ -55,6 +55,9 @@ void fdri_outside_note_bounds(struct copy *c);
 void fdri_outside_read_stacks(struct copy *c);
 void fdri_outside_write_stacks(struct copy *c);
 void fdri_outside_finish_locations(struct copy *c);
+
+/* ---- outside_notes.c ---- */
+void fdri_outside_copy_notes(struct copy *c);
 
 /* ---- outside_epochs.c ---- */
 void fdri_outside_copy_epochs(struct copy *c, const struct fdr_location *l);

@@ -47,25 +47,25 @@ static struct fdr_note_entry *make(const char *key)
         if (!off) return NULL;
         b = block_at(off);
         b->next = s->notes_off;
-        fdr_signal_fence();
-        s->notes_off = off;
+        fdr_store_release(&s->notes_off, off); /* R:notes - pairs with A:notes: a block before it is on the chain */
     }
     struct fdr_note_entry *n = &b->note[b->used];
     memcpy(n->key, key, strlen(key) + 1);
-    fdr_signal_fence();
-    b->used++;
+    fdr_store_release(&b->used, b->used + 1); /* R:notes - its key before it is one */
     return n;
 }
 
 /* Into the half that does not count; then it does. */
 static void set(struct fdr_note_entry *n, const char *value)
 {
-    uint32_t half = n->which == 1;
+    uint64_t state = n->state;
+    uint32_t half = FDR_NOTE_WHICH(state) == 1;
     size_t bytes = strnlen(value, FDR_NOTE_VALUE_BYTES - 1);
+    fdr_fence_release(); /* R:value - who copies a byte of what follows finds the state that was set before it */
     memset(n->value[half], 0, FDR_NOTE_VALUE_BYTES);
     memcpy(n->value[half], value, bytes);
-    fdr_signal_fence();
-    n->which = half + 1;
+    /* R:value - pairs with A:value: the value before it counts */
+    fdr_store_release(&n->state, FDR_NOTE_STATE(half + 1, FDR_NOTE_TIMES(state) + 1));
 }
 
 void fdr_note(const char *key, const char *value)

@@ -320,7 +320,8 @@ FDR_API uint64_t fdr_sample_at(struct fdr_sampled *stream, const struct fdr_look
 FDR_API void fdr_thread_name(const char *name);
 
 /* A fact about this run for whoever reads the recording: "input", "case-17.h5"; "step", "1200". The newest value of
- * each key is in every snapshot and bundle and in what a kill leaves. Keys are cut at 39 bytes, values at 103.
+ * each key is in every snapshot and bundle and in what a kill leaves; one that changes faster than a snapshot can copy it
+ * is "[changing]" there. Keys are cut at 39 bytes, values at 103.
  * May lock; not for signal handlers. */
 FDR_API void fdr_note(const char *key, const char *value);
 
