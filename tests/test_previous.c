@@ -98,14 +98,18 @@ static void with_library(void *unused)
     {                                                                                                                  \
         many_calls[i]++;                                                                                               \
         if (many_found[i] != SIG_DFL) many_found[i](n);                                                                \
-    }
+    }                                                                                                                  \
+    static void many_##i(int n)
 static void (*many_found[6])(int);
 static int many_calls[6];
-ONE_OF_MANY(0)
-ONE_OF_MANY(1)
-ONE_OF_MANY(2) ONE_OF_MANY(3) ONE_OF_MANY(4) ONE_OF_MANY(5)
+ONE_OF_MANY(0);
+ONE_OF_MANY(1);
+ONE_OF_MANY(2);
+ONE_OF_MANY(3);
+ONE_OF_MANY(4);
+ONE_OF_MANY(5);
 
-    static void with_many(void *unused)
+static void with_many(void *unused)
 {
     static void (*const many[])(int) = {many_0, many_1, many_2, many_3, many_4, many_5};
     (void)unused;
