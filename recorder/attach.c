@@ -55,15 +55,14 @@ static uint32_t passing;
 
 uint32_t fdri_passing(void) { return fdr_load_acquire(&passing); /* A:pass - pairs with L:pass */ }
 
-/* False: recording `number` is over. True: it stays until fdri_passed. */
-static bool pass(uint32_t number)
+bool fdri_pass(uint32_t number)
 {
     fdr_add_acq_rel(&passing, 1u);                                /* L:pass */
     if (fdr_load_acquire(&fdr_switch_.on) == number) return true; /* A:on - pairs with R:on in start.c */
     fdr_sub_acq_rel(&passing, 1u);                                /* L:pass */
     return false;
 }
-static void passed(void) { fdr_sub_acq_rel(&passing, 1u); /* L:pass - what was done is seen by who waits */ }
+void fdri_passed(void) { fdr_sub_acq_rel(&passing, 1u); /* L:pass - what was done is seen by who waits */ }
 
 /* After 1, 2, 4, ... events, then every LOOK_AGAIN: who holds the memory makes room with each bin it fills, once it
  * runs. */
@@ -103,7 +102,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     /* liburcu restores the mask by a function of the C library, which opens it for this signal */
     struct fdr_cancel cancel = fdr_cancel_off();
     fdri_inside++;
-    bool here = pass(number), ok = here && build(t, lane);
+    bool here = fdri_pass(number), ok = here && build(t, lane);
     if (here && !lane) {
         pthread_once(&once, make_key);
         if (have_key) pthread_setspecific(exit_key, t); /* without room, too: it may find some near its end */
@@ -132,7 +131,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         t->recording = number;
         fdri_set_soft(t);
     }
-    if (here) passed();
+    if (here) fdri_passed();
     fdri_inside--;
     fdr_cancel_defer(cancel);
     fdr_signals_restore(&old); /* a handler that waited for it may leave by longjmp */
@@ -281,10 +280,10 @@ static void detach(struct fdri_thread *t)
     sigset_t old;
     fdr_signals_block(&old);
     if (on && syscall(SYS_gettid) == fdri_rec.pid) fdri_alone_suspect();
-    if (on && t->recording == on && pass(on)) {
+    if (on && t->recording == on && fdri_pass(on)) {
         if (fdri_lane.recording == on) end_location(&fdri_lane);
         end_location(t);
-        passed();
+        fdri_passed();
     }
     t->recording = t->plain = t->rounded = 0;
     fdri_lane.recording = fdri_lane.plain = fdri_lane.rounded = 0;

@@ -47,7 +47,10 @@ static inline void fdri_end(struct fdri_thread *t)
     fdr_store_release(&t->loc->busy, 0); /* R:busy - pairs with A:busy in start.c: finalize sees the record whole */
 }
 bool fdri_attached(void);    /* attaches this thread if need be */
-uint32_t fdri_passing(void); /* threads that are coming or going */
+uint32_t fdri_passing(void); /* threads that are coming or going, or fire a trigger */
+/* False: recording `number` is over. True: it stays until fdri_passed. */
+bool fdri_pass(uint32_t number);
+void fdri_passed(void);
 void fdri_detach(void *unused);
 /* Counts a thread that found no room: itself, where it has not yet, or the sampler, which may come again and again.
  * Async-signal-safe. */

@@ -11,6 +11,7 @@
 
 #include "base/cancel.h"
 #include "base/lines.h"
+#include "recorder/grace.h"
 #include "recorder/watch.h"
 
 enum { FIRST_LOG2 = 6 };
@@ -240,26 +241,33 @@ static void match_messages(uint32_t slot)
     if (matches(w->glob, "recv")) add_entry(slot, FDRI_KEY(0, 2), FDRI_NO_FIELD, 0);
 }
 
+/* The first ids are 1 to 64; who has an old one does not meet the place's next owner. */
+static uint32_t new_id(uint32_t slot, uint32_t turn) { return (turn & 0xffffff) * FDRI_TRIGGERS + slot + 1; }
+static uint32_t slot_of(int trigger) { return ((uint32_t)trigger - 1) % FDRI_TRIGGERS; }
+
 /* id, or -ENOSPC. */
 static int add(const struct fdri_watch *w)
 {
     sigset_t old;
-    uint32_t slot = 0;
+    uint32_t slot = 0, id = 0;
     fdri_watch_lock(&old);
     while (slot < FDRI_TRIGGERS && fdri_watching[slot].state != FDRI_WATCH_FREE) slot++;
     if (slot < FDRI_TRIGGERS) {
         struct fdri_watching *p = &fdri_watching[slot];
-        uint32_t tenancy = p->tenancy + 1;
+        uint32_t tenancy = p->tenancy + 1, turns = p->turns + 1;
         memset(p, 0, sizeof *p);
         p->tenancy = tenancy;
+        p->turns = turns;
         p->watch = *w;
+        id = new_id(slot, turns - 1);
         fdr_store_relaxed(&p->state, (uint32_t)FDRI_WATCH_USED);
         fdri_trigger_arm(slot, &w->trigger);
+        fdr_store_relaxed(&p->id, id);
         match_messages(slot);
         changed();
     }
     fdri_watch_unlock(&old);
-    return slot < FDRI_TRIGGERS ? (int)slot + 1 : -ENOSPC;
+    return id ? (int)id : -ENOSPC;
 }
 
 static void finish_add(uint32_t slot)
@@ -281,7 +289,7 @@ int fdr_trigger_add(const char *line)
     if (!wrong && !w.trigger.name[0]) wrong = "nothing in it";
     if (wrong) fdri_say("trigger '%.200s': %s; it is not set", line ? line : "", wrong);
     int id = wrong ? -EINVAL : add(&w);
-    if (id > 0) finish_add((uint32_t)id - 1);
+    if (id > 0) finish_add(slot_of(id));
     int e = id > 0 ? fdri_dumper_start() : 0;
     if (e) fdri_say("trigger %s: no thread for snapshots: %s", w.trigger.name, strerror(-e));
     if (id > 0) fdri_dumper_wake(); /* it may have to look now and then */
@@ -291,8 +299,7 @@ int fdr_trigger_add(const char *line)
 
 static bool there_is(int trigger)
 {
-    return trigger > 0 && trigger <= FDRI_TRIGGERS &&
-           fdr_load_relaxed(&fdri_watching[trigger - 1].state) == FDRI_WATCH_USED;
+    return trigger > 0 && fdr_load_relaxed(&fdri_watching[slot_of(trigger)].id) == (uint32_t)trigger;
 }
 
 /* After a grace period: nobody is looking at it any more. The recording may be over, and the place another
@@ -314,6 +321,7 @@ static void take_away(uint32_t slot)
     fdri_trigger_disarm(slot);
     for (uint32_t i = 0; t && i < 1u << t->log2; i++)
         if (t->entry[i].slot == slot && t->entry[i].key) fdr_store_relaxed(&t->entry[i].gone, (uint8_t)1);
+    fdr_store_relaxed(&fdri_watching[slot].id, 0u);
     fdr_store_relaxed(&fdri_watching[slot].state, (uint32_t)FDRI_WATCH_LEAVING);
     changed();
 }
@@ -322,7 +330,7 @@ int fdr_trigger_remove(int trigger)
 {
     sigset_t old;
     if (!there_is(trigger)) return -ENOENT;
-    uint32_t slot = (uint32_t)trigger - 1;
+    uint32_t slot = slot_of(trigger);
     fdri_watch_lock(&old);
     bool there = there_is(trigger); /* and nobody else takes it away */
     uintptr_t which = (uintptr_t)fdri_watching[slot].tenancy * FDRI_TRIGGERS + slot;
@@ -332,6 +340,8 @@ int fdr_trigger_remove(int trigger)
     return there ? 0 : -ENOENT;
 }
 
+/* In a section, so that its place is not another's meanwhile, be it in another recording. A handler that left in the
+ * middle by longjmp would leave it open for ever. */
 void fdr_trigger_fire(int trigger, double value)
 {
     struct fdri_seen seen = {.tick = fdri_tick_now(),
@@ -339,12 +349,21 @@ void fdr_trigger_fire(int trigger, double value)
                              .location = UINT32_MAX,
                              .key = FDRI_NO_KEY,
                              .field = FDRI_NO_FIELD};
-    if (!fdr_load_relaxed(&fdr_switch_.on) || !there_is(trigger)) return;
+    sigset_t old;
     memcpy(&seen.value, &value, sizeof value);
-    fdri_trigger_seen((uint32_t)trigger - 1, &seen);
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    if (!on || !there_is(trigger)) return;
+    fdr_signals_block(&old);
+    if (fdri_pass(on)) {
+        fdri_read_begin();
+        if (there_is(trigger)) fdri_trigger_seen(slot_of(trigger), &seen);
+        fdri_read_end();
+        fdri_passed();
+    }
+    fdr_signals_restore(&old);
 }
 
-uint64_t fdr_trigger_count(int trigger) { return there_is(trigger) ? fdri_trigger_count((uint32_t)trigger - 1) : 0; }
+uint64_t fdr_trigger_count(int trigger) { return there_is(trigger) ? fdri_trigger_count(slot_of(trigger)) : 0; }
 
 /* ---- start and end of a recording ---- */
 
@@ -354,7 +373,7 @@ static void load_line(const char *where, unsigned number, const char *line)
     const char *wrong = fdri_watch_parse(line, &fdri_rec.set, &w);
     if (!wrong && !w.trigger.name[0]) return;
     int id = wrong ? 0 : add(&w);
-    if (id > 0) fdri_watching[id - 1].matched = true; /* nothing is defined yet */
+    if (id > 0) fdri_watching[slot_of(id)].matched = true; /* nothing is defined yet */
     if (id < 0) wrong = "there are 64 already";
     line += strspn(line, " \t");
     if (wrong)
@@ -401,7 +420,9 @@ void fdri_watch_stop(void)
     fdr_store_release(&fdri_watch_table, (struct fdri_watch_table *)NULL); /* R:watch */
     for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
         fdri_trigger_disarm(i);
+        fdr_store_relaxed(&fdri_watching[i].id, 0u);
         fdr_store_relaxed(&fdri_watching[i].state, (uint32_t)FDRI_WATCH_FREE);
+        fdri_watching[i].turns = 0;
     }
     changed();
     fdri_watch_unlock(&old);

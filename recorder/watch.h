@@ -49,6 +49,8 @@ enum fdri_watch_state { FDRI_WATCH_FREE, FDRI_WATCH_USED, FDRI_WATCH_LEAVING };
 struct fdri_watching {
     uint32_t state;   /* atomic; leaving: removed, but somebody may still be looking at it */
     uint32_t tenancy; /* how often this place was given to a trigger */
+    uint32_t turns;   /* of them in this recording */
+    uint32_t id;      /* atomic: what it is called by, another one with each of those; 0: none */
     struct fdri_watch watch;
     uint32_t above; /* atomic: the condition held when it was looked at last; metrics: where followed[] is full */
     uint64_t count; /* atomic: events so far; of a rate without those that came too early to count again */

@@ -133,9 +133,13 @@ static void replaced_while_taken(void **state)
     assert_true(comes_in());
     assert_int_equal(fdr_trigger_remove(1), 0);
     grace_is_over();
-    assert_int_equal(fdr_trigger_add("new: api keep 1"), 1);
+    assert_int_equal(fdr_trigger_add("new: api keep 1"), 65);
     sem_post(&go_on);
-    fdr_trigger_fire(1, 2);
+    fdr_trigger_fire(1, 3);
+    assert_int_equal(fdr_trigger_count(65), 0); /* that was the old one's id */
+    assert_int_equal(fdr_trigger_count(1), 0);
+    assert_int_equal(fdr_trigger_remove(1), -ENOENT);
+    fdr_trigger_fire(65, 2);
     sem_post(&go_on);
     assert_true(comes_in());
     fdr_finalize();
@@ -163,7 +167,7 @@ static void place_given_back_late(void **state)
     assert_int_equal(fdr_trigger_remove(1), 0);
     assert_int_equal(fdr_trigger_add("third: api"), 3);
     grace_is_over();
-    assert_int_equal(fdr_trigger_add("again: api"), 1);
+    assert_int_equal(fdr_trigger_add("again: api"), 65);
     fdr_finalize();
     grace_is_over();
 }
