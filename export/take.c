@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
@@ -105,7 +106,39 @@ int fdri_export_final(const char *reason)
     struct fdri_why why = fdri_because(FDR_REASON_FINALIZE, reason);
     return fdri_take(&why, NULL, false); /* one under way does not have the end */
 }
-const char *fdr_last_snapshot(void) { return last_path; }
+
+/* ---- the newest one's path, in a place of the thread that asks: the dumper writes another one at any time ---- */
+
+static pthread_key_t path_key;
+static bool have_key;
+static void make_key(void) { have_key = pthread_key_create(&path_key, free) == 0; }
+
+/* NULL: no memory. */
+static char *own_path(void)
+{
+    static pthread_once_t made = PTHREAD_ONCE_INIT;
+    pthread_once(&made, make_key);
+    char *own = have_key ? pthread_getspecific(path_key) : NULL;
+    if (own || !have_key || !(own = malloc(FDRI_PATH_MAX))) return own;
+    if (!pthread_setspecific(path_key, own)) return own;
+    free(own);
+    return NULL;
+}
+
+const char *fdr_last_snapshot(void)
+{
+    struct fdr_cancel cancel = fdr_cancel_off();
+    char *own = own_path();
+    if (own) {
+        pthread_mutex_lock(&lock);
+        memcpy(own, last_path, FDRI_PATH_MAX);
+        pthread_mutex_unlock(&lock);
+    }
+    fdr_cancel_restore(cancel);
+    return own ? own : "";
+}
+
+/* ---- begin and end ---- */
 
 void fdri_take_begin(const struct fdri_export_view *view)
 {

@@ -365,7 +365,8 @@ FDR_API void fdr_phase_end(const char *name);
 /* Writes a snapshot without stopping anybody. 0 or -errno; -EBUSY never: a running one is joined (coalesced).
  * May block on file I/O; not for signal handlers (raise FDR_SIGNAL there). `reason`: NULL or "" is "api". */
 FDR_API int fdr_snapshot(const char *reason);
-/* Path of the newest complete snapshot of this process, "" if none. Static storage, replaced by the next. */
+/* Path of the newest complete snapshot of this process, "" if none. It stays as it is until this thread calls this
+ * again, or ends. May lock, and allocate the first time; not for signal handlers. */
 FDR_API const char *fdr_last_snapshot(void);
 
 /* ---- triggers ------------------------------------------------------------------------------------------ */
