@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/helpers.h"
 #include "base/previous.h"
+#include "base/say.h"
 #include "base/signals.h"
 #include "export/export.h"
 
@@ -111,12 +112,14 @@ static void install(void)
 {
     struct sigaction now, ours;
     installed = 0;
-    if (!fdri_view.signal || sigaction(fdri_view.signal, NULL, &now)) return;
-    if (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_IGN) return; /* ignored stays ignored */
+    if (!fdri_view.signal) return;
+    bool there = sigaction(fdri_view.signal, NULL, &now) == 0;
+    if (there && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_IGN) return; /* ignored stays ignored */
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    if (fdr_previous_install(&previous, fdri_view.signal, &ours)) installed = fdri_view.signal;
+    if (there && fdr_previous_install(&previous, fdri_view.signal, &ours)) installed = fdri_view.signal;
+    else fdri_say("FDR_SIGNAL: no handler of signal %d: %s; no snapshots by it", fdri_view.signal, strerror(errno));
 }
 
 static void uninstall(void)

@@ -263,7 +263,8 @@ static int signal_by_name(const char *v)
     long n = strtol(v, &end, 10);
     bool fatal = n == SIGKILL || n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL ||
                  n == SIGABRT || n == SIGTRAP || n == SIGSYS;
-    return *v && !*end && n > 0 && n <= SIGRTMAX && !fatal ? (int)n : -1;
+    bool library = n > 31 && n < SIGRTMIN; /* the C library's own: nobody else gets a handler there */
+    return *v && !*end && n > 0 && n <= SIGRTMAX && !fatal && !library ? (int)n : -1;
 }
 
 static void parse_signal(struct source *in, const char *field)

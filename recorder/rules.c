@@ -12,7 +12,7 @@
 #include "base/lines.h"
 #include "recorder/recorder.h"
 
-enum { RULES_MAX = 255, PHASES_MAX = 32, COUNT_MAX = (1 << 20) - 1 };
+enum { RULES_MAX = 255, PHASES_MAX = 32, LINE_MOST = 511, COUNT_MAX = (1 << 20) - 1 };
 
 struct pattern {
     struct fdri_rule rule;
@@ -115,9 +115,11 @@ static void load_file(const char *path)
         fdri_say("FDR_FILTER=%s: %s; recording everything", path, errno == EINVAL ? "not a file" : strerror(errno));
         return;
     }
-    char line[512];
+    char line[LINE_MOST + 3]; /* with what ends it, and one byte that shows that it is longer */
     for (unsigned number = 1; fgets(line, sizeof line, f); number++) {
-        const char *wrong = add_line(line);
+        bool read = strchr(line, '\n') || feof(f);
+        const char *wrong = strcspn(line, "#\n") > LINE_MOST ? "longer than 511 bytes" : add_line(line);
+        for (int c = 0; !read && c != '\n' && c != EOF;) c = getc(f); /* what follows is no line */
         if (wrong) fdri_say("FDR_FILTER=%s line %u: %s; this line is ignored", path, number, wrong);
     }
     fclose(f);

@@ -147,7 +147,7 @@ for v in 5 1h -1us us nan 1usx; do wrong FDR_MIN_DURATION "$v" 0; done
 for v in fine 100 -1ns 1e9s 3601s; do wrong FDR_RESOLUTION "$v" 0; done
 for v in 0 -3 deep 12x 99999999999999999999 ' 5' +5 -18446744073709551615; do wrong FDR_DEPTH "$v" "no limit"; done
 wrong FDR_TIMER sundial tsc
-for v in KILL 9 11 99 USR USR1x -1 RTMIN-1 RTMIN+ RTMIN+99 RTMAX+1 RTMAXx; do wrong FDR_SIGNAL "$v" USR1; done
+for v in KILL 9 11 32 33 99 USR USR1x -1 RTMIN-1 RTMIN+ RTMIN+99 RTMAX+1 RTMAXx; do wrong FDR_SIGNAL "$v" USR1; done
 for v in RTMIN SIGRTMIN+2 RTMAX-1 SIGUSR2 12; do run FDR_SIGNAL="$v" -- one; lines 0 "FDR_SIGNAL=$v"; done
 for v in 0 all 3,best -1,oldest 3oldest -18446744073709551615 ' 5' +5; do wrong FDR_KEEP "$v" 8,oldest; done
 wrong FDR_HOLDOFF soon 1s
@@ -211,6 +211,9 @@ lines 1 "FDR_TRIGGERS without an end" FDR_TRIGGERS "not a file"
 run FDR_FILTER="$work/rules" -- one
 lines 1 "a rule that is none" FDR_FILTER "line 2"
 grep -q 'presented 100000' out.txt || fail "a rule that is none: not recorded"
+printf 'exclude name a%600s name b\ninclude name c # %2000s frobnicate\nexclude name d' exclude x >rules
+run FDR_FILTER="$work/rules" -- one
+lines 1 "a rule of more than 511 bytes" FDR_FILTER "line 1: longer than 511 bytes"
 run FDR_BUFFER=1K -- one
 lines 1 "a buffer too small for one bin per location" "FDR_BUFFER=1K:" "using"
 grep -q 'presented 100000' out.txt || fail "a small buffer: not recorded"

@@ -327,6 +327,14 @@ assert e["signal"] == 9 and e["exit_status"] is None and e["oom_kill"] == 0, e
 END
 "$fdr" check -q runs/*.live.fdr || fail "check of what run kept"
 rm -f runs/*
+if [ -z "${FDR_SANITIZE:-}" ]; then # their runtimes want to be the first library
+    echo '#include <errno.h>
+int fork(void);
+int fork(void) { errno = EAGAIN; return -1; }' >nofork.c
+    ${CC:-cc} -shared -fPIC nofork.c -o nofork.so || fail "no library without fork"
+    expect 2 "run: no process" env LD_PRELOAD="$work/nofork.so" "$fdr" run -o runs -- ./program exit 0
+    has 'program: cannot be started: Resource temporarily unavailable' "run: no process"
+fi
 # the kernel's own killer: only `fdr run` can say that it was that
 group=
 for root in /sys/fs/cgroup/memory /sys/fs/cgroup; do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals timeout=120 wrap=fdr_previous_install
  * The handler that a signal had before ours is called, once, whoever was put in front of ours meanwhile: with the
  * snapshot signal and the one of samples. Each case in a process of its own. */
 #define _GNU_SOURCE
@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/previous.h"
 #include "tests/victim.h"
 
 static char directory[64];
@@ -193,6 +194,27 @@ static void another_signal(void *unused)
     EXPECT(1, 1);
 }
 
+/* Where the system gives no handler that is said. */
+static bool none;
+bool __real_fdr_previous_install(struct fdr_previous *p, int n, const struct sigaction *ours);
+bool __wrap_fdr_previous_install(struct fdr_previous *p, int n, const struct sigaction *ours);
+bool __wrap_fdr_previous_install(struct fdr_previous *p, int n, const struct sigaction *ours)
+{
+    errno = EPERM;
+    return !none && __real_fdr_previous_install(p, n, ours);
+}
+static void no_handler(void *unused)
+{
+    int said[2];
+    char text[400] = "";
+    (void)unused;
+    none = true;
+    if (pipe(said) || dup2(said[1], 2) < 0) _exit(3);
+    start();
+    if (read(said[0], text, sizeof text - 1) < 0 || !strstr(text, "signal 10: Operation not permitted")) _exit(4);
+    fdr_finalize();
+}
+
 static void ends_well(void (*body)(void *))
 {
     struct victim v = victim_start(body, NULL);
@@ -212,6 +234,7 @@ static void P10_every_handler_is_called_once(void **state)
         }
     number = SIGUSR1;
     ends_well(with_many);
+    ends_well(no_handler);
     ends_well(another_signal);
 }
 

@@ -116,6 +116,7 @@ static int run(char **command, const char *live)
     sigaction(SIGCHLD, &standard, &on_child); /* where it was ignored nobody could be waited for */
     pid_t pid = fork();
     if (pid == 0) execute(command, live, &old, &on_child);
+    if (pid < 0) complain("%s: cannot be started: %s", command[0], strerror(errno));
     if (pid > 0) child = pid;
     for (int i = 0; i < PASSED; i++) {
         sigaction(passed[i], NULL, &before[i]);
