@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The only atomics of the project; the order is in the name and there is no default.
+/* The atomics of the library and its reader; the order is in the name and there is no default. Spelled out elsewhere
+ * are only relaxed ones of include/fdr/ and adapters/, which may not include this (docs/ORDERING.md).
  *   relaxed   no order between cores; program order within the thread is kept against its own handlers by
  *             fdr_signal_fence, which is all that one's own death needs
  *   release   what was written before is seen by whoever acquires this value
@@ -24,6 +25,8 @@
 #define fdr_add_relaxed(p, v)   __atomic_fetch_add(p, v, __ATOMIC_RELAXED)
 #define fdr_sub_relaxed(p, v)   __atomic_fetch_sub(p, v, __ATOMIC_RELAXED)
 #define fdr_or_relaxed(p, v)    __atomic_fetch_or(p, v, __ATOMIC_RELAXED)
+#define fdr_and_relaxed(p, v)   __atomic_fetch_and(p, v, __ATOMIC_RELAXED)
+#define fdr_swap_relaxed(p, v)  __atomic_exchange_n(p, v, __ATOMIC_RELAXED)
 #define fdr_add_acq_rel(p, v)   __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL)
 #define fdr_sub_acq_rel(p, v)   __atomic_fetch_sub(p, v, __ATOMIC_ACQ_REL)
 #define fdr_or_acq_rel(p, v)    __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/helpers.h"
 #include "base/raw.h"
@@ -13,16 +14,16 @@
 enum { WORKS, UNKNOWN, NEVER };
 enum { A_SECOND = 1000000000, A_MOMENT = 100000 };
 static unsigned state;    /* atomic */
-static unsigned answered; /* atomic: the thread that tries came back */
+static unsigned answered; /* atomic: the thread that tries came back; nothing else is read of it */
 static int known_pid;     /* atomic: of the process that `state` is of */
 
 /* No handler of fork() tells: it may have come before anybody asked for a recording. */
 __attribute__((constructor)) static void look_for_fork(void)
 {
-    int pid = fdr_raw_getpid(), known = __atomic_exchange_n(&known_pid, pid, __ATOMIC_RELAXED);
+    int pid = fdr_raw_getpid(), known = fdr_swap_relaxed(&known_pid, pid);
     if (!known || known == pid) return;
-    __atomic_store_n(&answered, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&state, UNKNOWN, __ATOMIC_RELEASE);
+    fdr_store_relaxed(&answered, 0);
+    fdr_store_release(&state, UNKNOWN); /* R:loader - pairs with A:loader */
 }
 
 static int the_first(struct dl_phdr_info *info, size_t size, void *unused)
@@ -35,7 +36,7 @@ static void *try(void *unused)
 {
     prctl(PR_SET_NAME, FDR_LOADER);
     dl_iterate_phdr(the_first, NULL);
-    __atomic_store_n(&answered, 1, __ATOMIC_RELEASE);
+    fdr_store_relaxed(&answered, 1);
     return unused;
 }
 
@@ -53,17 +54,17 @@ static bool comes_back(void)
     pthread_attr_destroy(&detached);
     if (e) return false;
     uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + A_SECOND;
-    while (!__atomic_load_n(&answered, __ATOMIC_ACQUIRE) && fdr_clock_ns(CLOCK_MONOTONIC) < until)
+    while (!fdr_load_relaxed(&answered) && fdr_clock_ns(CLOCK_MONOTONIC) < until)
         fdr_raw_sleep(A_MOMENT); /* no cancellation point: base/signals.h */
-    return __atomic_load_n(&answered, __ATOMIC_ACQUIRE);
+    return fdr_load_relaxed(&answered);
 }
 
 bool fdr_loader_works(void)
 {
     look_for_fork();
-    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == UNKNOWN)
-        __atomic_store_n(&state, comes_back() ? WORKS : NEVER, __ATOMIC_RELEASE);
-    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == WORKS;
+    if (fdr_load_acquire(&state) == UNKNOWN) /* A:loader */
+        fdr_store_relaxed(&state, comes_back() ? WORKS : NEVER);
+    return fdr_load_relaxed(&state) == WORKS;
 }
 
 int fdr_loaded(int (*each)(struct dl_phdr_info *, size_t, void *), void *argument)

@@ -27,4 +27,4 @@ void fdri_say(const char *format, ...)
     errno = saved;
 }
 
-bool fdri_once(unsigned *flag) { return !__atomic_exchange_n(flag, 1u, __ATOMIC_RELAXED); }
+bool fdri_once(unsigned *flag) { return !fdr_swap_relaxed(flag, 1u); }

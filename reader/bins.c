@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
+
 bool fdri_reader_bin_header(const struct fdr_file *f, uint64_t off, struct fdr_bin *h)
 {
     if (off < f->sb.bins_off || off % FDR_BIN_MIN_BYTES) return false;
@@ -86,14 +88,14 @@ bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_loc
     *gone = *newest = 0;
     uint8_t state = (uint8_t)(h->class_ == FDR_CLASS_REGION ? read_calls : read_points)(f, b, mark, gone, newest);
     if (*newest > l->clock.stored_max) state = FDRI_READER_BIN_BAD;
-    __atomic_store_n(&b->state, state, __ATOMIC_RELAXED);
+    fdr_store_relaxed(&b->state, state);
     return state != FDRI_READER_BIN_BAD;
 }
 
 bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b)
 {
     uint64_t gone, newest;
-    uint8_t state = __atomic_load_n(&b->state, __ATOMIC_RELAXED);
+    uint8_t state = fdr_load_relaxed(&b->state);
     if (state == FDRI_READER_BIN_UNKNOWN) return fdri_reader_bin_read(f, l, b, 0, &gone, &newest);
     return state != FDRI_READER_BIN_BAD;
 }

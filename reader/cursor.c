@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "base/atomic.h"
+
 #define WHOLE_MOST 16384u /* records */
 
 void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, struct fdri_reader_location *l,
@@ -66,7 +68,7 @@ static bool skip_old(struct fdri_reader_cursor *c)
 /* All calls of a bin nobody has decoded yet into c->whole. false: that was not possible, and nothing is known of it. */
 static bool keep_whole(struct fdri_reader_cursor *c, struct fdri_reader_bin *b)
 {
-    if (!c->may_keep_whole || b->records > WHOLE_MOST || __atomic_load_n(&b->state, __ATOMIC_RELAXED)) return false;
+    if (!c->may_keep_whole || b->records > WHOLE_MOST || fdr_load_relaxed(&b->state)) return false;
     if (b->records > c->whole_room) {
         struct fdr_record *wider = fdri_reader_realloc(c->whole, b->records * sizeof *wider);
         if (!wider) return false;
@@ -77,7 +79,7 @@ static bool keep_whole(struct fdri_reader_cursor *c, struct fdri_reader_bin *b)
     int n = fdr_decode_calls(&c->decoder, c->whole, c->whole_room, false);
     if (n <= 0 || fdr_decode_next(&c->decoder, c->record) != 0 || c->whole[n - 1].leave > c->location->clock.stored_max)
         return false;
-    __atomic_store_n(&b->state, FDRI_READER_BIN_GOOD, __ATOMIC_RELAXED);
+    fdr_store_relaxed(&b->state, FDRI_READER_BIN_GOOD);
     c->at = c->whole;
     c->end = c->whole + n;
     return true;
@@ -102,7 +104,7 @@ static bool next_bin(struct fdri_reader_cursor *c)
             note_gap(c, last ? UINT64_MAX : b[1].base_tick);
             continue;
         }
-        c->slowly = __atomic_load_n(&b->state, __ATOMIC_RELAXED) == FDRI_READER_BIN_SLOW;
+        c->slowly = fdr_load_relaxed(&b->state) == FDRI_READER_BIN_SLOW;
         if (whole ? skip_old(c) : fdri_reader_bin_begin(c->file, b, &c->decoder) && c->decoder.records) {
             c->decoding = !whole;
             return true;

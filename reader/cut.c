@@ -2,6 +2,7 @@
 /* Where a snapshot of a location that went on ends: the cut, the newest event when its stack of open calls was copied.
  * The bins were copied later, so calls that were open at the cut may have records by now; others were opened, or are
  * nowhere: the stack moved under the copy, and their records came too late for it. */
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "reader/reader.h"
 
@@ -113,8 +114,7 @@ bool fdri_reader_gaps(const struct fdri_reader_location *l, uint32_t depth)
         if (!p) continue;
         if (p->tail_gap) return true;
         for (uint32_t b = 0; b < p->bin_count; b++)
-            if (p->bin[b].gap || __atomic_load_n(&p->bin[b].state, __ATOMIC_RELAXED) == FDRI_READER_BIN_BAD)
-                return true;
+            if (p->bin[b].gap || fdr_load_relaxed(&p->bin[b].state) == FDRI_READER_BIN_BAD) return true;
     }
     return false;
 }

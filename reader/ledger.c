@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/atomic.h"
 #include "base/bits.h"
 
 static struct fdr_ledger_row *new_row(struct fdr_file *f, uint32_t location, uint32_t class_, uint32_t depth)
@@ -55,7 +56,7 @@ static void count_part(const struct fdr_file *f, const struct fdri_reader_locati
             r->kept += b->records;
             continue;
         }
-        if (__atomic_load_n(&b->state, __ATOMIC_RELAXED) == FDRI_READER_BIN_BAD) continue;
+        if (fdr_load_relaxed(&b->state) == FDRI_READER_BIN_BAD) continue;
         if (!fdri_reader_bin_read(f, l, b, p->min_leave, &gone, &newest)) continue;
         r->kept += b->records - gone;
         r->reduced += gone;
@@ -145,7 +146,7 @@ static void verify_part(struct fdr_file *f, const struct fdri_reader_location *l
 {
     for (uint32_t i = 0; i < p->bin_count; i++) {
         struct fdri_reader_bin *b = &p->bin[i];
-        if (!unread && __atomic_load_n(&b->state, __ATOMIC_RELAXED) != FDRI_READER_BIN_BAD) continue;
+        if (!unread && fdr_load_relaxed(&b->state) != FDRI_READER_BIN_BAD) continue;
         if (b->told || fdri_reader_bin_good(f, l, b)) continue;
         b->told = true;
         fdri_reader_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u) is damaged: %u records lost", b->off,

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
+
 /* How often memory was refused, to whichever file: where it ends for one it does so for all. */
 static uint32_t refused;
 
 static void *given(void *p)
 {
-    if (!p) __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
+    if (!p) fdr_add_relaxed(&refused, 1);
     return p;
 }
 
@@ -24,8 +26,5 @@ void *fdri_reader_realloc(void *old, size_t bytes) { return given(realloc(old, b
 void *fdri_reader_aligned(size_t align, size_t bytes) { return given(aligned_alloc(align, bytes)); }
 char *fdri_reader_strdup(const char *text) { return given(strdup(text)); }
 
-void fdri_reader_memory_begin(struct fdr_file *f) { f->refused = __atomic_load_n(&refused, __ATOMIC_RELAXED); }
-bool fdri_reader_memory_short(const struct fdr_file *f)
-{
-    return f->refused != __atomic_load_n(&refused, __ATOMIC_RELAXED);
-}
+void fdri_reader_memory_begin(struct fdr_file *f) { f->refused = fdr_load_relaxed(&refused); }
+bool fdri_reader_memory_short(const struct fdr_file *f) { return f->refused != fdr_load_relaxed(&refused); }

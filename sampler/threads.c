@@ -145,7 +145,7 @@ static void end_target(struct fdri_target *t)
     fdri_source_close(t);
     fdr_sampled_close(t->stream);
     uint8_t bit = (uint8_t)(1u << t->tid % 8);
-    (void)__extension__ __atomic_fetch_and(&attached[t->tid % ATTACHED_BITS / 8], (uint8_t)~bit, __ATOMIC_RELAXED);
+    fdr_and_relaxed(&attached[t->tid % ATTACHED_BITS / 8], (uint8_t)~bit);
     fdr_store_relaxed(&t->tid, 0u); /* free; the table forgets it when it is rebuilt */
     t->stream = NULL;
     count--;
