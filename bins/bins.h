@@ -93,7 +93,7 @@ void fdri_bin_give(struct fdri_arena *a, uint32_t off);
 uint32_t fdri_bins_free(const struct fdri_arena *a);  /* on the free stack and untouched; a hint */
 uint32_t fdri_bins_reach(const struct fdri_arena *a); /* all that were handed out or can be */
 
-/* A zeroed meta block of `bytes` (rounded up to 64) or 0. `urgent` may use the last of the share. */
+/* A zeroed meta block of `bytes` (rounded up to 64) or 0. */
 uint32_t fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location);
 uint64_t fdri_meta_used(const struct fdri_arena *a);
 

@@ -25,7 +25,9 @@ static inline int fdri_pid(void)
 enum fdri_crash_mode { FDRI_CRASH_OFF = 0, FDRI_CRASH_FAULTS, FDRI_CRASH_ALL, FDRI_CRASH_EXIT };
 
 struct fdri_export_view {
-    uint8_t *base; /* the arena; export writes only clock_last, snapshots_taken of the superblock */
+    /* The arena. Export writes into its superblock only: snapshots_taken, handlers, handlers_lost, faults_survived; and
+     * where the process ends by a signal or a bad exit cause_*, reason, clock_last, state. */
+    uint8_t *base;
     uint64_t bytes;
     bool ticks; /* clock of the recording: tick counter, else ns */
     char name[64], dir[512];

@@ -58,7 +58,7 @@ enum fdr_meta_kind {
 struct fdr_meta_head {
     uint32_t magic;
     uint16_t kind;
-    uint16_t units_log2; /* informative: block size is 64 << units_log2, or see `bytes` */
+    uint16_t units_log2; /* unused, 0 */
     uint32_t bytes;      /* whole block, head included, a multiple of FDR_META_ALIGN */
     uint32_t location;   /* location id, or UINT32_MAX */
 };
@@ -266,8 +266,7 @@ struct fdr_def {
 };
 static_assert(sizeof(struct fdr_def) == 48, "definition");
 
-/* Payload of a user event's definition: one of these per field, `name` is an offset into the def's name
- * area behind the file's NUL. See docs/FORMAT.md. */
+/* Payload of a user event's definition: one of these per field. See docs/FORMAT.md. */
 enum fdr_value_type { FDR_VALUE_U64 = 0, FDR_VALUE_I64 = 1, FDR_VALUE_F64 = 2 };
 struct fdr_def_field {
     uint16_t type; /* enum fdr_value_type */
@@ -372,10 +371,10 @@ struct fdr_reduction {
     uint64_t bytes;
     uint64_t from_tick, to_tick; /* the stretch of time the given-back bins covered */
     uint32_t steps;
-    uint8_t step; /* enum fdr_step: 1 duration 2 depth 3 class 4 epoch 5 stop 6 claim */
+    uint8_t step; /* enum fdr_step: 1 duration 2 depth 3 class 4 epoch 5 stop 6 claim 8 thin */
     uint8_t class_;
     uint8_t band;
-    uint8_t reason;  /* enum fdr_step_reason of policies/ */
+    uint8_t reason;  /* enum fdri_reason of policies/ */
     uint32_t depth;  /* claim: id of the location whose bins were taken */
     uint32_t closed; /* 1: the partition is gone and its storage gate closed */
 };

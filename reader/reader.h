@@ -294,11 +294,11 @@ const struct fdri_reader_meta *fdri_reader_meta_scan(struct fdr_file *f, uint32_
 /* ---- bins.c, scan.c, parts.c ---- */
 /* Copies the header at off; false when there is no valid one. */
 bool fdri_reader_bin_header(const struct fdr_file *f, uint64_t off, struct fdr_bin *h);
-/* Prepares `d` for a bin; false: its commit word promises more than there is. */
 /* The bin at `off` belongs to a partition of this class and depth, but its header is damaged: its records, and how long
  * after its base_tick the newest of them left; false: its payload says nothing either. */
 bool fdri_reader_bin_headless(const struct fdr_file *f, uint64_t off, uint32_t class_, uint32_t depth,
                               uint64_t *records, uint64_t *span);
+/* Prepares `d` for a bin; false: its commit word promises more than there is. */
 bool fdri_reader_bin_begin(const struct fdr_file *f, const struct fdri_reader_bin *b, struct fdr_decoder *d);
 /* Decodes it: true when all of it is right. *gone: how many leaves are below `mark`; *newest: the last leave. */
 bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b,

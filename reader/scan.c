@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Calls see(header) for every bin in use, stepping over what it covers. */
+/* What follows is done for every bin in use, `h` its header; steps over what it covers. */
 #define EACH_BIN(f, off, h)                                                                                            \
     for (uint64_t off = (f)->sb.bins_off, step_; off < (f)->bins_end && off < (f)->end; off += step_)                  \
         if ((step_ = FDR_BIN_MIN_BYTES), !fdri_reader_bin_header(f, off, &h) || !(h.generation & 1)) {                 \

@@ -82,7 +82,7 @@ extern struct fdri_watch_table *fdri_watch_table; /* under liburcu's read lock; 
 /* Tables that were replaced. By the dumper thread, which looks at none of them at that moment; frees them when nobody
  * else does. */
 void fdri_watch_free_older(void);
-/* Calls see(entry) for every entry of the key. */
+/* What follows is done for every entry `e` of the key `k`. */
 #define FDRI_EACH_ENTRY(table, k, e)                                                                                   \
     for (uint32_t i_ = (k)*0x9E3779B1u >> (32 - (table)->log2), mask_ = (1u << (table)->log2) - 1, there_;             \
          (there_ = fdr_load_acquire(&(table)->entry[i_].key)) != 0; i_ = (i_ + 1) & mask_) /* A:watch */               \
