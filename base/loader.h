@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is loaded. A process that was forked while another thread of its parent loaded a library, or closed one, has the
- * C library's lock of these as it was, for ever: whoever asks there, loads anything or unwinds the stack waits for it. */
+ * C library's lock of these as it was, for ever: whoever asks there, loads anything or unwinds the stack waits for
+ * it. */
 #ifndef FDR_BASE_LOADER_H
 #define FDR_BASE_LOADER_H
 #include <link.h>

@@ -3,7 +3,8 @@
  *   cost     CPU time per sample, call paths 20 deep: slope of the time of equal work over the number of samples, 0 to
  *            10 kHz; the same of an empty handler; bytes per sample of these paths
  *   record   a call recorded between samples, sampled against not sampled: ratio of the least times of short stretches
- *   shares   one of five programs, sampled by wall time: prints where its snapshot is (benchmarks/sampling.py judges it) */
+ *   shares   one of five programs, sampled by wall time: prints where its snapshot is (benchmarks/sampling.py judges
+ *            it) */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <fdr/fdr.h>

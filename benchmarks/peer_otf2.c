@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* OTF2 beside fdr. Not part of the build: run.sh compiles it where OTF2 is installed.
- *   peer_otf2 call [CALLS]            ns per call of the workload of bench_call, events kept in memory in touched pages,
- *                                     the processor's clock, nothing written
+ *   peer_otf2 call [CALLS]            ns per call of the workload of bench_call, events kept in memory in touched
+ *                                     pages, the processor's clock, nothing written
  *   peer_otf2 stream DIR STREAM...    the events of each stream through OTF2's writer into DIR (removed by the caller);
  *                                     lines "PATH <tab> events <tab> bytes", bytes of the event file alone */
 #include <otf2/otf2.h>
@@ -67,8 +67,7 @@ static OTF2_Archive *open_archive(const char *directory, OTF2_FileSubstrate subs
     return a;
 }
 
-/* ---- call
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- call ---- */
 
 static int time_calls(long calls)
 {

@@ -12,8 +12,9 @@
  * was held up in between has lost.
  *   AWAKE          nothing is taken
  *   ASLEEP         the owner has not gone the slow way since
- *   TAKEN | off    the only bin of the partition at `off` is the taker's. All that is left to do is one compare-and-swap of the
- *                  list's head, which the owner does as well if it finds this: so it never waits
+ *   TAKEN | off    the only bin of the partition at `off` is the taker's. All that is left to do is one
+ *                  compare-and-swap of the list's head, which the owner does as well if it finds this: so it never
+ *                  waits
  *
  * A partition whose bin was taken has an empty list and a newest bin that is not in it: `total` is without its records,
  * which `progress` counts, until the owner is awake. It adds them in a way that a reader can tell at every moment

@@ -13,7 +13,8 @@ static void piece_push(struct fdri_arena *a, struct fdr_location *l, uint32_t of
 {
     struct fdr_bin *b = fdri_bin(a, off);
     fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u) + 1); /* G:give */
-    fdr_fence_release(); /* G:take - what stood here may have been the middle of a bin: no magic before it is nobody's */
+    /* G:take - what stood here may have been the middle of a bin: no magic before it is nobody's */
+    fdr_fence_release();
     b->magic = FDR_BIN_MAGIC;
     b->size_log2 = (uint8_t)size_log2;
     fdr_store_relaxed(&b->next, l->piece_free[size_log2 - 9]);
@@ -71,8 +72,8 @@ uint32_t fdri_piece_take(struct fdri_arena *a, struct fdr_location *l, uint32_t 
 
 void fdri_piece_split(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t have, uint32_t want)
 {
-    fdri_bin(a, off)->size_log2 = (uint8_t)
-        want; /* before there are others behind it: whoever walks the bins steps by it */
+    /* before there are others behind it: whoever walks the bins steps by it */
+    fdri_bin(a, off)->size_log2 = (uint8_t)want;
     fdr_signal_fence();
     if (have > want && have == a->bin_log2) {
         fdr_add_relaxed(&l->split_bins, 1u);

@@ -4,7 +4,8 @@
 #                         /* ctest: label=stress timeout=300 */      (default: label=unit timeout=120)
 #                         the word "serial" there: not beside another test
 #                         clock=NAME: runs once more, as test_..._NAME, with recordings by that clock (FDR_TEST_CLOCK)
-#                         wrap=a,b: the linker leads calls of a between our files to __wrap_a
+#                         wrap=a,b: the linker leads calls of a between our files to __wrap_a; more than one line
+#                         may have that
 #   tests/test_*.sh       run by bash; "# ctest: ..." likewise (default: label=house timeout=300)
 #   tests/test_*.py       run by python3; likewise
 #   benchmarks/bench_*.c  programs on the shared library, not run by ctest
@@ -89,12 +90,13 @@ function(fdr_tests)
                 target_link_libraries(${name} PRIVATE PkgConfig::FDR_${need})
             endif()
         endforeach()
-        file(STRINGS "${file}" wrap LIMIT_COUNT 5 REGEX "wrap=")
-        if(wrap MATCHES "wrap=([A-Za-z0-9_,]+)")
+        file(STRINGS "${file}" lines LIMIT_COUNT 5 REGEX "ctest:.*wrap=")
+        foreach(line IN LISTS lines)
+            string(REGEX MATCH "wrap=([A-Za-z0-9_,]+)" wrap "${line}")
             string(REPLACE "," ";" wrap "${CMAKE_MATCH_1}")
             list(TRANSFORM wrap PREPEND "LINKER:--wrap=")
             target_link_options(${name} PRIVATE ${wrap})
-        endif()
+        endforeach()
         add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
         fdr_test_settings(${name} "${file}" unit 120)
         file(STRINGS "${file}" clock LIMIT_COUNT 5 REGEX "ctest:.*clock=")

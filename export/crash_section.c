@@ -74,8 +74,11 @@ void fdri_section_proc(const char *path)
     int fd = fdr_raw_openat(AT_FDCWD, full, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return;
     uint32_t got = 0;
-    for (long n = 1; n > 0 && got<sizeof content; got += n> 0 ? (uint32_t)n : 0)
-        n = fdr_raw_read(fd, content + got, sizeof content - got);
+    while (got < sizeof content) {
+        long n = fdr_raw_read(fd, content + got, sizeof content - got);
+        if (n <= 0) break;
+        got += (uint32_t)n;
+    }
     fdr_raw_close(fd);
     if (got) text(path, content, got);
 }

@@ -5,9 +5,11 @@
  *   1 meta        accounts "before", definitions, totals, stacks
  *     notes       of it again: each value as it stood at one moment
  *   2 stacks      each open stack once more, twice; the longest prefix equal in both is what stands in the file
- *   3 bins        all that are handed out by then; payload up to the commit word read first; a bin whose generation moved meanwhile is dropped
+ *   3 bins        all that are handed out by then; payload up to the commit word read first; a bin whose generation
+ *                 moved meanwhile is dropped
  *   4 new blocks  partitions, epochs, levels, which may lie where a bin was that the file has
- *     partitions  again, of all locations: their list heads are now newer than all that, so no list names a bin that was taken away
+ *     partitions  again, of all locations: their list heads are now newer than all that, so no list names a bin that
+ *                 was taken away
  *   5 tail        accounts "after", and the tick at which each stack was copied
  *   6 checks      of what was written, read back (checks.c)
  *   7 superblock  last: a file without it is none

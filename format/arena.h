@@ -172,8 +172,8 @@ struct fdr_superblock {
     uint32_t clock_reserved;
     struct fdr_clock_step clock_step[FDR_CLOCK_STEPS]; /* step n (from 0) is at [n % FDR_CLOCK_STEPS] */
     uint64_t section_off; /* in a snapshot: where in the file a section as a bundle's lies (format/crash.h), 0 none */
-    uint64_t
-        alive_tick; /* atomic: full ticks; fdr's own thread, which looks every 5 s, was there then. 0: there is none */
+    /* atomic: full ticks; fdr's own thread, which looks every 5 s, was there then. 0: there is none */
+    uint64_t alive_tick;
 };
 enum fdr_reason_kind {
     FDR_REASON_UNKNOWN = 0,
@@ -612,9 +612,9 @@ struct fdr_part {
     uint32_t context;      /* table slot for the next record */
     uint32_t newest;       /* table entry of the newest record */
     uint32_t context_mask; /* contexts - 1 of the open bin */
-    uint64_t
-        aside_tick; /* set aside: when; its records and all others of the location so far are not newer. Else not 0 while the
-                              records of a newest bin that was taken come to `total`: what that will be then */
+    /* set aside: when; its records and all others of the location so far are not newer. Else not 0 while the records of
+     * a newest bin that was taken come to `total`: what that will be then */
+    uint64_t aside_tick;
     uint64_t forgets; /* records that a rewind under way takes away, at most; 0 = none is */
 };
 static_assert(sizeof(struct fdr_part) == 128 && offsetof(struct fdr_part, progress) == 64, "partition");
@@ -703,8 +703,8 @@ struct fdr_rows_block {
 };
 struct fdr_rowtable {
     struct fdr_meta_head head;
-    uint32_t
-        log2; /* 1 << log2 slots of u32 row offs follow; open addressing, linear probing from key * 0x9E3779B1 >> (32-log2) */
+    uint32_t log2; /* 1 << log2 slots of u32 row offs follow: open addressing, linear probing from
+                    * key * 0x9E3779B1 >> (32 - log2) */
     uint32_t used;
     uint8_t pad[40];
 };

@@ -10,8 +10,8 @@
 /* ---- codes (low bit first); the general ones are those of format/record.c ----
  * number       first of a bin: sized(number) sized(distance to the partition's record before)
  *              others: 0: as far as the one before   1 sized(distance)
- * gap          without a pace: by its length against the one before; with one: 0 and that, or 1 and the zigzag distance to
- *              what pace and number say, by its length against the one before
+ * gap          without a pace: by its length against the one before; with one: 0 and that, or 1 and the zigzag
+ *              distance to what pace and number say, by its length against the one before
  * place        0: the newest node, no new step   1 node (then 0, or 1 gamma(new steps) and the steps)
  * step         0 0: the first behind the same site   1 0: address   0 1 0: the second   0 1 1 gamma(id + 1): region
  *              1 1 site: a site seen elsewhere

@@ -47,7 +47,8 @@ static void freeze_level(struct fdri_thread *t, struct fdr_frozen *f, struct fdr
     f->frame[f->count++].region = v->region;
 }
 
-/* There are no fewer frames than levels. A handler may have left this by longjmp half way, and another call come here. */
+/* There are no fewer frames than levels. A handler may have left this by longjmp half way, and another call come
+ * here. */
 static void freeze(struct fdri_thread *t, uint64_t tick)
 {
     struct fdr_location *l = t->loc;

@@ -98,7 +98,8 @@ void fdri_ended_abandoned(const struct fdr_location *l); /* an operation of l wa
 bool fdri_fold_start(void); /* room for the words under way */
 /* Moves some of the accounts of t's location, which holds no bin, to `into`. 1: all are moved; 0: some; -1: no room. */
 int fdri_fold(struct fdri_thread *into, struct fdri_thread *t);
-/* A place for each of them there, before t's location has given its bins away. 1: all have one; 0: some; -1: no room. */
+/* A place for each of them there, before t's location has given its bins away. 1: all have one; 0: some; -1: no
+ * room. */
 int fdri_fold_prepare(struct fdri_thread *into, struct fdri_thread *t);
 /* Adds row r to the rest of the same location, and what stands for it in the epochs' base (or NULL, both) to the
  * rest's place there. r is left without calls. Under the lock. */

@@ -256,8 +256,8 @@ static uint32_t claim_some(struct fdri_thread *t, struct fdr_location *v, struct
 }
 
 /* A whole bin of what v had returned, or 0. Where others sleep thousands of pieces may wait there: whoever found no bin
- * among them does not look at each again before there is another one in front. What came behind that one, while somebody
- * else looked, is seen later. */
+ * among them does not look at each again before there is another one in front. What came behind that one, while
+ * somebody else looked, is seen later. */
 static uint32_t whole_of(struct fdri_thread *t, struct fdr_location *v, struct fdri_returned *left)
 {
     struct fdri_looked *k = &t->looked[v->id % FDRI_LOOKED];

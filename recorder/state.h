@@ -95,8 +95,8 @@ struct fdri_recorder {
     uint32_t sample_bins;  /* atomic: bins that locations of samples hold */
     struct fdri_slabs slabs;
     bool running;
-    bool
-        left; /* it is over, but somebody was still in the middle of a record: its memory stays as it is until they are not */
+    /* it is over, but somebody was still in the middle of a record: its memory stays as it is until they are not */
+    bool left;
     int pid;
     struct fdri_life life;
 };
@@ -124,8 +124,8 @@ enum { FDRI_SPARE_CELLS = 3 };
 enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2 }; /* later.c */
 struct fdri_thread {
     uint32_t recording; /* number of the recording this belongs to */
-    uint32_t
-        plain; /* the same where a leave may take the fastest path: the counter as it is, no unit of time above it */
+    /* the same where a leave may take the fastest path: the counter as it is, no unit of time above it */
+    uint32_t plain;
     uint32_t rounded; /* the same with such a unit */
     uint32_t soft;    /* an enter at this depth or deeper takes the slow path */
     struct fdr_location *loc;

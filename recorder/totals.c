@@ -8,8 +8,8 @@
 
 enum {
     FIRST_SLAB = 512,
-    NEXT_SLAB = 960,
-    /* 960: what a slab of 1 KiB holds */ FIRST_TABLE_LOG2 = 6,
+    NEXT_SLAB = 960, /* what a slab of 1 KiB holds */
+    FIRST_TABLE_LOG2 = 6,
     HISTOGRAM_STEP = 8,
     STEPS = 8
 };

@@ -3,8 +3,8 @@
  * becomes one user event "fdr.edges" inside the call, just before its leave: a field per counter.
  *
  * A thread opens its counters at its first such call that is in no handler of a signal (that locks and allocates);
- * after that an edge costs the reading, a system call for a group of perf events and another for each further source, and
- * two more that keep signals out meanwhile. */
+ * after that an edge costs the reading, a system call for a group of perf events and another for each further source,
+ * and two more that keep signals out meanwhile. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -211,8 +211,8 @@ static void edge_leave(uint32_t region, uint32_t depth, const sigset_t *mask)
     end(t);
 }
 
-/* A call that is recorded is no place to be cancelled at, though files are read; nor one that a handler leaves by longjmp
- * with counters half read. */
+/* A call that is recorded is no place to be cancelled at, though files are read; nor one that a handler leaves by
+ * longjmp with counters half read. */
 static void at_edge(void (*edge)(uint32_t region, uint32_t depth, const sigset_t *mask), uint32_t region,
                     uint32_t depth)
 {

@@ -246,9 +246,10 @@ size_t fdri_papi_probe(struct fdr_counter_info *out, size_t most)
 {
     struct listing l = {.out = out, .most = most};
     int e = fdri_papi_begin(), code = (int)(0 | PAPI_PRESET_MASK);
-    if (!e && !PAPI_enum_event(&code, PAPI_ENUM_FIRST)) do
-            try_code(&l, code);
+    if (!e && !PAPI_enum_event(&code, PAPI_ENUM_FIRST)) {
+        do try_code(&l, code);
         while (!PAPI_enum_event(&code, PAPI_PRESET_ENUM_AVAIL));
+    }
     for (int c = 0; !e && c < PAPI_num_components(); c++) {
         code = (int)(0 | PAPI_NATIVE_MASK);
         if (PAPI_enum_cmp_event(&code, PAPI_ENUM_FIRST, c)) continue;

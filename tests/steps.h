@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Leaves a function by longjmp out of a signal handler, at an instruction of one's choice: x86-64 steps one by one. Behind
- * tests/api_fixture.h. Where nothing can be stepped this is the whole test, and skips it; the rest stands in #ifdef CAN_STEP. */
+/* Leaves a function by longjmp out of a signal handler, at an instruction of one's choice: x86-64 steps one by one.
+ * Behind tests/api_fixture.h. Where nothing can be stepped this is the whole test, and skips it; the rest stands in
+ * #ifdef CAN_STEP. */
 #ifndef FDR_TESTS_STEPS_H
 #define FDR_TESTS_STEPS_H
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * A handler does not wait for what the thread that it interrupts holds: the accounts of ended threads, for an hour here.
- * And nobody holds them for good. */
+ * A handler does not wait for what the thread that it interrupts holds: the accounts of ended threads, for an hour
+ * here. And nobody holds them for good. */
 #include "tests/api_fixture.h"
 
 enum { ME = 7, HOUR = 3600 };

@@ -242,8 +242,7 @@ static void release(struct gang *g)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* ---- figures
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- figures ---- */
 
 struct figures {
     uint64_t events, calls, kept_events, elapsed_ns;

@@ -133,7 +133,8 @@ FDR_API void fdr_enter_function_(const void *function, const void *caller, const
 FDR_API void fdr_modules_changed(void);
 
 /* 4,095 metrics and 255 types of events at most: of more than that one line on standard error says so, the id is 0, and
- * what is recorded by it is [unknown]. What differs in name, types or offsets of its fields is another type of event. */
+ * what is recorded by it is [unknown]. What differs in name, types or offsets of its fields is another type of
+ * event. */
 enum fdr_metric_kind { FDR_METRIC_GAUGE = 0, FDR_METRIC_COUNTER = 1 };
 enum fdr_type { FDR_U64 = 0, FDR_I64 = 1, FDR_F64 = 2, FDR_U32 = 3, FDR_I32 = 4, FDR_F32 = 5 };
 FDR_API fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type,
@@ -191,8 +192,8 @@ FDR_API void fdr_leave_at(fdr_region region, uint64_t time_ns);
 /* The compiler's function hooks leave it alone: a region entered in it goes on behind it. */
 #define FDR_UNHOOKED_ __attribute__((no_instrument_function))
 
-/* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it or longjmp. Where its definition finds no
- * room its calls are recorded as [unknown], and it is not asked for again in this recording. */
+/* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it or longjmp. Where its
+ * definition finds no room its calls are recorded as [unknown], and it is not asked for again in this recording. */
 struct fdr_scope_ {
     fdr_region region;
     int once;

@@ -10,8 +10,8 @@
 namespace fdr {
 
 #ifdef __cpp_exceptions
-// An exception that nobody catches: what it says becomes the note "what", which is in the bundle that abort() leaves. Then the
-// terminate handler that was there before does its work. Including this header is enough.
+// An exception that nobody catches: what it says becomes the note "what", which is in the bundle that abort() leaves.
+// Then the terminate handler that was there before does its work. Including this header is enough.
 namespace detail {
 inline std::terminate_handler &terminate_before()
 {
@@ -41,8 +41,12 @@ static const bool terminate_noted __attribute__((unused)) = note_terminate();
 // Copying a scope would leave twice, so it cannot be copied. Threads and signals: as fdr_enter and fdr_leave.
 class region {
 public:
-    explicit region(const char *name, const char *file = "", unsigned line = 0) : name_(name), file_(file), line_(line), id_(0) {}
-    // Defined on first use while something records; 0 while nothing does, or where it found no room (not asked for again then).
+    explicit region(const char *name, const char *file = "", unsigned line = 0)
+        : name_(name), file_(file), line_(line), id_(0)
+    {
+    }
+    // Defined on first use while something records; 0 while nothing does, or where it found no room (not asked for
+    // again then).
     fdr_region id() const
     {
         uint32_t id = __atomic_load_n(&id_, __ATOMIC_RELAXED), on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);

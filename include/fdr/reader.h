@@ -3,8 +3,8 @@
  *
  * It trusts nothing: any bytes give a message and what could be recovered; never a crash, a hang, or an invented
  * event. One bad bin costs that bin. No global state but one: where memory is refused while one file is read, no file
- * that is open then gets a verdict (FDR_UNREADABLE) any more. One fdr_file may be read by many threads at once (each with
- * its own fdr_iter) once opened. Strings and arrays returned belong to the fdr_file and live until it is closed.
+ * that is open then gets a verdict (FDR_UNREADABLE) any more. One fdr_file may be read by many threads at once (each
+ * with its own fdr_iter) once opened. Strings and arrays returned belong to the fdr_file and live until it is closed.
  * Times are ns on the recording's own time line (CLOCK_MONOTONIC for live recordings; what was presented for
  * replayed streams). */
 #ifndef FDR_READER_H
