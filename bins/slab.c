@@ -22,29 +22,40 @@ static uint64_t *stack_of(struct fdri_slabs *s, uint32_t bytes)
     return bytes <= FDRI_SLAB_EXACT ? &s->exact[bytes / FDR_META_ALIGN] : &s->power[fdr_log2_floor(bytes)];
 }
 
-/* Memory of one size stays of that size, so a `next` that is read after another popped the slab is garbage at worst:
- * the tag in the word's high half makes the swap fail. */
-static uint32_t pop(const struct fdri_arena *a, uint64_t *stack)
+/* Where what waits on a stack names the next one. */
+typedef uint32_t *next_of(const struct fdri_arena *a, uint32_t off);
+static uint32_t *next_slab(const struct fdri_arena *a, uint32_t off)
+{
+    return &((struct fdr_slab *)fdri_at(a, off))->next;
+}
+static uint32_t *next_slot(const struct fdri_arena *a, uint32_t off)
+{
+    return &((struct fdr_location *)fdri_at(a, off))->ended_next;
+}
+
+/* Memory of one size stays of that size, and a location one, so a `next` that is read after another popped it is
+ * garbage at worst: the tag in the word's high half makes the swap fail. */
+static uint32_t pop(const struct fdri_arena *a, uint64_t *stack, next_of *next)
 {
     uint64_t head = fdr_load_acquire(stack); /* A:slab - pairs with R:slab: the slab is zero but for its head */
     for (int i = 0; i < FDRI_TRIES && LO(head); i++) {
-        uint32_t next = fdr_load_relaxed(&((struct fdr_slab *)fdri_at(a, LO(head)))->next);
-        if (fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, next))) return LO(head); /* A:slab */
+        uint32_t below = fdr_load_relaxed(next(a, LO(head)));
+        if (fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, below))) return LO(head); /* A:slab */
     }
     return 0;
 }
 
-static void push(const struct fdri_arena *a, uint64_t *stack, uint32_t off)
+static void push(const struct fdri_arena *a, uint64_t *stack, uint32_t off, next_of *next)
 {
     uint64_t head = fdr_load_relaxed(stack);
     do {
-        fdr_store_relaxed(&((struct fdr_slab *)fdri_at(a, off))->next, LO(head));
+        fdr_store_relaxed(next(a, off), LO(head));
     } while (!fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, off))); /* R:slab */
 }
 
 static uint32_t take_free(const struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes)
 {
-    uint32_t off = pop(a, stack_of(s, bytes));
+    uint32_t off = pop(a, stack_of(s, bytes), next_slab);
     if (off) fdr_sub_relaxed(&s->free_bytes, (uint64_t)bytes);
     return off;
 }
@@ -76,25 +87,10 @@ void fdri_slab_give(struct fdri_arena *a, struct fdri_slabs *s, uint32_t off)
     memset(slab + 1, 0, bytes - sizeof *slab);
     slab->head.kind = FDR_META_FREE;
     fdr_add_relaxed(&s->free_bytes, (uint64_t)bytes);
-    push(a, stack_of(s, bytes), off);
+    push(a, stack_of(s, bytes), off, next_slab);
 }
 
 /* Locations are never anything else: whoever comes late to one finds a location. They wait on a stack of their own, and
  * stay on the chain of locations meanwhile. */
-uint32_t fdri_slot_take(struct fdri_arena *a, struct fdri_slabs *s)
-{
-    uint64_t head = fdr_load_acquire(&s->slots); /* A:slab */
-    for (int i = 0; i < FDRI_TRIES && LO(head); i++) {
-        uint32_t next = fdr_load_relaxed(&((struct fdr_location *)fdri_at(a, LO(head)))->ended_next);
-        if (fdr_cas_acq_rel_u64(&s->slots, &head, HALF(HI(head) + 1, next))) return LO(head); /* A:slab */
-    }
-    return 0;
-}
-
-void fdri_slot_give(struct fdri_arena *a, struct fdri_slabs *s, uint32_t off)
-{
-    uint64_t head = fdr_load_relaxed(&s->slots);
-    do {
-        fdr_store_relaxed(&((struct fdr_location *)fdri_at(a, off))->ended_next, LO(head));
-    } while (!fdr_cas_acq_rel_u64(&s->slots, &head, HALF(HI(head) + 1, off))); /* R:slab */
-}
+uint32_t fdri_slot_take(struct fdri_arena *a, struct fdri_slabs *s) { return pop(a, &s->slots, next_slot); }
+void fdri_slot_give(struct fdri_arena *a, struct fdri_slabs *s, uint32_t off) { push(a, &s->slots, off, next_slot); }

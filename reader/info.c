@@ -216,13 +216,12 @@ static void make_plain(char *text, size_t bytes)
 
 /* What is as long as that is in the band above on every location: rounded up, and not below what it is on those with
  * times in ns. */
-static uint64_t edge_ns(const struct fdr_file *f, int b)
+static uint64_t edge_ns(const struct fdr_file *f, uint32_t b)
 {
-    static const uint64_t nominal[FDR_BANDS - 1] = {256, 4096, 262144};
     const struct fdri_reader_clock *c = &f->clock;
     uint64_t stored = f->sb.band_edge[b] <= c->stored_max ? f->sb.band_edge[b] : 0;
     uint64_t edge = fdri_reader_duration_ns(c, stored << c->shift) + (c->num != c->den);
-    return fdr_max(edge, fdr_max(nominal[b] >> c->shift, 1) << c->shift);
+    return fdr_max(edge, fdr_max(fdr_band_edge_ns(b) >> c->shift, 1) << c->shift);
 }
 
 void fdri_reader_info(struct fdr_file *f)
@@ -254,7 +253,7 @@ void fdri_reader_info(struct fdr_file *f)
     i->strategy = f->strategy;
     i->created_realtime_ns = sb->created_realtime_ns;
     i->time_unit_ns = (double)((uint64_t)1 << f->clock.shift) * (double)f->clock.num / (double)f->clock.den;
-    for (int b = 0; b < FDR_BANDS - 1; b++) i->band_edge_ns[b] = edge_ns(f, b);
+    for (uint32_t b = 0; b < FDR_BANDS - 1; b++) i->band_edge_ns[b] = edge_ns(f, b);
     i->lost_locations = sb->lost_locations;
     i->lost_unattached = sb->lost_unattached;
     i->lost_definitions = sb->lost_definitions;

@@ -28,12 +28,11 @@ static bool any_points(const struct fdri_reader_stream *s)
  * point stands among the calls of its tick is told by all of them: so only where no points are shown. */
 static void find_bands(struct fdri_reader_stream *s)
 {
-    static const uint64_t edge_ns[FDR_BANDS - 1] = {256, 4096, 262144}; /* FORMAT.md, 2.2 */
     const struct fdr_superblock *sb = &s->file->sb;
     if (!s->select->min_duration_ns || any_points(s)) return;
     bool other_unit = sb->clock_kind == FDR_CLOCK_TSC && (s->location->raw.flags & FDR_LOCATION_NS);
     for (uint32_t band = 0; band < sb->band_edge_count; band++) {
-        uint64_t edge = other_unit ? edge_ns[band] >> s->clock.shift : sb->band_edge[band];
+        uint64_t edge = other_unit ? fdr_band_edge_ns(band) >> s->clock.shift : sb->band_edge[band];
         if (edge == 0 || edge > s->clock.stored_max) break;
         uint64_t longest = fdri_reader_duration_ns(&s->clock, (edge - 1) << s->clock.shift) + 1;
         if (longest >= s->select->min_duration_ns) break;

@@ -4,8 +4,6 @@
  * Every number moves at once: the words that change are written into struct fdr_fold with what they were, the count
  * says that they hold, then they change, then the count is 0 again. Killed in between, a reader takes them to be what
  * they were. So at no moment is a number in both places or in neither. Under the lock of ended.c. */
-#include <string.h>
-
 #include "recorder/recorder.h"
 
 enum { STEPS = 32 }; /* moves in one call */
@@ -166,24 +164,11 @@ static bool fold_level(struct fdri_thread *into, struct fdri_thread *t, uint32_t
     return true;
 }
 
-static double as_double(uint64_t u)
-{
-    double v;
-    memcpy(&v, &u, 8);
-    return v;
-}
-static uint64_t as_bits(double v)
-{
-    uint64_t u;
-    memcpy(&u, &v, 8);
-    return u;
-}
-
 /* Is value a of this type below b? A NaN is below nothing. */
 static bool below(uint32_t type, uint64_t a, uint64_t b)
 {
-    if (type == FDR_VALUE_F64)
-        return as_double(a) < as_double(b) || (as_double(b) != as_double(b) && as_double(a) == as_double(a));
+    double x = fdr_double_of(a), y = fdr_double_of(b);
+    if (type == FDR_VALUE_F64) return x < y || (x == x && y != y);
     return type == FDR_VALUE_I64 ? (int64_t)a < (int64_t)b : a < b;
 }
 
@@ -212,8 +197,9 @@ static void add_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_
     }
     fold_histogram(into, t, w, r);
     if (r->calls) {
-        set(&w->sum, type == FDR_VALUE_F64 ? as_bits((w->calls ? as_double(w->sum) : 0.0) + as_double(r->sum))
-                                           : w->sum + r->sum);
+        set(&w->sum, type == FDR_VALUE_F64
+                         ? fdr_bits_of((w->calls ? fdr_double_of(w->sum) : 0.0) + fdr_double_of(r->sum))
+                         : w->sum + r->sum);
         set(&w->exclusive, w->exclusive + r->exclusive);
         if (!w->calls || below(type, r->min, w->min)) set(&w->min, r->min);
         if (!w->calls || below(type, w->max, r->max)) set(&w->max, r->max);

@@ -52,9 +52,8 @@ void fdri_set_clock(struct fdri_thread *t, bool ns)
     t->presented_tick = 0;
     t->shift = r->shift;
     t->to_ns = t->ticks ? r->tick_to_ns : 1ull << 32;
-    static const uint64_t edge_ns[3] = {256, 4096, 262144};
-    for (int i = 0; i < 3; i++) {
-        uint64_t full = t->ticks ? fdri_ns_to_ticks(edge_ns[i]) : edge_ns[i];
+    for (uint32_t i = 0; i < FDR_BANDS - 1; i++) {
+        uint64_t least = fdr_band_edge_ns(i), full = t->ticks ? fdri_ns_to_ticks(least) : least;
         t->edge[i] = fdr_max(full >> r->shift, 1); /* zero-length calls always lie in the shortest band */
     }
     t->min_ticks = t->ticks ? fdri_ns_to_ticks(r->set.min_duration_ns) : r->set.min_duration_ns;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The checks that recording threads make: behind the slow branch of a leave, and behind one test of a word for points.
  * No lock, no system call but the one that wakes the dumper when a trigger has something new. */
-#include <string.h>
-
 #include "recorder/grace.h"
 #include "recorder/watch.h"
 
@@ -41,11 +39,8 @@ FDR_COLD void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t d
 
 static double as_double(uint64_t value, uint32_t type)
 {
-    double f;
     if (type == FDR_VALUE_I64) return (double)(int64_t)value;
-    if (type != FDR_VALUE_F64) return (double)value;
-    memcpy(&f, &value, sizeof f);
-    return f;
+    return type == FDR_VALUE_F64 ? fdr_double_of(value) : (double)value;
 }
 
 /* Who is followed: a metric, or a field of an event, on one location or (0) on all of them. */
@@ -147,7 +142,7 @@ static void look(struct fdri_thread *t, const struct fdri_watch_entry *e, uint32
     case FDRI_BY_METRIC: fire = level(w, name_of(0, key, e->field), as_double(value, type), ns_of(t, tick)); break;
     case FDRI_BY_METRIC_RATE:
         fire = rate(w, name_of(t->loc->id + 1, key, e->field), type, value, ns_of(t, tick), &per_second);
-        memcpy(&seen.value, &per_second, 8);
+        seen.value = fdr_bits_of(per_second);
         seen.type = FDR_VALUE_F64;
         seen.unit = FDRI_UNIT_PER_SECOND;
         break;

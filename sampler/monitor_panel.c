@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/clock.h"
 #include "sampler/monitor.h"
 
@@ -154,13 +155,6 @@ static uint64_t part_of(const struct fdri_observed *o, const struct fdri_panel *
     return p->part[place][i] < MONITOR_COUNTERS ? o->value[p->part[place][i]] : 0;
 }
 
-static uint64_t bits_of(double v)
-{
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
 static double quotient(uint32_t which, uint64_t a, uint64_t b, uint64_t ns)
 {
     if (which == FDRI_IPC) return b ? (double)a / (double)b : 0;
@@ -176,8 +170,9 @@ static void derive(struct fdri_observed *o, const struct fdri_panel *p)
     for (uint32_t k = 0; k < p->count; k++) {
         if (p->choice[k].source != &fdri_source_derived) continue;
         uint64_t a = part_of(o, p, k, 0), b = part_of(o, p, k, 1);
-        o->value[k] = !o->since_ns ? bits_of(__builtin_nan("")) /* not known yet */
-                                   : bits_of(quotient(p->choice[k].which, a - o->since[k][0], b - o->since[k][1], ns));
+        o->value[k] = !o->since_ns
+                          ? fdr_bits_of(__builtin_nan("")) /* not known yet */
+                          : fdr_bits_of(quotient(p->choice[k].which, a - o->since[k][0], b - o->since[k][1], ns));
         o->since[k][0] = a;
         o->since[k][1] = b;
     }
