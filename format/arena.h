@@ -407,7 +407,7 @@ struct fdr_location {
     uint64_t last_tick;                        /* full ticks of the newest event */
     uint32_t depth;                            /* open regions on the stack that is kept: levels 1..depth */
     uint32_t overflow;                         /* open regions deeper than that */
-    uint32_t pause;                            /* nested fdr_pause */
+    uint32_t pause;                            /* not 0: paused, by fdr_pause or outside of phases */
     uint32_t level_blocks;                     /* how many of levels_off[] are there */
     uint32_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* fdr_level_block(d): level d from 1 on */
     uint32_t level0_off;                       /* the level of events outside any region (depth 0) */

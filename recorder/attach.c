@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cancel.h"
+#include "base/helpers.h"
 #include "base/ownstack.h"
 #include "base/racy.h"
 #include "export/view.h"
@@ -42,8 +43,9 @@ static bool build(struct fdri_thread *t, bool lane)
     name[16] = 0;
     if (lane) strcat(name, " (signals)");
     if (!fdri_location_make(t, NULL, lane ? fdri_self.loc->id : UINT32_MAX, name)) return false;
-    t->loc->pause = !lane && fdri_rules_phases(); /* until a phase begins */
-    fdri_set_soft(t);
+    /* lanes, and the thread that reads counters, are in no phase */
+    t->wants_phase = !lane && fdri_rules_phases() && !fdr_is_helper(name);
+    fdri_set_pause(t);
     fdr_add_relaxed(&fdri_rec.shares.live, 1u);
     fdri_location_number(t);
     fdri_location_publish(t, FDR_LOCATION_LIVE | (lane ? (uint32_t)FDR_LOCATION_LANE : 0u));
@@ -329,7 +331,7 @@ static void give_up(struct fdri_thread *t)
     t->untimed = 0;
     for (uint32_t d = 1; d <= l->depth && d <= t->depth_limit; d++)
         t->untimed += fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED;
-    fdri_set_soft(t);
+    fdri_set_pause(t);
 }
 
 /* What a handler records while this thread is in the middle of a record is over when that is: it may hold what others
@@ -433,9 +435,9 @@ static void set_pause(bool begin)
 {
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
-    if (begin) t->loc->pause++;
-    else if (t->loc->pause) t->loc->pause--;
-    fdri_set_soft(t);
+    if (begin) t->pauses++;
+    else if (t->pauses) t->pauses--;
+    fdri_set_pause(t);
     fdri_end(t);
 }
 void fdr_pause(void) { set_pause(true); }

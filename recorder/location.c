@@ -25,6 +25,12 @@ void fdri_set_soft(struct fdri_thread *t)
     t->rounded = t->shift ? quick : 0;
 }
 
+void fdri_set_pause(struct fdri_thread *t)
+{
+    t->loc->pause = t->pauses || (t->wants_phase && !t->phases);
+    fdri_set_soft(t);
+}
+
 bool fdri_grow_levels(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
@@ -157,7 +163,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->frozen_off = 0;
     t->stack_end = fdr_own_stack_end(fdri_is_first(l));
     fdri_known_start(t);
-    t->untimed = t->phases = 0;
+    t->untimed = t->phases = t->pauses = 0;
     t->fresh = true;
     uint32_t zero = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(1));
     if (zero) {

@@ -94,6 +94,7 @@ void fdri_set_clock(struct fdri_thread *t, bool ns); /* the location counts in n
 void fdri_link_location(struct fdr_location *l, uint32_t off); /* from now on everybody sees it */
 bool fdri_grow_levels(struct fdri_thread *t);                  /* one more block of levels; false: no room */
 void fdri_set_soft(struct fdri_thread *t);                     /* recomputes when enter and leave must go slow */
+void fdri_set_pause(struct fdri_thread *t);                    /* and first whether it is paused */
 
 /* ---- call.c, call_slow.c ---- */
 /* A function that is entered, as the compiler's hook tells. */

@@ -169,14 +169,9 @@ static void phase(const char *name, bool begin)
     if (!fdri_rules_phases() || !fdri_rules_phase(name ? name : "")) return;
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
-    uint32_t before = t->phases;
     if (begin) t->phases++;
-    else if (before) t->phases--;
-    if (t == &fdri_self && !before != !t->phases) {
-        if (before) t->loc->pause++;
-        else if (t->loc->pause) t->loc->pause--;
-    }
-    fdri_set_soft(t);
+    else if (t->phases) t->phases--;
+    fdri_set_pause(t);
     fdri_end(t);
 }
 void fdr_phase_begin(const char *name) { phase(name, true); }

@@ -151,6 +151,8 @@ struct fdri_thread {
     uint32_t depth_limit;    /* FDR_DEPTH */
     uint32_t untimed;        /* open calls up to there that are only counted: a pause */
     uint32_t phases;         /* open phases that rules name */
+    uint32_t pauses;         /* fdr_pause without its fdr_resume */
+    bool wants_phase;        /* outside of such phases it is paused */
     uint32_t frozen_off;     /* strategy `first`: the first block for what is open when storing stops; 0: none yet */
     uint32_t counted_levels; /* kept beyond depth_limit: what is entered there is only counted; 0: look closer */
     uint64_t overflow_sp;    /* stack address at the first call deeper than the stack that is kept */

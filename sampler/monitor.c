@@ -83,7 +83,6 @@ static void *monitor(void *unused)
     (void)unused;
     prctl(PR_SET_NAME, FDR_MONITOR);
     prctl(PR_SET_TIMERSLACK, 1000ul);
-    fdr_resume(); /* rules with phases pause a thread until its phase begins; this one has none */
     prepare();
     sem_post(&prepared);
     uint64_t interval = plan.interval_ns, due = fdr_clock_ns(CLOCK_MONOTONIC), slow = 0;

@@ -183,6 +183,38 @@ static void P3_phases_nest(void **state)
     assert_int_equal(filtered, 3);
 }
 
+/* A resume without its pause opens nothing: neither outside of phases, nor what a later pause closes. */
+static void P3_a_resume_too_many(void **state)
+{
+    (void)state;
+    uint64_t t = 100;
+    char *rules = write_rules("phase solve*\n");
+    begin(&(struct fdr_config){.filter = rules});
+    fdr_resume();
+    one_call(&t); /* outside */
+    fdr_phase_begin("solver");
+    one_call(&t); /* kept */
+    fdr_resume();
+    fdr_pause();
+    one_call(&t); /* paused */
+    fdr_phase_end("solver");
+    fdr_resume(), fdr_resume();
+    one_call(&t); /* outside */
+    fdr_pause();
+    fdr_phase_begin("solver");
+    one_call(&t); /* paused before the phase began */
+    fdr_resume();
+    one_call(&t); /* kept */
+    fdr_phase_end("solver");
+    struct fdr_file *f = take();
+    assert_int_equal(balance(f), 6);
+    uint64_t kept = row(f, 0, FDR_IN_REGION, 1)->kept, filtered = row(f, 0, FDR_IN_REGION, 1)->filtered;
+    end(f);
+    unlink(rules);
+    assert_int_equal(kept, 2);
+    assert_int_equal(filtered, 4);
+}
+
 /* A call that a rule keeps out between calls that stay is named for what it is, and not for a reduction. */
 static void P9_filtered_parents_are_told(void **state)
 {
@@ -465,6 +497,7 @@ int main(void)
         cmocka_unit_test(P9_leaves_that_skip_calls_kept_out),
         cmocka_unit_test(P9_many_calls_kept_out),
         cmocka_unit_test(P3_phases_nest),
+        cmocka_unit_test(P3_a_resume_too_many),
         cmocka_unit_test(P9_filtered_parents_are_told),
         cmocka_unit_test(P3_phases_store_only_inside),
         cmocka_unit_test(P3_rewind_forgets_exactly),
