@@ -14,25 +14,13 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "recorder/recorder.h"
-
-static uint64_t read_number(const char *path)
-{
-    char text[32] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return UINT64_MAX;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    char *end;
-    unsigned long long v = strtoull(text, &end, 10);
-    return n > 0 && end != text ? v : UINT64_MAX; /* "max" is no number: no limit */
-}
 
 uint64_t fdri_memory_limit(void)
 {
     uint64_t limit = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    limit = fdr_min(limit, read_number("/sys/fs/cgroup/memory.max"));
-    return fdr_min(limit, read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+    return fdr_min(limit, fdr_cgroup_memory_limit(""));
 }
 
 static uint64_t local_ranks(void)
