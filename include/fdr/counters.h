@@ -54,8 +54,10 @@ struct fdr_counter_provider {
     /* In the same thread, at its end. */
     void (*overflow_close)(void *set);
 };
-/* Makes a provider known before fdr_init; it takes the place of libfdr-papi for what FDR_PAPI names. 0 or -EINVAL.
- * NULL: none again. Not while a recording runs. */
+/* Makes a provider known before fdr_init; it takes the place of libfdr-papi for what FDR_PAPI names. The structure is
+ * not copied. 0, or -EINVAL where `size` does not reach overflow_choose, or the name or a function above that is
+ * missing: then the one before stays. NULL: none again. Takes no lock: one thread at a time, not in signal handlers,
+ * and not while a recording begins or runs (its threads go on with the provider it began with). */
 FDR_API int fdr_counter_provide(const struct fdr_counter_provider *provider);
 
 #ifdef __cplusplus

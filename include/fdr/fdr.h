@@ -132,23 +132,28 @@ FDR_API void fdr_enter_function_(const void *function, const void *caller, const
  * May lock; not for signal handlers. */
 FDR_API void fdr_modules_changed(void);
 
-/* 4,095 metrics and 255 types of events at most: of more than that one line on standard error says so, the id is 0, and
- * what is recorded by it is [unknown]. What differs in name, types or offsets of its fields is another type of
- * event. */
+/* Metrics, markers, communicators and types of events. Equal arguments give the same id, which holds in later
+ * recordings of the process, too. Ids count from 1; 0: nothing records, or there is no room (one line on standard error
+ * says so), and what is recorded by it is [unknown]. At most 4,095 metrics and 255 types of events. All that is passed
+ * is copied; NULL is "". Any thread; may lock for a moment, with signals blocked; not for signal handlers.
+ *
+ * All values of a metric are 64 bits wide: the narrow types say what the program has. */
 enum fdr_metric_kind { FDR_METRIC_GAUGE = 0, FDR_METRIC_COUNTER = 1 };
 enum fdr_type { FDR_U64 = 0, FDR_I64 = 1, FDR_F64 = 2, FDR_U32 = 3, FDR_I32 = 4, FDR_F32 = 5 };
 FDR_API fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type,
                                         enum fdr_metric_kind kind);
 FDR_API fdr_marker_id fdr_marker_define(const char *name);
-/* world_ranks[size]: who is in the communicator. Ids count from 1; 0 is the world. */
+/* world_ranks[size]: who is in the communicator; groups of one name that differ are two. 0 is the world. */
 FDR_API fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size);
 
-/* One field of a user event: where it lies in the payload structure. At most 16 fields. */
+/* One field of a user event: where it lies in the payload structure, below 64 KiB. The name is cut at 27 bytes. */
 struct fdr_field {
     const char *name;
     enum fdr_type type;
     size_t offset;
 };
+/* What differs in names, types or offsets of its fields is another type of event. Of more than 16 fields the first 16
+ * are recorded; a field of no known type, or too far away, and the event is not defined: 0. One line says so. */
 FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields, size_t count);
 
 /* ---- calls of regions ---------------------------------------------------------------------------------- */
@@ -243,6 +248,9 @@ FDR_UNHOOKED_ static inline fdr_region fdr_scope_enter_(uint32_t *id, const char
 
 /* ---- events without duration [record] ------------------------------------------------------------------ */
 
+/* A value of another type than the metric's is converted. To a floating-point metric: the nearest double. From one to
+ * an integer metric: towards 0, and NaN, what is beyond 9.2e18 either way, or below 0 for an unsigned metric becomes 0.
+ * Between integers the 64 bits stay: -1 is 2^64 - 1 in an unsigned metric. A metric that is not defined is unsigned. */
 FDR_API void fdr_metric_u64(fdr_metric_id metric, uint64_t value);
 FDR_API void fdr_metric_i64(fdr_metric_id metric, int64_t value);
 FDR_API void fdr_metric_f64(fdr_metric_id metric, double value);
@@ -253,7 +261,8 @@ FDR_API void fdr_metric_f64_at(fdr_metric_id metric, double value, uint64_t time
 FDR_API void fdr_marker(fdr_marker_id marker, uint64_t value);
 FDR_API void fdr_marker_at(fdr_marker_id marker, uint64_t value, uint64_t time_ns);
 
-/* Point-to-point messages; peer is a world rank, bytes the payload. A receive is recorded when it completes. */
+/* Point-to-point messages; peer is a world rank, bytes the payload: all of its 64 bits are kept, but sums in totals are
+ * modulo 2^64. A receive is recorded when it completes. Nothing is checked: whatever is passed is recorded. */
 FDR_API void fdr_message_send(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes);
 FDR_API void fdr_message_recv(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes);
 FDR_API void fdr_message_send_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
@@ -267,7 +276,8 @@ FDR_API void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns);
 FDR_API void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
                                    uint64_t bytes_received, uint64_t time_ns);
 
-/* payload: the structure described at fdr_event_define; read during the call. */
+/* payload: the structure described at fdr_event_define, aligned or not; read during the call. Where it is NULL, or
+ * nothing was defined by that number, an event without fields is recorded. */
 FDR_API void fdr_event(fdr_event_type type, const void *payload);
 FDR_API void fdr_event_at(fdr_event_type type, const void *payload, uint64_t time_ns);
 
@@ -291,8 +301,9 @@ enum fdr_sampled_by { FDR_BY_CPU_TIME = 0, FDR_BY_WALL_TIME = 1, FDR_BY_EVENTS =
 /* tid: the thread looked at. period: what a weight of 1 stands for, in ns or events. Not for signal handlers.
  * NULL: nothing records, or no room; NULL may be given to the functions below. Lives until the recording ends. */
 FDR_API struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period);
-/* The thread is called so by now; nothing where the stream holds samples of several. Not for signal handlers, nor while
- * it is closed. */
+/* The thread is called so by now; nothing where the stream holds samples of several. The name is copied, as by
+ * fdr_sampled_open, and cut at 20 bytes. Not for signal handlers, nor while it is closed; one thread at a time per
+ * stream, samples may be taken meanwhile. */
 FDR_API void fdr_sampled_name(struct fdr_sampled *stream, const char *name);
 /* The thread is gone; the stream is not to be used any more. Not while a sample of it may be under way. Where there are
  * many streams, one opened later goes on with one that was closed: it then holds samples of several threads (its tid is
@@ -317,7 +328,8 @@ FDR_API uint64_t fdr_sample_at(struct fdr_sampled *stream, const struct fdr_look
 
 /* ---- this thread --------------------------------------------------------------------------------------- */
 
-/* Cut at 31 bytes. */
+/* [record] Cut at 31 bytes. In a handler that interrupted a [record] call it names the lane of this thread's handlers.
+ * Without it a location is called as the thread is by the kernel when it attaches. Nothing where nothing records. */
 FDR_API void fdr_thread_name(const char *name);
 
 /* A fact about this run for whoever reads the recording: "input", "case-17.h5"; "step", "1200". The newest value of
@@ -343,7 +355,10 @@ FDR_API void fdr_handlers_chain(void);
  * recording, or it begins or ends at this moment. May be called in signal handlers. */
 FDR_API int fdr_ending(const char *by, int status);
 
-/* [record] Between pause and resume calls are counted (`untimed`), not timed nor stored. Nests. */
+/* [record] Between pause and resume calls are counted (`untimed`), not timed nor stored, other events counted as
+ * filtered; also those of handlers, but for a handler that interrupts a [record] call: that records into a lane of its
+ * own, and there these act on the lane alone. For the calling thread only, until the recording ends. Nests; a resume
+ * without its pause is nothing. Beside phases this is a second gate: a thread stores while both are open. */
 FDR_API void fdr_pause(void);
 FDR_API void fdr_resume(void);
 
@@ -357,7 +372,8 @@ FDR_API void fdr_rewind_mark(void);
 FDR_API void fdr_rewind(void);
 
 /* Phases: where the rules name phases (docs/FILTER.md) a thread stores only between begin and end of a named one. They
- * nest. Attaches the thread; not for signal handlers (names are matched by fnmatch). */
+ * nest; an end without a begin is nothing, and fdr_resume begins none. For the calling thread only. Attaches the
+ * thread; no lock after that; not for signal handlers (names are matched by fnmatch). */
 FDR_API void fdr_phase_begin(const char *name);
 FDR_API void fdr_phase_end(const char *name);
 
@@ -386,9 +402,12 @@ FDR_API void fdr_trigger_fire(int trigger, double value);
 /* How often it has seen what it watches for, also where no snapshot came of it (hold-off, cap). 0 for unknown ids. */
 FDR_API uint64_t fdr_trigger_count(int trigger);
 
-/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut. Events that found no room
- * anywhere, as those of threads for which there is no memory, are among `presented` and `lost`: of a call both its
- * enter and its leave. */
+/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut; all 0 where nothing
+ * records. Events that found no room anywhere, as those of threads for which there is no memory, are among `presented`
+ * and `lost`: of a call both its enter and its leave.
+ * Any thread. No system call, no allocation, no wait but a bounded one for who works on threads that ended. Looks at
+ * each partition of each location, so it takes the longer the more there are; threads that want the memory of ended
+ * ones wait for it meanwhile, 10 ms at most, or do without. In a signal handler it must not be left by longjmp. */
 struct fdr_usage {
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;
