@@ -113,9 +113,7 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
     uint64_t found = t ? probe(t, address) : 0;
     fdr_region region = (fdr_region)found;
     if (t && !found) {
-        region = fdri_define(FDR_DEF_REGION, "", "", 0, address, module, NULL, 0);
-        if (region) fdri_rules_define(region, name, "", true);
-        if (region && *name) fdri_watch_define(FDR_DEF_REGION, region, name, NULL, 0);
+        region = fdri_define_function(address, module, name);
         put(t, address, region ? region : REFUSED);
     }
     pthread_mutex_unlock(&lock);

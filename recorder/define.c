@@ -39,17 +39,37 @@ static struct {
 } modules[MODULES_MAX];
 static uint32_t module_count, returns; /* returns: how often one came back to where another one was meanwhile */
 
-static void enter_lock(sigset_t *old)
+struct held {
+    sigset_t mask;
+    int error; /* the program's errno */
+};
+
+static struct held enter_lock(void)
 {
-    fdr_signals_block(old);
+    struct held h = {.error = errno};
+    fdr_signals_block(&h.mask);
     fdri_inside++;
     pthread_mutex_lock(&lock);
+    return h;
 }
-static void leave_lock(const sigset_t *old)
+static void leave_lock(const struct held *h)
 {
     pthread_mutex_unlock(&lock);
     fdri_inside--;
-    fdr_signals_restore(old);
+    fdr_signals_restore(&h->mask);
+    errno = h->error;
+}
+
+/* For what the program defines. False, and nothing is held: nothing records. In a child that no handler of fork() saw
+ * the switch is off, and the lock may be held by a thread that it has not. Behind the lock it is looked at once more:
+ * where it is on definitions are taken until the lock is given back (fdri_define_end). */
+static bool enter_on(struct held *h)
+{
+    if (!fdr_load_relaxed(&fdr_switch_.on)) return false;
+    *h = enter_lock();
+    if (fdr_load_relaxed(&fdr_switch_.on)) return true;
+    leave_lock(h);
+    return false;
 }
 
 static uint64_t hash_text(uint64_t h, const char *s, size_t n)
@@ -85,11 +105,10 @@ static bool same(const struct fdr_def *d, const struct wanted *w)
            !memcmp(text_of(d) + w->name_bytes + 1, w->file, w->file_bytes);
 }
 
-static uint64_t hash_def(const struct fdr_def *d)
+static struct wanted wanted_of(const struct fdr_def *d)
 {
-    struct wanted w = {d->kind,  text_of(d), text_of(d) + d->name_bytes + 1, d->name_bytes, d->file_bytes, d->line,
-                       d->value, d->value2};
-    return hash_of(&w);
+    return (struct wanted){d->kind,  text_of(d), text_of(d) + d->name_bytes + 1, d->name_bytes, d->file_bytes, d->line,
+                           d->value, d->value2};
 }
 
 static uint32_t *find(const struct wanted *w)
@@ -113,7 +132,8 @@ static bool grow_index(void)
     if (wider == MAP_FAILED) return index_off && index_used < (1u << index_log2) - 1;
     for (uint32_t i = 0; index_off && i < 1u << index_log2; i++) {
         if (!index_off[i]) continue;
-        uint32_t j = (uint32_t)(hash_def(fdri_at(&fdri_rec.arena, index_off[i])) >> (64 - log2));
+        const struct wanted known = wanted_of(fdri_at(&fdri_rec.arena, index_off[i]));
+        uint32_t j = (uint32_t)(hash_of(&known) >> (64 - log2));
         while (wider[j]) j = (j + 1) & mask;
         wider[j] = index_off[i];
     }
@@ -171,7 +191,7 @@ static void say_lost(const struct wanted *w)
                  w->name, most);
 }
 
-static uint32_t write_def(const struct wanted *w, uint64_t value2, const void *payload, uint32_t payload_bytes)
+static uint32_t write_def(const struct wanted *w, const void *payload, uint32_t payload_bytes)
 {
     struct fdr_superblock *s = fdri_rec.arena.super;
     uint32_t text = (uint32_t)fdr_align_up(w->name_bytes + w->file_bytes + 2, 8);
@@ -184,7 +204,7 @@ static uint32_t write_def(const struct wanted *w, uint64_t value2, const void *p
                           .id = s->def_count[w->kind] + 1,
                           .line = w->line,
                           .value = w->value,
-                          .value2 = value2,
+                          .value2 = w->value2,
                           .name_bytes = (uint16_t)w->name_bytes,
                           .file_bytes = (uint16_t)w->file_bytes,
                           .payload_bytes = payload_bytes};
@@ -198,13 +218,13 @@ static uint32_t write_def(const struct wanted *w, uint64_t value2, const void *p
     return (uint32_t)((uint8_t *)d - fdri_rec.arena.base);
 }
 
-static uint32_t define_locked(const struct wanted *w, uint64_t value2, const void *payload, uint32_t payload_bytes)
+/* The rest is under the lock, where definitions are taken. */
+static uint32_t find_or_write(const struct wanted *w, const void *payload, uint32_t payload_bytes)
 {
-    if (!fdri_rec.running) return 0;
     if ((!index_off || index_used >= (1u << index_log2) * 3 / 4) && !grow_index()) return 0;
     uint32_t *slot = find(w);
     if (!*slot) {
-        *slot = write_def(w, value2, payload, payload_bytes);
+        *slot = write_def(w, payload, payload_bytes);
         if (!*slot) {
             fdr_add_relaxed(&fdri_rec.arena.super->lost_definitions, 1u);
             say_lost(w);
@@ -215,20 +235,47 @@ static uint32_t define_locked(const struct wanted *w, uint64_t value2, const voi
     return ((struct fdr_def *)fdri_at(&fdri_rec.arena, *slot))->id;
 }
 
+static struct wanted want(enum fdr_def_kind kind, const char *name, const char *file)
+{
+    struct wanted w = {.kind = (uint16_t)kind, .name = name ? name : "", .file = file ? file : ""};
+    w.name_bytes = strnlen(w.name, NAME_MAX_BYTES);
+    w.file_bytes = strnlen(w.file, NAME_MAX_BYTES);
+    return w;
+}
+
+static uint32_t defined(enum fdr_def_kind kind) { return fdri_rec.arena.super->def_count[kind]; }
+
+static uint32_t define(const struct wanted *w, const void *payload, uint32_t payload_bytes)
+{
+    uint32_t before = defined((enum fdr_def_kind)w->kind), id = find_or_write(w, payload, payload_bytes);
+    if (id > before && w->name_bytes)
+        fdri_watch_define((enum fdr_def_kind)w->kind, id, w->name, payload, payload_bytes);
+    return id;
+}
+
 uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file, uint32_t line, uint64_t value,
                      uint64_t value2, const void *payload, uint32_t payload_bytes)
 {
-    struct wanted w = {(uint16_t)kind, name ? name : "", file ? file : "", 0, 0, line, value, value2};
-    w.name_bytes = strnlen(w.name, NAME_MAX_BYTES);
-    w.file_bytes = strnlen(w.file, NAME_MAX_BYTES);
-    int saved = errno;
-    sigset_t old;
-    enter_lock(&old);
-    uint32_t before = fdri_rec.running ? fdri_rec.arena.super->def_count[kind] : 0;
-    uint32_t id = define_locked(&w, value2, payload, payload_bytes);
-    leave_lock(&old);
-    if (id > before && w.name_bytes) fdri_watch_define(kind, id, w.name, payload, payload_bytes); /* a new one */
-    errno = saved;
+    struct wanted w = want(kind, name, file);
+    w.line = line;
+    w.value = value;
+    w.value2 = value2;
+    struct held h = enter_lock();
+    uint32_t id = fdri_rec.running ? define(&w, payload, payload_bytes) : 0;
+    leave_lock(&h);
+    return id;
+}
+
+uint32_t fdri_define_function(uint64_t address, uint32_t module, const char *name)
+{
+    struct wanted w = want(FDR_DEF_REGION, "", "");
+    w.value = address;
+    w.value2 = module;
+    struct held h = enter_lock();
+    uint32_t id = fdri_rec.running ? define(&w, NULL, 0) : 0;
+    if (id) fdri_rules_define(id, name, "", true);
+    if (id && *name) fdri_watch_define(FDR_DEF_REGION, id, name, NULL, 0);
+    leave_lock(&h);
     return id;
 }
 
@@ -257,11 +304,10 @@ void fdri_define_save(void)
 
 void fdri_define_end(void)
 {
-    sigset_t old;
-    enter_lock(&old);
+    struct held h = enter_lock();
     fdri_define_save();
     fdri_rec.running = false; /* nobody defines anything after this */
-    leave_lock(&old);
+    leave_lock(&h);
 }
 
 /* One that does not fit here any more keeps its id, with the beginning of its name: else those behind it would get
@@ -273,14 +319,22 @@ static void define_cut(const struct fdr_def *d)
     w.name_bytes = fdr_min(d->name_bytes, sizeof name - 4);
     memcpy(name, text_of(d), w.name_bytes);
     if (w.name_bytes < d->name_bytes) memcpy(name + w.name_bytes, "...", 3), w.name_bytes += 3;
-    sigset_t old;
-    enter_lock(&old);
-    if (fdri_rec.arena.super->def_count[d->kind] + 1 == d->id) write_def(&w, 0, NULL, 0);
-    leave_lock(&old);
+    if (fdri_rec.arena.super->def_count[d->kind] + 1 == d->id) write_def(&w, NULL, 0);
 }
 
+static void define_again(const struct fdr_def *d)
+{
+    const struct wanted w = wanted_of(d);
+    uint32_t id = define(&w, w.name + fdr_align_up(d->name_bytes + d->file_bytes + 2u, 8), d->payload_bytes);
+    /* rules may have changed; a code address gets its decision when it is first seen again */
+    if (d->kind == FDR_DEF_REGION && !d->value && id) fdri_rules_define(id, w.name, w.file, false);
+    if (id != d->id) define_cut(d);
+}
+
+/* Nobody defines anything before all that was saved is there: its ids are those of the recording before. */
 void fdri_define_reset(void)
 {
+    struct held h = enter_lock();
     drop_index();
     index_log2 = index_used = module_count = returns = 0;
     /* Where they were a reader is told; where they are is looked at anew. */
@@ -288,15 +342,11 @@ void fdri_define_reset(void)
     block_bytes = 0;
     for (size_t at = 0; at < saved_bytes;) {
         const struct fdr_def *d = (const void *)(saved + at);
-        const char *text = text_of(d);
-        const char *payload = text + fdr_align_up(d->name_bytes + d->file_bytes + 2u, 8);
-        uint32_t id = fdri_define((enum fdr_def_kind)d->kind, text, text + d->name_bytes + 1, d->line, d->value,
-                                  d->value2, payload, d->payload_bytes);
-        /* rules may have changed; a code address gets its decision when it is first seen again */
-        if (d->kind == FDR_DEF_REGION && !d->value && id) fdri_rules_define(id, text, text + d->name_bytes + 1, false);
-        if (id != d->id) define_cut(d);
+        define_again(d);
         at += d->bytes;
     }
+    fdri_rec.running = true;
+    leave_lock(&h);
 }
 
 void fdri_define_fork(int phase)
@@ -310,9 +360,13 @@ void fdri_define_fork(int phase)
 
 fdr_region fdr_region_define(const char *name, const char *file, unsigned line)
 {
-    if (!fdr_load_relaxed(&fdr_switch_.on)) return 0;
-    fdr_region id = fdri_define(FDR_DEF_REGION, name, file, line, 0, 0, NULL, 0);
-    if (id) fdri_rules_define(id, name ? name : "", file ? file : "", false);
+    struct wanted w = want(FDR_DEF_REGION, name, file);
+    struct held h;
+    w.line = line;
+    if (!enter_on(&h)) return 0;
+    fdr_region id = define(&w, NULL, 0);
+    if (id) fdri_rules_define(id, w.name, w.file, false);
+    leave_lock(&h);
     return id;
 }
 
@@ -321,8 +375,14 @@ fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_typ
     static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64,
                                    FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
     uint8_t stored = (unsigned)type < sizeof wide ? wide[type] : FDR_VALUE_U64;
-    uint32_t id = fdri_define(FDR_DEF_METRIC, name, unit, kind == FDR_METRIC_COUNTER, stored, 0, NULL, 0);
+    struct wanted w = want(FDR_DEF_METRIC, name, unit);
+    struct held h;
+    w.line = kind == FDR_METRIC_COUNTER;
+    w.value = stored;
+    if (!enter_on(&h)) return 0;
+    uint32_t id = define(&w, NULL, 0);
     if (id) fdr_store_relaxed(&metric_type[id], stored);
+    leave_lock(&h);
     return id;
 }
 uint32_t fdri_metric_type(uint32_t metric)
@@ -330,13 +390,27 @@ uint32_t fdri_metric_type(uint32_t metric)
     return metric < METRICS_MAX ? fdr_load_relaxed(&metric_type[metric]) : FDR_VALUE_U64;
 }
 
-fdr_marker_id fdr_marker_define(const char *name) { return fdri_define(FDR_DEF_MARKER, name, "", 0, 0, 0, NULL, 0); }
+fdr_marker_id fdr_marker_define(const char *name)
+{
+    const struct wanted w = want(FDR_DEF_MARKER, name, "");
+    struct held h;
+    if (!enter_on(&h)) return 0;
+    uint32_t id = define(&w, NULL, 0);
+    leave_lock(&h);
+    return id;
+}
 
 fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size)
 {
     if (!world_ranks) size = 0;
-    uint64_t who = hash_text(1, (const char *)world_ranks, size * 4); /* equal names of unlike groups stay apart */
-    return fdri_define(FDR_DEF_COMM, name, "", (uint32_t)size, who, 0, world_ranks, (uint32_t)size * 4);
+    struct wanted w = want(FDR_DEF_COMM, name, "");
+    struct held h;
+    w.line = (uint32_t)size;
+    w.value = hash_text(1, (const char *)world_ranks, size * 4); /* equal names of unlike groups stay apart */
+    if (!enter_on(&h)) return 0;
+    uint32_t id = define(&w, world_ranks, (uint32_t)size * 4);
+    leave_lock(&h);
+    return id;
 }
 
 fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields, size_t count)
@@ -365,11 +439,15 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
     }
     shape.count = (uint8_t)count;
     /* Where the fields lie belongs to it: two structures of one name are two events. */
-    uint64_t key = hash_text(hash_text(2, (const char *)described, count * sizeof *described), (const char *)&shape,
-                             sizeof shape);
-    uint32_t id = fdri_define(FDR_DEF_EVENT, name, "", (uint32_t)count, key, 0, described,
-                              (uint32_t)(count * sizeof *described));
+    struct wanted w = want(FDR_DEF_EVENT, name, "");
+    struct held h;
+    w.line = (uint32_t)count;
+    w.value = hash_text(hash_text(2, (const char *)described, count * sizeof *described), (const char *)&shape,
+                        sizeof shape);
+    if (!enter_on(&h)) return 0;
+    uint32_t id = define(&w, described, (uint32_t)(count * sizeof *described));
     if (id) shapes[id] = shape;
+    leave_lock(&h);
     return id;
 }
 const struct fdri_event_shape *fdri_event_shape(uint32_t type)

@@ -200,7 +200,10 @@ bool fdri_row_gone(struct fdri_thread *t, uint32_t key);
 /* ---- define.c ---- */
 uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file, uint32_t line, uint64_t value,
                      uint64_t value2, const void *payload, uint32_t payload_bytes);
-void fdri_define_reset(void);     /* a new arena: definitions made before come along with their ids */
+/* The region of a code address; the name is for rules and triggers only. */
+uint32_t fdri_define_function(uint64_t address, uint32_t module, const char *name);
+/* A new arena: definitions made before come along with their ids, and then the recording runs. */
+void fdri_define_reset(void);
 void fdri_define_save(void);      /* before the arena goes */
 void fdri_define_end(void);       /* the same, and nothing is defined any more: the recording does not run */
 void fdri_define_fork(int phase); /* 0 prepare, 1 parent, 2 child; 3 before 0 in a child that no handler saw */

@@ -301,11 +301,10 @@ static int begin(void)
     r->number = ++recordings;
     r->pid = r->life.pid;
     fdr_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);
-    r->running = true;
-    fdri_address_reset();
     fdri_note_reset();
     fdri_no_room_reset();
     fdri_define_reset();
+    fdri_address_reset(); /* here: the table before may say of a function that nobody took its definition */
     fdri_define_modules();
     fdri_sampler_prepare(r->set.sample, r->set.counters.papi);
     fdri_arena_publish(r);

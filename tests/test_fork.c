@@ -125,9 +125,19 @@ static int own_recording(const char *signal_name)
     return 0;
 }
 
+static bool defines_something(void)
+{
+    static const struct fdr_field field = {"n", FDR_U64, 0};
+    static const uint32_t rank = 0;
+    return fdr_region_define("of a child", NULL, 0) || fdr_marker_define("of a child") ||
+           fdr_metric_define("of a child", "1", FDR_U64, FDR_METRIC_GAUGE) || fdr_comm_define("of a child", &rank, 1) ||
+           fdr_event_define("of a child", &field, 1);
+}
+
 static int no_recording(void)
 {
     record(1000);
+    if (defines_something()) return 4;
     if (fdr_usage().presented) return 2;
     if (fdr_snapshot("child") == 0) return 3;
     return 0;
@@ -245,6 +255,7 @@ static int bare_child_meanwhile(void)
     unsigned char there;
     if (mincore(fdri_rec.arena.base, 4096, &there) == 0 || errno != ENOMEM) return 2;
     record(10);
+    if (defines_something()) return 4;
     fdr_finalize();
     return 0;
 }
