@@ -413,6 +413,14 @@ fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_
     return id;
 }
 
+/* Once: events of the type may be recorded from then on. */
+static void publish_shape(struct fdri_event_shape *to, const struct fdri_event_shape *shape)
+{
+    memcpy(to->type, shape->type, sizeof to->type);
+    memcpy(to->offset, shape->offset, sizeof to->offset);
+    fdr_store_release(&to->count, shape->count); /* R:shape */
+}
+
 fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields, size_t count)
 {
     struct fdr_def_field described[FDR_FIELDS_MAX];
@@ -445,8 +453,9 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
     w.value = hash_text(hash_text(2, (const char *)described, count * sizeof *described), (const char *)&shape,
                         sizeof shape);
     if (!enter_on(&h)) return 0;
+    uint32_t before = defined(FDR_DEF_EVENT);
     uint32_t id = define(&w, described, (uint32_t)(count * sizeof *described));
-    if (id) shapes[id] = shape;
+    if (id > before) publish_shape(&shapes[id], &shape);
     leave_lock(&h);
     return id;
 }

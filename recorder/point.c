@@ -240,8 +240,8 @@ static void user_event(struct point e, fdr_event_type type, const void *payload,
     e.id = type > FDR_ID_MAX ? 0 : type;
     e.store_count = true;
     if (shape && payload) {
-        e.count = shape->count;
-        for (uint32_t i = 0; i < shape->count; i++) e.field[i] = read_field(payload, shape->type[i], shape->offset[i]);
+        e.count = fdr_load_acquire(&shape->count); /* A:shape */
+        for (uint32_t i = 0; i < e.count; i++) e.field[i] = read_field(payload, shape->type[i], shape->offset[i]);
     }
     present(&e, FDRI_KEY(FDR_DEF_EVENT, e.id), FDR_VALUE_U64, 0, live, time_ns);
 }

@@ -47,6 +47,37 @@ static void one_name_and_two_layouts(void **state)
     end(f);
 }
 
+/* Each place that records an event of a type may define it again. */
+static void *define_again(void *stop)
+{
+    static const struct fdr_field fields[] = {{"x", FDR_U32, offsetof(struct narrow, x)},
+                                              {"y", FDR_U32, offsetof(struct narrow, y)}};
+    static char name[] = "again";
+    do fdr_event_define(name, fields, 2);
+    while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED));
+    return NULL;
+}
+
+/* ThreadSanitizer would say that what fdr_event looks at is written once more. */
+static void defined_again_while_events_come(void **state)
+{
+    const struct narrow a = {1, 2};
+    bool stop = true;
+    pthread_t t;
+    (void)state;
+    begin(NULL);
+    define_again(&stop);
+    fdr_event_type type = fdri_rec.arena.super->def_count[FDR_DEF_EVENT];
+    stop = false;
+    assert_int_equal(pthread_create(&t, NULL, define_again, &stop), 0);
+    for (int i = 0; i < 10000; i++) fdr_event(type, &a);
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    pthread_join(t, NULL);
+    struct fdr_file *f = take();
+    for (size_t i = 0; i < 2; i++) assert_int_equal(field_of(f, 9999, i), i + 1);
+    end(f);
+}
+
 static void P10_more_kinds_than_there_can_be(void **state)
 {
     enum { EVENTS = 255, METRICS = 4095, MORE = 45 };
@@ -125,8 +156,8 @@ static void another_library_in_the_next_recording(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(another_library_in_the_next_recording),
-                                       cmocka_unit_test(one_name_and_two_layouts),
-                                       cmocka_unit_test(P10_more_kinds_than_there_can_be)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_library_in_the_next_recording), cmocka_unit_test(one_name_and_two_layouts),
+        cmocka_unit_test(defined_again_while_events_come), cmocka_unit_test(P10_more_kinds_than_there_can_be)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
