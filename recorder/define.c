@@ -21,7 +21,8 @@ enum {
     METRICS_MAX = 4096,
     EVENTS_MAX = 256,
     MODULES_MAX = 768,
-    RETURNS_MAX = 256
+    RETURNS_MAX = 256,
+    RANKS_MAX = 16 << 20 /* of a communicator: so no sum of sizes comes near 32 bits */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -400,11 +401,26 @@ fdr_marker_id fdr_marker_define(const char *name)
     return id;
 }
 
+static fdr_comm_id refuse_group(const char *name, size_t size)
+{
+    static unsigned said;
+    struct held h;
+    if (!enter_on(&h)) return 0;
+    fdr_add_relaxed(&fdri_rec.arena.super->lost_definitions, 1u);
+    if (fdri_once(&said))
+        fdri_say("communicator '%.80s' is not defined: it has %zu ranks, more than %d; its events are recorded as the "
+                 "world's",
+                 name ? name : "", size, RANKS_MAX);
+    leave_lock(&h);
+    return 0;
+}
+
 fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size)
 {
     if (!world_ranks) size = 0;
     struct wanted w = want(FDR_DEF_COMM, name, "");
     struct held h;
+    if (size > RANKS_MAX) return refuse_group(name, size);
     w.line = (uint32_t)size;
     w.value = hash_text(1, (const char *)world_ranks, size * 4); /* equal names of unlike groups stay apart */
     if (!enter_on(&h)) return 0;

@@ -108,6 +108,22 @@ static void P10_more_kinds_than_there_can_be(void **state)
     end(f);
 }
 
+/* So many bytes that 32 bits do not hold their number. Nobody looks at them. */
+static void a_group_of_too_many(void **state)
+{
+    static const uint32_t ranks[] = {1, 2};
+    (void)state;
+    begin(NULL);
+    const struct fdr_superblock *s = fdri_rec.arena.super;
+    assert_int_equal(fdr_comm_define("all", ranks, (16u << 20) + 1), 0);
+    assert_int_equal(fdr_comm_define("all", ranks, 1u << 30), 0);
+    assert_int_equal(fdr_comm_define("all", ranks, SIZE_MAX / 4 + 2), 0);
+    assert_int_equal(s->def_count[FDR_DEF_COMM], 0);
+    assert_int_equal(s->lost_definitions, 3);
+    assert_int_not_equal(fdr_comm_define("all", ranks, 2), 0);
+    end(take());
+}
+
 static void *library(const char *function)
 {
     char command[900], path[400];
@@ -158,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_library_in_the_next_recording), cmocka_unit_test(one_name_and_two_layouts),
-        cmocka_unit_test(defined_again_while_events_come), cmocka_unit_test(P10_more_kinds_than_there_can_be)};
+        cmocka_unit_test(defined_again_while_events_come), cmocka_unit_test(a_group_of_too_many),
+        cmocka_unit_test(P10_more_kinds_than_there_can_be)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

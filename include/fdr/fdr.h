@@ -143,7 +143,8 @@ enum fdr_type { FDR_U64 = 0, FDR_I64 = 1, FDR_F64 = 2, FDR_U32 = 3, FDR_I32 = 4,
 FDR_API fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type,
                                         enum fdr_metric_kind kind);
 FDR_API fdr_marker_id fdr_marker_define(const char *name);
-/* world_ranks[size]: who is in the communicator; groups of one name that differ are two. 0 is the world. */
+/* world_ranks[size]: who is in the communicator; groups of one name that differ are two. Ids count from 1; 0 is the
+ * world, and what is returned for more than 16,777,216 ranks, after one line on standard error. */
 FDR_API fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size);
 
 /* One field of a user event: where it lies in the payload structure, below 64 KiB. The name is cut at 27 bytes. */
