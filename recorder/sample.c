@@ -288,13 +288,27 @@ static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t
     fdr_store_relaxed(&s->number, number);
 }
 
-static uint64_t sample(struct fdr_sampled *d, const struct fdr_look *look, bool live, uint64_t time_ns)
+/* The stream's location, busy from now on; NULL: there is none any more, or a sample is under way. The memory of a
+ * recording that is over stays mapped, and is empty or as it was: who comes late finds no location in it, or marks one
+ * that nobody looks at and then sees that the switch is off, which it was before that memory went. As long as it was on
+ * behind the mark fdr_finalize waits. */
+static struct fdr_location *claim(struct fdr_sampled *d, uint64_t here)
 {
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    if (!on || !d || d->recording != on || d->t.loc->busy) return 0;
-    struct fdr_location *l = d->t.loc;
-    fdr_store_relaxed(&l->busy, (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    if (!on || !d || fdr_load_relaxed(&d->recording) != on) return NULL;
+    struct fdr_location *l = fdr_load_relaxed(&d->t.loc);
+    if (!l || fdr_load_relaxed(&l->busy)) return NULL;
+    fdr_store_relaxed(&l->busy, here);
     fdr_signal_fence();
+    if (fdr_load_relaxed(&fdr_switch_.on) == on) return l;
+    fdr_store_release(&l->busy, 0); /* R:busy */
+    return NULL;
+}
+
+static uint64_t sample(struct fdr_sampled *d, const struct fdr_look *look, bool live, uint64_t time_ns)
+{
+    struct fdr_location *l = claim(d, (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    if (!l) return 0;
     if (d->t.fresh) {
         if (!live) {
             fdri_set_clock(&d->t, true);

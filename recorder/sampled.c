@@ -93,11 +93,11 @@ static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t
 
 static uint32_t offset_of(const struct fdr_sampled *d) { return (uint32_t)((const uint8_t *)d - fdri_rec.arena.base); }
 
-static bool of_name(const struct fdr_sampled *d, const char *name)
+static bool of_name(const struct fdr_location *l, const char *name)
 {
-    char text[sizeof d->t.loc->name];
+    char text[sizeof l->name];
     snprintf(text, sizeof text, "%.20s (samples)", name ? name : "");
-    return !strcmp(text, d->t.loc->name);
+    return !strcmp(text, l->name);
 }
 
 /* Of the same clock the one that ended first, of the same name if there is one: NULL or taken off the list. */
@@ -106,7 +106,7 @@ static struct fdr_sampled *choose(const char *name, int by, uint64_t period)
     struct fdr_sampled *best = NULL, *best_before = NULL, *before = NULL;
     for (uint32_t off = streams.first; off; off = before->next) {
         struct fdr_sampled *d = fdri_at(&fdri_rec.arena, off);
-        bool same = d->s->clock == (uint32_t)by && d->s->period == period, named = same && of_name(d, name);
+        bool same = d->s->clock == (uint32_t)by && d->s->period == period, named = same && of_name(d->t.loc, name);
         if (named || (same && !best)) {
             best = d;
             best_before = before;
@@ -125,7 +125,7 @@ static struct fdr_sampled *go_on(uint32_t tid, const char *name, int by, uint64_
     struct fdr_sampled *d = choose(name, by, period);
     if (!d) return NULL;
     struct fdr_location *l = d->t.loc;
-    if (!of_name(d, name)) snprintf(l->name, sizeof l->name, "several threads (samples)");
+    if (!of_name(l, name)) snprintf(l->name, sizeof l->name, "several threads (samples)");
     d->several = true;
     d->tid = tid;
     l->tid = 0;
@@ -135,37 +135,50 @@ static struct fdr_sampled *go_on(uint32_t tid, const char *name, int by, uint64_
     return d;
 }
 
-/* ---- both ---- */
+/* ---- both: a handler that left by longjmp would leave the lock taken, and fdr_finalize waiting ---- */
 
-struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period)
+static struct fdr_sampled *open_stream(uint32_t on, uint32_t tid, const char *name, int by, uint64_t period)
 {
-    uint32_t on = fdr_load_acquire(&fdr_switch_.on); /* A:on */
-    if (!on) return NULL;
-    if (!period) period = 1;
     lock(on);
-    struct fdr_sampled *d = streams.count >= streams.most ? go_on(tid, name, (int)by, period) : NULL;
-    if (!d && (d = make(tid, name, (int)by, period))) streams.count++;
-    if (!d) d = go_on(tid, name, (int)by, period);
+    struct fdr_sampled *d = streams.count >= streams.most ? go_on(tid, name, by, period) : NULL;
+    if (!d && (d = make(tid, name, by, period))) streams.count++;
+    if (!d) d = go_on(tid, name, by, period);
     if (!d) fdri_no_room(tid, false);
     unlock();
     if (!d) return NULL;
     if (!fdri_rec.sample_share) fdri_rec.sample_share = fdri_rec.arena.super->bins_total / 16;
-    d->recording = on;
+    fdr_store_relaxed(&d->recording, on);
     return d;
 }
 
+struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period)
+{
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    struct fdr_sampled *d = NULL;
+    sigset_t old;
+    if (!on) return NULL;
+    fdr_signals_block(&old);
+    if (fdri_pass(on)) {
+        d = open_stream(on, tid, name, (int)by, period ? period : 1);
+        fdri_passed();
+    }
+    fdr_signals_restore(&old);
+    return d;
+}
+
+/* Where the recording ends meanwhile the name is written into memory that nobody reads. */
 void fdr_sampled_name(struct fdr_sampled *d, const char *name)
 {
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    if (on && d && d->recording == on && !d->several && !of_name(d, name)) set_name(d->t.loc, name);
+    if (!on || !d || fdr_load_relaxed(&d->recording) != on || d->several) return;
+    struct fdr_location *l = fdr_load_relaxed(&d->t.loc);
+    if (l && !of_name(l, name)) set_name(l, name);
 }
 
-void fdr_sampled_close(struct fdr_sampled *d)
+static void close_stream(struct fdr_sampled *d, uint32_t on)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    if (!on || !d || d->recording != on) return;
     struct fdr_location *l = d->t.loc;
-    d->recording = 0;
+    fdr_store_relaxed(&d->recording, 0u);
     l->end_tick = fdr_max(l->last_tick >> d->t.shift, 1);
     fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
     lock(on);
@@ -174,4 +187,17 @@ void fdr_sampled_close(struct fdr_sampled *d)
                     : &streams.first) = offset_of(d);
     streams.last = offset_of(d);
     unlock();
+}
+
+void fdr_sampled_close(struct fdr_sampled *d)
+{
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    sigset_t old;
+    if (!on || !d) return;
+    fdr_signals_block(&old);
+    if (fdri_pass(on)) {
+        if (fdr_load_relaxed(&d->recording) == on) close_stream(d, on);
+        fdri_passed();
+    }
+    fdr_signals_restore(&old);
 }

@@ -300,7 +300,8 @@ struct fdr_sampled;
 enum fdr_sampled_by { FDR_BY_CPU_TIME = 0, FDR_BY_WALL_TIME = 1, FDR_BY_EVENTS = 2 };
 
 /* tid: the thread looked at. period: what a weight of 1 stands for, in ns or events. Not for signal handlers.
- * NULL: nothing records, or no room; NULL may be given to the functions below. Lives until the recording ends. */
+ * NULL: nothing records, or no room; NULL may be given to the functions below. Lives until the recording ends:
+ * from then on, and while fdr_finalize runs, they do nothing with it and return 0, however late they come. */
 FDR_API struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period);
 /* The thread is called so by now; nothing where the stream holds samples of several. The name is copied, as by
  * fdr_sampled_open, and cut at 20 bytes. Not for signal handlers, nor while it is closed; one thread at a time per
