@@ -156,9 +156,9 @@ void fdr_modules_changed(void)
     struct fdr_cancel cancel = fdr_cancel_off();
     fdr_signals_block(&old);
     fdri_inside++;
-    fdri_modules_look(); /* takes the loader's lock: before ours */
+    uint32_t look = fdri_modules_look(); /* takes the loader's lock: before ours */
     pthread_mutex_lock(&lock);
-    fdri_modules_forget(forget);
+    fdri_modules_forget(look, forget);
     pthread_mutex_unlock(&lock);
     fdri_inside--;
     fdr_cancel_restore(cancel);

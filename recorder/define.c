@@ -36,9 +36,12 @@ static struct fdri_event_shape shapes[EVENTS_MAX];
 static struct {
     uint64_t from, to;         /* 0: it is not loaded */
     uint64_t was_from, was_to; /* where it was last */
-    bool here;
+    uint32_t seen;             /* the newest look at what is loaded that had begun when it was seen */
 } modules[MODULES_MAX];
-static uint32_t module_count, returns; /* returns: how often one came back to where another one was meanwhile */
+static uint32_t module_count, looks;
+static uint32_t returns; /* how often one came back to where another one was meanwhile */
+/* Of all about modules. Taken where the loader's lock is held, or the one of addresses; the definitions' under it. */
+static pthread_mutex_t modules_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct held {
     sigset_t mask;
@@ -337,9 +340,7 @@ void fdri_define_reset(void)
 {
     struct held h = enter_lock();
     drop_index();
-    index_log2 = index_used = module_count = returns = 0;
-    /* Where they were a reader is told; where they are is looked at anew. */
-    for (uint32_t i = 0; i < MODULES_MAX; i++) modules[i].from = modules[i].to = 0;
+    index_log2 = index_used = 0;
     block_bytes = 0;
     for (size_t at = 0; at < saved_bytes;) {
         const struct fdr_def *d = (const void *)(saved + at);
@@ -355,6 +356,13 @@ void fdri_define_fork(int phase)
     if (phase == 3) pthread_mutex_init(&lock, NULL);
     else if (phase == 0) pthread_mutex_lock(&lock);
     else pthread_mutex_unlock(&lock);
+}
+
+void fdri_modules_fork(int phase)
+{
+    if (phase == 3) pthread_mutex_init(&modules_lock, NULL);
+    else if (phase == 0) pthread_mutex_lock(&modules_lock);
+    else pthread_mutex_unlock(&modules_lock);
 }
 
 /* ---- the kinds ---- */
@@ -553,14 +561,25 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
     }
     /* opened by a relative name: the reader is elsewhere */
     if (*name != '/' && strchr(name, '/') && realpath(name, real)) name = real;
+    pthread_mutex_lock(&modules_lock);
     uint32_t def = define_module(name, id, info->dlpi_addr, from, to);
     if (def && def - 1 < MODULES_MAX) {
         modules[def - 1].from = modules[def - 1].was_from = from;
         modules[def - 1].to = modules[def - 1].was_to = to;
-        modules[def - 1].here = true;
+        modules[def - 1].seen = looks;
         if (def > module_count) module_count = def;
     }
+    pthread_mutex_unlock(&modules_lock);
     return 0;
+}
+
+/* Where they were a reader is told; where they are is looked at anew. */
+void fdri_modules_reset(void)
+{
+    pthread_mutex_lock(&modules_lock);
+    module_count = returns = 0;
+    for (uint32_t i = 0; i < MODULES_MAX; i++) modules[i].from = modules[i].to = 0;
+    pthread_mutex_unlock(&modules_lock);
 }
 
 void fdri_define_modules(void)
@@ -569,27 +588,41 @@ void fdri_define_modules(void)
     fdr_loaded(add_module, &first);
 }
 
-void fdri_modules_look(void)
+uint32_t fdri_modules_look(void)
 {
-    for (uint32_t i = 0; i < module_count; i++) modules[i].here = false;
+    pthread_mutex_lock(&modules_lock);
+    uint32_t look = ++looks;
+    pthread_mutex_unlock(&modules_lock);
     fdri_define_modules();
+    return look;
 }
 
-void fdri_modules_forget(void (*forget)(uint64_t from, uint64_t to))
+/* What another look saw since this one began is loaded, too. */
+void fdri_modules_forget(uint32_t look, void (*forget)(uint64_t from, uint64_t to))
 {
+    pthread_mutex_lock(&modules_lock);
     for (uint32_t i = 0; i < module_count; i++) {
-        if (modules[i].here || !modules[i].to) continue;
+        if ((int32_t)(modules[i].seen - look) >= 0 || !modules[i].to) continue;
         forget(modules[i].from, modules[i].to);
         modules[i].from = modules[i].to = 0;
     }
+    pthread_mutex_unlock(&modules_lock);
+}
+
+static uint32_t find_module(uint64_t address)
+{
+    uint32_t found = 0;
+    pthread_mutex_lock(&modules_lock);
+    for (uint32_t i = 0; i < module_count && !found; i++)
+        if (address >= modules[i].from && address < modules[i].to) found = i + 1;
+    pthread_mutex_unlock(&modules_lock);
+    return found;
 }
 
 uint32_t fdri_module_of(uint64_t address)
 {
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < module_count; i++)
-            if (address >= modules[i].from && address < modules[i].to) return i + 1;
-        if (pass == 0) fdri_define_modules(); /* loaded since we looked */
-    }
-    return 0;
+    uint32_t found = find_module(address);
+    if (found) return found;
+    fdri_define_modules(); /* loaded since we looked */
+    return find_module(address);
 }

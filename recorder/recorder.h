@@ -204,13 +204,16 @@ uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file,
 uint32_t fdri_define_function(uint64_t address, uint32_t module, const char *name);
 /* A new arena: definitions made before come along with their ids, and then the recording runs. */
 void fdri_define_reset(void);
-void fdri_define_save(void);      /* before the arena goes */
-void fdri_define_end(void);       /* the same, and nothing is defined any more: the recording does not run */
-void fdri_define_fork(int phase); /* 0 prepare, 1 parent, 2 child; 3 before 0 in a child that no handler saw */
-void fdri_define_modules(void);
-void fdri_modules_look(void); /* which modules are loaded now; asks the loader */
-void fdri_modules_forget(void (*forget)(uint64_t from, uint64_t to)); /* those that are no longer loaded */
-uint32_t fdri_module_of(uint64_t address);                            /* module definition id + 1, or 0 */
+void fdri_define_save(void);       /* before the arena goes */
+void fdri_define_end(void);        /* the same, and nothing is defined any more: the recording does not run */
+void fdri_define_fork(int phase);  /* 0 prepare, 1 parent, 2 child; 3 before 0 in a child that no handler saw */
+void fdri_define_modules(void);    /* what is loaded; asks the loader. Signals are blocked, or none may record */
+void fdri_modules_reset(void);     /* a new recording */
+void fdri_modules_fork(int phase); /* as fdri_define_fork */
+uint32_t fdri_modules_look(void);  /* which modules are loaded now; asks the loader. The number of this look */
+/* Those that were not loaded any more when it was made. */
+void fdri_modules_forget(uint32_t look, void (*forget)(uint64_t from, uint64_t to));
+uint32_t fdri_module_of(uint64_t address); /* module definition id, or 0 */
 struct fdri_event_shape {
     uint8_t count;
     uint8_t type[FDR_FIELDS_MAX];

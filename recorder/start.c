@@ -56,6 +56,7 @@ static void take_all(void)
     fdri_sampler_fork(0);
     fdri_export_fork(0);
     fdri_address_fork(0);
+    fdri_modules_fork(0);
     fdri_define_fork(0);
     fdri_watch_fork(0);
 }
@@ -70,6 +71,7 @@ static void release_all(int phase)
     fdri_crash_fork(phase);
     fdri_watch_fork(phase);
     fdri_define_fork(phase);
+    fdri_modules_fork(phase);
     fdri_address_fork(phase);
     fdri_export_fork(phase);
     fdri_counters_fork(phase);
@@ -116,6 +118,7 @@ static void bare_child(void)
     fdri_sampler_fork(3);
     fdri_export_fork(3);
     fdri_address_fork(3);
+    fdri_modules_fork(3);
     fdri_define_fork(3);
     fdri_watch_fork(3);
     take_all();
@@ -303,6 +306,7 @@ static int begin(void)
     fdr_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);
     fdri_note_reset();
     fdri_no_room_reset();
+    fdri_modules_reset();
     fdri_define_reset();
     fdri_address_reset(); /* here: the table before may say of a function that nobody took its definition */
     fdri_define_modules();

@@ -170,11 +170,34 @@ static void another_library_in_the_next_recording(void **state)
     end(f);
 }
 
+static void *look_again(void *unused)
+{
+    for (int i = 0; i < 2000; i++) fdr_modules_changed();
+    return unused;
+}
+
+/* Two threads close libraries: neither takes for gone what the other one is about to see. */
+static void what_is_loaded_is_not_forgotten(void **state)
+{
+    pthread_t t;
+    (void)state;
+    begin(NULL);
+    assert_int_not_equal(fdr_region_define_address((const void *)(uintptr_t)look_again), 0);
+    fdr_modules_changed();
+    uint32_t version = fdri_address_version, defined = fdri_rec.arena.super->def_count[FDR_DEF_MODULE];
+    assert_int_equal(pthread_create(&t, NULL, look_again, NULL), 0);
+    look_again(NULL);
+    pthread_join(t, NULL);
+    assert_int_equal(fdri_address_version, version);
+    assert_int_equal(fdri_rec.arena.super->def_count[FDR_DEF_MODULE], defined);
+    end(take());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_library_in_the_next_recording), cmocka_unit_test(one_name_and_two_layouts),
-        cmocka_unit_test(defined_again_while_events_come), cmocka_unit_test(a_group_of_too_many),
-        cmocka_unit_test(P10_more_kinds_than_there_can_be)};
+        cmocka_unit_test(defined_again_while_events_come),       cmocka_unit_test(a_group_of_too_many),
+        cmocka_unit_test(what_is_loaded_is_not_forgotten),       cmocka_unit_test(P10_more_kinds_than_there_can_be)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
