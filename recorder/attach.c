@@ -408,6 +408,15 @@ struct fdri_thread *fdri_begin(enum fdri_domain domain)
     return NULL;
 }
 
+struct fdri_thread *fdri_begin_attached(void)
+{
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    if (!on || fdri_self.recording != on) return NULL;
+    if (claim(&fdri_self, here, FDRI_NO_EVENT)) return &fdri_self;
+    return fdri_lane.recording == on ? claim(&fdri_lane, here, FDRI_NO_EVENT) : NULL;
+}
+
 uint64_t fdri_tick_at(struct fdri_thread *t, uint64_t time_ns)
 {
     const uint64_t far = 1ull << 62; /* 146 years; keeps every sum of times in the codec's range */

@@ -60,6 +60,14 @@ void fdri_ended_unlock(void)
     lock_mine = 0;
 }
 
+/* Only where it is the caller's still: another recording may have begun since. */
+void fdri_ended_unlock_of(uint32_t who)
+{
+    fdr_cas_acq_rel_u32(&fdri_rec.shares.lock, &who, 0u); /* L:fold */
+    fdr_signal_fence();
+    lock_mine = 0;
+}
+
 void fdri_ended_abandoned(const struct fdr_location *l)
 {
     if (fdr_load_relaxed(&fdri_rec.shares.lock) != l->id + 1) {

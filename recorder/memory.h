@@ -92,6 +92,7 @@ void fdri_ended_push(struct fdr_location *l);       /* its thread ended: it is n
 bool fdri_ended_lock(uint32_t who, uint32_t tries); /* keeps everybody from folding */
 bool fdri_ended_hold(uint32_t who, uint64_t ns);    /* the same; waits that long at most */
 void fdri_ended_unlock(void);
+void fdri_ended_unlock_of(uint32_t who);
 void fdri_ended_abandoned(const struct fdr_location *l); /* an operation of l was given up in the middle */
 
 /* ---- fold.c ---- */

@@ -42,6 +42,7 @@
  * in ns (an `_at` event) or in the clock's ticks. */
 enum fdri_domain { FDRI_LIVE, FDRI_NS, FDRI_NO_EVENT };
 struct fdri_thread *fdri_begin(enum fdri_domain domain);
+struct fdri_thread *fdri_begin_attached(void); /* no event; NULL as well where this thread is not attached */
 static inline void fdri_end(struct fdri_thread *t)
 {
     fdr_store_release(&t->loc->busy, 0); /* R:busy - pairs with A:busy in start.c: finalize sees the record whole */

@@ -404,12 +404,13 @@ FDR_API void fdr_trigger_fire(int trigger, double value);
 /* How often it has seen what it watches for, also where no snapshot came of it (hold-off, cap). 0 for unknown ids. */
 FDR_API uint64_t fdr_trigger_count(int trigger);
 
-/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut; all 0 where nothing
- * records. Events that found no room anywhere, as those of threads for which there is no memory, are among `presented`
- * and `lost`: of a call both its enter and its leave.
+/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut; all 0 where nothing records,
+ * or the recording ends meanwhile. Events that found no room anywhere, as those of threads for which there is no memory,
+ * are among `presented` and `lost`: of a call both its enter and its leave.
  * Any thread. No system call, no allocation, no wait but a bounded one for who works on threads that ended. Looks at
  * each partition of each location, so it takes the longer the more there are; threads that want the memory of ended
- * ones wait for it meanwhile, 10 ms at most, or do without. In a signal handler it must not be left by longjmp. */
+ * ones wait for it meanwhile, 10 ms at most, or do without. In a handler of a thread that records nothing it must not
+ * be left by longjmp. */
 struct fdr_usage {
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;
