@@ -695,6 +695,7 @@ static inline uint64_t fdr_histogram_word(uint32_t off, uint32_t first, uint32_t
 enum fdr_row_flags {
     FDR_ROW_NO_HISTOGRAM = 1, /* memory did not hold it */
     FDR_ROW_GATED = 2,        /* a rule applies: look at the region's rule */
+    FDR_ROW_SATURATED = 4,    /* `sum` met the bound of its type, and stays there */
     FDR_ROW_VALUE_SHIFT = 8,  /* bits 8..9: enum fdr_value_type of sum, min, max */
     FDR_ROW_SEEN_SHIFT = 12   /* bits 12..31: calls a counting rule has seen, saturating */
 };

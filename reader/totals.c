@@ -34,7 +34,7 @@ static bool wanted(const struct fdr_row *r)
 /* Found without a table, a row must look like one in everything. */
 static bool plausible(const struct fdr_row *r)
 {
-    if (!wanted(r) || r->calls == 0 || r->histogram >> 48 || r->flags & 0xfcu) return false;
+    if (!wanted(r) || r->calls == 0 || r->histogram >> 48 || r->flags & 0xf8u) return false;
     if (class_of(r->key) != FDR_IN_REGION) return true;
     return KEY_ID(r->key) <= FDR_ID_MAX && r->min <= r->max && r->exclusive <= r->sum && r->max <= r->sum;
 }
@@ -110,6 +110,7 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     t->calls = r->calls;
     t->untimed = r->untimed;
     set_sums(l, r, t);
+    t->saturated = r->flags & FDR_ROW_SATURATED;
     if (r->histogram && !histogram(f, r, t))
         fdri_reader_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
     if (t->has_histogram) count_newest(l, r, t);

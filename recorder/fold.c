@@ -186,6 +186,22 @@ static void fold_histogram(struct fdri_thread *into, struct fdri_thread *t, stru
     set(&r->histogram, 0);
 }
 
+/* Sums of both; FDR_ROW_SATURATED: one met its bound. Those of a live location's calls are modulo 2^64, as the calls
+ * themselves add them and the differences that epochs hold need them. */
+static uint32_t add_sums(struct fdr_row *w, const struct fdr_row *r, uint32_t type, bool live)
+{
+    uint64_t sum = w->sum, exclusive = w->exclusive;
+    uint32_t over = (w->flags | r->flags) & FDR_ROW_SATURATED;
+    if (live) sum += r->sum;
+    else if (over) sum = w->flags & FDR_ROW_SATURATED ? w->sum : r->sum;
+    else if (!fdri_add(type, &sum, r->sum)) over = FDR_ROW_SATURATED;
+    if (live) exclusive += r->exclusive;
+    else fdri_add(FDR_VALUE_U64, &exclusive, r->exclusive); /* a part of the other, which met it before */
+    set(&w->sum, sum);
+    set(&w->exclusive, exclusive);
+    return over;
+}
+
 static void add_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_row *w, struct fdr_row *r)
 {
     uint32_t type = r->flags >> FDR_ROW_VALUE_SHIFT & 3;
@@ -197,13 +213,10 @@ static void add_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_
     }
     fold_histogram(into, t, w, r);
     if (r->calls) {
-        set(&w->sum, type == FDR_VALUE_F64
-                         ? fdr_bits_of((w->calls ? fdr_double_of(w->sum) : 0.0) + fdr_double_of(r->sum))
-                         : w->sum + r->sum);
-        set(&w->exclusive, w->exclusive + r->exclusive);
+        uint32_t flags = w->flags | type << FDR_ROW_VALUE_SHIFT | add_sums(w, r, type, into == t);
         if (!w->calls || below(type, r->min, w->min)) set(&w->min, r->min);
         if (!w->calls || below(type, w->max, r->max)) set(&w->max, r->max);
-        if (type) set_half(&w->flags, w->flags | type << FDR_ROW_VALUE_SHIFT);
+        if (flags != w->flags) set_half(&w->flags, flags);
     }
     move(&w->calls, &r->calls);
     move(&w->untimed, &r->untimed);

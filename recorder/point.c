@@ -202,8 +202,9 @@ static void collective_end(uint32_t operation, uint32_t comm, int32_t root, uint
                       .id = known_operation(operation) << 1 | 1,
                       .count = 4,
                       .field = {comm, fdr_zigzag((uint64_t)(int64_t)root), sent, received}};
-    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, known_operation(operation) << 1 | 1), FDR_VALUE_U64, sent + received, live,
-            time_ns);
+    uint64_t both = sent;
+    fdri_add(FDR_VALUE_U64, &both, received);
+    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, known_operation(operation) << 1 | 1), FDR_VALUE_U64, both, live, time_ns);
 }
 void fdr_collective_begin(uint32_t operation) { collective_begin(operation, true, 0); }
 void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns) { collective_begin(operation, false, time_ns); }

@@ -188,6 +188,8 @@ static inline void fdri_histogram_add(struct fdri_thread *t, struct fdr_row *r, 
     fdr_bump_relaxed(&count[bucket], 1);
 }
 static inline uint32_t fdri_bucket(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v | 1); }
+/* Adds a value of that type. false: the sum is beyond what it holds; *sum is the bound it would have passed. */
+bool fdri_add(uint32_t type, uint64_t *sum, uint64_t value);
 /* One event of a point class: value v counted in, as value type. */
 void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type type, uint64_t value);
 

@@ -273,6 +273,33 @@ void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t buck
     fdr_bump_relaxed(&counts[bucket], 1);
 }
 
+bool fdri_add(uint32_t type, uint64_t *sum, uint64_t value)
+{
+    int64_t both;
+    if (type == FDR_VALUE_F64) {
+        *sum = fdr_bits_of(fdr_double_of(*sum) + fdr_double_of(value));
+        return true;
+    }
+    bool fits = type == FDR_VALUE_I64 ? !__builtin_add_overflow((int64_t)*sum, (int64_t)value, &both)
+                                      : *sum <= UINT64_MAX - value;
+    if (fits) *sum += value;
+    else if (type == FDR_VALUE_I64) *sum = (int64_t)value < 0 ? (uint64_t)INT64_MIN : INT64_MAX;
+    else *sum = UINT64_MAX;
+    return fits;
+}
+
+/* A sum that met its bound stays there, also where what follows would bring it back. The flag comes first: what a kill
+ * leaves is true. */
+static void add_value(struct fdr_row *r, enum fdr_value_type type, uint64_t value)
+{
+    uint64_t sum = r->sum;
+    bool both = r->key >> 24 == FDR_DEF_COLLECTIVE && value == UINT64_MAX; /* sent and received did not fit together */
+    if (r->flags & FDR_ROW_SATURATED) return;
+    if (!fdri_add(type, &sum, value) || both) r->flags |= FDR_ROW_SATURATED;
+    fdr_signal_fence();
+    r->sum = sum;
+}
+
 void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type type, uint64_t value)
 {
     struct fdr_row *r = fdri_row(t, key);
@@ -280,21 +307,19 @@ void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type t
     bool first = r->calls == 0;
     r->flags = (r->flags & ~(3u << FDR_ROW_VALUE_SHIFT)) | (uint32_t)type << FDR_ROW_VALUE_SHIFT;
     fdr_bump_relaxed(&r->calls, 1);
+    add_value(r, type, value);
     uint64_t magnitude = value;
     if (type == FDR_VALUE_F64) {
         double v = fdr_double_of(value);
-        r->sum = fdr_bits_of((first ? 0.0 : fdr_double_of(r->sum)) + v);
         double low = fdr_double_of(r->min), high = fdr_double_of(r->max);
         if (first || v < low || low != low) r->min = value; /* a NaN is no extreme once there is a number */
         if (first || v > high || high != high) r->max = value;
-        magnitude = v >= 1 && v < 9e18 ? (uint64_t)v : 0;
+        magnitude = v >= 0x1p63 ? 1ull << 63 : v >= 1 ? (uint64_t)v : 0;
     } else if (type == FDR_VALUE_I64) {
-        r->sum += value;
         if (first || (int64_t)value < (int64_t)r->min) r->min = value;
         if (first || (int64_t)value > (int64_t)r->max) r->max = value;
         magnitude = (int64_t)value > 0 ? value : 0;
     } else {
-        r->sum += value;
         if (first || value < r->min) r->min = value;
         if (first || value > r->max) r->max = value;
     }

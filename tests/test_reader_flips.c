@@ -217,7 +217,7 @@ static uint64_t digest_of_sums(struct fdr_file *f, uint64_t h)
         h = mix(mix(mix(mix(h, t[i].location), t[i].class_), t[i].id), t[i].rest);
         h = mix(mix(mix(mix(mix(mix(h, t[i].calls), t[i].untimed), t[i].inclusive_ns), t[i].exclusive_ns), t[i].min_ns),
                 t[i].max_ns);
-        h = mix(mix(mix(mix(h, t[i].sum_u), t[i].min_u), t[i].max_u), t[i].has_histogram);
+        h = mix(mix(mix(mix(h, t[i].sum_u), t[i].min_u), t[i].max_u), t[i].has_histogram + 2u * t[i].saturated);
         h = mix_bytes(h, t[i].histogram, sizeof t[i].histogram);
     }
     n = fdr_reductions(f, &d);

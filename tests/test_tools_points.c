@@ -134,6 +134,29 @@ static void same_names(void)
     python("import sys; assert \"\\\"n\\\":5,\\\"n#2\\\":6,\\\"n#3\\\":7\" in open(sys.argv[1]).read()", path);
 }
 
+/* A sum that 64 bits do not hold is shown as the bound it met, with a mark; other values that large as they are. */
+static void large_sums(void)
+{
+    fdr_metric_id time = fdr_metric_define("time of day", "ns", FDR_U64, FDR_METRIC_GAUGE);
+    fdr_metric_id depth = fdr_metric_define("depth", "m", FDR_I64, FDR_METRIC_GAUGE);
+    char path[64];
+    for (int i = 0; i < 20; i++)
+        fdr_metric_u64_at(time, 1795527986911608032u, 2300), fdr_metric_i64_at(depth, INT64_MIN, 2300);
+    assert(fdr_snapshot("large") == 0);
+    snprintf(path, sizeof path, "%s/large.json", folder);
+    run("stats --json --by class %s >%s", fdr_last_snapshot(), path);
+    python("import json,sys; k={x[\"name\"]:x for c in json.load(open(sys.argv[1])) for x in c[\"kinds\"]}; "
+           "assert [n for n in k if k[n][\"saturated\"]]==[\"time of day\", \"depth\"], k; "
+           "assert k[\"time of day\"][\"sum\"]==k[\"bytes\"][\"max\"]==2**64-1 and k[\"depth\"][\"sum\"]==-2**63, k",
+           path);
+    run("stats %s >%s", fdr_last_snapshot(), path);
+    python("import sys; t=open(sys.argv[1]).read(); "
+           "assert \"(gauge, ns)  [the sum is that or more: 64 bits hold no more]\\n\" in t, t; "
+           "assert \"(gauge, m)  [the sum went beyond that: 64 bits hold no more]\\n\" in t, t; "
+           "assert t.count(\"64 bits\")==2, t",
+           path);
+}
+
 int main(void)
 {
     static char command[512], again[64], chrome[64];
@@ -165,6 +188,7 @@ int main(void)
            "assert k[\"send\"][\"sum\"]==4096 and k[\"iteration\"][\"events\"]==2, k",
            chrome);
     same_names();
+    large_sums();
     fdr_finalize();
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) == 0 ? 0 : 1;

@@ -64,14 +64,22 @@ static void add_histogram(uint64_t *to, const uint64_t *from)
     for (size_t i = 0; i < HISTOGRAM_BINS; i++) to[i] += from[i];
 }
 
+bool add_time(uint64_t *sum, uint64_t ns)
+{
+    bool fits = ns <= UINT64_MAX - *sum;
+    *sum = fits ? *sum + ns : UINT64_MAX;
+    return fits;
+}
+
 /* The reader's `calls` are the timed ones; here calls are all, and `untimed` says how many have no time. */
 static void add_total(struct stat_row *r, const struct fdr_total *t)
 {
     bool first = r->calls == r->untimed;
     r->calls += t->calls + t->untimed;
     r->untimed += t->untimed;
-    r->inclusive_ns += t->inclusive_ns;
-    r->exclusive_ns += t->exclusive_ns;
+    r->saturated |= t->saturated;
+    r->saturated |= !add_time(&r->inclusive_ns, t->inclusive_ns);
+    r->saturated |= !add_time(&r->exclusive_ns, t->exclusive_ns);
     if (t->calls == 0) return;
     if (first || t->min_ns < r->min_ns) r->min_ns = t->min_ns;
     if (t->max_ns > r->max_ns) r->max_ns = t->max_ns;
@@ -178,8 +186,8 @@ static void add_call(struct stat_row *r, const struct call *c)
     if (r->calls == 0 || c->duration_ns < r->min_ns) r->min_ns = c->duration_ns;
     if (c->duration_ns > r->max_ns) r->max_ns = c->duration_ns;
     r->calls++;
-    r->inclusive_ns += c->duration_ns;
-    r->exclusive_ns += c->exclusive_ns;
+    r->saturated |= !add_time(&r->inclusive_ns, c->duration_ns);
+    r->saturated |= !add_time(&r->exclusive_ns, c->exclusive_ns);
     r->histogram[histogram_bin(c->duration_ns)]++;
 }
 
@@ -267,12 +275,27 @@ static bool less(uint32_t type, uint64_t a, uint64_t b)
     return type == 1 ? (int64_t)a < (int64_t)b : a < b;
 }
 
-static uint64_t sum_of(uint32_t type, uint64_t a, uint64_t b)
+/* false: it does not fit, and is the bound it would have passed. */
+static bool add_value(uint32_t type, uint64_t *sum, uint64_t value)
 {
-    if (type != 2) return a + b;
-    double sum = real_of(a) + real_of(b);
-    memcpy(&a, &sum, sizeof a);
-    return a;
+    int64_t both;
+    if (type == 2) {
+        double real = real_of(*sum) + real_of(value);
+        memcpy(sum, &real, sizeof real);
+        return true;
+    }
+    if (type == 0) return add_time(sum, value);
+    bool fits = !__builtin_add_overflow((int64_t)*sum, (int64_t)value, &both);
+    *sum = (uint64_t)(fits ? both : (int64_t)value < 0 ? INT64_MIN : INT64_MAX);
+    return fits;
+}
+
+static void add_sum(struct point_row *r, const struct fdr_total *t)
+{
+    if (r->saturated) return;
+    r->saturated = t->saturated;
+    if (t->saturated || !r->events) r->sum = t->sum_u;
+    else r->saturated = !add_value(r->value_type, &r->sum, t->sum_u);
 }
 
 static void add_point(struct point_row *r, const struct fdr_total *t)
@@ -280,7 +303,7 @@ static void add_point(struct point_row *r, const struct fdr_total *t)
     if (t->calls == 0) return;
     if (r->events == 0 || less(r->value_type, t->min_u, r->min)) r->min = t->min_u;
     if (r->events == 0 || less(r->value_type, r->max, t->max_u)) r->max = t->max_u;
-    r->sum = r->events == 0 ? t->sum_u : sum_of(r->value_type, r->sum, t->sum_u);
+    add_sum(r, t);
     r->events += t->calls;
     r->has_histogram = r->has_histogram && t->has_histogram;
     if (r->has_histogram) add_histogram(r->histogram, t->histogram);

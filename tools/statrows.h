@@ -14,6 +14,7 @@ struct stat_row {
     bool rest;     /* regions that have no row of their own */
     bool at_least; /* more may be in the rest */
     bool has_histogram;
+    bool saturated;          /* 64 bits do not hold a time */
     uint32_t beside_rest;    /* locations with a rest in which this row is exact */
     uint64_t calls, untimed; /* all, and how many of them have no time */
     uint64_t inclusive_ns, exclusive_ns;
@@ -32,11 +33,14 @@ bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const
 /* From kept events; BY_REGION, BY_DEPTH or BY_LOCATION. Closed calls only, as in the totals. */
 bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struct fdr_select *select, enum stat_by by);
 void rows_free(struct stat_rows *rows);
+/* false: 64 bits do not hold the sum, it is the most they hold. */
+bool add_time(uint64_t *sum, uint64_t ns);
 
 /* Events without duration, summed over locations: one row per class and id. */
 struct point_row {
     uint32_t class_, id, value_type; /* of sum, min, max: 0 u64, 1 i64, 2 f64 */
     bool has_histogram, rest, at_least;
+    bool saturated; /* 64 bits did not hold the sum: this is the bound it met */
     uint64_t events, sum, min, max;
     uint64_t histogram[HISTOGRAM_BINS];
     uint32_t beside_rest; /* rows of it in locations that found no room for all rows */

@@ -86,7 +86,7 @@ void key_u64(const char *key, uint64_t value)
     out_text(", \"");
     out_text(key);
     out_text("\": ");
-    out_u64(value > INT64_MAX ? INT64_MAX : value);
+    out_u64(value);
 }
 
 void histogram_json(bool has, const uint64_t *histogram)
@@ -108,6 +108,7 @@ static void row_figures_json(const struct stat_row *r, bool inclusive)
     key_u64("calls", r->calls);
     key_u64("untimed", r->untimed);
     out_text(r->at_least ? ", \"at_least\": true" : ", \"at_least\": false");
+    out_text(r->saturated ? ", \"saturated\": true" : ", \"saturated\": false");
     if (inclusive) key_u64("inclusive_ns", r->inclusive_ns);
     key_u64("exclusive_ns", r->exclusive_ns);
     key_u64("min_ns", r->min_ns);
@@ -188,6 +189,7 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
         }
     }
     if (r->at_least) out_text("  [or more: some may be in [rest]]");
+    if (r->saturated) out_text("  [times or more: 64 bits hold no more]");
     if (r->untimed) {
         out_text("  [");
         out_u64(r->untimed);
@@ -277,7 +279,7 @@ static void rows_text(const struct stats_arguments *a, const struct fdr_file *fi
 {
     uint64_t total = 0;
     size_t shown = limited(a, rows->count);
-    for (size_t i = 0; i < rows->count; i++) total += rows->row[i].exclusive_ns;
+    for (size_t i = 0; i < rows->count; i++) add_time(&total, rows->row[i].exclusive_ns);
     if (a->by != BY_DEPTH) qsort(rows->row, rows->count, sizeof *rows->row, by_exclusive);
     source_line(file, a->events);
     out_text("   exclusive    share ");
@@ -339,6 +341,9 @@ bool points_text(const struct fdr_file *file, const struct fdr_select *select)
         out_cell(point_name(file, &rows[i]));
         if (rows[i].class_ == FDR_IN_METRIC) out_metric_kind(fdr_definition(file, FDR_METRIC_DEFINITION, rows[i].id));
         if (rows[i].at_least) out_text("  [or more: a thread may have had no room for it]");
+        if (rows[i].saturated)
+            out_text(rows[i].value_type == 1 ? "  [the sum went beyond that: 64 bits hold no more]"
+                                             : "  [the sum is that or more: 64 bits hold no more]");
         out_char('\n');
     }
     free(rows);

@@ -67,14 +67,11 @@ static void point_value_json(const char *key, uint32_t type, uint64_t bits)
 {
     double real;
     memcpy(&real, &bits, sizeof real);
-    if (type == 0) {
-        key_u64(key, bits);
-        return;
-    }
     out_text(", \"");
     out_text(key);
     out_text("\": ");
-    if (type == 1) out_i64((int64_t)bits);
+    if (type == 0) out_u64(bits);
+    else if (type == 1) out_i64((int64_t)bits);
     else if (real - real == 0) out_f64(real);
     else out_text("null");
 }
@@ -97,6 +94,7 @@ static void kinds_json(const struct fdr_file *file, const struct point_row *rows
         point_value_json("max", r->value_type, r->max);
         histogram_json(r->has_histogram, r->histogram);
         out_text(r->at_least ? ", \"at_least\": true" : ", \"at_least\": false");
+        out_text(r->saturated ? ", \"saturated\": true" : ", \"saturated\": false");
         out_char('}');
         before = ", ";
     }

@@ -212,12 +212,15 @@ struct fdr_total {
     uint32_t class_; /* FDR_IN_REGION, _MESSAGE (id 1 send 2 recv), _COLLECTIVE, _METRIC, _MARKER, _USER */
     uint32_t id;
     bool rest;     /* the regions that found no row of their own, and those that lost theirs */
-    bool at_least; /* of threads that ended, some of which had it in their rest: so this is not all */
+    bool at_least; /* of threads that ended, some of which had it in their rest (points: nowhere): so this is not all */
+    /* 64 bits did not hold the sum: of unsigned values and times it is this or more, of signed values it went beyond this
+     * bound; of collectives min and max may be more, too. */
+    bool saturated;
     uint64_t calls, untimed;
     uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* regions */
     uint64_t sum_u, min_u, max_u; /* points: sum, min and max as their value_type's bits (bytes for messages) */
     bool has_histogram;     /* false also where it does not go with `calls`: see fdr_file_info.histograms_left_out */
-    uint64_t histogram[64]; /* [i]: values in [2^i, 2^(i+1)), [0] also 0; ns for regions */
+    uint64_t histogram[64]; /* [i]: values in [2^i, 2^(i+1)), [0] also less, [63] more; ns for regions */
 };
 FDR_API size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows);
 
