@@ -121,25 +121,32 @@ static void metric(uint32_t id, enum fdr_value_type type, uint64_t value, bool l
     present(&e, FDRI_KEY(FDR_DEF_METRIC, e.id), type, value, live, time_ns);
 }
 
-/* A value given in another type than the metric's is converted to the metric's. */
+/* A value given in another type than the metric's is converted to that; what does not fit becomes the nearest that does,
+ * and a NaN 0. */
+static uint64_t of_double(uint32_t type, double v)
+{
+    if (type == FDR_VALUE_F64) return fdr_bits_of(v);
+    if (v != v) return 0;
+    if (type == FDR_VALUE_U64) return v >= 0x1p64 ? UINT64_MAX : v > 0 ? (uint64_t)v : 0;
+    if (v < -0x1p63) return (uint64_t)INT64_MIN;
+    return v >= 0x1p63 ? INT64_MAX : (uint64_t)(int64_t)v;
+}
 static void metric_u64(uint32_t id, uint64_t v, bool live, uint64_t time_ns)
 {
     uint32_t type = fdri_metric_type(id);
-    metric(id, (enum fdr_value_type)type, type == FDR_VALUE_F64 ? fdr_bits_of((double)v) : v, live, time_ns);
+    uint64_t value = type == FDR_VALUE_F64 ? fdr_bits_of((double)v) : type == FDR_VALUE_I64 ? fdr_min(v, INT64_MAX) : v;
+    metric(id, (enum fdr_value_type)type, value, live, time_ns);
 }
 static void metric_i64(uint32_t id, int64_t v, bool live, uint64_t time_ns)
 {
     uint32_t type = fdri_metric_type(id);
-    metric(id, (enum fdr_value_type)type, type == FDR_VALUE_F64 ? fdr_bits_of((double)v) : (uint64_t)v, live, time_ns);
+    uint64_t value = type == FDR_VALUE_F64 ? fdr_bits_of((double)v) : type == FDR_VALUE_U64 && v < 0 ? 0 : (uint64_t)v;
+    metric(id, (enum fdr_value_type)type, value, live, time_ns);
 }
 static void metric_f64(uint32_t id, double v, bool live, uint64_t time_ns)
 {
     uint32_t type = fdri_metric_type(id);
-    uint64_t value = fdr_bits_of(v);
-    bool fits = v == v && v > -9.2e18 && v < 9.2e18;
-    if (type == FDR_VALUE_U64) value = fits && v > 0 ? (uint64_t)v : 0;
-    if (type == FDR_VALUE_I64) value = fits ? (uint64_t)(int64_t)v : 0;
-    metric(id, (enum fdr_value_type)type, value, live, time_ns);
+    metric(id, (enum fdr_value_type)type, of_double(type, v), live, time_ns);
 }
 void fdr_metric_u64(fdr_metric_id id, uint64_t v) { metric_u64(id, v, true, 0); }
 void fdr_metric_i64(fdr_metric_id id, int64_t v) { metric_i64(id, v, true, 0); }

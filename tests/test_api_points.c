@@ -44,6 +44,52 @@ static void P4_metrics_of_every_type(void **state)
     end(f);
 }
 
+/* Of a value in another type than the metric's the nearest that fits is recorded, and 0 of what is no number. */
+static void P4_metrics_of_another_type(void **state)
+{
+    (void)state;
+    static const struct {
+        double v;
+        uint64_t u;
+        int64_t i;
+    } real[] = {{5e18, 5000000000000000000u, 5000000000000000000},
+                {0x1p63, 1ull << 63, INT64_MAX},
+                {1e19, 10000000000000000000u, INT64_MAX},
+                {0x1.fffffffffffffp63, UINT64_MAX - 2047, INT64_MAX},
+                {0x1p64, UINT64_MAX, INT64_MAX},
+                {(double)INFINITY, UINT64_MAX, INT64_MAX},
+                {0.9, 0, 0},
+                {-0.9, 0, 0},
+                {-0x1p63, 0, INT64_MIN},
+                {-1e19, 0, INT64_MIN},
+                {-(double)INFINITY, 0, INT64_MIN},
+                {(double)NAN, 0, 0}};
+    enum { REAL = sizeof real / sizeof real[0] };
+    begin(NULL);
+    fdr_metric_id u = fdr_metric_define("u", "1", FDR_U64, FDR_METRIC_GAUGE),
+                  i = fdr_metric_define("i", "1", FDR_I64, FDR_METRIC_GAUGE),
+                  d = fdr_metric_define("d", "1", FDR_F64, FDR_METRIC_GAUGE);
+    uint64_t t = 100, field[2 * REAL + 5];
+    size_t n = 0;
+    for (size_t k = 0; k < REAL; k++) {
+        fdr_metric_f64_at(u, real[k].v, t += 3), field[n++] = real[k].u;
+        fdr_metric_f64_at(i, real[k].v, t += 3), field[n++] = (uint64_t)real[k].i;
+    }
+    fdr_metric_i64_at(u, -1, t += 3), field[n++] = 0;
+    fdr_metric_i64_at(u, INT64_MIN, t += 3), field[n++] = 0;
+    fdr_metric_i64_at(u, INT64_MAX, t += 3), field[n++] = INT64_MAX;
+    fdr_metric_u64_at(i, UINT64_MAX, t += 3), field[n++] = INT64_MAX;
+    fdr_metric_u64_at(d, UINT64_MAX, t += 3), field[n++] = bits(0x1p64);
+    fdr_metric_f64_at(d, 1e19, t += 3), fdr_metric_f64_at(d, 0x1p62, t += 3);
+    struct fdr_file *f = take();
+    struct fdr_read_event e[64];
+    assert_int_equal(load(f, e, 64), n + 2);
+    for (size_t k = 0; k < n; k++) assert_true(e[k].field[0] == field[k]);
+    const struct fdr_total *reals = total(f, FDR_IN_METRIC, d);
+    assert_true(reals->has_histogram && reals->histogram[62] == 1 && reals->histogram[63] == 2);
+    end(f);
+}
+
 /* A NaN that comes first must not hide the others. */
 static void P5_nan_is_not_the_extreme(void **state)
 {
@@ -186,9 +232,10 @@ static void P4_messages_and_collectives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P4_metrics_of_every_type),         cmocka_unit_test(P5_nan_is_not_the_extreme),
-        cmocka_unit_test(P4_user_events_with_typed_fields), cmocka_unit_test(P4_messages_and_collectives),
-        cmocka_unit_test(P4_numbers_of_operations),         cmocka_unit_test(P5_names_leave_room_for_threads),
+        cmocka_unit_test(P4_metrics_of_every_type),        cmocka_unit_test(P4_metrics_of_another_type),
+        cmocka_unit_test(P5_nan_is_not_the_extreme),       cmocka_unit_test(P4_user_events_with_typed_fields),
+        cmocka_unit_test(P4_messages_and_collectives),     cmocka_unit_test(P4_numbers_of_operations),
+        cmocka_unit_test(P5_names_leave_room_for_threads),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);

@@ -249,9 +249,9 @@ FDR_UNHOOKED_ static inline fdr_region fdr_scope_enter_(uint32_t *id, const char
 
 /* ---- events without duration [record] ------------------------------------------------------------------ */
 
-/* A value of another type than the metric's is converted. To a floating-point metric: the nearest double. From one to
- * an integer metric: towards 0, and NaN, what is beyond 9.2e18 either way, or below 0 for an unsigned metric becomes 0.
- * Between integers the 64 bits stay: -1 is 2^64 - 1 in an unsigned metric. A metric that is not defined is unsigned. */
+/* A value given in another type than the metric's is converted: to the nearest of that type where it does not fit (a
+ * negative one is 0 of an unsigned metric; fractions are cut), to 0 where it is no number. A metric that is not defined
+ * is unsigned. */
 FDR_API void fdr_metric_u64(fdr_metric_id metric, uint64_t value);
 FDR_API void fdr_metric_i64(fdr_metric_id metric, int64_t value);
 FDR_API void fdr_metric_f64(fdr_metric_id metric, double value);
