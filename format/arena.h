@@ -419,14 +419,14 @@ struct fdr_location {
     /* accounts beside the per-level ones; owner writes */
     uint64_t presented_overflow; /* calls deeper than the stack that is kept: presented, all lost */
     uint64_t lost_overflow;
-    uint64_t clamped;       /* events whose clock stepped back */
-    uint64_t unbalanced;    /* regions closed by a leave of an outer one */
-    uint64_t stray_leaves;  /* leaves of regions that were not open */
-    uint64_t rows_folded;   /* calls accounted in the rest row */
-    uint64_t hists_dropped; /* regions without a histogram */
-    uint64_t truncated;     /* user events whose payload was cut */
-    uint32_t abandoned;     /* operations left by longjmp from a handler */
-    uint32_t meta_units;    /* atomic: 512 bytes each: what of its bins and pieces its accounts lie in */
+    uint64_t clamped;            /* events whose clock stepped back */
+    uint64_t unbalanced;         /* regions closed by a leave of an outer one */
+    uint64_t stray_leaves;       /* leaves of regions that were not open */
+    uint64_t rows_folded;        /* calls accounted in the rest row */
+    uint64_t hists_dropped;      /* regions without a histogram */
+    uint64_t points_without_row; /* points of kinds that found no row: in no total */
+    uint32_t abandoned;          /* operations left by longjmp from a handler */
+    uint32_t meta_units;         /* atomic: 512 bytes each: what of its bins and pieces its accounts lie in */
     /* ties: events at tick tie_tick so far that carry no duration */
     uint64_t point_tick;               /* stored tick of the newest point event */
     uint32_t point_count;              /* how many point events had that tick */

@@ -89,11 +89,11 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
     i->clamped = l->raw.clamped;
     i->unbalanced = l->raw.unbalanced;
     i->stray_leaves = l->raw.stray_leaves;
-    i->truncated = l->raw.truncated;
     i->abandoned = l->raw.abandoned;
     i->hists_dropped = l->raw.hists_dropped;
     i->rows_folded = l->raw.rows_folded;
     for (size_t p = 0; p < l->part_count; p++) {
+    i->points_without_row = l->raw.points_without_row;
         describe_pinned(f, l, &l->part[p]);
         i->bins += l->part[p].bin_count;
         for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;

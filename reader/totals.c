@@ -106,11 +106,12 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     t->rest = r->key == FDR_ROW_KEY_REST;
     t->id = t->rest ? 0 : t->class_ == FDR_IN_COLLECTIVE ? KEY_ID(r->key) >> 1 : KEY_ID(r->key);
     /* of each thread that ended a row is exact or in its rest; of all of them together nobody knows */
-    t->at_least = !t->rest && l->raw.flags & FDR_LOCATION_ENDED && l->raw.rows_folded;
+    uint64_t without = t->class_ == FDR_IN_REGION ? l->raw.rows_folded : l->raw.points_without_row;
+    t->at_least = !t->rest && l->raw.flags & FDR_LOCATION_ENDED && without;
     t->calls = r->calls;
     t->untimed = r->untimed;
-    set_sums(l, r, t);
     t->saturated = r->flags & FDR_ROW_SATURATED;
+    set_sums(l, r, t);
     if (r->histogram && !histogram(f, r, t))
         fdri_reader_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
     if (t->has_histogram) count_newest(l, r, t);

@@ -227,7 +227,8 @@ static void add_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_
 static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr_row *r)
 {
     struct fdr_row *w = fdri_row(into, r->key);
-    if (w->key != r->key) set(&into->loc->rows_folded, into->loc->rows_folded + r->calls + r->untimed - 1);
+    uint64_t *without = fdr_row_of_calls(r->key) ? &into->loc->rows_folded : &into->loc->points_without_row;
+    if (w->key != r->key) set(without, *without + r->calls + r->untimed - 1); /* one is counted already */
     add_row(into, t, w, r);
     carry_out();
 }
@@ -268,7 +269,7 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
     move(&w->stray_leaves, &l->stray_leaves);
     move(&w->rows_folded, &l->rows_folded);
     move(&w->hists_dropped, &l->hists_dropped);
-    move(&w->truncated, &l->truncated);
+    move(&w->points_without_row, &l->points_without_row);
     set_half(&w->abandoned, w->abandoned + l->abandoned);
     set_half(&l->abandoned, 0);
     move(&w->reduction_ticks, &l->reduction_ticks);

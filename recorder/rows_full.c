@@ -72,7 +72,8 @@ bool fdri_row_gone(struct fdri_thread *t, uint32_t key)
 struct fdr_row *fdri_row_rest(struct fdri_thread *t, uint32_t key)
 {
     if (!fdri_row_gone(t, key)) add_gone(t, key);
-    t->loc->rows_folded++;
+    if (is_region(key)) t->loc->rows_folded++;
+    else t->loc->points_without_row++;
     return fdri_off(t, t->loc->rest_row_off);
 }
 

@@ -192,6 +192,7 @@ static uint64_t digest_of_facts(struct fdr_file *f)
         h = mix(mix(mix(mix(h, l->start_ns), l->end_ns), l->from_ns), l->to_ns);
         h = mix(mix(mix(mix(h, l->live), l->open_count), l->clamped), l->unbalanced);
         h = mix(mix(mix(mix(h, l->stray_leaves), l->abandoned), l->hists_dropped), l->rows_folded);
+        h = mix(h, l->points_without_row);
         for (size_t d = 0; d < l->open_count; d++) h = mix(mix(h, l->open[d].region), l->open[d].enter_ns);
     }
     for (uint32_t kind = 0; kind < 6; kind++)

@@ -108,6 +108,13 @@ def one_without_room():
     send = [k for r in rows if r["class"] == "message" for k in r["kinds"]][0]
     check(send["events"] == 50 and send["at_least"], f"{send['events']} of 100 messages")
     check("or more" in next(l for l in run("stats", out).splitlines() if l.endswith("]") and "message send" in l), "text, too")
+    said = "50 events without duration are in no sum"
+    check(said in run("stats", out) and said not in run("stats", "--location", "0", out), "how many are missing")
+    locations = json.loads(run("info", "--json", out))["locations"]
+    check([l["points_without_row"] for l in locations] == [0, 50], "whose they are")
+    check("note    50 events without duration in no total" in run("info", out), "what fdr info says")
+    check(locations[1]["rows_folded"] == sum(t["calls"] for t in json.loads(run("stats", "--json", out)) if t["name"] == "[rest]"),
+          "only calls are in [rest]")
     rows = json.loads(run("stats", "--by", "class", "--json", "--location", "0", out))
     send = [k for r in rows if r["class"] == "message" for k in r["kinds"]][0]
     check(send["events"] == 50 and not send["at_least"], "all of the other thread")

@@ -267,10 +267,10 @@ static void print_location_notes(const struct fdr_location_info *l)
     print_location_count(l->clamped, "events whose clock stepped back; they carry the newest time before them");
     print_location_count(l->unbalanced, "calls that ended without a leave of their own (longjmp, exceptions)");
     print_location_count(l->stray_leaves, "leaves of regions that were not open; ignored");
-    print_location_count(l->truncated, "user events whose payload was cut");
     print_location_count(l->abandoned, "operations abandoned by longjmp out of a signal handler");
     print_location_count(l->hists_dropped, "regions without histogram: no room");
     print_location_count(l->rows_folded, "calls accounted in [rest]: no room for a row of their region");
+    print_location_count(l->points_without_row, "events without duration in no total: no room for a row of their kind");
 }
 
 static void print_location(const struct fdr_file *file, const struct fdr_location_info *l)

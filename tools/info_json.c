@@ -68,10 +68,10 @@ static void location_counters(json_t *o, const struct fdr_location_info *l)
     set_u64(o, "clamped", l->clamped);
     set_u64(o, "unbalanced", l->unbalanced);
     set_u64(o, "stray_leaves", l->stray_leaves);
-    set_u64(o, "truncated", l->truncated);
     set_u64(o, "abandoned", l->abandoned);
     set_u64(o, "hists_dropped", l->hists_dropped);
     set_u64(o, "rows_folded", l->rows_folded);
+    set_u64(o, "points_without_row", l->points_without_row);
 }
 
 static json_t *location_json(const struct fdr_file *file, const struct fdr_location_info *l)

@@ -117,7 +117,7 @@ static bool find_folded(struct rests *r, const struct fdr_file *file, const stru
     r->has = calloc(r->room + 1u, sizeof *r->has);
     for (size_t i = 0; r->has && i < count; i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (!l->rows_folded || !wants_location(select, l->id)) continue;
+        if (!l->points_without_row || !wants_location(select, l->id)) continue;
         r->has[l->id] = true;
         r->count++;
     }
@@ -333,6 +333,16 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
     free(folded.has);
     free(list);
     return *rows != NULL;
+}
+
+uint64_t points_without_row(const struct fdr_file *file, const struct fdr_select *select)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (wants_location(select, l->id)) sum += l->points_without_row;
+    }
+    return sum;
 }
 
 const char *point_name(const struct fdr_file *file, const struct point_row *row)

@@ -47,6 +47,8 @@ struct point_row {
 };
 bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr_file *file,
                         const struct fdr_select *select);
+/* Events of kinds that found no room for a row: they are in no sum. */
+uint64_t points_without_row(const struct fdr_file *file, const struct fdr_select *select);
 const char *point_name(const struct fdr_file *file, const struct point_row *row);
 
 #endif

@@ -347,6 +347,12 @@ bool points_text(const struct fdr_file *file, const struct fdr_select *select)
         out_char('\n');
     }
     free(rows);
+    uint64_t without = points_without_row(file, select);
+    if (without) {
+        out_text(count ? "# " : "\n# ");
+        out_text(human_count(text, without));
+        out_text(" events without duration are in no sum: there was no room for a row of their kind\n");
+    }
     return true;
 }
 

@@ -138,7 +138,9 @@ struct fdr_location_info {
      * bytes; and whether it ended early, having used up its share. */
     uint64_t pinned_to_ns, pinned_events, pinned_bytes;
     bool pinned_cut;
-    uint64_t clamped, unbalanced, stray_leaves, truncated, abandoned, hists_dropped, rows_folded;
+    uint64_t clamped, unbalanced, stray_leaves, abandoned, hists_dropped;
+    uint64_t rows_folded;        /* calls in the rest of the totals */
+    uint64_t points_without_row; /* events without duration that are in no total: no room for their kind */
 };
 FDR_API size_t fdr_location_count(const struct fdr_file *file);
 FDR_API const struct fdr_location_info *fdr_location_info(const struct fdr_file *file, size_t index);
