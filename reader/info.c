@@ -56,6 +56,7 @@ static uint32_t epochs_held(const struct fdr_file *f, const struct fdri_reader_l
     if (l->raw.epochs_off)
         e = (const void *)fdri_reader_meta_at(f, l->raw.epochs_off, FDR_META_EPOCHS, l->id, sizeof *e);
     if (e) return e->count;
+    if (f->sb.strategy == FDR_STRATEGY_TELESCOPE) return 1; /* its table is gone, or there was none: all is one */
     return l->raw.epoch >= l->raw.epoch_floor ? l->raw.epoch - l->raw.epoch_floor + 1 : 1;
 }
 
@@ -92,8 +93,8 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
     i->abandoned = l->raw.abandoned;
     i->hists_dropped = l->raw.hists_dropped;
     i->rows_folded = l->raw.rows_folded;
-    for (size_t p = 0; p < l->part_count; p++) {
     i->points_without_row = l->raw.points_without_row;
+    for (size_t p = 0; p < l->part_count; p++) {
         describe_pinned(f, l, &l->part[p]);
         i->bins += l->part[p].bin_count;
         for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit
  * A thread that ended is folded some rows at a time. Whoever looks between two of these steps finds it whole: its
- * epochs, whose totals are its rows less a base, are not there any more. */
+ * epochs, whose totals are its rows less a base, are not there any more, and none are said to be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,11 +45,24 @@ static bool in_between(void)
         const uint32_t *slot = (const void *)(table + 1);
         for (uint32_t i = 0, given = 0; i < 1u << table->log2; i++) {
             const struct fdr_row *r = slot[i] ? fdri_at(a, slot[i]) : NULL;
-            given += r && !r->calls;
+            given += r && !r->calls && r->key != FDR_ROW_KEY_REST; /* nothing was in that */
             if (r && r->calls && given) return true;
         }
     }
     return false;
+}
+
+/* As many are said to be held as are shown, or one where there are none. */
+static void check_counts(struct fdr_file *f)
+{
+    const struct fdr_epoch_info *rows;
+    size_t count = fdr_epochs(f, &rows);
+    for (size_t i = 0; i < fdr_location_count(f); i++) {
+        const struct fdr_location_info *l = fdr_location_info(f, i);
+        uint32_t shown = 0;
+        for (size_t k = 0; k < count; k++) shown += rows[k].location == l->id;
+        assert_int_equal(l->epochs, shown ? shown : 1);
+    }
 }
 
 static void look(uint8_t *copy)
@@ -60,6 +73,7 @@ static void look(uint8_t *copy)
     if (fdr_file_open_memory(copy, fdri_rec.arena.super->arena_bytes, &f, message, sizeof message) != FDR_WHOLE)
         fail_msg("%s", message);
     if (fdr_file_verify(f) != FDR_WHOLE) fail_msg("%s", fdr_file_damage(f, 0));
+    check_counts(f);
     fdr_file_close(f);
 }
 
