@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Folded stacks: "main;solve;kernel 12345", one line a call path, the number being the path's exclusive time in ns,
- * summed over locations and files. Input of flame graph tools. Open calls count up to the newest event of their
- * location; an ancestor that is no longer held is the frame "[reduced]", one that a filter kept out "[filtered]", one
+ * summed over locations and files. Input of flame graph tools. What lies in the window asked for counts, without all kept
+ * calls inside, selected or not. Open calls count up to the newest event of their location; an ancestor that is no longer held is the frame "[reduced]", one that a filter kept out "[filtered]", one
  * that was not over when the snapshot was taken and whose name is not known "[open]".
  *
  * Where no call is selected (the recordings have none, or only samples are asked for) the paths are those of samples:
@@ -23,18 +23,22 @@ struct node {
     uint64_t exclusive_ns;
 };
 struct frame {
-    uint32_t node;
+    uint32_t node; /* that of the frame below where it is not shown */
     uint64_t enter_ns, children_ns;
+    bool shown;
+    const char *made_up; /* what an ancestor that is not held is called, else NULL */
 };
 struct fold {
     struct fdr_file *file;
+    const struct fdr_select *select;
     struct node *nodes; /* [0] is the root, above every outermost call */
     size_t count, capacity;
     uint32_t *slot;      /* the nodes by parent and name, 0: free */
     size_t slots;        /* a power of two */
     struct frame *stack; /* [0] belongs to the root */
     size_t depth, stack_capacity;
-    uint32_t location;
+    uint32_t location;                   /* UINT32_MAX: none yet */
+    const struct fdr_location_info *its; /* NULL: not known */
 };
 
 /* Doubles. NULL: no memory, and the old array stays as it is. */
@@ -101,24 +105,72 @@ static uint32_t child_of(struct fold *f, uint32_t parent, const char *name)
     return id;
 }
 
+/* ---- what is shown ---- */
+
+/* How long a call took. One that is still open has lasted to the newest event of its location. */
+static uint64_t lasted(const struct fold *f, const struct fdr_read_event *e)
+{
+    const struct fdr_location_info *l = f->its;
+    if (e->duration_ns) return e->duration_ns;
+    for (size_t i = 0; l && i < l->open_count; i++)
+        if (l->open[i].depth == e->depth && l->open[i].region == e->id && l->open[i].enter_ns == e->time_ns)
+            return l->to_ns > e->time_ns ? l->to_ns - e->time_ns : 0;
+    return 0;
+}
+
+static bool selected(const struct fold *f, const struct fdr_read_event *e)
+{
+    const struct fdr_select *s = f->select;
+    if (s->depth_max && e->depth > s->depth_max) return false;
+    if (s->regions && !(e->id < s->region_count && s->regions[e->id])) return false;
+    return !s->min_duration_ns || lasted(f, e) >= s->min_duration_ns;
+}
+
+/* What of a call lies in the window. */
+static uint64_t in_window(const struct fdr_select *s, uint64_t from, uint64_t to)
+{
+    if (s->from_ns > from) from = s->from_ns;
+    if (s->to_ns && s->to_ns < to) to = s->to_ns;
+    return to > from ? to - from : 0;
+}
+
+static bool show(struct fold *f, struct frame *frame, const char *name)
+{
+    frame->node = child_of(f, frame[-1].node, name);
+    frame->shown = true;
+    return frame->node != NO_NODE;
+}
+
+/* Ancestors that are no longer held are shown around what is: those on top of the stack. */
+static bool show_made_up(struct fold *f)
+{
+    size_t first = f->depth + 1;
+    while (first > 1 && f->stack[first - 1].made_up && !f->stack[first - 1].shown) first--;
+    for (; first <= f->depth; first++)
+        if (!show(f, &f->stack[first], f->stack[first].made_up)) return false;
+    return true;
+}
+
+static const char *made_up_name(const struct fdr_read_event *e)
+{
+    return e->filtered ? "[filtered]" : e->not_over ? "[open]" : e->reduced ? "[reduced]" : NULL;
+}
+
 static bool push(struct fold *f, const struct fdr_read_event *e)
 {
-    const char *name = e->filtered   ? "[filtered]"
-                       : e->not_over ? "[open]"
-                       : e->reduced  ? "[reduced]"
-                                     : fdr_definition(f->file, FDR_REGION_DEFINITION, e->id)->name;
-    uint32_t node = child_of(f, f->stack[f->depth].node, name);
-    if (node == NO_NODE || !room_for_frame(f, f->depth + 1)) return false;
-    f->stack[++f->depth] = (struct frame){node, e->time_ns, 0};
-    return true;
+    bool shown = !e->reduced && selected(f, e);
+    if (!room_for_frame(f, f->depth + 1) || (shown && !show_made_up(f))) return false;
+    struct frame *top = &f->stack[++f->depth];
+    *top = (struct frame){top[-1].node, e->time_ns, 0, false, made_up_name(e)};
+    return !shown || show(f, top, fdr_definition(f->file, FDR_REGION_DEFINITION, e->id)->name);
 }
 
 static void pop(struct fold *f, const struct fdr_read_event *e)
 {
     if (f->depth == 0) return;
-    struct frame *top = &f->stack[f->depth--];
-    uint64_t inclusive = e->time_ns > top->enter_ns ? e->time_ns - top->enter_ns : 0;
-    f->nodes[top->node].exclusive_ns += inclusive > top->children_ns ? inclusive - top->children_ns : 0;
+    const struct frame *top = &f->stack[f->depth--];
+    uint64_t inclusive = in_window(f->select, top->enter_ns, e->time_ns);
+    if (top->shown) f->nodes[top->node].exclusive_ns += inclusive > top->children_ns ? inclusive - top->children_ns : 0;
     f->stack[f->depth].children_ns += inclusive;
 }
 
@@ -158,7 +210,7 @@ static bool add_sample(struct fold *f, const struct fdr_sample_stream *s, const 
 
 static int fold_samples(struct fold *f, const struct fdr_select *select)
 {
-    struct fdr_select samples = select ? *select : (struct fdr_select){0};
+    struct fdr_select samples = *select;
     const struct fdr_sample_stream *stream = NULL;
     struct fdr_read_event e;
     samples.classes = 1u << FDR_IN_SAMPLE;
@@ -176,19 +228,32 @@ static int fold_samples(struct fold *f, const struct fdr_select *select)
 
 /* ---- calls ---- */
 
+static void new_location(struct fold *f, uint32_t id)
+{
+    f->depth = 0;
+    f->location = id;
+    f->its = NULL;
+    for (size_t i = 0; i < fdr_location_count(f->file); i++)
+        if (fdr_location_info(f->file, i)->id == id) f->its = fdr_location_info(f->file, i);
+}
+
+/* Whatever may be in a call that is selected is decoded, too. */
 static int fold_file(struct fold *f, const struct fdr_select *select)
 {
-    struct fdr_select calls = select ? *select : (struct fdr_select){0};
+    struct fdr_select calls = *select;
     struct fdr_read_event e;
     calls.classes = 1u << FDR_IN_REGION;
     calls.one_location_after_another = true;
+    calls.depth_max = 0;
+    calls.min_duration_ns = 0;
+    calls.regions = NULL;
+    calls.region_count = 0;
+    f->select = select;
     struct fdr_iter *iter = fdr_iter_open(f->file, &calls);
     bool good = iter != NULL;
-    f->depth = 0;
     f->location = UINT32_MAX;
     while (good && fdr_iter_next(iter, &e)) {
-        if (e.location != f->location) f->depth = 0;
-        f->location = e.location;
+        if (e.location != f->location) new_location(f, e.location);
         if (e.kind == FDR_ENTER) good = push(f, &e);
         else if (e.kind == FDR_LEAVE) pop(f, &e);
     }
@@ -238,18 +303,20 @@ static int write_lines(struct fold *f, const char *out_path)
 int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
                       const char *out_path)
 {
+    static const struct fdr_select everything = {0};
     struct fold f = {0};
     int status = -ENOMEM;
     if (new_node(&f, NO_NODE, "") == 0 && room_for_frame(&f, 0)) {
-        f.stack[0] = (struct frame){0, 0, 0};
+        f.stack[0] = (struct frame){0};
         status = 0;
     }
-    bool calls = !select || !select->classes || select->classes & 1u << FDR_IN_REGION;
+    if (!select) select = &everything;
+    bool calls = !select->classes || select->classes & 1u << FDR_IN_REGION;
     for (size_t i = 0; calls && i < count && status == 0; i++) {
         f.file = files[i];
         status = fold_file(&f, select);
     }
-    bool samples = f.count == 1 && (!select || !select->classes || select->classes & 1u << FDR_IN_SAMPLE);
+    bool samples = f.count == 1 && (!select->classes || select->classes & 1u << FDR_IN_SAMPLE);
     for (size_t i = 0; samples && i < count && status == 0; i++) {
         f.file = files[i];
         status = fold_samples(&f, select);

@@ -209,7 +209,57 @@ def stopped():
     check(figures["kept_events"] == 2 * kinds["leave"], f"{figures['kept_events']} kept, dump shows {2 * kinds['leave']}")
 
 
+def folded(path, *filters):
+    """Exclusive time by path."""
+    lines = run("export", path, "--to", "folded", "-o", "-", *filters).splitlines()
+    return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
+
+
+def exclusive(path, *filters):
+    return {r["name"]: r["exclusive_ns"] for r in json.loads(run("stats", "--events", "--json", path, *filters))}
+
+
+def times_under_filters():
+    """A call's own time is without all that it calls, shown or not; of a window what lies in it counts."""
+    ms = 10**6
+    records = [(0, ENTER, 0)] + [w for _ in range(1000) for w in ((0, ENTER, 1), (600000, ENTER, 2), (400000, LEAVE, 2), (0, LEAVE, 1))]
+    out, _, _ = replay(write("own time", 3, records + [(0, LEAVE, 0)]))
+    whole = {"r0": 0, "r1": 600 * ms, "r2": 400 * ms}
+    check(exclusive(out) == whole, f"own times {exclusive(out)}")
+    for filters, shown in ((("--region", "r1"), ["r1"]), (("--region", "r0"), ["r0"]), (("--depth", "..2"), ["r0", "r1"]),
+                           (("--depth", "2"), ["r1"]), (("--min-duration", "1ms"), ["r0", "r1"])):
+        got, lines = exclusive(out, *filters), folded(out, *filters)
+        check(got == {n: whole[n] for n in shown}, f"{filters}: own times {got}")
+        check(sum(lines.values()) == sum(whole[n] for n in shown), f"{filters}: folded {lines}")
+    window = ("--from", "-10ms")
+    check(exclusive(out, *window) == {"r0": 0, "r1": 6 * ms, "r2": 4 * ms}, f"own times of a window {exclusive(out, *window)}")
+    check(folded(out, *window) == {"r0;r1": 6 * ms, "r0;r1;r2": 4 * ms}, f"a window folded {folded(out, *window)}")
+    window = ("--from", "100500us", "--to", "102700us")
+    root = json.loads(run("tree", "--json", out, *window))[0]
+    check(root["inclusive_ns"] == 2200000 and root["exclusive_ns"] == 0, f"a window's tree {root}")
+    check(root["children"][0]["exclusive_ns"] == 1300000, f"cut at both ends {root}")
+    # calls that are open, and such as are made up
+    records = [(0, ENTER, 0), (0, ENTER, 1), (ms, ENTER, 2), (ms, LEAVE, 2), (ms, ENTER, 2), (2 * ms, LEAVE, 2)]
+    out, _, _ = replay(write("open", 3, records))
+    check(folded(out, "--region", "r[01]", "--min-duration", "3ms") == {"r0;r1": 2 * ms}, "an open call is as long as it was until now")
+    check(folded(out, "--region", "r2") == {"r2": 3 * ms}, "a part of a path")
+    records = [w for i in range(9000) for w in ((9, ENTER, 0), (9, ENTER, 1), (9, LEAVE, 1), (9 + i % 7 * 500, LEAVE, 0))]
+    out, _, _ = replay(write("made up", 2, records), "--buffer", "256K", "--pin", "100us")
+    for filters in (("--region", "r1"), ("--min-duration", "9ns"), ("--depth", "..2")):
+        enters = [l.split("\t")[5] for l in run("dump", "--tsv", "--class", "region", *filters, out).splitlines() if "\tenter\t" in l]
+        calls = collections.Counter()
+        def add(nodes):
+            for n in nodes:
+                calls[n["name"]] += n["calls"]
+                add(n["children"])
+        tree = json.loads(run("tree", "--json", *filters, out))
+        add(tree)
+        check(all(calls[n] == enters.count(n) for n in ("r0", "r1")), f"{filters}: {calls}")
+        check(("[reduced]" in calls) == ("[reduced]" in enters), f"{filters}: made up ones around others {tree}")
+
+
 try:
+    times_under_filters()
     points_beside_regions()
     one_without_room()
     deep()

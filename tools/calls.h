@@ -7,8 +7,8 @@
 
 struct call {
     uint32_t location, region, depth;
-    uint64_t duration_ns;  /* open calls: up to the newest event of the location */
-    uint64_t exclusive_ns; /* duration - its kept children */
+    uint64_t duration_ns;  /* what lies in the window asked for; open calls: up to the newest event of the location */
+    uint64_t exclusive_ns; /* duration - all its kept children, shown or not */
     bool open;             /* an edge was added: not a closed call */
     bool reduced;          /* stands for an ancestor that is no longer held */
 };
@@ -20,7 +20,8 @@ struct call_visitor {
     /* A new location begins; its calls are complete before the next one's. */
     void (*location)(void *context, uint32_t location);
 };
-/* Goes through all calls that `select` shows, one location after another. False: out of memory. */
+/* Goes through all calls that `select` shows, one location after another, and decodes what they contain whether that is
+ * shown or not. False: out of memory. */
 bool visit_calls(struct fdr_file *file, const struct fdr_select *select, const struct call_visitor *visitor,
                  const char *what);
 
