@@ -65,6 +65,15 @@ expect 64 "dump: bad depth" "$fdr" dump --depth 5..2 x.fdr
 expect 64 "dump: bad time" "$fdr" dump --from soon x.fdr
 expect 64 "stats: bad --by" "$fdr" stats --by colour x.fdr
 expect 64 "stats: --from without --events" "$fdr" stats --from 1ms x.fdr
+for what in tree "stats --events" "stats --by path" samples; do
+    # shellcheck disable=SC2086
+    expect 64 "$what of other classes" "$fdr" $what --class marker,region x.fdr
+done
+expect 64 "samples: --min-duration" "$fdr" samples --min-duration 1us x.fdr
+for what in "tree --class region" "samples --class sample"; do
+    # shellcheck disable=SC2086
+    expect 2 "$what" "$fdr" $what x.fdr
+done
 for by in depth class; do expect 64 "stats: --by $by of a region" "$fdr" stats --by $by --region 'a*' x.fdr; done
 expect 2 "stats: --by depth of a region's events" "$fdr" stats --by depth --events --region 'a*' x.fdr
 expect 64 "export: bad format" "$fdr" export --to smoke signals.fdr -o x

@@ -57,6 +57,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!a->path) argp_error(state, "a FILE is needed");
+        select_one_class(state, &a->selection, FDR_IN_SAMPLE, "samples");
+        if (a->selection.min_duration_ns) argp_error(state, "--min-duration: a sample takes no time");
         if (a->json && a->folded) argp_error(state, "--json or --folded, not both");
         return 0;
     default: return ARGP_ERR_UNKNOWN;

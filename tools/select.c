@@ -21,7 +21,7 @@ static const struct argp_option options[] = {
      "Only this location: its id, or a pattern its name matches; may be repeated", 1},
     {"class", OPTION_CLASS, "LIST", 0,
      "Only these event classes: region, message, collective, metric, marker, sample, io, task, user; "
-     "separated by commas",
+     "separated by commas. What is of one class only refuses others",
      1},
     {"depth", OPTION_DEPTH, "A..B", 0, "Only calling depths A to B (1 = outermost); also A, A.. and ..B", 1},
     {"region", OPTION_REGION, "GLOB", 0,
@@ -97,6 +97,11 @@ void select_to(struct selection *s, const char *text, struct argp_state *state)
 {
     check_time(state, "--to", text);
     s->to = text;
+}
+
+void select_one_class(struct argp_state *state, const struct selection *s, uint32_t class_, const char *what)
+{
+    if (s->classes & ~(1u << class_)) argp_error(state, "--class: this is of %s only; fdr dump shows all classes", what);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)

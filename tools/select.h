@@ -33,4 +33,7 @@ void chosen_free(struct chosen *chosen);
 /* The filter --to, for a verb whose own option of that name was given a time. Ends the program where it is none. */
 void select_to(struct selection *s, const char *text, struct argp_state *state);
 
+/* For a verb that shows one class only, and calls it `what`: ends the program where --class asks for others. */
+void select_one_class(struct argp_state *state, const struct selection *s, uint32_t class_, const char *what);
+
 #endif

@@ -39,6 +39,7 @@ static void check(struct argp_state *state, const struct stats_arguments *a)
     if (a->by == BY_METRIC && (a->events || s->location_count || s->region_count || s->from || s->to || s->depth_min ||
                                s->depth_max || s->min_duration_ns || s->classes))
         argp_error(state, "--by metric takes no filters; fdr counters divides metrics by region, thread and time");
+    if (a->events || a->by == BY_PATH) select_one_class(state, s, FDR_IN_REGION, "calls");
     if (a->events || a->by == BY_PATH || a->by == BY_EPOCH) return;
     if (s->from || s->to || s->depth_min || s->depth_max || s->min_duration_ns || s->classes)
         argp_error(state,

@@ -124,12 +124,13 @@ static void sample_path_line(const struct sample_table *s, const struct sample_r
     out_char('\n');
 }
 
-/* Paths that no event is of. `any`: rows were printed already. */
+/* Paths that no event is of, where nothing but calls is asked for. `any`: rows were printed already. */
 static bool print_sampled(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select,
                           const struct calltree *t, bool any)
 {
     struct sample_table s;
     size_t shown = 0;
+    if (a->selection.classes || a->selection.min_duration_ns) return true;
     if (!sample_table_build(&s, file, select, BY_PATH_FUNCTION, -1)) return false;
     for (size_t i = 0; i < s.count && s.by < 2 && (!a->limit || shown < a->limit); i++) {
         if (!s.row[i].self.samples || node_of(file, t, s.row[i].name)) continue;

@@ -46,6 +46,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!a->path) argp_error(state, "a FILE is needed");
+        select_one_class(state, &a->selection, FDR_IN_REGION, "calls");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
