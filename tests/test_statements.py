@@ -258,7 +258,33 @@ def times_under_filters():
         check(("[reduced]" in calls) == ("[reduced]" in enters), f"{filters}: made up ones around others {tree}")
 
 
+def rest_of_chosen_regions():
+    """Where a region that is asked for may be in a rest, this is said."""
+    records = [w for i in range(3000) for _ in range(20) for w in ((20, ENTER, i), (20, LEAVE, i))]
+    out, _, _ = replay(write("chosen", 3000, records), "--buffer", "256K")
+    rows = json.loads(run("stats", "--json", out))
+    rest, exact = [r for r in rows if r["rest"]], [r["name"] for r in rows if r["name"][0] == "r" and not r["at_least"]]
+    check(len(rest) == 1 and rest[0]["name"] == "[rest]" and exact, "there is a rest, and not of all")
+    gone = next(f"r{i}" for i in range(3000) if f"r{i}" not in exact)
+    got = json.loads(run("stats", "--json", "--region", gone, "--region", exact[0], out))
+    check([r["name"] for r in got] == [exact[0], "[rest]"] and got[0]["calls"] == 20 and got[1] == rest[0], f"{got}")
+    check(re.search(r"\[rest\]  \[.*may be in it\]$", run("stats", "--region", gone, out), re.M), "text, too")
+    check([r["name"] for r in json.loads(run("stats", "--json", "--region", exact[0], out))] == [exact[0]], "no rest beside what is exact")
+    for region, calls, at_least in ((gone, 0, True), (exact[0], 20, False), ("r*", sum(r["calls"] for r in rows if r["name"][0] == "r"), True)):
+        got = json.loads(run("stats", "--json", "--by", "location", "--region", region, out))
+        check([(r["calls"], r["at_least"]) for r in got] == [(calls, at_least)], f"{region}: {got}")
+    all_epochs = json.loads(run("stats", "--json", "--by", "epoch", out))
+    for region in (gone, exact[0]):
+        got = json.loads(run("stats", "--json", "--by", "epoch", "--region", region, out))
+        check(len(got) == len(all_epochs) and any(len(e["regions"]) for e in got), "epochs")
+        for chosen, whole in zip(got, all_epochs):
+            row = [r for r in whole["regions"] if r["name"] == region]
+            others = [r for r in whole["regions"] if r["rest"] and not (row and not row[0]["at_least"])]
+            check(chosen["regions"] == row + others, f"{region} in an epoch: {chosen}")
+
+
 try:
+    rest_of_chosen_regions()
     times_under_filters()
     points_beside_regions()
     one_without_room()

@@ -101,7 +101,8 @@ void select_to(struct selection *s, const char *text, struct argp_state *state)
 
 void select_one_class(struct argp_state *state, const struct selection *s, uint32_t class_, const char *what)
 {
-    if (s->classes & ~(1u << class_)) argp_error(state, "--class: this is of %s only; fdr dump shows all classes", what);
+    if (s->classes & ~(1u << class_))
+        argp_error(state, "--class: this is of %s only; fdr dump shows all classes", what);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)

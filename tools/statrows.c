@@ -13,11 +13,16 @@ static bool wants_location(const struct fdr_select *s, uint32_t location)
     return s->locations == NULL;
 }
 
-static bool wants_region(const struct fdr_select *s, const struct fdr_total *t)
+static bool wants_region(const struct fdr_select *s, uint32_t id)
 {
-    if (!s->regions) return true;
-    return !t->rest && t->id < s->region_count && s->regions[t->id];
+    return !s->regions || (id < s->region_count && s->regions[id]);
 }
+
+/* Where a rest is, a region that is wanted and has no exact row may be in it. */
+struct rests {
+    bool *has; /* by location */
+    uint32_t count, room;
+};
 
 static uint32_t key_of(const struct fdr_total *t, enum stat_by by) { return by == BY_LOCATION ? t->location : t->id; }
 
@@ -42,17 +47,20 @@ static int by_location(const void *a, const void *b)
     return compare(*(const struct fdr_total *const *)a, *(const struct fdr_total *const *)b, BY_LOCATION);
 }
 
-/* The totals that are asked for, equal keys next to each other. NULL: no memory. */
+/* The totals that are asked for, equal keys next to each other. Of regions that are chosen a rest is among them where it
+ * may hold more of those. NULL: no memory. */
 static const struct fdr_total **sorted(const struct fdr_file *file, const struct fdr_select *select, enum stat_by by,
-                                       bool regions, size_t *count)
+                                       const struct rests *rests, size_t *count)
 {
+    bool regions = rests != NULL;
     const struct fdr_total *all;
     size_t n = fdr_totals(file, &all), used = 0;
     const struct fdr_total **list = malloc((n + 1) * sizeof *list);
     for (size_t i = 0; list && i < n; i++) {
         bool is_region = all[i].class_ == FDR_IN_REGION;
         if (is_region != regions || !wants_location(select, all[i].location)) continue;
-        if (!is_region || wants_region(select, &all[i])) list[used++] = &all[i];
+        bool rest = all[i].rest && regions && rests->has[all[i].location];
+        if (!is_region || (all[i].rest ? rest : wants_region(select, all[i].id))) list[used++] = &all[i];
     }
     if (list) qsort(list, used, sizeof *list, by == BY_LOCATION ? by_location : by_region);
     *count = used;
@@ -87,25 +95,34 @@ static void add_total(struct stat_row *r, const struct fdr_total *t)
     if (r->has_histogram) add_histogram(r->histogram, t->histogram);
 }
 
-/* Where a rest is, a region without an exact row may be in it. */
-struct rests {
-    bool *has; /* by location */
-    uint32_t count, room;
-};
+/* How many regions are chosen; SIZE_MAX: all, also those that are not known. */
+static size_t chosen_regions(const struct fdr_select *select)
+{
+    size_t chosen = 0;
+    for (size_t id = 0; select->regions && id < select->region_count; id++) chosen += select->regions[id] != 0;
+    return select->regions ? chosen : SIZE_MAX;
+}
 
 static bool find_rests(struct rests *r, const struct fdr_file *file, const struct fdr_select *select)
 {
     const struct fdr_total *all;
-    size_t count = fdr_totals(file, &all);
+    size_t count = fdr_totals(file, &all), chosen = chosen_regions(select);
     for (size_t i = 0; i < count; i++)
         if (all[i].location >= r->room) r->room = all[i].location + 1;
     r->has = calloc(r->room + 1u, sizeof *r->has);
-    for (size_t i = 0; r->has && i < count; i++) {
-        if (!all[i].rest || !wants_location(select, all[i].location)) continue;
+    size_t *exact = calloc(r->room + 1u, sizeof *exact); /* rows of those chosen */
+    for (size_t i = 0; exact && i < count; i++) {
+        const struct fdr_total *t = &all[i];
+        exact[t->location] += t->class_ == FDR_IN_REGION && !t->rest && !t->at_least && wants_region(select, t->id);
+    }
+    for (size_t i = 0; r->has && exact && i < count; i++) {
+        if (!all[i].rest || !wants_location(select, all[i].location) || exact[all[i].location] >= chosen) continue;
         r->has[all[i].location] = true;
         r->count++;
     }
-    return r->has != NULL;
+    bool good = r->has && exact;
+    free(exact);
+    return good;
 }
 
 /* The same for kinds of points: one that found no row is in no sum. */
@@ -134,11 +151,10 @@ static void judge(struct stat_rows *rows, const struct rests *rests, enum stat_b
 bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const struct fdr_select *select,
                       enum stat_by by)
 {
-    size_t count;
-    const struct fdr_total **list = sorted(file, select, by, true, &count);
+    size_t count = 0;
     struct rests rests = {0};
-    *rows = (struct stat_rows){list && find_rests(&rests, file, select) ? calloc(count + 1, sizeof *rows->row) : NULL,
-                               0};
+    const struct fdr_total **list = find_rests(&rests, file, select) ? sorted(file, select, by, &rests, &count) : NULL;
+    *rows = (struct stat_rows){list ? calloc(count + 1, sizeof *rows->row) : NULL, 0};
     for (size_t i = 0; rows->row && i < count; i++) {
         if (i == 0 || compare(list[i - 1], list[i], by) != 0) {
             struct stat_row *fresh = &rows->row[rows->count++];
@@ -149,7 +165,8 @@ bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const
         struct stat_row *r = &rows->row[rows->count - 1];
         r->at_least |= list[i]->at_least;
         r->beside_rest += rests.has[list[i]->location] && !list[i]->at_least;
-        add_total(r, list[i]);
+        if (by == BY_LOCATION && list[i]->rest && select->regions) r->at_least = true;
+        else add_total(r, list[i]);
     }
     if (rows->row) judge(rows, &rests, by);
     free(rests.has);
@@ -313,7 +330,7 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
                         const struct fdr_select *select)
 {
     size_t n;
-    const struct fdr_total **list = sorted(file, select, BY_REGION, false, &n);
+    const struct fdr_total **list = sorted(file, select, BY_REGION, NULL, &n);
     struct rests folded = {0};
     *rows = list && find_folded(&folded, file, select) ? calloc(n + 1, sizeof **rows) : NULL;
     *count = 0;

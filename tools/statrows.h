@@ -11,7 +11,7 @@
 /* What a row stands for depends on the table: a region, a location, a depth. */
 struct stat_row {
     uint32_t id;
-    bool rest;     /* regions that have no row of their own */
+    bool rest;     /* regions that have no row of their own; where some are chosen, there because they may be in it */
     bool at_least; /* more may be in the rest */
     bool has_histogram;
     bool saturated;          /* 64 bits do not hold a time */

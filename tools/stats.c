@@ -129,6 +129,7 @@ static void region_json(const struct fdr_file *file, const struct stat_row *r)
     out_u64(r->id);
     out_text(", \"name\": ");
     out_json(row_name(file, r));
+    out_text(r->rest ? ", \"rest\": true" : ", \"rest\": false");
     row_figures_json(r, true);
     out_text(", \"file\": ");
     out_json(r->rest ? "" : d->file);
@@ -170,7 +171,7 @@ void out_share(uint64_t part, uint64_t total)
     out_text(text);
 }
 
-static void row_label(const struct fdr_file *file, const struct stat_row *r, enum stat_by by)
+static void row_label(const struct fdr_file *file, const struct stat_row *r, enum stat_by by, bool chosen)
 {
     const struct fdr_definition *d = fdr_definition(file, FDR_REGION_DEFINITION, r->id);
     if (by == BY_DEPTH) {
@@ -189,6 +190,7 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
             out_char(')');
         }
     }
+    if (r->rest && chosen) out_text("  [of all regions without an exact row: more of those asked for may be in it]");
     if (r->at_least) out_text("  [or more: some may be in [rest]]");
     if (r->saturated) out_text("  [times or more: 64 bits hold no more]");
     if (r->untimed) {
@@ -198,8 +200,10 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
     }
 }
 
-static void row_line(const struct fdr_file *file, const struct stat_row *r, uint64_t total, enum stat_by by)
+static void row_line(const struct fdr_file *file, const struct stat_row *r, uint64_t total,
+                     const struct stats_arguments *a)
 {
+    enum stat_by by = a->by;
     char count[HUMAN_BYTES];
     uint64_t timed = r->calls > r->untimed ? r->calls - r->untimed : 0;
     out_time(r->exclusive_ns);
@@ -218,7 +222,7 @@ static void row_line(const struct fdr_file *file, const struct stat_row *r, uint
         out_text_wide("- ", 12);
     }
     out_char(' ');
-    row_label(file, r, by);
+    row_label(file, r, by, a->selection.region_count > 0);
     out_char('\n');
 }
 
@@ -289,7 +293,7 @@ static void rows_text(const struct stats_arguments *a, const struct fdr_file *fi
     if (a->by != BY_LOCATION) out_text("        mean");
     out_text("         min         max  ");
     out_text(a->by == BY_REGION ? "region\n" : a->by == BY_DEPTH ? "calling depth\n" : "location\n");
-    for (size_t i = 0; i < shown; i++) row_line(file, &rows->row[i], total, a->by);
+    for (size_t i = 0; i < shown; i++) row_line(file, &rows->row[i], total, a);
     if (shown < rows->count) {
         out_text("# and ");
         out_u64(rows->count - shown);

@@ -18,7 +18,7 @@ static bool overlaps(const struct fdr_select *s, const struct fdr_epoch_info *e)
     return wanted(s, e->location) && (!s->to_ns || e->from_ns < s->to_ns) && (!s->from_ns || e->to_ns > s->from_ns);
 }
 
-static bool shown(const struct fdr_select *s, const struct fdr_epoch_total *t)
+static bool chosen(const struct fdr_select *s, const struct fdr_epoch_total *t)
 {
     return !s->regions || (!t->rest && t->region < s->region_count && s->regions[t->region]);
 }
@@ -31,15 +31,26 @@ static int by_exclusive(const void *a, const void *b)
     return x->region < y->region ? -1 : x->region > y->region;
 }
 
+/* Where regions are chosen the rest is shown only if one of them has no exact row beside it. */
+static bool rest_matters(const struct fdr_select *s, const struct fdr_epoch_total *rows, size_t count)
+{
+    size_t wanted_regions = 0, exact = 0;
+    if (!s->regions) return true;
+    for (size_t id = 0; id < s->region_count; id++) wanted_regions += s->regions[id] != 0;
+    for (size_t i = 0; i < count; i++) exact += !rows[i].rest && !rows[i].at_least;
+    return exact < wanted_regions;
+}
+
 /* The totals of one epoch, in order, into `rows`; how many. */
 static size_t rows_of(const struct fdr_select *s, const struct fdr_epoch_info *e, const struct fdr_epoch_total *all,
                       size_t count, struct fdr_epoch_total *rows)
 {
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
-        if (all[i].location == e->location && all[i].epoch == e->index && shown(s, &all[i])) rows[n++] = all[i];
+        if (all[i].location == e->location && all[i].epoch == e->index && (all[i].rest || chosen(s, &all[i])))
+            rows[n++] = all[i];
     qsort(rows, n, sizeof *rows, by_exclusive);
-    return n;
+    return n && rows[n - 1].rest && !rest_matters(s, rows, n) ? n - 1 : n;
 }
 
 /* ---- text ---- */
@@ -63,7 +74,7 @@ static void epoch_line(const struct fdr_file *file, const struct fdr_epoch_info 
     out_text(" events kept\n");
 }
 
-static void total_line(const struct fdr_file *file, const struct fdr_epoch_total *t, uint64_t all)
+static void total_line(const struct fdr_file *file, const struct fdr_epoch_total *t, uint64_t all, bool some)
 {
     char text[HUMAN_BYTES];
     out_time(t->exclusive_ns);
@@ -75,6 +86,7 @@ static void total_line(const struct fdr_file *file, const struct fdr_epoch_total
     out_time(t->inclusive_ns / t->calls);
     out_char(' ');
     out_cell(t->rest ? "[all others]" : region_name(file, t->region));
+    if (t->rest && some) out_text("  [of all regions without an exact row: more of those asked for may be in it]");
     if (t->at_least) out_text("  [or more: some may be among the others]");
     out_char('\n');
 }
@@ -85,7 +97,7 @@ static void epoch_text(const struct stats_arguments *a, const struct fdr_file *f
     size_t most = limited(a, count);
     epoch_line(file, e);
     if (count) out_text("   exclusive    share    inclusive           calls         mean  region\n");
-    for (size_t i = 0; i < most; i++) total_line(file, &rows[i], e->exclusive_ns);
+    for (size_t i = 0; i < most; i++) total_line(file, &rows[i], e->exclusive_ns, a->selection.region_count > 0);
     if (most < count) {
         out_text("# and ");
         out_u64(count - most);
