@@ -30,10 +30,16 @@ run()
 
 cat >program.c <<'END_C'
 #include <fdr/fdr.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+static void *calls(void *region)
+{
+    for (int i = 0; i < 100; i++) fdr_enter(*(fdr_region *)region), fdr_leave(*(fdr_region *)region);
+    return NULL;
+}
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
@@ -48,6 +54,14 @@ int main(int argc, char **argv)
     if (!strcmp(how, "die")) kill(getpid(), SIGKILL);
     puts("ready");
     fflush(stdout);
+    for (pthread_t t; !strcmp(how, "threads"); usleep(1000))
+        if (!pthread_create(&t, NULL, calls, &inner)) pthread_join(t, NULL);
+    for (int n = 10000; !strcmp(how, "again"); n = n > 10 ? n / 2 : 10000) {
+        for (int i = 0; i < n; i++) calls(&inner);
+        usleep(30000);
+        fdr_finalize();
+        if (fdr_init(&c)) return 91;
+    }
     for (;;) {
         fdr_enter(inner);
         usleep(1000);
@@ -55,7 +69,7 @@ int main(int argc, char **argv)
     }
 }
 END_C
-${CC:-cc} -O1 -I"$FDR_SOURCE/include" program.c -o program -L"$FDR_BUILD/lib" -lfdr -Wl,-rpath,"$FDR_BUILD/lib" ||
+${CC:-cc} -O1 -I"$FDR_SOURCE/include" program.c -o program -L"$FDR_BUILD/lib" -lfdr -pthread -Wl,-rpath,"$FDR_BUILD/lib" ||
     { echo "cannot build the program"; exit 1; }
 
 start()
@@ -87,6 +101,9 @@ assert len(looks) == 3
 assert all(l["locations"][0]["open"][0] == "outer" for l in looks), looks[0]
 assert all(a["ledger"]["presented"] <= b["ledger"]["presented"] for a, b in zip(looks, looks[1:]))
 assert looks[0]["events_per_s"] is None and all(l["events_per_s"] is not None for l in looks[1:]), looks
+for a, b in zip(looks, looks[1:]):
+    events = b["events_per_s"] * (b["time_ns"] - a["time_ns"]) / 1e9  # a call is two
+    assert abs(events - 2 * (b["ledger"]["presented"] - a["ledger"]["presented"])) < 1, (events, a, b)
 END
     run 0 "stats PID, $how" "$fdr" stats "$pid"
     has 'inner' "stats, $how"
@@ -94,6 +111,28 @@ END
     run 0 "check of it, $how" "$fdr" check "$how.fdr"
     stop
 done
+
+start threads
+run 0 "top of threads that come and go" "$fdr" top --json -n 4 -i 200ms "$pid"
+python3 - <<'END' || fail "top of threads that come and go"
+import json
+looks = [json.loads(line) for line in open("out.txt")]
+for a, b in zip(looks, looks[1:]):
+    if b["events_per_s"] is None: continue  # a thread was counted twice or not at all while it ended: it fell
+    events = b["events_per_s"] * (b["time_ns"] - a["time_ns"]) / 1e9
+    assert abs(events - 2 * (b["ledger"]["presented"] - a["ledger"]["presented"])) < 1, (events, a["ledger"], b["ledger"])
+assert looks[0]["ledger"]["presented"] < looks[-1]["ledger"]["presented"]
+END
+stop
+start again
+run 0 "top of recordings that follow one another" "$fdr" top --json -n 10 -i 100ms "$pid"
+python3 - <<'END' || fail "top of recordings that follow one another"
+import json
+for look in map(json.loads, open("out.txt")):
+    for rate in [look["events_per_s"]] + [l["events_per_s"] for l in look["locations"]]:
+        assert rate is None or rate < 1e12, rate
+END
+stop
 
 # on a terminal each look is drawn over the one before; a narrow one will do
 cat >terminal.py <<'END'

@@ -54,7 +54,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 struct sums {
     uint32_t location;
-    uint64_t presented, kept, filtered, reduced, lost;
+    uint64_t presented, kept, filtered, reduced, lost; /* calls count once */
+    uint64_t events;                                   /* presented ones: a call is two */
 };
 struct look {
     struct fdr_file *file;
@@ -67,6 +68,7 @@ struct look {
 static void add(struct sums *s, const struct fdr_ledger_row *r)
 {
     s->presented += r->presented;
+    s->events += r->class_ == FDR_IN_REGION ? 2 * r->presented : r->presented;
     s->kept += r->kept;
     s->filtered += r->filtered;
     s->reduced += r->reduced;
@@ -103,33 +105,44 @@ static void forget(struct look *l)
     *l = (struct look){0};
 }
 
-/* Events a second since the look before; 0 where there was none. */
+/* Events a second since the look before; negative where they are not known. */
+#define NO_RATE (-1.0)
+
+static bool same_recording(const struct look *now, const struct look *before)
+{
+    if (!before->file) return false;
+    const struct fdr_file_info *a = fdr_file_info(now->file), *b = fdr_file_info(before->file);
+    return a->pid == b->pid && a->created_realtime_ns == b->created_realtime_ns;
+}
+
+static double rate_between(const struct look *now, const struct look *before, uint64_t events, uint64_t events_before)
+{
+    if (now->time_ns <= before->time_ns || events < events_before) return NO_RATE;
+    return (double)(events - events_before) * 1e9 / (double)(now->time_ns - before->time_ns);
+}
+
+/* Of the location `at`. Where threads that ended are added up, it is not theirs. */
 static double rate_of(const struct look *now, const struct look *before, size_t at)
 {
-    if (!before->file || now->time_ns <= before->time_ns) return 0;
-    for (size_t i = 0; i < before->count; i++)
-        if (before->sums[i].location == now->sums[at].location)
-            return (double)(now->sums[at].presented - before->sums[i].presented) * 1e9 /
-                   (double)(now->time_ns - before->time_ns);
-    return 0;
+    const struct sums *s = &now->sums[at];
+    if (!same_recording(now, before) || fdr_location_info(now->file, at)->ended_threads) return NO_RATE;
+    for (size_t i = 0; i < before->count; i++) {
+        if (before->sums[i].location != s->location) continue;
+        bool same = fdr_location_info(before->file, i)->tid == fdr_location_info(now->file, at)->tid;
+        return same ? rate_between(now, before, s->events, before->sums[i].events) : NO_RATE;
+    }
+    return rate_between(now, before, s->events, 0); /* it came since then */
 }
 
-static const char *rate_text(char *text, const struct look *before, double rate)
-{
-    if (!before->file) return "-"; /* not known yet */
-    return human_count(text, (uint64_t)rate);
-}
-static json_t *rate_json(const struct look *before, double rate)
-{
-    return before->file ? json_real(rate) : json_null();
-}
-
+/* Of all locations, also those that came and went in between. */
 static double whole_rate(const struct look *now, const struct look *before)
 {
-    double sum = 0;
-    for (size_t i = 0; i < now->count; i++) sum += rate_of(now, before, i);
-    return sum;
+    if (!same_recording(now, before)) return NO_RATE;
+    return rate_between(now, before, now->all.events, before->all.events);
 }
+
+static const char *rate_text(char *text, double rate) { return rate < 0 ? "-" : human_count(text, (uint64_t)rate); }
+static json_t *rate_json(double rate) { return rate < 0 ? json_null() : json_real(rate); }
 
 /* ---- as text -------------------------------------------------------------------------------------------------- */
 
@@ -167,7 +180,7 @@ static void print_head(const struct look *now, const struct look *before)
     char rate[HUMAN_BYTES], buffer[HUMAN_BYTES];
     uint64_t free_bins = info->bins_free;
     printf("%s, pid %u on %s: %zu locations, %s events/s\n", plain_name(info->exe), info->pid, plain_name(info->host),
-           now->count, rate_text(rate, before, whole_rate(now, before)));
+           now->count, rate_text(rate, whole_rate(now, before)));
     printf("buffer  %s, %.1f %% of bins free\n", human_bytes(buffer, info->buffer_bytes),
            info->bins ? 100.0 * (double)free_bins / (double)info->bins : 0.0);
     print_sums("ledger ", &now->all);
@@ -202,7 +215,7 @@ static void print_look(const struct look *now, const struct look *before, bool t
         }
         uint64_t since = l->open_count ? l->open[l->open_count - 1].enter_ns : 0;
         printf("%5u %-16s %14s %12s  ", l->id, fit(name, plain_name(l->name), 16),
-               rate_text(rate, before, rate_of(now, before, i)),
+               rate_text(rate, rate_of(now, before, i)),
                since ? human_time(for_, now->time_ns > since ? now->time_ns - since : 0) : "-");
         print_open(now->file, l, columns);
         putchar('\n');
@@ -235,7 +248,7 @@ static json_t *location_json(const struct look *now, const struct look *before, 
     json_object_set_new(o, "live", json_boolean(l->live));
     json_object_set_new(o, "open", open);
     json_object_set_new(o, "open_enter_ns", since);
-    json_object_set_new(o, "events_per_s", rate_json(before, rate_of(now, before, i)));
+    json_object_set_new(o, "events_per_s", rate_json(rate_of(now, before, i)));
     set_sums(o, &now->sums[i]);
     return o;
 }
@@ -249,7 +262,7 @@ static int print_object(const struct look *now, const struct look *before)
     json_object_set_new(o, "time_ns", json_u64(now->time_ns));
     json_object_set_new(o, "pid", json_u64(info->pid));
     json_object_set_new(o, "exe", json_text(info->exe));
-    json_object_set_new(o, "events_per_s", rate_json(before, whole_rate(now, before)));
+    json_object_set_new(o, "events_per_s", rate_json(whole_rate(now, before)));
     json_object_set_new(o, "buffer_bytes", json_u64(info->buffer_bytes));
     json_object_set_new(o, "bins", json_u64(info->bins));
     json_object_set_new(o, "bins_free", json_u64(info->bins_free));
