@@ -22,15 +22,28 @@ static void flush(struct fdr_text *text)
     text->used = 0;
 }
 
-/* Files appear when they are whole; what is no file (standard output, a pipe, a link) is written as it is. */
-static char *part_of(const char *path)
+/* A new file beside the one it will be: nobody else's, and no link. -1 with errno. */
+static int open_part(struct fdr_text *t)
+{
+    size_t bytes = strlen(t->path) + sizeof ".4294967295.999.part";
+    int fd = -1;
+    t->part = malloc(bytes);
+    for (unsigned n = 0; t->part && fd < 0 && n < 1000; n++) {
+        snprintf(t->part, bytes, "%s.%u.%u.part", t->path, (unsigned)getpid(), n);
+        fd = open(t->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) break;
+    }
+    return fd;
+}
+
+/* Files appear when they are whole. What is no file (a pipe, a link) is written as it is, and "-" is what standard output
+ * is already, wherever that stands. */
+static int open_output(struct fdr_text *t)
 {
     struct stat s;
-    size_t bytes = strlen(path) + sizeof ".part";
-    bool file = lstat(path, &s) ? errno == ENOENT : S_ISREG(s.st_mode);
-    char *part = file ? malloc(bytes) : NULL;
-    if (part) snprintf(part, bytes, "%s.part", path);
-    return part;
+    if (strcmp(t->path, "-") == 0) return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (lstat(t->path, &s) ? errno == ENOENT : S_ISREG(s.st_mode)) return open_part(t);
+    return open(t->path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 }
 
 static void give(struct fdr_text *t)
@@ -47,8 +60,8 @@ int fdr_text_open(struct fdr_text **text, const char *path)
     t->error = 0;
     t->used = 0;
     t->path = strdup(path);
-    t->part = t->path ? part_of(path) : NULL;
-    t->fd = t->path ? open(t->part ? t->part : path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
+    t->part = NULL;
+    t->fd = t->path ? open_output(t) : -1;
     if (t->fd < 0) {
         int error = t->path ? errno : ENOMEM;
         give(t);

@@ -17,7 +17,7 @@ struct fdr_text {
     char buffer[FDR_TEXT_BYTES];
 };
 
-/* 0 or -errno; *text belongs to the caller until fdr_text_close. */
+/* `path` "-": standard output. 0 or -errno; *text belongs to the caller until fdr_text_close. */
 int fdr_text_open(struct fdr_text **text, const char *path);
 /* Flushes, closes and frees; with `status` 0 and no error the file stands in its place, else it is removed. `status`,
  * or 0 or the first error as -errno. */

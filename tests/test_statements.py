@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -283,7 +284,29 @@ def rest_of_chosen_regions():
             check(chosen["regions"] == row + others, f"{region} in an epoch: {chosen}")
 
 
+def standard_output():
+    """-o - writes on where standard output stands, whatever it is."""
+    out, _, _ = replay(write("out", 1, [(10, ENTER, 0), (10, LEAVE, 0)]))
+    command = [fdr, "export", "--to", "folded", "-o", "-", out]
+    where = os.path.join(work, "redirected")
+    for mode in "wb", "ab":
+        with open(where, mode) as f:
+            f.write(b"hello\n")
+            f.flush()
+            subprocess.run(command, stdout=f, check=True, timeout=60)
+            if mode == "wb":
+                os.write(f.fileno(), b"bye\n")
+    said = open(where).read()
+    check(said == "hello\nr0 10\nbye\nhello\nr0 10\n", f"into what was there: {said!r}")
+    ours, its = socket.socketpair()
+    done = subprocess.run(command, stdout=its, stderr=subprocess.PIPE, text=True, timeout=60)
+    its.close()
+    check(done.returncode == 0 and ours.recv(100) == b"r0 10\n", f"into a socket: {done.stderr}")
+    ours.close()
+
+
 try:
+    standard_output()
     rest_of_chosen_regions()
     times_under_filters()
     points_beside_regions()

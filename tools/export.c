@@ -87,10 +87,9 @@ static int report(const struct arguments *a)
 /* One run over all files where no filter names their ids; the ids of locations and regions differ between files. */
 static int export(const struct arguments *a, struct fdr_file *const *files, size_t count)
 {
-    const char *out = strcmp(a->out, "-") == 0 ? "/dev/stdout" : a->out;
     struct chosen chosen;
     if (!choose(&a->selection, files[0], a->paths[0], &chosen)) return COULD_NOT;
-    int error = a->run(files, count, &chosen.select, out);
+    int error = a->run(files, count, &chosen.select, a->out);
     chosen_free(&chosen);
     if (error != 0) {
         complain("%s: %s", a->out, strerror(-error));

@@ -404,7 +404,7 @@ FDR_API size_t fdr_notes(const struct fdr_file *file, const struct fdr_note_info
 /* Writes what is readable as a fresh, whole file: damaged bins left out and said so. 0 or -errno. */
 FDR_API int fdr_file_recover(struct fdr_file *file, const char *out_path, char *message, size_t message_bytes);
 
-/* ---- conversions: 0 or -errno ---- */
+/* ---- conversions: 0 or -errno. `out_path` "-": standard output; a file appears when it is whole ---- */
 FDR_API int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
                               const char *out_path);
 FDR_API int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
