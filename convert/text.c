@@ -43,7 +43,7 @@ static int open_output(struct fdr_text *t)
     struct stat s;
     if (strcmp(t->path, "-") == 0) return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (lstat(t->path, &s) ? errno == ENOENT : S_ISREG(s.st_mode)) return open_part(t);
-    return open(t->path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    return open(t->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
 static void give(struct fdr_text *t)

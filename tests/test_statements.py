@@ -7,7 +7,9 @@ import collections
 import json
 import os
 import re
+import resource
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -305,7 +307,27 @@ def standard_output():
     ours.close()
 
 
+def unfinished_output():
+    """Of an export that a signal ends nothing is left, and no name that others can foresee is written to."""
+    out, _, _ = replay(write("part", 1, [(10, ENTER, 0), (10, LEAVE, 0)] * 20000))
+    where = os.path.join(work, "unfinished")
+    os.mkdir(where)
+    target, other = os.path.join(where, "e.json"), os.path.join(work, "other")
+    with open(other, "w") as f:
+        f.write("keep")
+    os.symlink(other, target + ".part")
+    run("export", "--to", "chrome", "-o", target, out)
+    check(open(other).read() == "keep", "a link where others wrote the unfinished file")
+    os.unlink(target + ".part")
+    check(os.listdir(where) == ["e.json"] and os.path.getsize(target) > 10**6, f"the whole file only: {os.listdir(where)}")
+    os.unlink(target)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (400000, 400000))
+    done = subprocess.run([fdr, "export", "--to", "chrome", "-o", target, out], preexec_fn=limit, timeout=60)
+    check(done.returncode == -signal.SIGXFSZ and os.listdir(where) == [], f"{done.returncode}: {os.listdir(where)} is left")
+
+
 try:
+    unfinished_output()
     standard_output()
     rest_of_chosen_regions()
     times_under_filters()

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr export: writes recordings in the formats of other viewers. */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/common.h"
 #include "tools/select.h"
@@ -84,12 +88,74 @@ static int report(const struct arguments *a)
     return print_json(o);
 }
 
+/* ---- a file that is not whole is not left behind ---- */
+
+static char *part; /* what is written to until it is; the handler reads it */
+
+static void on_end(int number)
+{
+    unlink(part);
+    raise(number); /* at its default by now, and held back until the handler returns */
+}
+
+/* Signals that end the program, but for those that whoever started it has it ignore. */
+static void remove_at_end(void)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU, SIGXFSZ};
+    struct sigaction before, ours = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND};
+    sigfillset(&ours.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(numbers[i], &ours, NULL);
+}
+
+/* A new file beside `out`. Its descriptor, or -1 with errno. */
+static int open_part(const char *out)
+{
+    sigset_t all, old;
+    int fd = -1, error = 0;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &old);
+    for (unsigned n = 0; fd < 0 && n < 1000; n++) {
+        free(part);
+        if (asprintf(&part, "%s.%d.%u.part", out, (int)getpid(), n) < 0) part = NULL;
+        fd = part ? open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+        error = part ? errno : ENOMEM;
+        if (fd < 0 && error != EEXIST) break;
+    }
+    if (fd >= 0) remove_at_end();
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    errno = error;
+    return fd;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat s;
+    return lstat(path, &s) ? errno == ENOENT : S_ISREG(s.st_mode);
+}
+
+/* 0 or -errno. */
+static int convert(const struct arguments *a, struct fdr_file *const *files, size_t count,
+                   const struct fdr_select *select)
+{
+    char open_file[40];
+    if (strcmp(a->out, "-") == 0 || !is_file(a->out)) return a->run(files, count, select, a->out);
+    int fd = open_part(a->out);
+    if (fd < 0) return -errno;
+    snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
+    int error = a->run(files, count, select, open_file);
+    if (close(fd) != 0 && !error) error = -errno;
+    if (!error && rename(part, a->out) != 0) error = -errno;
+    if (error) unlink(part);
+    return error;
+}
+
 /* One run over all files where no filter names their ids; the ids of locations and regions differ between files. */
 static int export(const struct arguments *a, struct fdr_file *const *files, size_t count)
 {
     struct chosen chosen;
     if (!choose(&a->selection, files[0], a->paths[0], &chosen)) return COULD_NOT;
-    int error = a->run(files, count, &chosen.select, a->out);
+    int error = convert(a, files, count, &chosen.select);
     chosen_free(&chosen);
     if (error != 0) {
         complain("%s: %s", a->out, strerror(-error));
