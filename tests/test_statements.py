@@ -326,7 +326,26 @@ def unfinished_output():
     check(done.returncode == -signal.SIGXFSZ and os.listdir(where) == [], f"{done.returncode}: {os.listdir(where)} is left")
 
 
+def ages_and_filters():
+    """Calls that are too short were timed and are among the calls made; those too deep were only counted."""
+    records = [w for i in range(30000) for w in ((9, ENTER, 0), (9, ENTER, 1), (9, LEAVE, 1), (9 + i % 2 * 900, LEAVE, 0))]
+    stream = write("ages", 2, records)
+    for settings, made, head, lines in (
+            ((), 60000, "every call is kept", []),
+            (("--min-duration", "500ns"), 60000, "every call not filtered is kept", ["of the calls made 45,000 were filtered (ledger)"]),
+            (("--depth", "1"), 30000, "every call is kept", ["besides 30,000 calls that were only counted: nobody knows when"]),
+            (("--depth", "1", "--min-duration", "500ns"), 30000, "every call not filtered is kept",
+             ["of the calls made 15,000 were filtered (ledger)", "besides 30,000 calls that were only counted: nobody knows when"])):
+        out, _, info = replay(stream, *settings, "--buffer", "4M")
+        text = run("info", out)
+        check(sum(e["calls"] for e in info["epochs"]) == made, f"{settings}: {[e['calls'] for e in info['epochs']]}, not {made} calls made")
+        check(re.search(rf"^  {head}, of +any length  >= 256 ns", text, re.M), f"{settings}: the head of the table of ages")
+        got = [l.strip() for l in text.splitlines() if l.startswith("       of the calls") or l.startswith("       besides")]
+        check(got == lines, f"{settings}: {got}")
+
+
 try:
+    ages_and_filters()
     unfinished_output()
     standard_output()
     rest_of_chosen_regions()

@@ -7,14 +7,43 @@
 
 enum { LOCATIONS_SHOWN = 4 };
 
-static void print_head(const struct fdr_file *file, uint32_t location, bool others)
+/* Calls of a location that are not there though no room was wanted for them. */
+struct left_out {
+    uint64_t filtered, lost; /* of the calls made; where only their sum is known it is in both */
+    uint64_t untimed;        /* only counted, and so of no age */
+};
+
+/* Of what the ledger calls filtered or lost a part was never timed, which is what the totals call untimed. */
+static struct left_out left_out_of(struct fdr_file *file, uint32_t location)
 {
+    const struct fdr_ledger_row *rows;
+    const struct fdr_total *totals;
+    size_t count = fdr_ledger(file, &rows), total_count = fdr_totals(file, &totals);
+    struct left_out o = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].location != location || rows[i].class_ != FDR_IN_REGION) continue;
+        o.filtered += rows[i].filtered;
+        o.lost += rows[i].lost;
+    }
+    for (size_t i = 0; i < total_count; i++)
+        if (totals[i].location == location && totals[i].class_ == FDR_IN_REGION) o.untimed += totals[i].untimed;
+    uint64_t all = o.filtered + o.lost, timed = all > o.untimed ? all - o.untimed : 0;
+    if (o.filtered) o.filtered = timed;
+    if (o.lost) o.lost = timed;
+    return o;
+}
+
+static void print_head(const struct fdr_file *file, uint32_t location, bool others, const struct left_out *o)
+{
+    const char *kept = o->filtered && o->lost ? "all not filtered or lost is kept, of"
+                       : o->filtered          ? "every call not filtered is kept, of"
+                       : o->lost              ? "every call not lost is kept, of"
+                                              : "every call is kept, of";
     const struct fdr_file_info *info = fdr_file_info(file);
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES];
     if (others) printf("  location %u %s\n", location, plain_name(location_name(file, location)));
-    printf("  every call is kept, of              any length  >= %s  >= %s  >= %s\n",
-           human_time(a, info->band_edge_ns[0]), human_time(b, info->band_edge_ns[1]),
-           human_time(c, info->band_edge_ns[2]));
+    printf("  %-36sany length  >= %s  >= %s  >= %s\n", kept, human_time(a, info->band_edge_ns[0]),
+           human_time(b, info->band_edge_ns[1]), human_time(c, info->band_edge_ns[2]));
     printf("  %-4s %19s %12s %11s %11s %11s %11s %15s %15s %10s\n", "tier", "from", "for", "down to", "down to",
            "down to", "down to", "calls made", "events kept", "bins");
 }
@@ -94,20 +123,17 @@ static void print_pinned(const struct fdr_file *file, uint32_t location)
     if (l->pinned_cut) printf("       pinned no longer than that: it held a quarter of the location's share by then\n");
 }
 
-/* The table is about calls that found room: of the others nobody knows when they were. */
-static void print_besides(struct fdr_file *file, uint32_t location)
+static void print_left_out(const struct left_out *o)
 {
-    const struct fdr_ledger_row *rows;
-    size_t count = fdr_ledger(file, &rows);
-    uint64_t filtered = 0, lost = 0;
     char text[HUMAN_BYTES];
-    for (size_t i = 0; i < count; i++) {
-        if (rows[i].location != location || rows[i].class_ != FDR_IN_REGION) continue;
-        filtered += rows[i].filtered;
-        lost += rows[i].lost;
-    }
-    if (filtered) printf("       besides %s calls that were filtered (ledger)\n", human_count(text, filtered));
-    if (lost) printf("       besides %s calls that were lost (ledger)\n", human_count(text, lost));
+    uint64_t timed = o->filtered ? o->filtered : o->lost;
+    if (timed)
+        printf("       of the calls made %s were %s (ledger)\n", human_count(text, timed),
+               o->filtered && o->lost ? "filtered or lost"
+               : o->filtered          ? "filtered"
+                                      : "lost");
+    if (o->untimed)
+        printf("       besides %s calls that were only counted: nobody knows when\n", human_count(text, o->untimed));
 }
 
 void print_ages(struct fdr_file *file)
@@ -118,7 +144,8 @@ void print_ages(struct fdr_file *file)
     if (count == 0) return;
     printf("\ndetail by age (a call is two events, and belongs to the time at which it ended)\n");
     for (size_t end; i < count && shown < LOCATIONS_SHOWN; i = end, shown++) {
-        print_head(file, rows[i].location, fdr_location_count(file) > 1);
+        struct left_out o = left_out_of(file, rows[i].location);
+        print_head(file, rows[i].location, fdr_location_count(file) > 1, &o);
         for (end = i; end < count && rows[end].location == rows[i].location;) {
             struct fdr_epoch_info line = rows[end++];
             bool later = is_later(file, &line);
@@ -131,7 +158,7 @@ void print_ages(struct fdr_file *file)
         }
         print_moved(file, &rows[end - 1]);
         print_pinned(file, rows[i].location);
-        print_besides(file, rows[i].location);
+        print_left_out(&o);
     }
     if (i < count) printf("  (more than %d locations: --json has all)\n", LOCATIONS_SHOWN);
     printf("  totals of each stretch: fdr stats --by epoch%s\n", exact ? "" : "; +: so many or more");
