@@ -342,6 +342,12 @@ def ages_and_filters():
         check(re.search(rf"^  {head}, of +any length  >= 256 ns", text, re.M), f"{settings}: the head of the table of ages")
         got = [l.strip() for l in text.splitlines() if l.startswith("       of the calls") or l.startswith("       besides")]
         check(got == lines, f"{settings}: {got}")
+        counted = 60000 - made
+        for filters, besides in ((), counted), (("--region", "r1"), counted), (("--region", "r0"), 0):
+            rows = json.loads(run("stats", "--by", "epoch", "--json", *filters, out))
+            check(all(r["location_untimed"] == besides and not r["untimed_at_least"] for r in rows), f"{settings}, {filters}: untimed")
+            text = run("stats", "--by", "epoch", *filters, out)
+            check(("only counted" in text) == (besides > 0), f"{settings}, {filters}: {text.splitlines()[1]}")
 
 
 try:

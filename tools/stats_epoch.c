@@ -53,7 +53,35 @@ static size_t rows_of(const struct fdr_select *s, const struct fdr_epoch_info *e
     return n && rows[n - 1].rest && !rest_matters(s, rows, n) ? n - 1 : n;
 }
 
+/* Calls that were only counted, by a filter or beyond the stack: they are of no epoch. Of all locations that are asked
+ * for, or of one. */
+static uint64_t untimed(const struct fdr_file *file, const struct fdr_select *s, uint32_t location, bool *or_more)
+{
+    const struct fdr_total *t;
+    uint64_t sum = 0;
+    for (size_t i = 0, n = fdr_totals(file, &t); i < n; i++) {
+        if (t[i].class_ != FDR_IN_REGION || !wanted(s, t[i].location)) continue;
+        if (location != UINT32_MAX && t[i].location != location) continue;
+        bool known = !s->regions || (!t[i].rest && t[i].id < s->region_count && s->regions[t[i].id]);
+        if (known) sum += t[i].untimed;
+        else if (t[i].rest && t[i].untimed) *or_more = true;
+    }
+    return sum;
+}
+
 /* ---- text ---- */
+
+static void untimed_line(const struct fdr_file *file, const struct fdr_select *s)
+{
+    char text[HUMAN_BYTES];
+    bool or_more = false;
+    uint64_t calls = untimed(file, s, UINT32_MAX, &or_more);
+    if (!calls && !or_more) return;
+    out_text("# besides ");
+    out_text(human_count(text, calls));
+    out_text(or_more ? " or more" : "");
+    out_text(" calls of the whole run that were only counted: nobody knows when they were, nor how long\n");
+}
 
 static void epoch_line(const struct fdr_file *file, const struct fdr_epoch_info *e)
 {
@@ -107,9 +135,11 @@ static void epoch_text(const struct stats_arguments *a, const struct fdr_file *f
 
 /* ---- JSON ---- */
 
-static void epoch_json(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_epoch_info *e,
-                       const struct fdr_epoch_total *rows, size_t count)
+static void epoch_json(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_select *s,
+                       const struct fdr_epoch_info *e, const struct fdr_epoch_total *rows, size_t count)
 {
+    bool or_more = false;
+    uint64_t besides = untimed(file, s, e->location, &or_more);
     out_text("{\"location\": ");
     out_u64(e->location);
     key_u64("epoch", e->index);
@@ -122,6 +152,8 @@ static void epoch_json(const struct stats_arguments *a, const struct fdr_file *f
     key_u64("inclusive_ns", e->inclusive_ns);
     key_u64("exclusive_ns", e->exclusive_ns);
     key_u64("kept_events", e->kept_events);
+    key_u64("location_untimed", besides); /* of the location, in no epoch */
+    out_text(or_more ? ", \"untimed_at_least\": true" : ", \"untimed_at_least\": false");
     out_text(", \"regions\": [");
     for (size_t i = 0; i < limited(a, count); i++) {
         const struct fdr_epoch_total *t = &rows[i];
@@ -151,6 +183,7 @@ int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const s
         out_text(
             count ? "# exact totals of each stretch of time, kept or not; a call belongs to the one in which it ended\n"
                   : "# no epochs here: they come with the strategy telescope, once a thread has recorded enough\n");
+    if (!a->json && count) untimed_line(file, select);
     for (size_t i = 0; i < count; i++) {
         if (!overlaps(select, &epochs[i])) continue;
         size_t n = rows_of(select, &epochs[i], totals, total_count, rows);
@@ -158,7 +191,8 @@ int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const s
             out_text(before);
             before = ",\n";
         }
-        (a->json ? epoch_json : epoch_text)(a, file, &epochs[i], rows, n);
+        if (a->json) epoch_json(a, file, select, &epochs[i], rows, n);
+        else epoch_text(a, file, &epochs[i], rows, n);
     }
     if (a->json) out_text(before[0] == '[' ? "[\n]\n" : "\n]\n");
     free(rows);
