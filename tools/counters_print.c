@@ -94,9 +94,10 @@ static const char *region_text(const struct fdr_file *file, uint32_t key)
 static void counter_lines(const struct counters_arguments *a, const struct rates *r)
 {
     printf("# kind     amount or mean    rate, or min .. max     readings  counter\n");
+    size_t rows = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         const struct counter *c = &r->counter[i];
-        if (!shown(a, c)) continue;
+        if (!shown(a, c) || (a->limit && rows++ >= a->limit)) continue;
         printf("%-8s", c->gauge ? "gauge" : "counter");
         print_figures(c, &c->all, c->all.self, (double)(c->to_ns - c->from_ns));
         printf("  %s%s\n", plain_name(c->name),
@@ -104,6 +105,7 @@ static void counter_lines(const struct counters_arguments *a, const struct rates
                : c->at_edges ? "  (at the edges of calls: --by call)"
                              : "  (by the application)");
     }
+    if (a->limit && rows > a->limit) printf("# and %zu more rows\n", rows - (size_t)a->limit);
 }
 
 static int by_amount(const void *a, const void *b)
@@ -296,7 +298,7 @@ static int print_as_json(const struct counters_arguments *a, const struct fdr_fi
 {
     json_t *array = json_array();
     if (a->by == BY_COUNTER)
-        for (uint32_t i = 0; i < r->count; i++)
+        for (uint32_t i = 0; i < r->count && (!a->limit || json_array_size(array) < a->limit); i++)
             if (shown(a, &r->counter[i])) json_array_append_new(array, all_json(r, &r->counter[i]));
     for (size_t i = 0; a->by != BY_COUNTER && i < r->table.count; i++)
         if (shown(a, &r->counter[r->table.row[i].counter]))

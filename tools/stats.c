@@ -73,6 +73,14 @@ size_t limited(const struct stats_arguments *a, size_t count)
     return a->limit && a->limit < count ? (size_t)a->limit : count;
 }
 
+void more_rows(size_t count, size_t shown)
+{
+    if (shown >= count) return;
+    out_text("# and ");
+    out_u64(count - shown);
+    out_text(" more rows\n");
+}
+
 int out_of_memory(const struct stats_arguments *a)
 {
     complain("%s: out of memory", a->path);
@@ -285,7 +293,6 @@ static void rows_text(const struct stats_arguments *a, const struct fdr_file *fi
     uint64_t total = 0;
     size_t shown = limited(a, rows->count);
     for (size_t i = 0; i < rows->count; i++) add_time(&total, rows->row[i].exclusive_ns);
-    if (a->by != BY_DEPTH) qsort(rows->row, rows->count, sizeof *rows->row, by_exclusive);
     source_line(file, a->events);
     out_text("   exclusive    share ");
     if (a->by != BY_LOCATION) out_text("   inclusive");
@@ -294,11 +301,7 @@ static void rows_text(const struct stats_arguments *a, const struct fdr_file *fi
     out_text("         min         max  ");
     out_text(a->by == BY_REGION ? "region\n" : a->by == BY_DEPTH ? "calling depth\n" : "location\n");
     for (size_t i = 0; i < shown; i++) row_line(file, &rows->row[i], total, a);
-    if (shown < rows->count) {
-        out_text("# and ");
-        out_u64(rows->count - shown);
-        out_text(" more rows\n");
-    }
+    more_rows(rows->count, shown);
 }
 
 /* ---- events without duration: text
@@ -326,7 +329,7 @@ static void out_metric_kind(const struct fdr_definition *d)
     out_char(')');
 }
 
-bool points_text(const struct fdr_file *file, const struct fdr_select *select)
+bool points_text(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_select *select)
 {
     struct point_row *rows;
     size_t count;
@@ -335,7 +338,8 @@ bool points_text(const struct fdr_file *file, const struct fdr_select *select)
     if (count)
         out_text("\n         events               sum               min               max  other events "
                  "(messages: bytes)\n");
-    for (size_t i = 0; i < count; i++) {
+    size_t shown = limited(a, count);
+    for (size_t i = 0; i < shown; i++) {
         out_text_wide(human_count(text, rows[i].events), 15);
         out_value(rows[i].value_type, rows[i].sum);
         out_value(rows[i].value_type, rows[i].min);
@@ -351,6 +355,7 @@ bool points_text(const struct fdr_file *file, const struct fdr_select *select)
                                              : "  [the sum is that or more: 64 bits hold no more]");
         out_char('\n');
     }
+    more_rows(count, shown);
     free(rows);
     uint64_t without = points_without_row(file, select);
     if (without) {
@@ -366,6 +371,7 @@ static int print_rows(const struct stats_arguments *a, struct fdr_file *file, co
     struct stat_rows rows;
     bool good = a->events ? rows_from_events(&rows, file, select, a->by) : rows_from_totals(&rows, file, select, a->by);
     if (!good) return out_of_memory(a);
+    if (a->by != BY_DEPTH) qsort(rows.row, rows.count, sizeof *rows.row, by_exclusive);
     if (a->json) {
         out_char('[');
         for (size_t i = 0; i < limited(a, rows.count); i++) {
@@ -375,7 +381,7 @@ static int print_rows(const struct stats_arguments *a, struct fdr_file *file, co
         out_text("\n]\n");
     } else {
         rows_text(a, file, &rows);
-        if (a->by == BY_REGION && !a->events && !a->selection.region_count) good = points_text(file, select);
+        if (a->by == BY_REGION && !a->events && !a->selection.region_count) good = points_text(a, file, select);
     }
     rows_free(&rows);
     return good ? out_finish() : out_of_memory(a);
@@ -384,7 +390,7 @@ static int print_rows(const struct stats_arguments *a, struct fdr_file *file, co
 /* Metrics and sampled counters, with their kinds, units and rates; more of it: fdr counters. */
 static int print_metrics(const struct stats_arguments *a, struct fdr_file *file)
 {
-    const struct counters_arguments counters = {.path = a->path, .by = BY_COUNTER, .json = a->json};
+    const struct counters_arguments counters = {.path = a->path, .by = BY_COUNTER, .json = a->json, .limit = a->limit};
     return print_counters(&counters, file);
 }
 

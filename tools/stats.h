@@ -29,6 +29,8 @@ void key_u64(const char *key, uint64_t value);
 void out_share(uint64_t part, uint64_t total);
 void histogram_json(bool has, const uint64_t *histogram);
 /* The table of events without duration. False: out of memory. */
-bool points_text(const struct fdr_file *file, const struct fdr_select *select);
+bool points_text(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_select *select);
+/* Says how many rows are left out, where some are. */
+void more_rows(size_t count, size_t shown);
 
 #endif

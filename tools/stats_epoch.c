@@ -126,11 +126,7 @@ static void epoch_text(const struct stats_arguments *a, const struct fdr_file *f
     epoch_line(file, e);
     if (count) out_text("   exclusive    share    inclusive           calls         mean  region\n");
     for (size_t i = 0; i < most; i++) total_line(file, &rows[i], e->exclusive_ns, a->selection.region_count > 0);
-    if (most < count) {
-        out_text("# and ");
-        out_u64(count - most);
-        out_text(" more rows\n");
-    }
+    more_rows(count, most);
 }
 
 /* ---- JSON ---- */

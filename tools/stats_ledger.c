@@ -101,6 +101,16 @@ static void kinds_json(const struct fdr_file *file, const struct point_row *rows
     out_char(']');
 }
 
+/* Where the rows that are shown end, and how many there are. */
+static size_t end_of(const struct stats_arguments *arguments, const struct account *a, size_t count, size_t *used)
+{
+    size_t end = 0;
+    *used = 0;
+    for (size_t i = 0; i < count; i++)
+        if (a[i].used && (*used)++ < limited(arguments, SIZE_MAX)) end = i + 1;
+    return end;
+}
+
 static void accounts_json(const struct fdr_file *file, const struct account *a, size_t count, enum stat_by by,
                           const struct point_row *points, size_t point_count)
 {
@@ -120,15 +130,17 @@ static void accounts_json(const struct fdr_file *file, const struct account *a, 
     out_text(before[0] == '[' ? "[\n]\n" : "\n]\n");
 }
 
-static void accounts_text(const struct account *a, size_t count, enum stat_by by)
+static void accounts_text(const struct account *a, size_t count, enum stat_by by, size_t used)
 {
     char text[HUMAN_BYTES];
     out_text("# from the ledger: presented = kept + filtered + reduced + lost; calls of the class region, "
              "else events\n");
     out_text("       presented            kept        filtered         reduced            lost  ");
     out_text(by == BY_DEPTH ? "calling depth\n" : "class\n");
+    size_t shown = 0;
     for (size_t i = 0; i < count; i++) {
         if (!a[i].used) continue;
+        shown++;
         out_text_wide(human_count(text, a[i].presented), 16);
         out_text_wide(human_count(text, a[i].kept), 16);
         out_text_wide(human_count(text, a[i].filtered), 16);
@@ -139,6 +151,7 @@ static void accounts_text(const struct account *a, size_t count, enum stat_by by
         else out_text(fdr_class_name((uint32_t)i));
         out_char('\n');
     }
+    more_rows(used, shown);
 }
 
 int print_accounts(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select)
@@ -147,9 +160,10 @@ int print_accounts(const struct stats_arguments *a, struct fdr_file *file, const
     size_t count, point_count = 0;
     struct account *accounts = sum_ledger(file, select, a->by, &count);
     bool good = accounts && points_from_totals(&points, &point_count, file, select);
-    if (good && a->json) accounts_json(file, accounts, count, a->by, points, point_count);
-    else if (good) accounts_text(accounts, count, a->by);
-    if (good && !a->json && a->by == BY_CLASS) good = points_text(file, select);
+    size_t used = 0, end = good ? end_of(a, accounts, count, &used) : 0;
+    if (good && a->json) accounts_json(file, accounts, end, a->by, points, point_count);
+    else if (good) accounts_text(accounts, end, a->by, used);
+    if (good && !a->json && a->by == BY_CLASS) good = points_text(a, file, select);
     free(accounts);
     free(points);
     return good ? out_finish() : out_of_memory(a);

@@ -124,18 +124,18 @@ static void sample_path_line(const struct sample_table *s, const struct sample_r
     out_char('\n');
 }
 
-/* Paths that no event is of, where nothing but calls is asked for. `any`: rows were printed already. */
+/* Paths that no event is of, where nothing but calls is asked for. `printed`: rows of calls. */
 static bool print_sampled(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select,
-                          const struct calltree *t, bool any)
+                          const struct calltree *t, size_t printed)
 {
     struct sample_table s;
     size_t shown = 0;
     if (a->selection.classes || a->selection.min_duration_ns) return true;
     if (!sample_table_build(&s, file, select, BY_PATH_FUNCTION, -1)) return false;
-    for (size_t i = 0; i < s.count && s.by < 2 && (!a->limit || shown < a->limit); i++) {
+    for (size_t i = 0; i < s.count && s.by < 2 && (!a->limit || printed + shown < a->limit); i++) {
         if (!s.row[i].self.samples || node_of(file, t, s.row[i].name)) continue;
         if (a->json) {
-            out_text(any || shown ? ",\n" : "\n");
+            out_text(printed + shown ? ",\n" : "\n");
             sample_path_json(&s, &s.row[i]);
         } else {
             if (!shown)
@@ -162,7 +162,7 @@ static bool print_paths_of(const struct stats_arguments *a, struct fdr_file *fil
             out_text(i ? ",\n" : "\n");
             path_json(file, t, order[i], path);
         }
-        bool good = print_sampled(a, file, select, t, shown > 0);
+        bool good = print_sampled(a, file, select, t, shown);
         out_text("\n]\n");
         return good;
     }
@@ -170,7 +170,8 @@ static bool print_paths_of(const struct stats_arguments *a, struct fdr_file *fil
              "   exclusive    share    inclusive          calls  path\n");
     uint64_t total = calltree_total(t);
     for (size_t i = 0; i < shown; i++) path_line(file, t, order[i], path, total);
-    return print_sampled(a, file, select, t, false);
+    more_rows(count, shown);
+    return print_sampled(a, file, select, t, shown);
 }
 
 int print_paths(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select)
