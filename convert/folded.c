@@ -194,10 +194,20 @@ static uint32_t place_below(struct fold *f, uint32_t node, uint64_t address, boo
     return node;
 }
 
+/* As its events' location is called, else as the kernel calls it. */
+static const char *thread_of(const struct fold *f, const struct fdr_sample_stream *s)
+{
+    for (size_t i = 0; i < fdr_location_count(f->file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(f->file, i);
+        if (l->id == s->parent && l->name[0]) return l->name;
+    }
+    return s->name[0] ? s->name : "thread";
+}
+
 static bool add_sample(struct fold *f, const struct fdr_sample_stream *s, const struct fdr_read_event *e)
 {
     const struct fdr_sample_path *p = e->sample;
-    uint32_t node = child_of(f, 0, s->name[0] ? s->name : "thread");
+    uint32_t node = child_of(f, 0, thread_of(f, s));
     for (uint32_t i = 0; i < p->region_count && node != NO_NODE; i++)
         node = child_of(f, node, fdr_definition(f->file, FDR_REGION_DEFINITION, p->region[i])->name);
     for (uint32_t i = 0; i < p->frame_count && node != NO_NODE; i++)

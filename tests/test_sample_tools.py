@@ -56,6 +56,7 @@ int main(int argc, char **argv)
         for (uint64_t i = 0; i < 200000; i++) fdr_sample(s, &(struct fdr_look){.weight = 1, .pc = 0x1000 + i % 999});
         return fdr_snapshot("end") != 0;
     }
+    if (argc > 1 && !strcmp(argv[1], "named")) fdr_thread_name("worker one");
     if (argc > 1 && !strcmp(argv[1], "regions")) {
         FDR_REGION("phase") { between(now() + 1); }
     } else {
@@ -112,6 +113,22 @@ def tables(file, mode, setting):
     check(f"{told['samples']:,} samples stand for it" in text and "# taken from " in text and "sampled in all" not in text,
           "time in all, and how many samples stand behind it", text)
     return told["weight"]
+
+
+def named():
+    """A thread that fdr_thread_name gave a name goes by it, and a window without samples is no recording without."""
+    file = run("named", "1kHz")
+    told = ask("samples", "--json", "--by", "thread", file)
+    streams = [s for s in told["streams"] if s["of"] is not None]
+    check(len(streams) == 1 and streams[0]["thread"] == "worker one" and streams[0]["name"] == "program", "the stream", streams)
+    check(told["rows"][0]["name"] == f"worker one (program), tid {streams[0]['tid']}", "the row", told["rows"])
+    by_name = ask("samples", "--json", "--location", "worker one", file)
+    check(by_name["samples"] == streams[0]["kept"] > 20, "--location chooses its samples", by_name)
+    for verb in (["samples", "--folded"], ["export", "--to", "folded", "--class", "sample", "-o", "-"]):
+        lines = subprocess.run([fdr, *verb, file], capture_output=True, text=True).stdout.splitlines()
+        check(any(l.startswith("worker one;") for l in lines), f"{verb[0]}: folded", lines)
+    text = subprocess.run([fdr, "samples", "--from", "500s", file], capture_output=True, text=True).stdout
+    check(text == f"# none of the {sum(s['kept'] for s in told['streams'])} samples that are kept was asked for\n", "none in a window", text)
 
 
 def paths(file, mode):
@@ -210,6 +227,7 @@ try:
         found = chrome(file, ask("samples", "--json", file)["samples"])
         if mode == "regions":
             check(sum(e["args"]["regions"] == ["phase"] for e in found) > 0.8 * len(found), "and their regions")
+    named()
     clamped()
     part()
     overflow()

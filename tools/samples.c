@@ -102,7 +102,7 @@ static void key_real(const char *before, const char *key, double value)
     out_f64(value);
 }
 
-static void stream_json(const struct fdr_sample_stream *s)
+static void stream_json(const struct fdr_file *file, const struct fdr_sample_stream *s)
 {
     key_count("{", "location", s->location);
     key_text(", ", "of");
@@ -111,6 +111,8 @@ static void stream_json(const struct fdr_sample_stream *s)
     key_count(", ", "tid", s->tid);
     key_text(", ", "name");
     out_json(s->name);
+    key_text(", ", "thread");
+    out_json(sample_thread(file, s));
     key_text(", ", "clock");
     out_json(sample_clock_name(s->by));
     key_count(", ", "period", s->period);
@@ -156,7 +158,7 @@ static void print_json_table(const struct sample_table *t, struct fdr_file *file
     key_text(",\n", "streams");
     for (size_t i = 0; i < n; i++) {
         out_text(i ? ",\n" : "[\n");
-        stream_json(&s[i]);
+        stream_json(file, &s[i]);
     }
     if (!n) out_char('[');
     out_text("],\n\"rows\": [");
@@ -266,6 +268,22 @@ static void print_text(const struct sample_table *t, struct fdr_file *file, size
     }
 }
 
+/* None of what was asked for. */
+static void print_none(struct fdr_file *file)
+{
+    const struct fdr_sample_stream *s;
+    char text[HUMAN_BYTES];
+    uint64_t kept = 0;
+    for (size_t i = 0, n = fdr_sample_streams(file, &s); i < n; i++) kept += s[i].kept;
+    if (!kept) {
+        out_text("# no samples (FDR_SAMPLE=1kHz takes them)\n");
+        return;
+    }
+    out_text("# none of the ");
+    out_text(human_count(text, kept));
+    out_text(" samples that are kept was asked for\n");
+}
+
 static void print_folded(const struct sample_table *t)
 {
     for (size_t i = 0; i < t->count; i++) {
@@ -287,7 +305,7 @@ static int samples(const struct arguments *a, struct fdr_file *file)
         size_t shown = a->limit && a->limit < t.count ? a->limit : t.count;
         if (a->json) print_json_table(&t, file, shown);
         else if (a->folded) print_folded(&t);
-        else if (!t.total.samples && !t.others) out_text("# no samples (FDR_SAMPLE=1kHz takes them)\n");
+        else if (!t.total.samples && !t.others) print_none(file);
         else print_text(&t, file, shown);
         sample_table_free(&t);
     } else {

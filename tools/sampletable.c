@@ -102,6 +102,12 @@ const char *sample_function(const struct fdr_file *file, const struct fdr_sample
     return p->pc ? fdr_place_at(file, p->pc, false, time_ns)->function : "[unknown]";
 }
 
+const char *sample_thread(const struct fdr_file *file, const struct fdr_sample_stream *stream)
+{
+    const char *name = stream->parent == UINT32_MAX ? "" : location_name(file, stream->parent);
+    return name[0] ? name : stream->name;
+}
+
 /* Functions that were inlined where the sample, or a call on its way, is: the time is in what contains them. */
 static bool count_inlined(struct builder *b, const struct fdr_place *at, double w)
 {
@@ -150,7 +156,7 @@ static bool append_place(struct builder *b, const struct fdr_place *at)
 static bool by_stack(struct builder *b, const struct fdr_sample_path *p, double w)
 {
     b->text_used = 0;
-    if (!append(b, b->stream->name)) return false;
+    if (!append(b, sample_thread(b->file, b->stream))) return false;
     for (uint32_t i = 0; i < p->region_count; i++)
         if (!append(b, region_name(b->file, p->region[i]))) return false;
     for (uint32_t i = 0; i < p->frame_count; i++)
@@ -172,8 +178,10 @@ static bool by_path_function(struct builder *b, const struct fdr_sample_path *p,
 
 static bool by_thread(struct builder *b, double w)
 {
-    char text[80];
-    snprintf(text, sizeof text, "%s, tid %u", b->stream->name, b->stream->tid);
+    char text[120], also[40] = "";
+    const char *name = sample_thread(b->file, b->stream);
+    if (strcmp(name, b->stream->name)) snprintf(also, sizeof also, " (%s)", b->stream->name);
+    snprintf(text, sizeof text, "%s%s, tid %u", name, also, b->stream->tid);
     return count(b, text, w, true);
 }
 
@@ -272,6 +280,27 @@ static void last_turns(struct sample_table *t)
     }
 }
 
+static bool names(const struct fdr_select *s, uint32_t location)
+{
+    for (size_t i = 0; i < s->location_count; i++)
+        if (s->locations[i] == location) return true;
+    return false;
+}
+
+/* The locations that are chosen, and those of samples of threads that are. NULL: no memory. */
+static uint32_t *with_samples(struct fdr_file *file, const struct fdr_select *select, size_t *count)
+{
+    const struct fdr_sample_stream *s;
+    size_t n = fdr_sample_streams(file, &s);
+    uint32_t *all = malloc((select->location_count + n + 1) * sizeof *all);
+    *count = select->location_count;
+    if (all && *count) memcpy(all, select->locations, *count * sizeof *all);
+    for (size_t i = 0; all && i < n; i++)
+        if (!names(select, s[i].location) && s[i].parent != UINT32_MAX && names(select, s[i].parent))
+            all[(*count)++] = s[i].location;
+    return all;
+}
+
 bool sample_table_build(struct sample_table *t, struct fdr_file *file, const struct fdr_select *select,
                         enum samples_by by, int by_clock)
 {
@@ -282,7 +311,9 @@ bool sample_table_build(struct sample_table *t, struct fdr_file *file, const str
     *t = (struct sample_table){.by = by_clock < 0 ? usual_clock(file) : (uint32_t)by_clock};
     only.classes = 1u << FDR_IN_SAMPLE;
     only.one_location_after_another = true;
-    struct fdr_iter *iter = fdr_iter_open(file, &only);
+    uint32_t *locations = select->locations ? with_samples(file, select, &only.location_count) : NULL;
+    if (locations) only.locations = locations;
+    struct fdr_iter *iter = !select->locations || locations ? fdr_iter_open(file, &only) : NULL;
     bool good = iter && grow(t);
     while (good && fdr_iter_next(iter, &e)) {
         if (!e.sample) continue;
@@ -297,6 +328,7 @@ bool sample_table_build(struct sample_table *t, struct fdr_file *file, const str
     }
     progress_end(&progress);
     fdr_iter_close(iter);
+    free(locations);
     free(b.text);
     if (good) last_turns(t);
     if (good) qsort(t->row, t->count, sizeof *t->row, by_weight); /* the index is of no use from here on */

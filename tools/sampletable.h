@@ -44,7 +44,7 @@ struct sample_table {
     uint64_t cut;               /* samples whose stack does not reach to where the thread began */
 };
 
-/* `by_clock`: 0 to 2, or -1: that of most samples. False: out of memory. Rows in order of self, then all. */
+/* `select`: of a thread that is chosen its samples are. `by_clock`: 0 to 2, or -1: that of most samples. False: out of memory. Rows in order of self, then all. */
 bool sample_table_build(struct sample_table *t, struct fdr_file *file, const struct fdr_select *select,
                         enum samples_by by, int by_clock);
 void sample_table_free(struct sample_table *t);
@@ -56,6 +56,8 @@ struct sample_interval sample_interval(const struct sample_sum *part, const stru
 
 /* "cpu", "wall", "events" */
 const char *sample_clock_name(uint32_t by);
+/* What its thread is called: as its events' location is, which fdr_thread_name sets, else by the kernel's name. */
+const char *sample_thread(const struct fdr_file *file, const struct fdr_sample_stream *stream);
 /* The function of the program counter: what the symbol table says. */
 const char *sample_function(const struct fdr_file *file, const struct fdr_sample_path *p, uint64_t time_ns);
 
