@@ -444,6 +444,7 @@ void fdri_reader_locations(struct fdr_file *f)
         struct fdri_reader_location *l = &f->location[i];
         if (l->raw.flags & FDR_LOCATION_NS) fdri_reader_clock_ns(&l->clock, f->sb.shift);
         else l->clock = f->clock;
+        l->info.given_times = (l->raw.flags & FDR_LOCATION_NS) && f->sb.clock_kind == FDR_CLOCK_TSC;
         if (l->off) find_levels(f, l);
         l->presented_before = presented(f, l);
     }

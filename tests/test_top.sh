@@ -49,6 +49,14 @@ int main(int argc, char **argv)
     if (!strcmp(how, "deaf")) sigprocmask(SIG_BLOCK, &all, NULL);
     if (fdr_init(&c)) return 90;
     fdr_region outer = fdr_region_define("outer", NULL, 0), inner = fdr_region_define("inner", NULL, 0);
+    if (!strcmp(how, "simulated")) {
+        uint64_t t = 1000;
+        fdr_enter_at(outer, t);
+        fdr_enter_at(inner, t += 10);
+        puts("ready");
+        fflush(stdout);
+        for (;;) pause();
+    }
     fdr_enter(outer);
     for (int i = 0; i < 1000; i++) fdr_enter(inner), fdr_leave(inner);
     if (!strcmp(how, "die")) kill(getpid(), SIGKILL);
@@ -112,6 +120,17 @@ END
     stop
 done
 
+start simulated
+run 0 "info of times of its own" "$fdr" info --json "$pid"
+if grep -q '"time_unit_ns": *1\.0[,}]' out.txt; then echo "the clock counts ns: times of its own are not tried"; else
+    grep -q '"given_times": *true' out.txt || fail "info of times of its own"
+    run 0 "hang of times of its own" "$fdr" hang --for 1ns "$pid"
+    has "nothing hangs: 0 of 0 threads" "hang of times of its own"
+    has "1 thread with open regions that records times of their own" "hang of times of its own"
+    run 0 "top of times of its own" "$fdr" top -n 1 "$pid"
+    has "  -  outer > inner" "top of times of its own"
+fi
+stop
 start threads
 run 0 "top of threads that come and go" "$fdr" top --json -n 4 -i 200ms "$pid"
 python3 - <<'END' || fail "top of threads that come and go"

@@ -46,6 +46,7 @@ struct process {
     const char *path;
     uint64_t end_real_ns;  /* up to when we know of it, since 1970 */
     size_t threads, stuck; /* live ones with open regions; of these, those that stand */
+    size_t unknown;        /* others, whose times are the caller's: nobody knows since when they stand */
 };
 struct stuck {
     const struct process *process;
@@ -113,6 +114,10 @@ static void look(struct verdict *v, struct process *p, uint64_t limit)
     for (size_t i = 0; i < fdr_location_count(p->file); i++) {
         const struct fdr_location_info *l = fdr_location_info(p->file, i);
         if (!l->live || l->open_count == 0 || l->parent != UINT32_MAX) continue;
+        if (l->given_times) {
+            p->unknown++;
+            continue;
+        }
         p->threads++;
         uint64_t moved = real_of(info, l->moved_ns > l->to_ns ? l->moved_ns : l->to_ns);
         uint64_t stood = p->end_real_ns > moved ? p->end_real_ns - moved : 0;
@@ -213,6 +218,7 @@ static void print_elsewhere(const struct process *p)
     else if (info->has_cause && info->cause_signal)
         printf(", which died of %s\n", signal_name(info->cause_signal, name));
     else if (info->has_cause || info->has_end || ended_unseen(p)) printf(", which is gone\n");
+    else if (p->unknown && !p->threads) printf(", whose times are its own\n");
     else printf(", which goes on\n");
 }
 
@@ -237,6 +243,19 @@ static void print_unknown_ends(const struct verdict *v)
     }
 }
 
+static void print_given_times(const struct verdict *v)
+{
+    for (size_t i = 0; i < v->processes; i++) {
+        const struct process *p = &v->process[i];
+        if (!p->unknown) continue;
+        printf("note: ");
+        print_who(p);
+        printf(" has %zu thread%s with open regions that record%s times of their own: nobody knows since when they "
+               "stand\n",
+               p->unknown, p->unknown == 1 ? "" : "s", p->unknown == 1 ? "s" : "");
+    }
+}
+
 static void print_report(const struct verdict *v)
 {
     size_t threads = 0;
@@ -247,6 +266,7 @@ static void print_report(const struct verdict *v)
     if (v->count > STACKS_MOST) printf("(stacks: of the first %d; --json has all)\n", STACKS_MOST);
     if (v->count && v->processes > 1) print_others(v, crowded(v));
     print_unknown_ends(v);
+    print_given_times(v);
 }
 
 /* ---- as JSON ---------------------------------------------------------------------------------------------------- */
@@ -282,7 +302,7 @@ static int print_object(const struct verdict *v)
 {
     const char *region = crowded(v);
     enum { MISSING_LISTED = 4096 };
-    uint64_t count = 0;
+    uint64_t count = 0, unknown = 0;
     json_t *o = json_object(), *stuck = json_array(), *absent = json_array(), *missing = json_array();
     for (size_t i = 0; i < v->count; i++) json_array_append_new(stuck, stuck_json(&v->stuck[i]));
     for (size_t i = 0; region && i < v->processes; i++)
@@ -294,6 +314,8 @@ static int print_object(const struct verdict *v)
         for (; from < end && json_array_size(missing) < MISSING_LISTED; from++)
             json_array_append_new(missing, json_integer(from));
     }
+    for (size_t i = 0; i < v->processes; i++) unknown += v->process[i].unknown;
+    json_object_set_new(o, "given_times", json_u64(unknown));
     json_object_set_new(o, "hangs", json_boolean(v->count > 0));
     json_object_set_new(o, "processes", json_u64(v->processes));
     json_object_set_new(o, "stuck", stuck);

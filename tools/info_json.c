@@ -82,6 +82,7 @@ static json_t *location_json(const struct fdr_file *file, const struct fdr_locat
     set_u64(o, "tid", l->tid);
     set_u64(o, "ended_threads", l->ended_threads);
     set(o, "live", json_boolean(l->live));
+    set(o, "given_times", json_boolean(l->given_times));
     set_u64(o, "from_ns", l->from_ns);
     set_u64(o, "to_ns", l->to_ns);
     set(o, "open", open_json(file, l));

@@ -213,7 +213,7 @@ static void print_look(const struct look *now, const struct look *before, bool t
             printf("      ... %zu more", now->count - i);
             break;
         }
-        uint64_t since = l->open_count ? l->open[l->open_count - 1].enter_ns : 0;
+        uint64_t since = l->open_count && !l->given_times ? l->open[l->open_count - 1].enter_ns : 0;
         printf("%5u %-16s %14s %12s  ", l->id, fit(name, plain_name(l->name), 16),
                rate_text(rate, rate_of(now, before, i)),
                since ? human_time(for_, now->time_ns > since ? now->time_ns - since : 0) : "-");
@@ -246,6 +246,7 @@ static json_t *location_json(const struct look *now, const struct look *before, 
     json_object_set_new(o, "name", json_text(l->name));
     json_object_set_new(o, "tid", json_u64(l->tid));
     json_object_set_new(o, "live", json_boolean(l->live));
+    json_object_set_new(o, "given_times", json_boolean(l->given_times));
     json_object_set_new(o, "open", open);
     json_object_set_new(o, "open_enter_ns", since);
     json_object_set_new(o, "events_per_s", rate_json(rate_of(now, before, i)));

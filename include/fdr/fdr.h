@@ -262,8 +262,9 @@ FDR_API void fdr_metric_f64_at(fdr_metric_id metric, double value, uint64_t time
 FDR_API void fdr_marker(fdr_marker_id marker, uint64_t value);
 FDR_API void fdr_marker_at(fdr_marker_id marker, uint64_t value, uint64_t time_ns);
 
-/* Point-to-point messages; peer is a world rank, bytes the payload: all of its 64 bits are kept, but sums in totals are
- * stay at the most that 64 bits hold. A receive is recorded when it completes. Nothing is checked: whatever is passed is recorded. */
+/* Point-to-point messages; peer is a world rank, bytes the payload: all of its 64 bits are kept; a sum in the totals
+ * beyond them stays there and is marked. A receive is recorded when it completes. Nothing is checked: whatever is passed
+ * is recorded. */
 FDR_API void fdr_message_send(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes);
 FDR_API void fdr_message_recv(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes);
 FDR_API void fdr_message_send_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);

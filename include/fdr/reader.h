@@ -138,6 +138,9 @@ struct fdr_location_info {
      * bytes; and whether it ended early, having used up its share. */
     uint64_t pinned_to_ns, pinned_events, pinned_bytes;
     bool pinned_cut;
+    /* Its times are the caller's (`_at`), on a time line that need not be the clock's. False also where the recording's
+     * clock counts ns: there nobody can tell. */
+    bool given_times;
     uint64_t clamped, unbalanced, stray_leaves, abandoned, hists_dropped;
     uint64_t rows_folded;        /* calls in the rest of the totals */
     uint64_t points_without_row; /* events without duration that are in no total: no room for their kind */
