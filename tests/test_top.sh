@@ -46,6 +46,7 @@ int main(int argc, char **argv)
     struct fdr_config c = {.size = sizeof c, .buffer = "1M"};
     sigset_t all;
     sigfillset(&all);
+    if (!strcmp(how, "named")) c.name = "a.job";
     if (!strcmp(how, "deaf")) sigprocmask(SIG_BLOCK, &all, NULL);
     if (fdr_init(&c)) return 90;
     fdr_region outer = fdr_region_define("outer", NULL, 0), inner = fdr_region_define("inner", NULL, 0);
@@ -152,6 +153,22 @@ for look in map(json.loads, open("out.txt")):
         assert rate is None or rate < 1e12, rate
 END
 stop
+
+# names are those that the process itself gives
+long=$(printf 'n%.0s' $(seq 240))
+for how in running named; do
+    cp program "$long"
+    ./"$long" "$how" >ready.txt &
+    pid=$!
+    for _ in $(seq 1000); do grep -qs ready ready.txt && break; sleep 0.02; done
+    mkdir "from-$how"
+    run 0 "snapshot of a long name, $how" "$fdr" snapshot "$pid" -o "from-$how"
+    expected=$(basename "$(echo "$live"/*.live.fdr)" .live.fdr)
+    expected=${expected%.*}.1.fdr
+    [ -e "from-$how/$expected" ] || fail "snapshot, $how: $(ls "from-$how") and not $expected"
+    stop
+    rm "$long" ready.txt
+done
 
 # on a terminal each look is drawn over the one before; a narrow one will do
 cat >terminal.py <<'END'

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr snapshot: the recording of a process into a file, from outside. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,14 +53,63 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+enum { NAME_BYTES = 64 }; /* with its end: longer ones are cut by the process, too */
+
+/* NAME of a live file NAME.HOST.PID.N.live.fdr. */
+static bool name_in(const char *file, const struct fdr_file_info *info, char *name)
+{
+    char middle[320];
+    const char *end = NULL;
+    int n = snprintf(middle, sizeof middle, ".%s.%u.", info->host, info->pid);
+    if (n >= (int)sizeof middle || !ends_in(file, ".live.fdr")) return false;
+    for (const char *at = file; (at = strstr(at + 1, middle));) end = at;
+    if (end) snprintf(name, NAME_BYTES, "%.*s", (int)(end - file), file);
+    return end != NULL;
+}
+
+/* Of the file that this line of maps shows, if it is a live one. It was made without a name: its directory has it. */
+static bool live_name(uint32_t pid, const char *line, const struct fdr_file_info *info, char *name)
+{
+    char perms[8], directory[4352];
+    unsigned long long inode;
+    int path = 0;
+    struct stat st;
+    bool found = false;
+    if (sscanf(line, "%*s %7s %*s %*s %llu %n", perms, &inode, &path) < 2 || !path || perms[3] != 's') return false;
+    const char *slash = strrchr(line + path, '/');
+    if (!slash) return false;
+    snprintf(directory, sizeof directory, "/proc/%u/root%.*s", pid, (int)(slash - line - path + 1), line + path);
+    DIR *d = opendir(directory);
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        found = name_in(e->d_name, info, name) && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                st.st_ino == inode;
+    if (d) closedir(d);
+    return found;
+}
+
+/* What the process calls its files: its live file tells. Where it has none, what it does unless fdr_config has a name. */
+static void name_of(uint32_t pid, const struct fdr_file_info *info, char *name)
+{
+    char path[64], *line = NULL;
+    size_t room = 0;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    FILE *maps = fopen(path, "re");
+    while (maps && !found && getline(&line, &room, maps) > 0) found = live_name(pid, line, info, name);
+    if (maps) fclose(maps);
+    free(line);
+    if (found) return;
+    const char *slash = strrchr(info->exe, '/'), *file = slash ? slash + 1 : info->exe;
+    snprintf(name, NAME_BYTES, "%s", file[0] ? file : "program");
+}
+
 /* DIR/NAME.HOST.PID[.rRANK].N.fdr, as the process itself names its snapshots. */
-static void name_it(char *path, size_t bytes, const char *directory, const struct fdr_file_info *info, unsigned n)
+static void path_of(char *path, size_t bytes, const char *directory, const char *name, const struct fdr_file_info *info,
+                    unsigned n)
 {
     char rank[16] = "";
-    const char *slash = strrchr(info->exe, '/'), *name = slash ? slash + 1 : info->exe;
     if (info->rank >= 0) snprintf(rank, sizeof rank, ".r%d", info->rank);
-    snprintf(path, bytes, "%s/%s.%s.%u%s.%u.fdr", directory, name[0] ? name : "program", info->host, info->pid, rank,
-             n);
+    snprintf(path, bytes, "%s/%s.%s.%u%s.%u.fdr", directory, name, info->host, info->pid, rank, n);
 }
 
 /* Writes to a name that is free. 0 or -errno with `message`. */
@@ -71,9 +122,11 @@ static int write_named(const struct arguments *a, uint32_t pid, char *path, size
     }
     struct fdr_file *file;
     if (fdr_process_open(pid, false, &file, message, message_bytes) == FDR_UNREADABLE) return -ESRCH;
+    char name[NAME_BYTES];
     int e = -EEXIST;
+    name_of(pid, fdr_file_info(file), name);
     for (unsigned n = 1; n < 10000 && e == -EEXIST; n++) {
-        name_it(path, path_bytes, a->out ? a->out : ".", fdr_file_info(file), n);
+        path_of(path, path_bytes, a->out ? a->out : ".", name, fdr_file_info(file), n);
         if (access(path, F_OK) == 0) continue;
         e = fdr_process_snapshot(pid, path, a->reason, message, message_bytes);
     }
