@@ -335,6 +335,9 @@ int fork(void) { errno = EAGAIN; return -1; }' >nofork.c
     expect 2 "run: no process" env LD_PRELOAD="$work/nofork.so" "$fdr" run -o runs -- ./program exit 0
     has 'program: cannot be started: Resource temporarily unavailable' "run: no process"
 fi
+(cd /dev/shm && FDR_LIVE_DIR=${live##*/} "$fdr" run -o "$work/runs" -- sh -c "cd /; exec '$work/program' kill" 2>"$work/err.txt")
+[ "$(count "runs/*.live.fdr")" = 1 ] || fail "run with a relative live directory kept: $(ls runs); $(cat err.txt)"
+rm -f runs/*
 # the kernel's own killer: only `fdr run` can say that it was that
 group=
 for root in /sys/fs/cgroup/memory /sys/fs/cgroup; do

@@ -164,8 +164,12 @@ static bool make_directory(char *path, size_t bytes)
         errno = EPERM;
         return false;
     }
-    snprintf(path, bytes, "%s/run-%d-XXXXXX", live_directory(), (int)getpid());
-    return mkdtemp(path) != NULL;
+    char *whole = realpath(live_directory(), NULL); /* the program may change its directory */
+    if (!whole) return false;
+    bool fits = snprintf(path, bytes, "%s/run-%d-XXXXXX", whole, (int)getpid()) < (int)bytes;
+    free(whole);
+    if (!fits) errno = ENAMETOOLONG;
+    return fits && mkdtemp(path) != NULL;
 }
 
 /* Ends as the program did. */
