@@ -68,6 +68,8 @@ int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, cha
     }
     int e = copy_of(pid, fd, reason && *reason ? reason : "outside", FDRI_OUTSIDE_FILE, message, message_bytes);
     close(fd);
+    if (e == -ENOSPC || e == -EDQUOT || e == -EFBIG) /* no fault of the process */
+        snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
     if (!e && (e = rename_new(part, path))) snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
     if (e) unlink(part);
     return e;

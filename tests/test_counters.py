@@ -169,6 +169,8 @@ def basics():
     for by in "counter", "region", "thread", "time":
         text = subprocess.run([fdr, "counters", "--by", by, file], capture_output=True, text=True)
         check(text.returncode == 0 and "readings" in text.stdout, f"as text, by {by}", text.stdout)
+    text = subprocess.run([fdr, "counters", "--counter", "nosuch", file], capture_output=True, text=True)
+    check(text.returncode == 0 and text.stderr == f"fdr: {file}: no counter matches 'nosuch'\n", "none matches", text)
     stats = subprocess.run([fdr, "stats", "--by", "metric", "--json", file], capture_output=True)
     check(json.loads(stats.stdout) == rows, "fdr stats --by metric")
     dump = subprocess.run([fdr, "dump", "--tsv", file], capture_output=True, text=True).stdout

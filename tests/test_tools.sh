@@ -503,6 +503,10 @@ _, said = p.communicate()
 assert p.returncode == 2, p.returncode
 assert said.count(b"\n") == 1 and said.startswith(b"fdr: "), said
 END
+for rules in /dev/null "$PWD"; do
+    expect 64 "replay with rules in $rules" "$fdr" replay short.evt --filter "$rules"
+    grep -q "^fdr: --filter: $rules: not a file$" err.txt || fail "replay with rules in $rules: $(cat err.txt)"
+done
 expect 2 "replay with rules that are not there" "$fdr" replay short.evt --filter "$PWD/missing.rules"
 expect 2 "replay without a recorder" "$fdr" replay short.evt --enable 0
 # A stream without events is a stream: what it gives is a recording without events, which is one in turn.

@@ -154,6 +154,17 @@ for look in map(json.loads, open("out.txt")):
 END
 stop
 
+start running
+python3 - "$fdr" "$pid" <<'END' || fail "snapshot without room"
+import resource, signal, subprocess, sys
+def no_room():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+done = subprocess.run([sys.argv[1], "snapshot", sys.argv[2], "-o", "full.fdr"], preexec_fn=no_room, capture_output=True, text=True)
+assert done.returncode == 2 and done.stderr == "fdr: full.fdr: File too large\n", done
+END
+stop
+
 # names are those that the process itself gives
 long=$(printf 'n%.0s' $(seq 240))
 for how in running named; do

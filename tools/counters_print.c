@@ -194,6 +194,13 @@ static void print_reach(const struct rates *r)
            100.0 * (double)(last - first) / (double)(r->to_ns - r->start_ns));
 }
 
+static bool any_shown(const struct counters_arguments *a, const struct rates *r)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (shown(a, &r->counter[i])) return true;
+    return false;
+}
+
 static int print_text(const struct counters_arguments *a, struct fdr_file *file, struct rates *r)
 {
     if (r->count) print_reach(r);
@@ -314,6 +321,7 @@ int print_counters(const struct counters_arguments *a, struct fdr_file *file)
         complain("%s: out of memory", a->path);
         return COULD_NOT;
     }
+    if (r.count && !any_shown(a, &r)) complain("%s: no counter matches '%s'", a->path, a->glob);
     int status = a->json ? print_as_json(a, file, &r) : print_text(a, file, &r);
     rates_free(&r);
     return status;

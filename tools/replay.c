@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fdr/fdr.h>
@@ -445,6 +446,11 @@ static int start_recorder(const struct fdr_config *c)
     if (c->filter && c->filter[0] && access(c->filter, R_OK)) {
         complain("%s: %s", c->filter, strerror(errno));
         return COULD_NOT;
+    }
+    struct stat filter;
+    if (c->filter && c->filter[0] && stat(c->filter, &filter) == 0 && !S_ISREG(filter.st_mode)) {
+        complain("--filter: %s: not a file", c->filter);
+        return USAGE;
     }
     int error = fdr_init(c);
     if (error == -EINVAL) return USAGE;
