@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The handlers that a signal had before ours, and passing it on to them. There may be several: who was installed in
- * front of ours, and stayed when ours went, is what ours finds the next time, and calls ours, which it had found itself.
+ * front of ours, and stayed when ours went, is what ours finds the next time, and calls ours, which it had found
+ * itself.
  *
  *   signal -> ours -> theirs -> ours -> what was there before */
 #ifndef FDR_BASE_PREVIOUS_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Folded stacks: "main;solve;kernel 12345", one line a call path, the number being the path's exclusive time in ns,
- * summed over locations and files. Input of flame graph tools. What lies in the window asked for counts, without all kept
- * calls inside, selected or not. Open calls count up to the newest event of their location; an ancestor that is no longer held is the frame "[reduced]", one that a filter kept out "[filtered]", one
- * that was not over when the snapshot was taken and whose name is not known "[open]".
+ * summed over locations and files. Input of flame graph tools. What lies in the window asked for counts, without all
+ * kept calls inside, selected or not. Open calls count up to the newest event of their location; an ancestor that is
+ * no longer held is the frame "[reduced]", one that a filter kept out "[filtered]", one that was not over when the
+ * snapshot was taken and whose name is not known "[open]".
  *
  * Where no call is selected (the recordings have none, or only samples are asked for) the paths are those of samples:
  * thread, open regions, native stack with what is inlined; the number is the time they stand for, or events where they

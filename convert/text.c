@@ -36,8 +36,8 @@ static int open_part(struct fdr_text *t)
     return fd;
 }
 
-/* Files appear when they are whole. What is no file (a pipe, a link) is written as it is, and "-" is what standard output
- * is already, wherever that stands. */
+/* Files appear when they are whole. What is no file (a pipe, a link) is written as it is, and "-" is what standard
+ * output is already, wherever that stands. */
 static int open_output(struct fdr_text *t)
 {
     struct stat s;

@@ -3,8 +3,8 @@
  *
  *   seed calls|points|lanes|rewinds|threads|deep [live|crash]
  *
- * live: leaves by SIGKILL in the middle, so that the live file stays; crash: by SIGABRT, so that there is a bundle. Else
- * one snapshot is taken while calls are open. */
+ * live: leaves by SIGKILL in the middle, so that the live file stays; crash: by SIGABRT, so that there is a bundle.
+ * Else one snapshot is taken while calls are open. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <signal.h>

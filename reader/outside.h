@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of a copy from outside share: outside.c (the order of it, meta, bins), outside_stacks.c (locations,
- * open calls, tail), outside_notes.c (notes), outside_epochs.c (epochs with their rows), outside_checks.c (checks of the finished file). */
+ * open calls, tail), outside_notes.c (notes), outside_epochs.c (epochs with their rows), outside_checks.c (checks of
+ * the finished file). */
 #ifndef FDR_READER_OUTSIDE_H
 #define FDR_READER_OUTSIDE_H
 

@@ -121,8 +121,8 @@ static void metric(uint32_t id, enum fdr_value_type type, uint64_t value, bool l
     present(&e, FDRI_KEY(FDR_DEF_METRIC, e.id), type, value, live, time_ns);
 }
 
-/* A value given in another type than the metric's is converted to that; what does not fit becomes the nearest that does,
- * and a NaN 0. */
+/* A value given in another type than the metric's is converted to that; what does not fit becomes the nearest that
+ * does, and a NaN 0. */
 static uint64_t of_double(uint32_t type, double v)
 {
     if (type == FDR_VALUE_F64) return fdr_bits_of(v);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * What fdr_last_snapshot returned stays as it is, whoever takes snapshots meanwhile, until the same thread asks again. */
+ * What fdr_last_snapshot returned stays as it is, whoever takes snapshots meanwhile, until the same thread asks
+ * again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

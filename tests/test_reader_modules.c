@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * P8: what a recording says of modules and functions by address is a name to look for, not to be trusted: paths that are
- * no files are not opened, and any number of modules and functions takes a time that hardly grows faster than the
- * file. */
+ * P8: what a recording says of modules and functions by address is a name to look for, not to be trusted: paths that
+ * are no files are not opened, and any number of modules and functions takes a time that hardly grows faster than
+ * the file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

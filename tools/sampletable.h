@@ -44,7 +44,8 @@ struct sample_table {
     uint64_t cut;               /* samples whose stack does not reach to where the thread began */
 };
 
-/* `select`: of a thread that is chosen its samples are. `by_clock`: 0 to 2, or -1: that of most samples. False: out of memory. Rows in order of self, then all. */
+/* `select`: of a thread that is chosen its samples are. `by_clock`: 0 to 2, or -1: that of most samples. False: out
+ * of memory. Rows in order of self, then all. */
 bool sample_table_build(struct sample_table *t, struct fdr_file *file, const struct fdr_select *select,
                         enum samples_by by, int by_clock);
 void sample_table_free(struct sample_table *t);

@@ -87,7 +87,8 @@ static bool live_name(uint32_t pid, const char *line, const struct fdr_file_info
     return found;
 }
 
-/* What the process calls its files: its live file tells. Where it has none, what it does unless fdr_config has a name. */
+/* What the process calls its files: its live file tells. Where it has none, what it does unless fdr_config has a
+ * name. */
 static void name_of(uint32_t pid, const struct fdr_file_info *info, char *name)
 {
     char path[64], *line = NULL;

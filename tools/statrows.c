@@ -47,8 +47,8 @@ static int by_location(const void *a, const void *b)
     return compare(*(const struct fdr_total *const *)a, *(const struct fdr_total *const *)b, BY_LOCATION);
 }
 
-/* The totals that are asked for, equal keys next to each other. Of regions that are chosen a rest is among them where it
- * may hold more of those. NULL: no memory. */
+/* The totals that are asked for, equal keys next to each other. Of regions that are chosen a rest is among them
+ * where it may hold more of those. NULL: no memory. */
 static const struct fdr_total **sorted(const struct fdr_file *file, const struct fdr_select *select, enum stat_by by,
                                        const struct rests *rests, size_t *count)
 {

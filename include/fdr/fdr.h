@@ -98,8 +98,8 @@ struct fdr_config {
 
 /* Starts the recording of this process. Idempotent while one is running (0). Returns 0, or -errno; after a failure
  * every other call is a harmless no-op. -EINVAL: `size` is not set, or see `strict`; -EBUSY: a thread still stands in
- * the middle of a record of the recording before, or the process is dying. Not [record]; may lock, allocate and print. Without a call the first
- * recorded event does not start one: link fdr::instrument or call this. */
+ * the middle of a record of the recording before, or the process is dying. Not [record]; may lock, allocate and
+ * print. Without a call the first recorded event does not start one: link fdr::instrument or call this. */
 FDR_API int fdr_init(const struct fdr_config *config);
 
 /* Ends the recording: final snapshot if FDR_FINALIZE asks for one, then the live file is removed. Other threads may go
@@ -263,8 +263,8 @@ FDR_API void fdr_marker(fdr_marker_id marker, uint64_t value);
 FDR_API void fdr_marker_at(fdr_marker_id marker, uint64_t value, uint64_t time_ns);
 
 /* Point-to-point messages; peer is a world rank, bytes the payload: all of its 64 bits are kept; a sum in the totals
- * beyond them stays there and is marked. A receive is recorded when it completes. Nothing is checked: whatever is passed
- * is recorded. */
+ * beyond them stays there and is marked. A receive is recorded when it completes. Nothing is checked: whatever is
+ * passed is recorded. */
 FDR_API void fdr_message_send(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes);
 FDR_API void fdr_message_recv(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes);
 FDR_API void fdr_message_send_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
@@ -336,9 +336,8 @@ FDR_API uint64_t fdr_sample_at(struct fdr_sampled *stream, const struct fdr_look
 FDR_API void fdr_thread_name(const char *name);
 
 /* A fact about this run for whoever reads the recording: "input", "case-17.h5"; "step", "1200". The newest value of
- * each key is in every snapshot and bundle and in what a kill leaves; one that changes faster than a snapshot can copy it
- * is "[changing]" there. Keys are cut at 39 bytes, values at 103.
- * May lock; not for signal handlers. */
+ * each key is in every snapshot and bundle and in what a kill leaves; one that changes faster than a snapshot can
+ * copy it is "[changing]" there. Keys are cut at 39 bytes, values at 103. May lock; not for signal handlers. */
 FDR_API void fdr_note(const char *key, const char *value);
 
 /* A library may have installed handlers of signals (MPI_Init; libfdr-mpi calls this): where they took the place of
@@ -353,9 +352,9 @@ FDR_API void fdr_handlers_changed(void);
 FDR_API void fdr_handlers_chain(void);
 
 /* The process is about to be ended by what is neither a signal nor exit() (MPI_Abort; libfdr-mpi calls this): where
- * FDR_CRASH=exit asks for it a bundle with this cause is left, and recording is off from then on, until fdr_init. `by`: who ends it, 60
- * characters are kept; `status`: what it gives as a status. 1: a bundle was left; 0: none was asked for, there is no
- * recording, or it begins or ends at this moment. May be called in signal handlers. */
+ * FDR_CRASH=exit asks for it a bundle with this cause is left, and recording is off from then on, until fdr_init.
+ * `by`: who ends it, 60 characters are kept; `status`: what it gives as a status. 1: a bundle was left; 0: none was
+ * asked for, there is no recording, or it begins or ends at this moment. May be called in signal handlers. */
 FDR_API int fdr_ending(const char *by, int status);
 
 /* [record] Between pause and resume calls are counted (`untimed`), not timed nor stored, other events counted as
@@ -393,9 +392,9 @@ FDR_API const char *fdr_last_snapshot(void);
 
 /* A trigger watches for something and then has a snapshot taken by a thread of fdr's own. `line` as in a file of
  * FDR_TRIGGERS (docs/TRIGGERS.md), for example "slow: region solve over 10ms window 100ms", or "mine: api" for one that
- * only fdr_trigger_fire sets off. Returns an id > 0, which no other trigger of this recording gets (those of FDR_TRIGGERS
- * have 1, 2, ... in their order); -EINVAL with a line on standard error that says why, -ENOSPC where there are 64,
- * -ESRCH where nothing records. May lock; not for signal handlers. Recording threads are not stopped. */
+ * only fdr_trigger_fire sets off. Returns an id > 0, which no other trigger of this recording gets (those of
+ * FDR_TRIGGERS have 1, 2, ... in their order); -EINVAL with a line on standard error that says why, -ENOSPC where
+ * there are 64, -ESRCH where nothing records. May lock; not for signal handlers. Recording threads are not stopped. */
 FDR_API int fdr_trigger_add(const char *line);
 /* Nothing it sees from now on counts. 0, or -ENOENT. */
 FDR_API int fdr_trigger_remove(int trigger);
@@ -405,13 +404,13 @@ FDR_API void fdr_trigger_fire(int trigger, double value);
 /* How often it has seen what it watches for, also where no snapshot came of it (hold-off, cap). 0 for unknown ids. */
 FDR_API uint64_t fdr_trigger_count(int trigger);
 
-/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut; all 0 where nothing records,
- * or the recording ends meanwhile. Events that found no room anywhere, as those of threads for which there is no memory,
- * are among `presented` and `lost`: of a call both its enter and its leave.
- * Any thread. No system call, no allocation, no wait but a bounded one for who works on threads that ended. Looks at
- * each partition of each location, so it takes the longer the more there are; threads that want the memory of ended
- * ones wait for it meanwhile, 10 ms at most, or do without. In a handler of a thread that records nothing it must not
- * be left by longjmp. */
+/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut; all 0 where nothing
+ * records, or the recording ends meanwhile. Events that found no room anywhere, as those of threads for which there
+ * is no memory, are among `presented` and `lost`: of a call both its enter and its leave. Any thread. No system
+ * call, no allocation, no wait but a bounded one for who works on threads that ended. Looks at each partition of
+ * each location, so it takes the longer the more there are; threads that want the memory of ended ones wait for it
+ * meanwhile, 10 ms at most, or do without. In a handler of a thread that records nothing it must not be left by
+ * longjmp. */
 struct fdr_usage {
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;

@@ -218,8 +218,8 @@ struct fdr_total {
     uint32_t id;
     bool rest;     /* the regions that found no row of their own, and those that lost theirs */
     bool at_least; /* of threads that ended, some of which had it in their rest (points: nowhere): so this is not all */
-    /* 64 bits did not hold the sum: of unsigned values and times it is this or more, of signed values it went beyond this
-     * bound; of collectives min and max may be more, too. */
+    /* 64 bits did not hold the sum: of unsigned values and times it is this or more, of signed values it went beyond
+     * this bound; of collectives min and max may be more, too. */
     bool saturated;
     uint64_t calls, untimed;
     uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* regions */
