@@ -40,7 +40,7 @@ static void push(struct fdr_previous *p, const struct sigaction *found)
     uint32_t i = p->count < FDR_PREVIOUS_MOST ? p->count : FDR_PREVIOUS_MOST - 1;
     p->action[i] = *found;
     fdr_store_relaxed(&p->handler[i], word_of(p->number, found));
-    fdr_store_release(&p->count, i + 1);
+    fdr_store_release(&p->count, i + 1); /* R:previous */
 }
 
 bool fdr_previous_install(struct fdr_previous *p, int number, const struct sigaction *ours)
@@ -82,7 +82,7 @@ bool fdr_previous_gives_back(int number, const void *code)
 void fdr_previous_pass(const struct fdr_previous *p, bool given_back, int number, siginfo_t *info, void *context)
 {
     struct passing before = passing;
-    uint32_t levels = given_back ? before.level : fdr_load_acquire(&p->count);
+    uint32_t levels = given_back ? before.level : fdr_load_acquire(&p->count); /* A:previous */
     uint64_t word = levels ? fdr_load_relaxed(&p->handler[levels - 1]) : 0;
     if (!address_in(word) || number_in(word) != number) return;
     passing = (struct passing){(uint64_t)(uintptr_t)__builtin_frame_address(0), number, levels - 1};
