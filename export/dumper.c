@@ -138,9 +138,9 @@ int fdri_export_start(const struct fdri_export_view *view)
     return e;
 }
 
+/* Ours stays for now: a request that comes late is one for nothing, and what was there before might end the process. */
 void fdri_export_stop(bool take)
 {
-    uninstall();
     if (!take) fdri_take_end();
     if (have_dumper) {
         fdr_store_release(&stopping, true); /* R:stop */
@@ -150,6 +150,8 @@ void fdri_export_stop(bool take)
     }
     fdri_take_end();
 }
+
+void fdri_export_leave(void) { uninstall(); }
 
 void fdri_export_fork(int phase)
 {

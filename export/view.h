@@ -52,9 +52,9 @@ struct fdri_export_view {
 
 /* Starts the dumper thread and installs the signal handler. 0 or -errno (snapshots by API work all the same). */
 int fdri_export_start(const struct fdri_export_view *view);
-/* Stops both; waits for a snapshot under way. The previous handler is put back if ours is still installed. take: what
- * triggers have seen by now is still taken. */
+/* Stops the thread; waits for a snapshot under way. take: what triggers have seen by now is still taken. */
 void fdri_export_stop(bool take);
+void fdri_export_leave(void);     /* then: the previous handler is put back if ours is still installed */
 void fdri_export_fork(int phase); /* as fdri_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
 /* One snapshot in the caller's thread, not limited by FDR_KEEP and hold-off: the final one. */
 int fdri_export_final(const char *reason);

@@ -365,6 +365,8 @@ static void stop_recording(void)
     quiesce(&fdri_rec.arena, AT_END_NS);
 }
 
+static bool exiting; /* it is the process that ends, not the recording alone */
+
 /* over: nothing was recorded any more, and what is in memory may be gone. */
 static void give_memory_back(bool over, bool unlink_live)
 {
@@ -375,6 +377,7 @@ static void give_memory_back(bool over, bool unlink_live)
     fdri_crash_stop(); /* a thread that crashes until here leaves a bundle */
     if (fdri_rec.left) fdri_arena_leave(&fdri_rec, unlink_live);
     else fdri_arena_drop(&fdri_rec, unlink_live);
+    if (!exiting) fdri_export_leave(); /* else who asks for a snapshot too late would end the process by a signal */
 }
 
 /* Under the lock. The switch may be off already: fdr_ending() has left a bundle, or the arena is gone. A process that
@@ -437,6 +440,7 @@ __attribute__((destructor(101))) static void at_exit(void)
     for (int i = 0; i < 1000 && !(held = !pthread_mutex_trylock(&lock)); i++) fdr_raw_sleep(1000000);
     if (!held && fdr_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
     if (!held) pthread_mutex_lock(&lock);
+    exiting = true;
     finalize();
     pthread_mutex_unlock(&lock);
 }
