@@ -533,6 +533,20 @@ static uint32_t define_module(const char *name, const char *id, uint64_t bias, u
     return def;
 }
 
+/* When the recording begins; it stays the same. Under the lock. */
+static void note_executable(const char *path, const char *id)
+{
+    struct fdr_superblock *s = fdri_rec.arena.super;
+    if (s->exe[0]) return;
+    for (uint32_t k = 0; id[2 * k] && k < sizeof s->build_id; k++) {
+        unsigned byte;
+        sscanf(id + 2 * k, "%2x", &byte);
+        s->build_id[k] = (uint8_t)byte;
+        s->build_id_bytes = k + 1;
+    }
+    snprintf(s->exe, sizeof s->exe, "%s", path);
+}
+
 static int add_module(struct dl_phdr_info *info, size_t size, void *first)
 {
     (void)size;
@@ -547,21 +561,16 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
     if (from >= to) return 0;
     hex_build_id(info, id, sizeof id);
     const char *name = info->dlpi_name;
-    if (*(bool *)first) { /* the executable comes first, without a name */
+    bool executable = *(bool *)first; /* it comes first, without a name */
+    if (executable) {
         fdri_own_path(path, sizeof path);
         name = path;
         *(bool *)first = false;
-        snprintf((char *)fdri_rec.arena.super->exe, sizeof fdri_rec.arena.super->exe, "%s", path);
-        for (uint32_t k = 0; id[2 * k] && k < sizeof fdri_rec.arena.super->build_id; k++) {
-            unsigned byte;
-            sscanf(id + 2 * k, "%2x", &byte);
-            fdri_rec.arena.super->build_id[k] = (uint8_t)byte;
-            fdri_rec.arena.super->build_id_bytes = k + 1;
-        }
     }
     /* opened by a relative name: the reader is elsewhere */
     if (*name != '/' && strchr(name, '/') && realpath(name, real)) name = real;
     pthread_mutex_lock(&modules_lock);
+    if (executable) note_executable(path, id);
     uint32_t def = define_module(name, id, info->dlpi_addr, from, to);
     if (def && def - 1 < MODULES_MAX) {
         modules[def - 1].from = modules[def - 1].was_from = from;

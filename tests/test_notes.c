@@ -83,7 +83,7 @@ int __wrap_fdri_process_read(const struct fdri_process *p, uint64_t off, void *t
 
 static void start(void)
 {
-    static char text[NOTES][16];
+    static char text[NOTES][24];
     struct fdr_config c = oracle_config(oracle_directory());
     c.crash = "0";
     c.buffer = "8M";
