@@ -70,6 +70,12 @@ void fdri_crash_reset(void)
     fdri_threads_reset();
 }
 
+void fdri_crash_forget(void)
+{
+    fdri_crash_reset();
+    fdr_store_relaxed(&winner, 0u);
+}
+
 /* ---- the cause ---- */
 
 static struct fdr_crash_cause cause_of(int number, const siginfo_t *info, uint32_t flags)

@@ -82,7 +82,8 @@ struct fdri_death {
 extern struct fdri_death fdri_death;
 
 /* ---- crash.c ---- */
-void fdri_crash_reset(void); /* as if none had been left: one was, and the process went on */
+void fdri_crash_reset(void);  /* as if none had been left: one was, and the process went on */
+void fdri_crash_forget(void); /* the same in a forked child: the thread that died is not there, either */
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
 bool fdri_crash_catch(int number, bool chained); /* makes the handler above that of a signal */
 /* crash_start.c; also in the handler */

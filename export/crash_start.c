@@ -187,6 +187,7 @@ void fdri_crash_stop(void)
 void fdri_crash_fork(int phase)
 {
     if (phase < 2) return;
+    fdri_crash_forget();
     if (fdr_load_relaxed(&fdri_crash.hidden)) fdri_crash_see_again();
     pthread_mutex_init(&looking, NULL);
     if (!fdri_crash.pid) return;

@@ -65,6 +65,7 @@ bool fdri_pass(uint32_t number)
     fdr_sub_acq_rel(&passing, 1u);                                /* L:pass */
     return false;
 }
+void fdri_passing_fork(void) { fdr_store_relaxed(&passing, 0u); }
 void fdri_passed(void) { fdr_sub_acq_rel(&passing, 1u); /* L:pass - what was done is seen by who waits */ }
 
 /* After 1, 2, 4, ... events, then every LOOK_AGAIN: who holds the memory makes room with each bin it fills, once it

@@ -291,6 +291,7 @@ static size_t saved_bytes;
 void fdri_define_save(void)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;
+    if (memcmp(s->magic, FDR_ARENA_MAGIC, sizeof s->magic) != 0) return; /* its file was cut: nothing is there */
     free(saved);
     saved = NULL;
     saved_bytes = 0;

@@ -51,6 +51,7 @@ bool fdri_attached(void);    /* attaches this thread if need be */
 uint32_t fdri_passing(void); /* threads, and streams of samples, that are coming or going, or fire a trigger */
 /* False: recording `number` is over. True: it stays until fdri_passed. Not to be left by longjmp. */
 bool fdri_pass(uint32_t number);
+void fdri_passing_fork(void); /* in the child: who was coming or going is not there */
 void fdri_passed(void);
 void fdri_detach(void *unused);
 /* Counts a thread that found no room: itself, where it has not yet, or the sampler, which may come again and again.

@@ -93,12 +93,18 @@ static bool goes_back(const struct fdri_thread *t)
     return t->loc && t->recording == fdri_rec.number && fdr_load_relaxed(&t->loc->busy);
 }
 
+static int exit_status; /* of exit(), when it runs */
+static bool exiting;    /* it is the process that ends, not the recording alone */
+
 /* The child records nothing until it calls fdr_init, and never into its parent's arena. A record that it goes back into
  * ends in memory of its own that is as it was: in an empty one it would follow what is not there. */
 static void fork_child(void)
 {
     fdr_store_relaxed(&fdr_switch_.on, 0u);
+    fdri_passing_fork();
     fdri_crash_fork(3);
+    exit_status = 0;
+    exiting = false;
     bool own = fdri_rec.live_fd < 0 || fdri_crash_own_view();
     bool back = own && fdri_rec.running && (goes_back(&fdri_self) || goes_back(&fdri_lane));
     if (fdri_rec.running) fdri_define_save();
@@ -125,7 +131,6 @@ static void bare_child(void)
     fork_child();
 }
 
-static int exit_status; /* of exit(), when it runs */
 static void note_status(int status, void *unused)
 {
     (void)unused;
@@ -192,9 +197,9 @@ static void fill_superblock(struct fdri_recorder *r)
     s->created_realtime_ns = r->start.realtime_ns;
     s->process_start_time = r->life.start_time;
     s->strategy = r->set.strategy;
-    s->band_edge_count = 3;
-    static const uint64_t edge_ns[3] = {256, 4096, 262144};
-    for (int i = 0; i < 3; i++) s->band_edge[i] = fdr_max(fdri_ns_to_ticks(edge_ns[i]) >> r->shift, 1);
+    s->band_edge_count = FDR_BANDS - 1;
+    for (uint32_t i = 0; i < FDR_BANDS - 1; i++)
+        s->band_edge[i] = fdr_max(fdri_ns_to_ticks(fdr_band_edge_ns(i)) >> r->shift, 1);
     gethostname(s->host, sizeof s->host - 1);
     memcpy(s->config, r->set.text, sizeof s->config - 1);
     fdr_spare_begin(s);
@@ -364,8 +369,6 @@ static void stop_recording(void)
     fdr_raw_barrier(); /* whoever marks a location busy from here on finds the switch off, or is seen below */
     quiesce(&fdri_rec.arena, AT_END_NS);
 }
-
-static bool exiting; /* it is the process that ends, not the recording alone */
 
 /* over: nothing was recorded any more, and what is in memory may be gone. */
 static void give_memory_back(bool over, bool unlink_live)

@@ -340,8 +340,9 @@ int fdr_trigger_remove(int trigger)
     return there ? 0 : -ENOENT;
 }
 
-/* In a section, so that its place is not another's meanwhile, be it in another recording. A handler that left in the
- * middle by longjmp would leave it open for ever. */
+/* Its place is not another recording's meanwhile, nor, as far as liburcu knows this thread, another trigger's: making
+ * itself known there takes a lock, which a handler must not. A handler that left in the middle by longjmp would leave
+ * the section open for ever. */
 void fdr_trigger_fire(int trigger, double value)
 {
     struct fdri_seen seen = {.tick = fdri_tick_now(),
@@ -355,9 +356,10 @@ void fdr_trigger_fire(int trigger, double value)
     if (!on || !there_is(trigger)) return;
     fdr_signals_block(&old);
     if (fdri_pass(on)) {
-        fdri_read_begin();
+        bool known = fdri_self.recording == on;
+        if (known) fdri_read_begin();
         if (there_is(trigger)) fdri_trigger_seen(slot_of(trigger), &seen);
-        fdri_read_end();
+        if (known) fdri_read_end();
         fdri_passed();
     }
     fdr_signals_restore(&old);

@@ -72,7 +72,7 @@ static void print_figures(const struct counter *c, const struct rate *r, double 
 
 static const char *thread_name(const struct fdr_file *file, uint32_t thread)
 {
-    for (size_t i = 0; i < fdr_location_count(file); i++) {
+    for (size_t i = 0; thread && i < fdr_location_count(file); i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
         if (l->tid == thread && l->parent == UINT32_MAX && !l->samples) return l->name;
     }
