@@ -23,23 +23,13 @@ struct node {
     uint32_t parent, last; /* last: the child asked for last, 0: none */
     uint64_t exclusive_ns;
 };
-struct frame {
-    uint32_t node; /* that of the frame below where it is not shown */
-    uint64_t enter_ns, children_ns;
-    bool shown;
-    const char *made_up; /* what an ancestor that is not held is called, else NULL */
-};
 struct fold {
     struct fdr_file *file;
-    const struct fdr_select *select;
     struct node *nodes; /* [0] is the root, above every outermost call */
     size_t count, capacity;
-    uint32_t *slot;      /* the nodes by parent and name, 0: free */
-    size_t slots;        /* a power of two */
-    struct frame *stack; /* [0] belongs to the root */
-    size_t depth, stack_capacity;
-    uint32_t location;                   /* UINT32_MAX: none yet */
-    const struct fdr_location_info *its; /* NULL: not known */
+    uint32_t *slot; /* the nodes by parent and name, 0: free */
+    size_t slots;   /* a power of two */
+    uint32_t node;  /* of the call that is looked at */
 };
 
 /* Doubles. NULL: no memory, and the old array stays as it is. */
@@ -77,14 +67,6 @@ static bool room_for_node(struct fold *f)
     return true;
 }
 
-static bool room_for_frame(struct fold *f, size_t depth)
-{
-    if (depth < f->stack_capacity) return true;
-    struct frame *stack = grown(f->stack, &f->stack_capacity, sizeof *stack);
-    if (stack) f->stack = stack;
-    return stack != NULL;
-}
-
 static uint32_t new_node(struct fold *f, uint32_t parent, const char *name)
 {
     if (!room_for_node(f)) return NO_NODE;
@@ -106,73 +88,38 @@ static uint32_t child_of(struct fold *f, uint32_t parent, const char *name)
     return id;
 }
 
-/* ---- what is shown ---- */
+/* ---- calls ---- */
 
-/* How long a call took. One that is still open has lasted to the newest event of its location. */
-static uint64_t lasted(const struct fold *f, const struct fdr_read_event *e)
+static bool enter(void *context, const struct fdr_read_event *e)
 {
-    const struct fdr_location_info *l = f->its;
-    if (e->duration_ns) return e->duration_ns;
-    for (size_t i = 0; l && i < l->open_count; i++)
-        if (l->open[i].depth == e->depth && l->open[i].region == e->id && l->open[i].enter_ns == e->time_ns)
-            return l->to_ns > e->time_ns ? l->to_ns - e->time_ns : 0;
-    return 0;
+    struct fold *f = context;
+    const char *name = e->filtered   ? "[filtered]"
+                       : e->not_over ? "[open]"
+                       : e->reduced  ? "[reduced]"
+                                     : fdr_definition(f->file, FDR_REGION_DEFINITION, e->id)->name;
+    f->node = child_of(f, f->node, name);
+    return f->node != NO_NODE;
 }
 
-static bool selected(const struct fold *f, const struct fdr_read_event *e)
+static void leave(void *context, const struct fdr_call *c)
 {
-    const struct fdr_select *s = f->select;
-    if (s->depth_max && e->depth > s->depth_max) return false;
-    if (s->regions && !(e->id < s->region_count && s->regions[e->id])) return false;
-    return !s->min_duration_ns || lasted(f, e) >= s->min_duration_ns;
+    struct fold *f = context;
+    struct node *n = &f->nodes[f->node];
+    n->exclusive_ns += c->exclusive_ns;
+    f->node = n->parent;
 }
 
-/* What of a call lies in the window. */
-static uint64_t in_window(const struct fdr_select *s, uint64_t from, uint64_t to)
+static void new_location(void *context, uint32_t location)
 {
-    if (s->from_ns > from) from = s->from_ns;
-    if (s->to_ns && s->to_ns < to) to = s->to_ns;
-    return to > from ? to - from : 0;
+    struct fold *f = context;
+    (void)location;
+    f->node = 0;
 }
 
-static bool show(struct fold *f, struct frame *frame, const char *name)
+static int fold_calls(struct fold *f, const struct fdr_select *select)
 {
-    frame->node = child_of(f, frame[-1].node, name);
-    frame->shown = true;
-    return frame->node != NO_NODE;
-}
-
-/* Ancestors that are no longer held are shown around what is: those on top of the stack. */
-static bool show_made_up(struct fold *f)
-{
-    size_t first = f->depth + 1;
-    while (first > 1 && f->stack[first - 1].made_up && !f->stack[first - 1].shown) first--;
-    for (; first <= f->depth; first++)
-        if (!show(f, &f->stack[first], f->stack[first].made_up)) return false;
-    return true;
-}
-
-static const char *made_up_name(const struct fdr_read_event *e)
-{
-    return e->filtered ? "[filtered]" : e->not_over ? "[open]" : e->reduced ? "[reduced]" : NULL;
-}
-
-static bool push(struct fold *f, const struct fdr_read_event *e)
-{
-    bool shown = !e->reduced && selected(f, e);
-    if (!room_for_frame(f, f->depth + 1) || (shown && !show_made_up(f))) return false;
-    struct frame *top = &f->stack[++f->depth];
-    *top = (struct frame){top[-1].node, e->time_ns, 0, false, made_up_name(e)};
-    return !shown || show(f, top, fdr_definition(f->file, FDR_REGION_DEFINITION, e->id)->name);
-}
-
-static void pop(struct fold *f, const struct fdr_read_event *e)
-{
-    if (f->depth == 0) return;
-    const struct frame *top = &f->stack[f->depth--];
-    uint64_t inclusive = in_window(f->select, top->enter_ns, e->time_ns);
-    if (top->shown) f->nodes[top->node].exclusive_ns += inclusive > top->children_ns ? inclusive - top->children_ns : 0;
-    f->stack[f->depth].children_ns += inclusive;
+    const struct fdr_call_visitor visitor = {.context = f, .location = new_location, .enter = enter, .leave = leave};
+    return fdr_visit_calls(f->file, select, &visitor) ? -ENOMEM : 0;
 }
 
 /* ---- samples ---- */
@@ -205,17 +152,17 @@ static const char *thread_of(const struct fold *f, const struct fdr_sample_strea
     return s->name[0] ? s->name : "thread";
 }
 
-static bool add_sample(struct fold *f, const struct fdr_sample_stream *s, const struct fdr_read_event *e)
+static bool add_sample(struct fold *f, const char *thread, uint64_t period, const struct fdr_read_event *e)
 {
     const struct fdr_sample_path *p = e->sample;
-    uint32_t node = child_of(f, 0, thread_of(f, s));
+    uint32_t node = child_of(f, 0, thread);
     for (uint32_t i = 0; i < p->region_count && node != NO_NODE; i++)
         node = child_of(f, node, fdr_definition(f->file, FDR_REGION_DEFINITION, p->region[i])->name);
     for (uint32_t i = 0; i < p->frame_count && node != NO_NODE; i++)
         node = place_below(f, node, p->frame[i], true, e->time_ns);
     if (node != NO_NODE && p->pc) node = place_below(f, node, p->pc, false, e->time_ns);
     if (node == NO_NODE) return false;
-    f->nodes[node].exclusive_ns += p->weight * s->period;
+    f->nodes[node].exclusive_ns += p->weight * period;
     return true;
 }
 
@@ -223,6 +170,7 @@ static int fold_samples(struct fold *f, const struct fdr_select *select)
 {
     struct fdr_select samples = *select;
     const struct fdr_sample_stream *stream = NULL;
+    const char *thread = NULL;
     struct fdr_read_event e;
     samples.classes = 1u << FDR_IN_SAMPLE;
     samples.one_location_after_another = true;
@@ -230,47 +178,17 @@ static int fold_samples(struct fold *f, const struct fdr_select *select)
     bool good = iter != NULL;
     while (good && fdr_iter_next(iter, &e)) {
         if (!e.sample) continue;
-        if (!stream || stream->location != e.location) stream = stream_of(f->file, e.location);
-        good = add_sample(f, stream, &e);
+        if (!stream || stream->location != e.location) {
+            stream = stream_of(f->file, e.location);
+            thread = thread_of(f, stream);
+        }
+        good = add_sample(f, thread, stream->period, &e);
     }
     if (iter) fdr_iter_close(iter);
     return good ? 0 : -ENOMEM;
 }
 
-/* ---- calls ---- */
-
-static void new_location(struct fold *f, uint32_t id)
-{
-    f->depth = 0;
-    f->location = id;
-    f->its = NULL;
-    for (size_t i = 0; i < fdr_location_count(f->file); i++)
-        if (fdr_location_info(f->file, i)->id == id) f->its = fdr_location_info(f->file, i);
-}
-
-/* Whatever may be in a call that is selected is decoded, too. */
-static int fold_file(struct fold *f, const struct fdr_select *select)
-{
-    struct fdr_select calls = *select;
-    struct fdr_read_event e;
-    calls.classes = 1u << FDR_IN_REGION;
-    calls.one_location_after_another = true;
-    calls.depth_max = 0;
-    calls.min_duration_ns = 0;
-    calls.regions = NULL;
-    calls.region_count = 0;
-    f->select = select;
-    struct fdr_iter *iter = fdr_iter_open(f->file, &calls);
-    bool good = iter != NULL;
-    f->location = UINT32_MAX;
-    while (good && fdr_iter_next(iter, &e)) {
-        if (e.location != f->location) new_location(f, e.location);
-        if (e.kind == FDR_ENTER) good = push(f, &e);
-        else if (e.kind == FDR_LEAVE) pop(f, &e);
-    }
-    if (iter) fdr_iter_close(iter);
-    return good ? 0 : -ENOMEM;
-}
+/* ---- the lines ---- */
 
 /* A frame's name; ';' separates frames and a line ends a stack, so neither may stand in it, and nothing is no frame.
  * Control characters, those of two bytes as well, and what is no UTF-8 are spaces. */
@@ -316,16 +234,12 @@ int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct 
 {
     static const struct fdr_select everything = {0};
     struct fold f = {0};
-    int status = -ENOMEM;
-    if (new_node(&f, NO_NODE, "") == 0 && room_for_frame(&f, 0)) {
-        f.stack[0] = (struct frame){0};
-        status = 0;
-    }
+    int status = new_node(&f, NO_NODE, "") == 0 ? 0 : -ENOMEM;
     if (!select) select = &everything;
     bool calls = !select->classes || select->classes & 1u << FDR_IN_REGION;
     for (size_t i = 0; calls && i < count && status == 0; i++) {
         f.file = files[i];
-        status = fold_file(&f, select);
+        status = fold_calls(&f, select);
     }
     bool samples = f.count == 1 && (!select->classes || select->classes & 1u << FDR_IN_SAMPLE);
     for (size_t i = 0; samples && i < count && status == 0; i++) {
@@ -335,6 +249,5 @@ int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct 
     if (status == 0) status = write_lines(&f, out_path);
     free(f.nodes);
     free(f.slot);
-    free(f.stack);
     return status;
 }

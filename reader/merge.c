@@ -22,12 +22,18 @@ struct fdr_iter {
     size_t source_count, heap_count;
 };
 
-bool fdri_reader_selected(const struct fdr_select *s, uint32_t location)
+static bool names(const struct fdr_select *s, uint32_t location)
 {
-    if (!s->locations) return true;
     for (size_t i = 0; i < s->location_count; i++)
         if (s->locations[i] == location) return true;
     return false;
+}
+
+/* Who asks for samples of a thread means those that others took of it. */
+static bool selected(const struct fdr_select *s, const struct fdri_reader_location *l)
+{
+    bool of_thread = s->classes == 1u << FDR_CLASS_SAMPLE && l->raw.flags & FDR_LOCATION_SAMPLES;
+    return !s->locations || names(s, l->id) || (of_thread && names(s, l->raw.parent));
 }
 
 /* An event is up to 16 fields long and mostly has none. */
@@ -65,7 +71,7 @@ static bool open_all(struct fdr_iter *it)
     it->heap = fdri_reader_calloc(f->location_count + 1, sizeof *it->heap);
     if (!it->source || !it->heap) return false;
     for (size_t i = 0; i < f->location_count; i++) {
-        if (!fdri_reader_selected(&it->select, f->location[i].id)) continue;
+        if (!selected(&it->select, &f->location[i])) continue;
         struct source *s = &it->source[it->source_count++];
         s->stream = fdri_reader_stream_open(f, &f->location[i], &it->select);
         if (!s->stream) return false;
@@ -100,7 +106,7 @@ static bool next_in_turn(struct fdr_iter *it, struct fdr_read_event *e)
         it->current = NULL;
         if (it->turn >= it->file->location_count) return false;
         struct fdri_reader_location *l = &it->file->location[it->turn++];
-        if (fdri_reader_selected(&it->select, l->id)) it->current = fdri_reader_stream_open(it->file, l, &it->select);
+        if (selected(&it->select, l)) it->current = fdri_reader_stream_open(it->file, l, &it->select);
     }
 }
 

@@ -15,6 +15,7 @@
  *   samples.c    streams of samples: levels, weights   places.c   names for their addresses
  *   epochs.c     detail by age                  balance.c    how well memory is used
  *   undo.c       accounts that a kill left half moved   end.c   how the process ended, added by who saw it
+ *   calls.c      calls with their times
  *   merge.c      all locations by time           ledger.c, totals.c, reductions.c, info.c, definitions.c
  *   bundle*.c    what a fatal signal left behind the arena, and notes; unwind_*.c its stacks
  *   recover*.c   a fresh whole file              symbols*.c, demangle*.c  names for addresses
@@ -504,7 +505,6 @@ static inline bool fdri_reader_frame_kept(const struct fdri_reader_frame *frame)
     return !(frame->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));
 }
 /* Is this location (class) selected? */
-bool fdri_reader_selected(const struct fdr_select *s, uint32_t location);
 /* Readings: what is said to be their depth tells their level (FORMAT.md, 5.5). */
 static inline bool fdri_reader_is_reading(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth)
 {

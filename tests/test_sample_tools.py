@@ -125,8 +125,9 @@ def named():
     by_name = ask("samples", "--json", "--location", "worker one", file)
     check(by_name["samples"] == streams[0]["kept"] > 20, "--location chooses its samples", by_name)
     for verb in (["samples", "--folded"], ["export", "--to", "folded", "--class", "sample", "-o", "-"]):
-        lines = subprocess.run([fdr, *verb, file], capture_output=True, text=True).stdout.splitlines()
-        check(any(l.startswith("worker one;") for l in lines), f"{verb[0]}: folded", lines)
+        for chosen in [], ["--location", "worker one"]:
+            lines = subprocess.run([fdr, *verb, *chosen, file], capture_output=True, text=True).stdout.splitlines()
+            check(any(l.startswith("worker one;") for l in lines), f"{verb[0]} {chosen}: folded", lines)
     text = subprocess.run([fdr, "samples", "--from", "500s", file], capture_output=True, text=True).stdout
     check(text == f"# none of the {sum(s['kept'] for s in told['streams'])} samples that are kept was asked for\n", "none in a window", text)
 

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "tools/calls.h"
-
 /* What siblings differ in. */
 static uint64_t key_of(const struct fdr_read_event *e)
 {
@@ -70,7 +68,13 @@ static bool enter(void *context, const struct fdr_read_event *e)
     return true;
 }
 
-static void leave(void *context, const struct call *c)
+static void progress(void *context, uint64_t events)
+{
+    struct calltree *t = context;
+    progress_at(&t->progress, events);
+}
+
+static void leave(void *context, const struct fdr_call *c)
 {
     struct calltree *t = context;
     struct tree_node *n = &t->node[t->current];
@@ -95,11 +99,13 @@ static void location(void *context, uint32_t id)
 
 bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct fdr_select *select)
 {
-    struct call_visitor visitor = {tree, enter, leave, location};
-    *tree = (struct calltree){0};
-    if (new_node(tree, NO_NODE, NULL) == 0 && visit_calls(file, select, &visitor, "call tree")) return true;
-    calltree_free(tree);
-    return false;
+    const struct fdr_call_visitor visitor = {tree, location, enter, leave, progress};
+    *tree = (struct calltree){.progress = {.what = "call tree"}};
+    progress_now(&tree->progress, 0);
+    bool good = new_node(tree, NO_NODE, NULL) == 0 && fdr_visit_calls(file, select, &visitor) == 0;
+    progress_end(&tree->progress);
+    if (!good) calltree_free(tree);
+    return good;
 }
 
 void calltree_free(struct calltree *tree)

@@ -20,7 +20,8 @@ struct calltree {
     size_t count, capacity;
     uint32_t *slot;   /* the nodes by parent and key, 0: free */
     size_t slots;     /* a power of two */
-    uint32_t current; /* while it is built */
+    uint32_t current; /* while it is built, as is the next one */
+    struct progress progress;
 };
 /* False: out of memory. */
 bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct fdr_select *select);

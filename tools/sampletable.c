@@ -280,27 +280,6 @@ static void last_turns(struct sample_table *t)
     }
 }
 
-static bool names(const struct fdr_select *s, uint32_t location)
-{
-    for (size_t i = 0; i < s->location_count; i++)
-        if (s->locations[i] == location) return true;
-    return false;
-}
-
-/* The locations that are chosen, and those of samples of threads that are. NULL: no memory. */
-static uint32_t *with_samples(struct fdr_file *file, const struct fdr_select *select, size_t *count)
-{
-    const struct fdr_sample_stream *s;
-    size_t n = fdr_sample_streams(file, &s);
-    uint32_t *all = malloc((select->location_count + n + 1) * sizeof *all);
-    *count = select->location_count;
-    if (all && *count) memcpy(all, select->locations, *count * sizeof *all);
-    for (size_t i = 0; all && i < n; i++)
-        if (!names(select, s[i].location) && s[i].parent != UINT32_MAX && names(select, s[i].parent))
-            all[(*count)++] = s[i].location;
-    return all;
-}
-
 bool sample_table_build(struct sample_table *t, struct fdr_file *file, const struct fdr_select *select,
                         enum samples_by by, int by_clock)
 {
@@ -311,9 +290,7 @@ bool sample_table_build(struct sample_table *t, struct fdr_file *file, const str
     *t = (struct sample_table){.by = by_clock < 0 ? usual_clock(file) : (uint32_t)by_clock};
     only.classes = 1u << FDR_IN_SAMPLE;
     only.one_location_after_another = true;
-    uint32_t *locations = select->locations ? with_samples(file, select, &only.location_count) : NULL;
-    if (locations) only.locations = locations;
-    struct fdr_iter *iter = !select->locations || locations ? fdr_iter_open(file, &only) : NULL;
+    struct fdr_iter *iter = fdr_iter_open(file, &only);
     bool good = iter && grow(t);
     while (good && fdr_iter_next(iter, &e)) {
         if (!e.sample) continue;
@@ -328,7 +305,6 @@ bool sample_table_build(struct sample_table *t, struct fdr_file *file, const str
     }
     progress_end(&progress);
     fdr_iter_close(iter);
-    free(locations);
     free(b.text);
     if (good) last_turns(t);
     if (good) qsort(t->row, t->count, sizeof *t->row, by_weight); /* the index is of no use from here on */

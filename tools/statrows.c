@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/calls.h"
-
 static bool wants_location(const struct fdr_select *s, uint32_t location)
 {
     for (size_t i = 0; i < s->location_count; i++)
@@ -95,8 +93,7 @@ static void add_total(struct stat_row *r, const struct fdr_total *t)
     if (r->has_histogram) add_histogram(r->histogram, t->histogram);
 }
 
-/* How many regions are chosen; SIZE_MAX: all, also those that are not known. */
-static size_t chosen_regions(const struct fdr_select *select)
+size_t chosen_regions(const struct fdr_select *select)
 {
     size_t chosen = 0;
     for (size_t id = 0; select->regions && id < select->region_count; id++) chosen += select->regions[id] != 0;
@@ -189,6 +186,7 @@ struct gather {
     size_t index; /* BY_LOCATION: of the current one */
     const struct fdr_file *file;
     bool failed;
+    struct progress progress;
 };
 
 static unsigned histogram_bin(uint64_t ns)
@@ -198,7 +196,7 @@ static unsigned histogram_bin(uint64_t ns)
     return bin;
 }
 
-static void add_call(struct stat_row *r, const struct call *c)
+static void add_call(struct stat_row *r, const struct fdr_call *c)
 {
     if (r->calls == 0 || c->duration_ns < r->min_ns) r->min_ns = c->duration_ns;
     if (c->duration_ns > r->max_ns) r->max_ns = c->duration_ns;
@@ -220,14 +218,14 @@ static bool room_for(struct gather *g, size_t index)
     return true;
 }
 
-static size_t index_of(const struct gather *g, const struct call *c)
+static size_t index_of(const struct gather *g, const struct fdr_call *c)
 {
     if (g->by == BY_DEPTH) return c->depth < DEPTHS_MOST ? c->depth : DEPTHS_MOST;
     if (g->by == BY_LOCATION) return g->index;
     return c->region < g->rows.count ? c->region : 0;
 }
 
-static void on_leave(void *context, const struct call *c)
+static void on_leave(void *context, const struct fdr_call *c)
 {
     struct gather *g = context;
     if (c->open || c->reduced) return;
@@ -241,6 +239,12 @@ static void on_location(void *context, uint32_t location)
     struct gather *g = context;
     for (size_t i = 0; i < fdr_location_count(g->file); i++)
         if (fdr_location_info(g->file, i)->id == location) g->index = i;
+}
+
+static void on_progress(void *context, uint64_t events)
+{
+    struct gather *g = context;
+    progress_at(&g->progress, events);
 }
 
 static void keep_used(struct gather *g)
@@ -257,13 +261,15 @@ static void keep_used(struct gather *g)
 
 bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struct fdr_select *select, enum stat_by by)
 {
-    struct gather g = {.by = by, .file = file};
-    struct call_visitor visitor = {&g, NULL, on_leave, on_location};
+    struct gather g = {.by = by, .file = file, .progress = {.what = "stats"}};
+    const struct fdr_call_visitor visitor = {&g, on_location, NULL, on_leave, on_progress};
     size_t count = 64;
     if (by == BY_REGION) count = fdr_definition_count(file, FDR_REGION_DEFINITION) + 1;
     if (by == BY_LOCATION) count = fdr_location_count(file) + 1;
     g.rows = (struct stat_rows){calloc(count, sizeof *g.rows.row), count};
-    bool good = g.rows.row && visit_calls(file, select, &visitor, "stats") && !g.failed;
+    progress_now(&g.progress, 0);
+    bool good = g.rows.row && fdr_visit_calls(file, select, &visitor) == 0 && !g.failed;
+    progress_end(&g.progress);
     if (good) keep_used(&g);
     else rows_free(&g.rows);
     *rows = g.rows;

@@ -33,6 +33,8 @@ bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const
 /* From kept events; BY_REGION, BY_DEPTH or BY_LOCATION. Closed calls only, as in the totals. */
 bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struct fdr_select *select, enum stat_by by);
 void rows_free(struct stat_rows *rows);
+/* How many regions are chosen; SIZE_MAX: all, also those that are not known. */
+size_t chosen_regions(const struct fdr_select *select);
 /* false: 64 bits do not hold the sum, it is the most they hold. */
 bool add_time(uint64_t *sum, uint64_t ns);
 

@@ -326,7 +326,7 @@ struct fdr_read_event {
 
 /* What to look at; zero-initialised = everything. Arrays belong to the caller until the iterator is closed. */
 struct fdr_select {
-    const uint32_t *locations; /* ids; NULL: all */
+    const uint32_t *locations; /* ids; NULL: all. Where samples alone are asked for also those of these threads */
     size_t location_count;
     uint32_t classes;              /* bit per class; 0: all */
     uint32_t depth_min, depth_max; /* 0: no bound; only partitions in this range are decoded */
@@ -340,6 +340,27 @@ FDR_API struct fdr_iter *fdr_iter_open(struct fdr_file *file, const struct fdr_s
 /* true and *event filled, or false at the end. Linear in the number of events. */
 FDR_API bool fdr_iter_next(struct fdr_iter *iter, struct fdr_read_event *event);
 FDR_API void fdr_iter_close(struct fdr_iter *iter);
+
+/* Kept calls one by one: a stack for each location turns enters and leaves into calls with their times. */
+struct fdr_call {
+    uint32_t location, region, depth;
+    uint64_t duration_ns;  /* what lies in the window asked for; open calls: up to the newest event of the location */
+    uint64_t exclusive_ns; /* duration - all its kept children, shown or not */
+    bool open;             /* an edge was added: not a closed call */
+    bool reduced;          /* stands for an ancestor that is no longer held */
+};
+/* Each of the functions may be NULL. What they are given is theirs until they return. */
+struct fdr_call_visitor {
+    void *context;
+    void (*location)(void *context, uint32_t location); /* a new one begins: the calls of the one before are complete */
+    bool (*enter)(void *context, const struct fdr_read_event *event); /* false: stop */
+    void (*leave)(void *context, const struct fdr_call *call);
+    void (*progress)(void *context, uint64_t events); /* so many were looked at, shown or not: every 65,536 of them */
+};
+/* All calls that `select` shows (NULL: all), one location after another; what they contain is decoded as well, whether
+ * that is shown or not. 0, -ECANCELED where `enter` said stop, or -ENOMEM. */
+FDR_API int fdr_visit_calls(struct fdr_file *file, const struct fdr_select *select,
+                            const struct fdr_call_visitor *visitor);
 
 /* Takes the recording out of a core file (an anonymous arena is in it; a mapped one is in its live file) into a new
  * file. 0, or -errno with `message`; -ENOTSUP in a build without elfutils. */

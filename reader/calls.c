@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/calls.h"
-
+/* Calls with their times out of the events of fdr_iter_next. What is selected is decided here: the time of a call's own
+ * is without all it contains, so that has to come along. */
+#include <errno.h>
+#include <fdr/reader.h>
 #include <stdlib.h>
 
 struct frame {
@@ -11,7 +13,7 @@ struct frame {
 };
 struct walk {
     const struct fdr_select *select;
-    const struct call_visitor *visitor;
+    const struct fdr_call_visitor *visitor;
     const struct fdr_file *file;
     const struct fdr_location_info *location; /* the current one */
     struct frame *stack;                      /* [0] is outside every call */
@@ -24,11 +26,10 @@ struct walk {
 static uint64_t lasted(const struct walk *w, const struct fdr_read_event *e)
 {
     const struct fdr_location_info *l = w->location;
-    if (e->duration_ns) return e->duration_ns;
-    for (size_t i = 0; l && i < l->open_count; i++)
-        if (l->open[i].depth == e->depth && l->open[i].region == e->id && l->open[i].enter_ns == e->time_ns)
-            return l->to_ns > e->time_ns ? l->to_ns - e->time_ns : 0;
-    return 0;
+    if (e->duration_ns || !l || e->depth > l->open_count) return e->duration_ns;
+    const struct fdr_open_call *open = &l->open[e->depth - 1];
+    bool is_open = open->region == e->id && open->enter_ns == e->time_ns;
+    return is_open && l->to_ns > e->time_ns ? l->to_ns - e->time_ns : 0;
 }
 
 static bool selected(const struct walk *w, const struct fdr_read_event *e)
@@ -85,10 +86,10 @@ static uint64_t in_window(const struct fdr_select *s, uint64_t from, uint64_t to
     return to > from ? to - from : 0;
 }
 
-static struct call pop(struct walk *w, const struct fdr_read_event *e)
+static struct fdr_call pop(struct walk *w, const struct fdr_read_event *e)
 {
     const struct frame *top = &w->stack[w->depth--];
-    struct call c = {.location = e->location, .region = e->id, .depth = e->depth};
+    struct fdr_call c = {.location = e->location, .region = e->id, .depth = e->depth};
     c.open = top->open || e->repaired;
     c.reduced = e->reduced;
     c.duration_ns = in_window(w->select, top->enter_ns, e->time_ns);
@@ -97,18 +98,20 @@ static struct call pop(struct walk *w, const struct fdr_read_event *e)
     return c;
 }
 
-static bool enter(struct walk *w, const struct fdr_read_event *e)
+/* 0 or what fdr_visit_calls returns. */
+static int enter(struct walk *w, const struct fdr_read_event *e)
 {
     bool shown = !e->reduced && selected(w, e);
-    if (shown && !show_reduced(w)) return false;
-    if (!push(w, e, shown)) return false;
-    return !shown || !w->visitor->enter || w->visitor->enter(w->visitor->context, e);
+    if (shown && !show_reduced(w)) return -ECANCELED;
+    if (!push(w, e, shown)) return -ENOMEM;
+    bool go_on = !shown || !w->visitor->enter || w->visitor->enter(w->visitor->context, e);
+    return go_on ? 0 : -ECANCELED;
 }
 
 static void leave(struct walk *w, const struct fdr_read_event *e)
 {
     bool shown = w->stack[w->depth].shown;
-    struct call c = pop(w, e);
+    const struct fdr_call c = pop(w, e);
     if (shown && w->visitor->leave) w->visitor->leave(w->visitor->context, &c);
 }
 
@@ -134,27 +137,25 @@ static struct fdr_select all_within(const struct fdr_select *select)
     return s;
 }
 
-bool visit_calls(struct fdr_file *file, const struct fdr_select *select, const struct call_visitor *visitor,
-                 const char *what)
+int fdr_visit_calls(struct fdr_file *file, const struct fdr_select *select, const struct fdr_call_visitor *visitor)
 {
-    struct progress progress = {.what = what};
+    static const struct fdr_select everything = {0};
+    if (!select) select = &everything;
     struct fdr_select calls = all_within(select);
     struct fdr_read_event e;
     uint64_t done = 0;
     uint32_t location = UINT32_MAX;
     struct walk w = {select, visitor, file, NULL, malloc(256 * sizeof *w.stack), 0, 256};
     struct fdr_iter *iter = w.stack ? fdr_iter_open(file, &calls) : NULL;
-    bool good = iter != NULL;
-    if (good) w.stack[0] = (struct frame){0};
-    progress_now(&progress, 0);
-    while (good && fdr_iter_next(iter, &e)) {
+    int status = iter ? 0 : -ENOMEM;
+    if (iter) w.stack[0] = (struct frame){0};
+    while (status == 0 && fdr_iter_next(iter, &e)) {
         if (e.location != location) new_location(&w, location = e.location);
-        if (e.kind == FDR_ENTER) good = enter(&w, &e);
+        if (e.kind == FDR_ENTER) status = enter(&w, &e);
         else if (e.kind == FDR_LEAVE && w.depth > 0) leave(&w, &e);
-        progress_at(&progress, ++done);
+        if (++done % 65536 == 0 && visitor->progress) visitor->progress(visitor->context, done);
     }
-    progress_end(&progress);
     if (iter) fdr_iter_close(iter);
     free(w.stack);
-    return good;
+    return status;
 }
