@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "reader/reader.h"
 
 /* ---- the superblock ---- */
@@ -39,14 +40,28 @@ void fdri_reader_spare(struct fdr_file *f)
 
 static bool add_bad(struct fdr_file *f, uint64_t off, uint64_t end)
 {
-    struct fdri_reader_bad *last = f->bad_count ? &f->bad[f->bad_count - 1] : NULL;
-    if (last && last->end == off) {
-        last->end = end;
-        return true;
-    }
     if (!fdri_reader_room(&f->bad, f->bad_count, &f->bad_room, sizeof *f->bad)) return false;
     f->bad[f->bad_count++] = (struct fdri_reader_bad){off, end};
     return true;
+}
+
+static int by_off(const void *a, const void *b)
+{
+    const struct fdri_reader_bad *x = a, *y = b;
+    return x->off < y->off ? -1 : x->off > y->off;
+}
+
+/* In order, and none touches another, whatever the order was that the file gives them in. */
+static void join_bad(struct fdr_file *f)
+{
+    size_t used = 0;
+    if (!f->bad_count) return;
+    qsort(f->bad, f->bad_count, sizeof *f->bad, by_off);
+    for (size_t i = 1; i < f->bad_count; i++) {
+        if (f->bad[i].off > f->bad[used].end) f->bad[++used] = f->bad[i];
+        else f->bad[used].end = fdr_max(f->bad[used].end, f->bad[i].end);
+    }
+    f->bad_count = used + 1;
 }
 
 /* Where the list itself is damaged, what it finds fault with may be good; to doubt it does no harm. */
@@ -63,6 +78,7 @@ static void check_chunks(struct fdr_file *f, const struct fdr_chunk *chunk, uint
                             : fdri_reader_at(f, off, bytes); /* else it is cut off, which was said */
         if (p && fdr_check32(p, bytes) != chunk[i].check && !add_bad(f, off, off + bytes)) break;
     }
+    join_bad(f);
     for (size_t i = 0; i < f->bad_count; i++)
         fdri_reader_damage(f, "bytes %llu to %llu (meta blocks) are not what was written",
                            (unsigned long long)f->bad[i].off, (unsigned long long)f->bad[i].end - 1);
@@ -86,7 +102,11 @@ void fdri_reader_checks(struct fdr_file *f)
 
 bool fdri_reader_suspect(const struct fdr_file *f, uint64_t off, uint64_t bytes)
 {
-    for (size_t i = 0; i < f->bad_count && f->bad[i].off < off + bytes; i++)
-        if (f->bad[i].end > off) return true;
-    return false;
+    size_t low = 0, high = f->bad_count; /* the first that ends behind off */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (f->bad[middle].end > off) high = middle;
+        else low = middle + 1;
+    }
+    return low < f->bad_count && f->bad[low].off < off + bytes;
 }

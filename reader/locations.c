@@ -421,7 +421,8 @@ static void find_parents(struct fdr_file *f)
     if (!threads) return;
     for (size_t i = 0; i < f->location_count; i++) {
         const struct fdr_location *l = &f->location[i].raw;
-        bool thread = f->location[i].off && !(l->flags & (FDR_LOCATION_SAMPLES | FDR_LOCATION_LANE));
+        bool thread = f->location[i].off &&
+                      !(l->flags & (FDR_LOCATION_SAMPLES | FDR_LOCATION_LANE | FDR_LOCATION_ENDED));
         if (thread) threads[count++] = (struct thread_key){key_of(l), i};
     }
     qsort(threads, count, sizeof *threads, by_key);

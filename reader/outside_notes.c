@@ -5,7 +5,7 @@
 #include "base/bits.h"
 #include "reader/outside.h"
 
-enum { NOTE_TRIES = 64, BLOCKS_MOST = 64 };
+enum { NOTE_TRIES = 64 };
 
 /* Two readings say the same of the half that counts: a library that does not say how often it was set is believed
  * then, too. */
@@ -30,8 +30,8 @@ static void read_note(struct copy *c, uint64_t off, struct fdr_note_entry *to)
 void fdri_outside_copy_notes(struct copy *c)
 {
     struct fdr_notes_block b;
-    uint64_t off = c->super.notes_off;
-    for (int n = 0; n < BLOCKS_MOST && off >= FDR_SUPERBLOCK_BYTES; n++, off = b.next) {
+    uint64_t off = c->super.notes_off, most = c->super.arena_bytes / sizeof b; /* else the chain is broken */
+    for (uint64_t n = 0; n < most && off >= FDR_SUPERBLOCK_BYTES; n++, off = b.next) {
         if (!fdri_outside_get(c, off, &b, sizeof b) || b.head.magic != FDR_META_MAGIC || b.head.kind != FDR_META_NOTES)
             return;
         uint32_t used = (uint32_t)fdr_min(b.used, FDR_NOTES_PER_BLOCK);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
+
 /* Of each kind there is one, and perhaps an older one that was set aside, which comes before it. */
 #define IDENTITIES (FDR_CLASS_COUNT * (FDRI_READER_DEPTH_MAX + 1u) * FDR_BANDS * 2)
 struct seen {
@@ -93,9 +95,11 @@ static bool take_block(struct fdr_file *f, struct fdri_reader_location *l, struc
 static bool along_chain(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s, bool doubtful)
 {
     struct fdr_part raw;
+    uint64_t mark = 0; /* moved on after 1, 2, 4, ... blocks: a chain that comes back to it has no end */
     uint32_t n = 0;
     for (uint64_t off = l->raw.parts_first; off; off = raw.next) {
-        if (n++ == IDENTITIES || !get_block(f, l, off, &raw)) return false;
+        if (off == mark || n++ == IDENTITIES || !get_block(f, l, off, &raw)) return false;
+        if (fdr_is_pow2(n)) mark = off;
         if (is_doubtful(f, off, &raw) != doubtful) continue;
         if (!take_block(f, l, s, off, &raw) && !doubtful) return false;
     }
