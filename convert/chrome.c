@@ -102,6 +102,7 @@ static void describe(const struct process *p)
     metadata(p, "process_name", 0, text);
     for (size_t i = 0; i < fdr_location_count(p->file); i++) {
         const struct fdr_location_info *l = fdr_location_info(p->file, i);
+        if (l->ended_threads) continue; /* no events are there */
         snprintf(text, sizeof text, "%s (tid %u)", l->name[0] ? l->name : "thread", l->tid);
         metadata(p, "thread_name", l->id, text);
     }

@@ -10,6 +10,7 @@
 #include "base/atomic.h"
 #include "base/cancel.h"
 #include "base/say.h"
+#include "base/signals.h"
 #include "export/export.h"
 
 struct fdri_export_view fdri_view;
@@ -128,12 +129,15 @@ static char *own_path(void)
 const char *fdr_last_snapshot(void)
 {
     struct fdr_cancel cancel = fdr_cancel_off();
+    sigset_t old;
+    fdr_signals_block(&old); /* a handler that forks waits for the lock */
     char *own = own_path();
     if (own) {
         pthread_mutex_lock(&lock);
         memcpy(own, last_path, FDRI_PATH_MAX);
         pthread_mutex_unlock(&lock);
     }
+    fdr_signals_restore(&old);
     fdr_cancel_restore(cancel);
     return own ? own : "";
 }

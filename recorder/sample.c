@@ -317,8 +317,9 @@ static uint64_t sample(struct fdr_sampled *d, const struct fdr_look *look, bool 
         d->t.fresh = false;
     }
     uint64_t most = FDR_SAMPLE_NUMBER_MAX - d->s->number;
-    if (look->weight && look->weight < most) present(d, look, look->weight, live, time_ns);
-    uint64_t wanted = d->s->low < FDR_SAMPLE_LEVELS ? 1ull << d->s->low : 0;
+    bool good = look->weight && look->weight < most;
+    if (good) present(d, look, look->weight, live, time_ns);
+    uint64_t wanted = good && d->s->low < FDR_SAMPLE_LEVELS ? 1ull << d->s->low : 0;
     fdri_end(&d->t);
     return wanted;
 }

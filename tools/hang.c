@@ -315,7 +315,7 @@ static int print_object(const struct verdict *v)
             json_array_append_new(missing, json_integer(from));
     }
     for (size_t i = 0; i < v->processes; i++) unknown += v->process[i].unknown;
-    json_object_set_new(o, "given_times", json_u64(unknown));
+    json_object_set_new(o, "given_times_threads", json_u64(unknown));
     json_object_set_new(o, "hangs", json_boolean(v->count > 0));
     json_object_set_new(o, "processes", json_u64(v->processes));
     json_object_set_new(o, "stuck", stuck);

@@ -67,7 +67,8 @@ static bool name_in(const char *file, const struct fdr_file_info *info, char *na
     return end != NULL;
 }
 
-/* Of the file that this line of maps shows, if it is a live one. It was made without a name: its directory has it. */
+/* Of the file that this line of maps shows, if it is a live one. It was made without a name: its directory has it. The
+ * directories of other files are not looked at: they may be many, or on a server that does not answer. */
 static bool live_name(uint32_t pid, const char *line, const struct fdr_file_info *info, char *name)
 {
     char perms[8], directory[4352];
@@ -77,7 +78,7 @@ static bool live_name(uint32_t pid, const char *line, const struct fdr_file_info
     bool found = false;
     if (sscanf(line, "%*s %7s %*s %*s %llu %n", perms, &inode, &path) < 2 || !path || perms[3] != 's') return false;
     const char *slash = strrchr(line + path, '/');
-    if (!slash) return false;
+    if (!slash || (slash[1] != '#' && !strstr(slash, ".live.fdr"))) return false;
     snprintf(directory, sizeof directory, "/proc/%u/root%.*s", pid, (int)(slash - line - path + 1), line + path);
     DIR *d = opendir(directory);
     for (struct dirent *e; d && !found && (e = readdir(d));)

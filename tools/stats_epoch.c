@@ -34,11 +34,9 @@ static int by_exclusive(const void *a, const void *b)
 /* Where regions are chosen the rest is shown only if one of them has no exact row beside it. */
 static bool rest_matters(const struct fdr_select *s, const struct fdr_epoch_total *rows, size_t count)
 {
-    size_t wanted_regions = 0, exact = 0;
-    if (!s->regions) return true;
-    for (size_t id = 0; id < s->region_count; id++) wanted_regions += s->regions[id] != 0;
+    size_t exact = 0;
     for (size_t i = 0; i < count; i++) exact += !rows[i].rest && !rows[i].at_least;
-    return exact < wanted_regions;
+    return exact < chosen_regions(s);
 }
 
 /* The totals of one epoch, in order, into `rows`; how many. */
@@ -53,18 +51,39 @@ static size_t rows_of(const struct fdr_select *s, const struct fdr_epoch_info *e
     return n && rows[n - 1].rest && !rest_matters(s, rows, n) ? n - 1 : n;
 }
 
+/* The same of the rows of one location, from `t` on, which stand together: how many, and what untimed calls they have.
+ * Those of the rest count where it may be that of a region that is chosen. */
+static size_t untimed_in(const struct fdr_select *s, const struct fdr_total *t, const struct fdr_total *end,
+                         uint64_t *sum, bool *or_more)
+{
+    size_t n = 0, exact = 0;
+    bool in_rest = false;
+    for (; t + n < end && t[n].location == t->location; n++) {
+        if (t[n].class_ != FDR_IN_REGION) continue;
+        bool known = !s->regions || (!t[n].rest && t[n].id < s->region_count && s->regions[t[n].id]);
+        if (known) *sum += t[n].untimed;
+        exact += known && !t[n].at_least;
+        in_rest |= !known && t[n].rest && t[n].untimed;
+    }
+    *or_more |= in_rest && exact < chosen_regions(s);
+    return n;
+}
+
 /* Calls that were only counted, by a filter or beyond the stack: they are of no epoch. Of all locations that are asked
  * for, or of one. */
 static uint64_t untimed(const struct fdr_file *file, const struct fdr_select *s, uint32_t location, bool *or_more)
 {
     const struct fdr_total *t;
     uint64_t sum = 0;
-    for (size_t i = 0, n = fdr_totals(file, &t); i < n; i++) {
-        if (t[i].class_ != FDR_IN_REGION || !wanted(s, t[i].location)) continue;
-        if (location != UINT32_MAX && t[i].location != location) continue;
-        bool known = !s->regions || (!t[i].rest && t[i].id < s->region_count && s->regions[t[i].id]);
-        if (known) sum += t[i].untimed;
-        else if (t[i].rest && t[i].untimed) *or_more = true;
+    size_t count = fdr_totals(file, &t);
+    const struct fdr_total *end = t + count;
+    while (t < end) {
+        bool asked = wanted(s, t->location) && (location == UINT32_MAX || t->location == location);
+        uint64_t its = 0;
+        bool more = false;
+        t += untimed_in(s, t, end, &its, &more);
+        sum += asked ? its : 0;
+        *or_more |= asked && more;
     }
     return sum;
 }

@@ -245,6 +245,7 @@ static json_t *location_json(const struct look *now, const struct look *before, 
     json_object_set_new(o, "id", json_u64(l->id));
     json_object_set_new(o, "name", json_text(l->name));
     json_object_set_new(o, "tid", json_u64(l->tid));
+    json_object_set_new(o, "ended_threads", json_u64(l->ended_threads));
     json_object_set_new(o, "live", json_boolean(l->live));
     json_object_set_new(o, "given_times", json_boolean(l->given_times));
     json_object_set_new(o, "open", open);
