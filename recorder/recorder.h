@@ -5,7 +5,7 @@
  *   start.c       init, finalize, fork                          config.c      text to settings
  *   arena.c       where the arena lives                         pages.c       its mapping, in large pages
  *   usage.c       sums for the caller                           later.c       what a call leaves to those behind it
- *   misspelt.c    names that are nearly a setting's
+ *   misspelt.c    names that are nearly a setting's             modules.c     where code lies: what is loaded
  *   attach.c      threads come and go                           location.c    what a thread records into
  *   define.c      definitions                                   note.c        facts about the run
  *   address.c     code address to region                        known.c       the same, per thread
@@ -208,16 +208,9 @@ uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file,
 uint32_t fdri_define_function(uint64_t address, uint32_t module, const char *name);
 /* A new arena: definitions made before come along with their ids, and then the recording runs. */
 void fdri_define_reset(void);
-void fdri_define_save(void);       /* before the arena goes */
-void fdri_define_end(void);        /* the same, and nothing is defined any more: the recording does not run */
-void fdri_define_fork(int phase);  /* 0 prepare, 1 parent, 2 child; 3 before 0 in a child that no handler saw */
-void fdri_define_modules(void);    /* what is loaded; asks the loader. Signals are blocked, or none may record */
-void fdri_modules_reset(void);     /* a new recording */
-void fdri_modules_fork(int phase); /* as fdri_define_fork */
-uint32_t fdri_modules_look(void);  /* which modules are loaded now; asks the loader. The number of this look */
-/* Those that were not loaded any more when it was made. */
-void fdri_modules_forget(uint32_t look, void (*forget)(uint64_t from, uint64_t to));
-uint32_t fdri_module_of(uint64_t address); /* module definition id, or 0 */
+void fdri_define_save(void);      /* before the arena goes */
+void fdri_define_end(void);       /* the same, and nothing is defined any more: the recording does not run */
+void fdri_define_fork(int phase); /* 0 prepare, 1 parent, 2 child; 3 before 0 in a child that no handler saw */
 struct fdri_event_shape {
     uint8_t count;
     uint8_t type[FDR_FIELDS_MAX];
@@ -225,6 +218,15 @@ struct fdri_event_shape {
 };
 const struct fdri_event_shape *fdri_event_shape(uint32_t type);
 uint32_t fdri_metric_type(uint32_t metric);
+
+/* ---- modules.c ---- */
+void fdri_define_modules(void);    /* what is loaded; asks the loader. Signals are blocked, or none may record */
+void fdri_modules_reset(void);     /* a new recording */
+void fdri_modules_fork(int phase); /* as fdri_define_fork */
+uint32_t fdri_modules_look(void);  /* which modules are loaded now; asks the loader. The number of this look */
+/* Those that were not loaded any more when it was made. */
+void fdri_modules_forget(uint32_t look, void (*forget)(uint64_t from, uint64_t to));
+uint32_t fdri_module_of(uint64_t address); /* module definition id, or 0 */
 
 /* ---- note.c ---- */
 void fdri_note_reset(void);
