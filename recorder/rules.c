@@ -20,12 +20,12 @@ struct pattern {
     char glob[200];
 };
 static struct pattern patterns[RULES_MAX];
-static uint32_t pattern_count;
+static uint32_t pattern_count, any; /* any, atomic: there are some; looked at beside a recording that begins */
 static char phases[PHASES_MAX][64];
 static uint32_t phase_count;
 static uint8_t *decision; /* by region id: 0 none, else pattern index + 1; reserved, touched as regions come */
 
-bool fdri_rules_any(void) { return pattern_count != 0; }
+bool fdri_rules_any(void) { return fdr_load_relaxed(&any); }
 bool fdri_rules_phases(void) { return phase_count != 0; }
 
 bool fdri_rules_phase(const char *name)
@@ -130,10 +130,10 @@ static void load_file(const char *path)
 static void add_edges(bool edges, const char *regions)
 {
     char copy[512], *save = NULL;
-    bool any = false;
+    bool chosen = false;
     for (uint32_t i = 0; i < pattern_count; i++) {
         if (patterns[i].rule.mode != FDRI_RULE_COUNTERS) continue;
-        any = true;
+        chosen = true;
         if (!edges) patterns[i].rule.mode = FDRI_RULE_NONE;
     }
     if (!edges) return;
@@ -143,9 +143,9 @@ static void add_edges(bool edges, const char *regions)
         struct pattern *p = &patterns[pattern_count++];
         *p = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS};
         snprintf(p->glob, sizeof p->glob, "%s", glob);
-        any = true;
+        chosen = true;
     }
-    if (any || pattern_count == RULES_MAX) return;
+    if (chosen || pattern_count == RULES_MAX) return;
     memmove(patterns + 1, patterns, pattern_count++ * sizeof *patterns); /* first, so that every other rule decides */
     patterns[0] = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS, .named = true, .glob = "*"};
 }
@@ -156,6 +156,7 @@ void fdri_rules_load(const char *path, bool edges, const char *edge_regions)
     if (decision) memset(decision, 0, FDR_ID_MAX + 1); /* of an earlier recording of this process */
     if (*path) load_file(path);
     add_edges(edges, edge_regions);
+    fdr_store_relaxed(&any, pattern_count);
     if (!pattern_count || decision) return;
     void *m = mmap(NULL, FDR_ID_MAX + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m == MAP_FAILED) fdri_say("FDR_FILTER=%s: no memory for rules; recording everything", path);
