@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The newest bin of a partition, taken while its owner sleeps. It is the one that the owner may write to, so nobody
- * else takes it from a thread that runs; but of thousands that wait each would hold one for each of its partitions, for
- * good.
+/* The newest bin of a partition, whole or a piece, taken while its owner sleeps. It is the one that the owner may write
+ * to, so nobody else takes it from a thread that runs; but of thousands that wait each would hold one for each of its
+ * partitions, for good.
  *
  * The owner's fast path knows nothing of this. It marks the location busy, finds its partition full or not, and writes.
  * So whoever wants the bin closes it (`limit` is 0), has every thread pass a barrier, and looks whether the owner is
@@ -42,11 +42,11 @@ bool fdri_fall_asleep(struct fdr_location *l)
     return fdr_cas_acq_rel_u64(&l->asleep, &now, next_word(now, ASLEEP)); /* L:asleep */
 }
 
-FDR_RACY bool fdri_part_newest_whole(const struct fdri_arena *a, const struct fdr_part *p)
+FDR_RACY bool fdri_part_newest_only(const struct fdri_arena *a, const struct fdr_part *p)
 {
     uint32_t off = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
-    return off && off == p->open_off && !fdr_load_relaxed(&fdri_bin(a, off)->next) && p->size_log2 == a->bin_log2 &&
-           !(p->flags & FDR_PART_ASIDE) && FDR_COMMIT_BITS(p->progress); /* without a record it would not be full */
+    return off && off == p->open_off && !fdr_load_relaxed(&fdri_bin(a, off)->next) && !(p->flags & FDR_PART_ASIDE) &&
+           FDR_COMMIT_BITS(p->progress); /* without a record it would not be full */
 }
 
 /* A function of its own: ThreadSanitizer sees nothing of what a racy one acquires. */
@@ -68,7 +68,7 @@ FDR_RACY static bool closed(const struct fdri_arena *a, const struct fdr_locatio
     errno = saved;
     if (!passed || !is_out(l)) return false;
     bool same = fdr_load_acquire(&p->list_head) == head && p->open_seq == seq; /* A:claim */
-    return same && !p->limit && fdri_part_newest_whole(a, p);
+    return same && !p->limit && fdri_part_newest_only(a, p);
 }
 
 /* The list with nothing but bin `head` becomes empty. */
@@ -81,7 +81,7 @@ FDR_RACY uint32_t fdri_part_claim_newest(struct fdri_arena *a, struct fdr_locati
                                          uint32_t *size_log2, struct fdri_given *given)
 {
     uint64_t now = fdr_load_acquire(&l->asleep); /* L:asleep */
-    if ((now & STATE) != ASLEEP || !fdri_part_newest_whole(a, p) || !closed(a, l, p)) return 0;
+    if ((now & STATE) != ASLEEP || !fdri_part_newest_only(a, p) || !closed(a, l, p)) return 0;
     uint64_t head = fdr_load_acquire(&p->list_head), end = p->last_tick; /* A:claim */
     uint64_t taken = word(now, (uint32_t)((uint8_t *)p - a->base) | TAKEN);
     /* L:asleep - nobody was awake or took anything, so all of what was read holds */

@@ -4,7 +4,8 @@
  *
  * Interleavings of single loads and stores are complete. The kernel's barrier makes them so in the code: the owner's fast path has no
  * fence of its own. Whoever took a bin writes its own into it. The owner's record is in two steps, look and write, as in the code:
- * what it found open it writes into. Not modelled: lists of several bins (bins/partition.pml), pieces.
+ * what it found open it writes into. Not modelled: lists of several bins (bins/partition.pml), and that a
+ * piece, which goes to those its owner had returned, changes hands there (bins/strewn.pml).
  *
  * Claims: nobody but its holder writes into a bin; a bin has one holder; the owner never waits; at every moment, so also after a kill,
  * what was stored = given back, as fdr_part_given says where the list is empty, + the records of the listed bin.

@@ -255,8 +255,8 @@ uint32_t fdri_part_claim(struct fdri_arena *a, struct fdr_part *p, uint32_t *siz
 bool fdri_asleep(const struct fdr_location *l);
 /* It is taken for asleep from now on. */
 bool fdri_fall_asleep(struct fdr_location *l);
-/* Is one whole bin all that p holds? A hint. */
-bool fdri_part_newest_whole(const struct fdri_arena *a, const struct fdr_part *p);
+/* Is one bin, whole or a piece, all that p holds? A hint. */
+bool fdri_part_newest_only(const struct fdri_arena *a, const struct fdr_part *p);
 /* Takes it, if the owner is taken for asleep and is not in the middle of a record. One try, with a system call; where
  * the kernel does not know that one, never. Between claim_enter and claim_leave, as fdri_part_claim. */
 uint32_t fdri_part_claim_newest(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t *size_log2,

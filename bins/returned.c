@@ -167,8 +167,9 @@ static uint32_t larger(const struct fdri_arena *a, struct pieces *p, uint32_t lo
         uint32_t off = p->off[i];
         if (!off || fdri_bin(a, off)->size_log2 < log2) continue;
         bool strewn = fdri_strewn(a, off);
+        if (!strewn && !strew) continue;
         uint32_t bytes = strewn ? 0 : bytes_in(a, p, part_of(a, off, a->bin_log2), a->bin_log2);
-        if (bytes >= best_bytes || !(strewn || strew)) continue;
+        if (bytes >= best_bytes) continue;
         best = i;
         best_bytes = bytes;
     }

@@ -10,7 +10,7 @@
  * location itself it makes 4 KiB; among very many threads it is half a bin, of which there are more. */
 enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), CROWDED_BYTES = 2048 };
 enum { SMALL_BYTES = 640, REST_BYTES = 128 };
-enum { ROUNDS = 64, TRIES = 8, EACH = 4096, ENDED_STEPS = 8, LARGER_ROUNDS = 2 };
+enum { ROUNDS = 64, TRIES = 8, EACH = 4096, ENDED_STEPS = 8, ALL_ENDED = 256, LARGER_ROUNDS = 2 };
 
 static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 
@@ -50,12 +50,14 @@ static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
     return off;
 }
 
-/* Without what must have a place events are lost: of others' history more goes. */
+/* Without what must have a place events are lost: of others' history more goes, and all of those that ended. */
 static uint32_t piece_of_all(struct fdri_thread *t, uint32_t want)
 {
     const struct fdri_size size = {want, want, true};
     uint32_t got, off = 0;
     for (int tries = 0; tries < TRIES && !off; tries++) off = fdri_share_any(t, size, &got);
+    for (int tries = 0; tries < ALL_ENDED && !off && fdri_ended_room(t, FDRI_POOR); tries++)
+        off = fdri_piece_take(&fdri_rec.arena, t->loc, want);
     return off;
 }
 

@@ -9,13 +9,24 @@
  *
  * Claims go for the oldest bin of the partition that policies/ would give back first. They need nothing of the owner,
  * who may sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them
- * when it looks. Until then others may make them their own, bins/strewn.c: who has next to nothing among many threads,
- * and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have nothing but
- * the bin they would write into, that goes if the owner has not recorded for a while: bins/asleep.c. */
+ * when it looks. Until then others may make them their own, bins/strewn.c: who has next to nothing, or less than half
+ * of its share, and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have
+ * nothing but the bin they would write into, that goes to who has so little, if the owner has not recorded for a while:
+ * bins/asleep.c. */
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
-enum { LOOK = 8, POPS = 8, ROUNDS = 64, ASLEEP_NS = 10000000, FEW_BINS = 64, WAITS_SHARE = 16, STREWN_SHARE = 4 };
+enum {
+    LOOK = 8,
+    POPS = 8,
+    ROUNDS = 64,
+    ASLEEP_NS = 10000000,
+    FEW_BINS = 64,
+    WAITS_SHARE = 16,
+    STREWN_SHARE = 4,
+    STREWN_SHARE_DUE = 2,
+    FEW_LEFT = 8
+};
 
 /* Of two that adopt pieces of one bin the second may subtract its own before the first has added the whole, or was left
  * by longjmp before: then what it has beside others is less than nothing. */
@@ -78,8 +89,8 @@ static uint32_t kept(bool at_least)
     return at_least ? (uint32_t)fdr_min(fair, all - (all > 1)) : fair;
 }
 
-/* It holds much less than a fair share. Among many threads whole bins are too few for that. */
-static bool is_due(const struct fdri_thread *t) { return !fdri_crowded() && history(t->loc) < kept(false) / 2; }
+/* It holds much less than a fair share. */
+static bool is_due(const struct fdri_thread *t) { return history(t->loc) < kept(false) / 2; }
 
 /* Does `v` hold so much that one that holds `mine` may take of it? The margin keeps equals from taking turns. */
 static bool gives(const struct fdr_location *v, uint32_t mine, bool at_least)
@@ -127,13 +138,24 @@ static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
 /* Has it a bin to give, or, newest: only that one? */
 FDR_RACY static bool has_one(const struct fdr_part *p, uint32_t head, bool newest)
 {
-    if (newest) return fdri_part_newest_whole(&fdri_rec.arena, p);
+    if (newest) return fdri_part_newest_only(&fdri_rec.arena, p);
     return head && !(p->flags & FDR_PART_ASIDE) && fdri_bin(&fdri_rec.arena, head)->next;
 }
 
-/* The partition of v to take from. The last list of a location is never ended: what it did outermost stays. What is
- * read while others change it decides only which one it is. */
-FDR_RACY static struct fdr_part *choose(const struct fdr_location *v, bool newest)
+/* What of a location stays listed, in bins, where all that it had returned can be used: a fair share. From who has next
+ * to nothing, and finds no room anywhere else, half of that, unless it is next to nothing itself. What must have a
+ * place may take all. */
+static uint32_t leaves(bool newest, bool at_least, bool must)
+{
+    uint32_t fair = kept(false);
+    if (must || (!newest && !fdri_may_strew(&fdri_rec.arena, 9))) return 0;
+    if (!at_least) return fair;
+    return fair < FEW_LEFT ? 0 : fair / 2;
+}
+
+/* The partition of v to take from, if more than `leave` bins are listed. The last list of a location is never ended:
+ * what it did outermost stays. What is read while others change it decides only which one it is. */
+FDR_RACY static struct fdr_part *choose(const struct fdr_location *v, bool newest, uint32_t leave)
 {
     static const struct fdri_chain by_age = {{0}, {0}};
     const struct fdri_chain *chain = fdri_rec.set.strategy == FDR_STRATEGY_LAST ? &by_age : &fdri_rec.set.chain;
@@ -141,12 +163,14 @@ FDR_RACY static struct fdr_part *choose(const struct fdr_location *v, bool newes
     uint64_t class_bytes[FDR_CLASS_COUNT] = {0};
     struct fdr_part *best = NULL, *p;
     struct fdri_part_view best_view = {0};
-    uint32_t lists = 0;
+    uint32_t lists = 0, units = 0;
     uint32_t first = fdr_load_acquire(&v->parts_first); /* A:part */
     for (uint32_t off = first; off; off = p->next) {
         p = fdri_at(a, off);
         class_bytes[p->class_] += p->bytes;
+        units += p->bytes;
     }
+    if (leave && units >> (a->bin_log2 - 9) <= leave) return NULL;
     for (uint32_t off = first; off; off = p->next) {
         p = fdri_at(a, off);
         uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
@@ -182,10 +206,12 @@ FDR_RACY static bool sleeps(struct fdr_location *v)
     return fdri_fall_asleep(v) && !ns;
 }
 
-/* Only for who has next to nothing: it makes a system call. */
-static uint32_t claim_newest(struct fdr_location *v, uint32_t *size, struct fdri_given *given)
+/* Only for who has next to nothing, or much less than the others: it makes a system call. */
+static uint32_t claim_newest(const struct fdri_thread *t, struct fdr_location *v, bool at_least, bool must,
+                             uint32_t *size, struct fdri_given *given)
 {
-    struct fdr_part *p = sleeps(v) ? choose(v, true) : NULL;
+    bool may = must || fdri_poor(t) || is_due(t);
+    struct fdr_part *p = may && sleeps(v) ? choose(v, true, leaves(true, at_least, must)) : NULL;
     return p ? fdri_part_claim_newest(&fdri_rec.arena, v, p, size, given) : 0;
 }
 
@@ -200,17 +226,23 @@ static bool may_adopt(const struct fdri_thread *t, struct fdri_size size)
 }
 
 /* May more bins become strewn? Whole ones, which newcomers and accounts need, come of those that are not. */
-static bool may_strew(void)
+static bool may_strew(const struct fdri_thread *t)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
-    return fdri_crowded() || fdr_load_relaxed(&a->strewn_bins) < a->super->bins_total / STREWN_SHARE;
+    bool more = is_due(t) && fdri_may_strew(a, 9);
+    uint32_t most = a->super->bins_total / (more ? STREWN_SHARE_DUE : STREWN_SHARE);
+    return fdri_crowded() || fdr_load_relaxed(&a->strewn_bins) < most;
 }
 
 /* More than a little of what v holds lies in pieces that it does not collect, as its owner sleeps, and others may have
  * them. Among very many threads each takes what it finds. */
-static bool waits(const struct fdr_location *v, const struct fdri_returned *r)
+static uint32_t fits(const struct fdri_thread *t, const struct fdri_returned *r)
 {
-    return !fdri_crowded() && (may_strew() ? r->fit : r->strewn) > history_units(v) / WAITS_SHARE;
+    return may_strew(t) ? r->fit : r->strewn;
+}
+static bool waits(const struct fdri_thread *t, const struct fdr_location *v, const struct fdri_returned *r)
+{
+    return !fdri_crowded() && fits(t, r) > history_units(v) / WAITS_SHARE;
 }
 
 /* Nothing more of v's goes for this one: what was returned is used as it is, by who takes any piece; who needs more
@@ -218,14 +250,15 @@ static bool waits(const struct fdr_location *v, const struct fdri_returned *r)
 static bool enough(const struct fdri_thread *t, const struct fdr_location *v, const struct fdri_returned *r,
                    struct fdri_size size, bool at_least)
 {
-    if (size.must || !waits(v, r)) return false;
+    if (size.must || !waits(t, v, r)) return false;
     if (size.least == 9 && may_adopt(t, size)) return true;
     uint32_t held = history_units(v), listed = held - (uint32_t)fdr_min(held, r->units);
     return listed >> (fdri_rec.arena.bin_log2 - 9) <= kept(at_least);
 }
 
-/* What comes of claims beside a bin: v GAVE pieces, which it has back; many of them wait there (WAITS). */
-enum { GAVE = 1, WAITS = 2 };
+/* What comes of claims beside a bin: v GAVE pieces, which it has back; of those that wait there some are large enough
+ * (FITS), or many (WAITS). */
+enum { GAVE = 1, WAITS = 2, FITS = 4 };
 
 /* What a claimer knows of v and has of it. */
 struct claims {
@@ -241,12 +274,11 @@ static uint32_t claim_some(struct fdri_thread *t, struct fdr_location *v, struct
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = 0, got_log2 = 0;
     for (int i = 0; i < POPS && !off && !enough(t, v, &c->returned, size, at_least); i++) {
-        struct fdr_part *p = choose(v, false);
-        uint32_t got = p ? fdri_part_claim(a, p, &got_log2, &c->given) : 0;
-        if (!p) {
-            c->look = true;
-            return fdri_poor(t) ? claim_newest(v, &got_log2, &c->given) : 0;
-        }
+        struct fdr_part *p = choose(v, false, leaves(false, at_least, size.must));
+        uint32_t got = p ? fdri_part_claim(a, p, &got_log2, &c->given)
+                         : claim_newest(t, v, at_least, size.must, &got_log2, &c->given);
+        if (!p) c->look = true;
+        if (!p && !got) return 0;
         bool piece = got && 1u << got_log2 < a->super->bin_bytes;
         if (piece) fdri_piece_return(a, v, got);
         else off = got;
@@ -281,7 +313,7 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct
     if (t->many_wait) off = whole_of(t, v, &c.returned);
     if (!off) off = claim_some(t, v, size, at_least, &c);
     if (!off && c.look) off = whole_of(t, v, &c.returned);
-    if (!off) t->many_wait = waits(v, &c.returned);
+    if (!off) t->many_wait = waits(t, v, &c.returned);
     if (off) {
         fdr_sub_relaxed(&v->bins_held, 1u);
         fdr_add_relaxed(&t->loc->bins_held, 1u);
@@ -290,7 +322,7 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct
     c.given.from_tick = fdr_max(c.given.from_tick, beginning(v)); /* a partition's first bin says 0 */
     fdri_claim_leave(&fdri_rec.arena, place);
     if (!same) c.given.from_tick = c.given.to_tick = 0;
-    *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_wait ? WAITS : 0);
+    *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_wait ? WAITS : 0) | (!off && fits(t, &c.returned) ? FITS : 0);
     if (c.given.bytes) fdri_note_claim(t, giver, &c.given);
     return off;
 }
@@ -305,13 +337,26 @@ static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t have, uint
     return off;
 }
 
+/* No bin was whole among what waits there, nor is one with less: k still knows that. */
+static void looked_less(struct fdri_looked *k, const struct fdr_location *l, uint32_t units)
+{
+    struct fdri_returned *left = &k->left;
+    left->units -= (uint32_t)fdr_min(left->units, units);
+    left->fit -= (uint32_t)fdr_min(left->fit, units);
+    left->strewn = (uint32_t)fdr_min(left->strewn, left->fit); /* or more: others of its bin may be among them */
+    k->first = fdr_load_relaxed(&l->returned);
+}
+
 static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, struct fdri_size size, uint32_t *got)
 {
     uint32_t have = 0, place = fdri_claim_enter(&fdri_rec.arena, t->loc, l);
-    bool strew = size.must || may_strew();
+    struct fdri_looked *k = &t->looked[l->id % FDRI_LOOKED];
+    bool strew = size.must || may_strew(t);
     if (!place) return 0;
-    t->looked[l->id % FDRI_LOOKED].first = 0; /* less is there then */
+    bool known = k->of == l->id && k->first && k->first == fdr_load_relaxed(&l->returned);
     uint32_t off = fdri_piece_adopt(&fdri_rec.arena, l, size.least, strew, &have);
+    if (known) looked_less(k, l, off ? 1u << (have - 9) : 0);
+    else k->first = 0;
     fdri_claim_leave(&fdri_rec.arena, place);
     return adopted(t, off, have, size.want, got);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120
- * P2: one thread a hundred levels deep has filled a small buffer and sleeps; of those that come and go behind it no
+ * P2: one thread three hundred levels deep has filled a small buffer and sleeps; of those that come and go behind it no
  * accounts can be put away. Who comes then is turned away at once: nobody is inside whom it could wait for. */
 #include "tests/api_fixture.h"
 
 #include <sys/resource.h>
 
-enum { REGIONS = 40, DEEP = 100, THREADS = 30 };
+enum { REGIONS = 40, DEEP = 300, THREADS = 30 };
 static fdr_region region[REGIONS];
 static long waits; /* how often threads gave their processor away by themselves */
 
