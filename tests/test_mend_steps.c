@@ -49,8 +49,8 @@ static void P3_what_was_left_is_settled_once(void **state)
     fdr_leave(inner);
     uint32_t settled = 0;
     bool more = true;
-    for (uint32_t at = 1; more; at += 3) {
-        for (uint32_t n = 1;; n += 19) {
+    for (uint32_t at = 1; more; at += 5) {
+        for (uint32_t n = 1;; n += 29) {
             steps_begin();
             more = leave_at(enter_far_below, at);
             bool left = fdri_self.loc->busy;

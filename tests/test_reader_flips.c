@@ -282,6 +282,11 @@ static void flip(struct recording *r, uint64_t bit, struct count *n)
     r->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+enum { SAMPLED = 400, EVERY = 111 };
+#else
+enum { SAMPLED = 1200, EVERY = 37 };
+#endif
 static void flips(struct recording *r, struct count *n)
 {
     const char *every = getenv("FDR_TEST_FLIPS");
@@ -290,14 +295,14 @@ static void flips(struct recording *r, struct count *n)
     if (every) {
         for (uint64_t bit = 0; bit < r->count * 8; bit += (uint64_t)atoi(every)) flip(r, bit, n);
     } else {
-        for (int i = 0; i < 1200; i++) {
+        for (uint32_t i = 0; i < SAMPLED; i++) {
             uint64_t where = i % 4 == 0 ? rnd(&seed, FDR_SUPERBLOCK_BYTES)
                              : i % 4 == 1
                                  ? FDR_SUPERBLOCK_BYTES + rnd(&seed, (uint32_t)(r->bins_end - FDR_SUPERBLOCK_BYTES))
                                  : r->meta_first + rnd(&seed, (uint32_t)(r->count - r->meta_first));
             flip(r, where * 8 + rnd(&seed, 8), n);
         }
-        for (uint32_t bit = 0; bit < 2256 * 8; bit += 37) flip(r, bit, n);
+        for (uint32_t bit = 0; bit < 2256 * 8; bit += EVERY) flip(r, bit, n);
     }
     print_message(
         "%zu flips: %zu unreadable, %zu reported, %zu change nothing, %zu unreported; shown though never presented: "

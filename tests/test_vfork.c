@@ -63,7 +63,7 @@ static struct found snapshot(void)
 
 /* ---- children of a handler that interrupted a record ---- */
 
-enum { HANDLED = 300 };
+enum { HANDLED = 120 };
 static volatile unsigned made, is_child, went_wrong;
 static pid_t (*volatile make)(void);
 
