@@ -61,6 +61,7 @@ expect 0 "no time" '== NOT RUN: asan, tsan, fuzz (FDR_TEST_BUDGET is used up)' '
 run second=beside FDR_TEST_BUDGET=5000
 expect 0 "fails beside others" '== passed only alone: asan/test_2 tsan/test_2 dev/test_2' '== dev test: ok'
 if grep -q 'NOT RUN' log; then echo "nothing was left out"; bad=1; fi
+if ! tail -n 7 log | grep -q '^66% tests passed'; then echo "what the complete run came to is not at the end"; bad=1; fi
 
 run second=always FDR_TEST_BUDGET=100
 expect 1 "fails" '== dev test: FAILED (dev)'
