@@ -58,7 +58,7 @@ static __attribute__((noinline)) bool is_out(const struct fdr_location *l)
 
 /* Whatever the owner begins from now on, if this says so, finds p full and looks at `asleep`. It may have been in the
  * middle of opening a bin, which another closed since: so it has to be the same one. */
-FDR_RACY static bool closed(const struct fdri_arena *a, const struct fdr_location *l, struct fdr_part *p)
+FDR_RACY static bool closed(struct fdri_arena *a, const struct fdr_location *l, struct fdr_part *p)
 {
     int saved = errno;
     uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
@@ -66,6 +66,7 @@ FDR_RACY static bool closed(const struct fdri_arena *a, const struct fdr_locatio
     fdr_store_relaxed(&p->limit, 0u);
     bool passed = fdr_raw_barrier();
     errno = saved;
+    if (!passed) fdr_store_relaxed(&a->no_barrier, 1u); /* so no other bin is closed for nothing */
     if (!passed || !is_out(l)) return false;
     bool same = fdr_load_acquire(&p->list_head) == head && p->open_seq == seq; /* A:claim */
     return same && !p->limit && fdri_part_newest_only(a, p);
@@ -81,7 +82,8 @@ FDR_RACY uint32_t fdri_part_claim_newest(struct fdri_arena *a, struct fdr_locati
                                          uint32_t *size_log2, struct fdri_given *given)
 {
     uint64_t now = fdr_load_acquire(&l->asleep); /* L:asleep */
-    if ((now & STATE) != ASLEEP || !fdri_part_newest_only(a, p) || !closed(a, l, p)) return 0;
+    if ((now & STATE) != ASLEEP || fdr_load_relaxed(&a->no_barrier)) return 0;
+    if (!fdri_part_newest_only(a, p) || !closed(a, l, p)) return 0;
     uint64_t head = fdr_load_acquire(&p->list_head), end = p->last_tick; /* A:claim */
     uint64_t taken = word(now, (uint32_t)((uint8_t *)p - a->base) | TAKEN);
     /* L:asleep - nobody was awake or took anything, so all of what was read holds */
@@ -91,12 +93,15 @@ FDR_RACY uint32_t fdri_part_claim_newest(struct fdri_arena *a, struct fdr_locati
     return fdri_part_popped(a, p, (uint32_t)head, end, size_log2, given);
 }
 
-/* The records of a bin that was taken come to `total`, in one store: what that becomes stands in aside_tick before. */
+/* The records of a bin that was taken come to `total`, in one store: what that becomes stands in aside_tick before. Left
+ * by longjmp at any place in here, it is done once more, and they come to it once. */
 static void account(struct fdr_part *p)
 {
+    if (p->flags & FDR_PART_ASIDE) return;
+    if (!p->open_off) p->aside_tick = 0; /* where it was left behind everything else */
     if (!p->open_off || (uint32_t)fdr_load_acquire(&p->list_head)) return; /* A:claim */
     p->floor_tick = p->last_tick;
-    p->aside_tick = p->total + FDR_COMMIT_RECORDS(p->progress);
+    p->aside_tick = fdr_part_given(p);
     fdr_signal_fence();
     p->total = p->aside_tick;
     fdr_signal_fence();

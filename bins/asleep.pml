@@ -4,20 +4,23 @@
  *
  * Interleavings of single loads and stores are complete. The kernel's barrier makes them so in the code: the owner's fast path has no
  * fence of its own. Whoever took a bin writes its own into it. The owner's record is in two steps, look and write, as in the code:
- * what it found open it writes into. Not modelled: lists of several bins (bins/partition.pml), and that a
+ * what it found open it writes into. Once it may be left by longjmp at any store of waking up: its next operation begins with that, and
+ * with fdri_part_mend. Not modelled: lists of several bins (bins/partition.pml), and that a
  * piece, which goes to those its owner had returned, changes hands there (bins/strewn.pml).
  *
  * Claims: nobody but its holder writes into a bin; a bin has one holder; the owner never waits; at every moment, so also after a kill,
  * what was stored = given back, as fdr_part_given says where the list is empty, + the records of the listed bin.
  *
- * variants: -DCLAIMERS=2,-DCLAIMS=1,-DOWNER_OPS=4
+ * variants: -DCLAIMERS=2,-DCLAIMS=1,-DOWNER_OPS=3
  * mutants: 1 no_close       open bins are not closed before the owner is looked for
  *          2 no_look        nobody looks whether the owner is in the middle of a record
  *          3 no_awake       the owner does not look whether it is asleep
  *          4 no_help        it is awake while a bin is being taken from it
  *          5 no_tag         sleeps, and takings, are not told apart
  *          6 total_at_once  the records of what was taken come to `total` without a word before
- *          7 any_bin        the one that is found closed need not be the one that was closed */
+ *          7 any_bin        the one that is found closed need not be the one that was closed
+ *          8 adds_twice     what had come to `total` when it was left comes to it once more
+ *          9 no_second_look when it was left, what it had not yet accounted for is forgotten */
 #define BINS 3
 
 byte mutant;
@@ -26,6 +29,7 @@ bool busy, open;                     /* open: limit is not 0 */
 byte head_seq = 1, head_off;         /* one word */
 byte open_off, open_seq, total, progress, intent;
 byte recs[BINS + 1], first[BINS + 1];
+bool was_left;
 byte holder[BINS + 1];               /* 0 free, 1 the owner's partition, else a claimer */
 byte stored;
 
@@ -39,11 +43,23 @@ inline take(b)
     fi
 }
 
-/* fdri_awake. account() reads and writes what only the owner writes, one store at a time as a kill sees it. */
-inline awake(s)
+/* At the next of these it may be left, once. */
+inline may_be_left()
 {
     if
-    :: state != 0 && mutant != 3 ->
+    :: !was_left -> was_left = true; goto left
+    :: true
+    fi
+}
+
+/* What a reader takes to be given back where the list is empty. */
+#define GIVEN (total + (open_off != 0 && !open && (intent == 0 || intent != total) -> progress : 0))
+
+/* fdri_awake. account() reads and writes what only the owner writes, one store at a time as a kill sees it. */
+inline awake(s, always)
+{
+    if
+    :: (state != 0 || always) && mutant != 3 ->
         do
         :: true ->
             if
@@ -63,15 +79,20 @@ inline awake(s)
         od
     :: else
     fi;
+    may_be_left();
     if
+    :: open_off == 0 -> intent = 0
     :: open_off != 0 && head_off == 0 ->
         if
-        :: mutant != 6 -> intent = total + progress
-        :: else
+        :: mutant == 6 -> total = total + progress
+        :: mutant == 8 -> intent = total + progress; may_be_left(); total = intent
+        :: else -> intent = GIVEN; may_be_left(); total = intent
         fi;
-        total = total + progress;
+        may_be_left();
         atomic { progress = 0; open = false };
+        may_be_left();
         open_off = 0;
+        may_be_left();
         intent = 0
     :: else
     fi;
@@ -93,7 +114,7 @@ proctype owner()
             assert(holder[b] == 1);
             atomic { recs[b]++; progress++; stored++ }
         :: else -> /* fdri_room */
-            awake(s);
+            awake(s, false);
             if
             :: open_off != 0 -> /* fdri_part_seal, and the oldest goes: a list of one bin here */
                 assert(holder[open_off] == 1);
@@ -113,6 +134,16 @@ proctype owner()
                 atomic { open_off = b; open_seq = head_seq; open = true; recs[b]++; progress++; stored++ }
             fi
         fi;
+        atomic { b = 0; found = false };
+        busy = false
+    :: was_left && busy && false -> /* mend(): the next operation finds itself left */
+left:
+        s = 0;
+        if
+        :: mutant == 9 -> atomic { if :: head_off == 0 -> progress = 0; open = false; open_off = 0 :: else fi }
+        :: else
+        fi;
+        awake(s, true);
         atomic { b = 0; found = false };
         busy = false
     :: else -> break
@@ -172,8 +203,7 @@ proctype autopsy()
     atomic {
         if
         :: head_off != 0 -> assert(holder[head_off] == 1 && stored == first[head_off] + recs[head_off])
-        :: head_off == 0 && open_off != 0 && !open && (intent == 0 || intent != total) -> assert(stored == total + progress)
-        :: head_off == 0 && !(open_off != 0 && !open && (intent == 0 || intent != total)) -> assert(stored == total)
+        :: head_off == 0 -> assert(stored == GIVEN)
         fi
     }
 }

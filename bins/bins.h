@@ -46,6 +46,7 @@ struct fdri_arena {
     uint32_t strewn_bins;   /* atomic */
     uint32_t given_eighths; /* atomic: of strewn bins, given back for good and not taken again */
     uint32_t strewn_at;     /* atomic: the word to look at next */
+    uint32_t no_barrier;    /* atomic: the kernel has none that passes through other threads, asleep.c */
     /* atomic, claims.c: off of a claimer's location << 32 | off of the one whose bins it takes; 0: nobody */
     uint64_t inside[FDRI_CLAIMERS];
     uint32_t nodes; /* 1, or how many entries `node` has */

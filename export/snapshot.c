@@ -230,7 +230,10 @@ FDR_RACY static int copy_parts(int fd, const struct fdr_location *l, uint32_t fi
         struct fdr_part copy;
         p = at(off);
         fdr_copy_racy(&copy, p, sizeof copy);
-        copy.list_head = fdr_load_acquire(&p->list_head);         /* A:list - pairs with R:link */
+        uint64_t head = fdr_load_acquire(&p->list_head); /* A:list - pairs with R:link */
+        /* one whose newest bin was taken in between says so from then on */
+        if (!(uint32_t)head) fdr_copy_racy(&copy, p, sizeof copy);
+        copy.list_head = head;
         *forgets += copy.forgets = fdr_load_acquire(&p->forgets); /* A:forget - before `filtered` is read again */
         e = fdri_put(fd, &copy, sizeof copy, off);
         off = copy.next;

@@ -238,7 +238,7 @@ static void mend(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     l->abandoned++;
-    fdri_stay_awake(&fdri_rec.arena, l);
+    fdri_awake(&fdri_rec.arena, l); /* also where it was left while waking up */
     fdri_count_late(t->base, l);
     if (top_is_complete(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     fdri_claim_abandoned(&fdri_rec.arena, l);

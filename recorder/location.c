@@ -57,6 +57,7 @@ bool fdri_grow_levels(struct fdri_thread *t)
         t->levels_wait -= t->levels_wait < UINT32_MAX;
         return false;
     }
+    t->barriers = 0;
     bool may_stop = fdri_rec.set.strategy == FDR_STRATEGY_FIRST && !(l->flags & FDR_LOCATION_STOPPED);
     if (!may_stop || fdri_frozen_ahead(t, fdr_levels_in(l->level_blocks + 1))) off = levels_block(t);
     if (!off) {
@@ -182,6 +183,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->skipped = NULL;
     t->no_more_skipped = t->sought = t->many_wait = false;
     memset(t->looked, 0, sizeof t->looked);
+    t->passed_over = t->barriers = 0;
     t->hand = (struct fdri_hand){0};
     t->levels_wait = t->levels_denied = 0;
     t->frozen_off = 0;

@@ -144,7 +144,7 @@ uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2);
  * their share then. */
 struct fdri_size {
     uint32_t want, least;
-    bool must;
+    uint32_t must;
 };
 /* Room for a location when nothing is free: from ended ones, from richer ones; where it has next to nothing from ended
  * ones once more, and from any that hold more than what all can have. 0: there is none. */

@@ -33,7 +33,7 @@ enum source { END_ONLY, BINS, BINS_OF_ALL };
 static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    const struct fdri_size size = {want, want, false};
+    const struct fdri_size size = {want, want, 0};
     uint32_t got = 0, off = 0;
     for (int tries = 0; tries < most; tries++) {
         off = fdri_take_free(t, want);
@@ -53,9 +53,9 @@ static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
 /* Without what must have a place events are lost: of others' history more goes, and all of those that ended. */
 static uint32_t piece_of_all(struct fdri_thread *t, uint32_t want)
 {
-    const struct fdri_size size = {want, want, true};
     uint32_t got, off = 0;
-    for (int tries = 0; tries < TRIES && !off; tries++) off = fdri_share_any(t, size, &got);
+    for (uint32_t must = 1; must <= TRIES && !off; must++)
+        off = fdri_share_any(t, (struct fdri_size){want, want, must}, &got);
     for (int tries = 0; tries < ALL_ENDED && !off && fdri_ended_room(t, FDRI_POOR); tries++)
         off = fdri_piece_take(&fdri_rec.arena, t->loc, want);
     return off;

@@ -25,7 +25,9 @@ enum {
     WAITS_SHARE = 16,
     STREWN_SHARE = 4,
     STREWN_SHARE_DUE = 2,
-    FEW_LEFT = 8
+    FEW_LEFT = 8,
+    BARRIERS = 16, /* of an operation */
+    BARRIERS_MUST = 64
 };
 
 /* Of two that adopt pieces of one bin the second may subtract its own before the first has added the whole, or was left
@@ -114,7 +116,8 @@ void fdri_share_note(const struct fdri_thread *t)
     if (!off || history(t->loc) > history(rich)) fdr_store_release(&fdri_rec.shares.richest, mine);
 }
 
-/* The richest of those it is remembered of and of the next few on the chain; the cursor goes on from call to call. */
+/* The richest of those it is remembered of and of the next few on the chain; the cursor goes on from call to call. One
+ * that gave nothing the last time, though it holds most, is asked where nobody else gives. */
 static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
 {
     struct fdri_arena *a = &fdri_rec.arena;
@@ -122,13 +125,22 @@ static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
     uint32_t best_off = fdr_load_acquire(&fdri_rec.shares.richest); /* A:hint */
     struct fdr_location *best = best_off ? fdri_at(a, best_off) : NULL;
     if (best == t->loc) best = NULL;
+    struct fdr_location *again = NULL;
+    uint32_t over = t->passed_over;
+    t->passed_over = 0;
+    if (best && best->id + 1 == over) {
+        again = best;
+        best = NULL;
+    }
     if (best && gives(best, history(t->loc), at_least)) return best;
     for (int i = 0; i < LOOK; i++) {
         if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
         struct fdr_location *l = fdri_at(a, off);
         off = l->next;
-        if (l != t->loc && !l->samples_off && (!best || history(l) > history(best))) best = l;
+        if (l->id + 1 == over) again = l;
+        else if (l != t->loc && !l->samples_off && (!best || history(l) > history(best))) best = l;
     }
+    if (!best || !gives(best, history(t->loc), at_least)) best = again;
     fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
     if (!best || !gives(best, history(t->loc), at_least)) return NULL;
     fdr_store_release(&fdri_rec.shares.richest, fdri_off_of(t, best)); /* R:hint */
@@ -143,12 +155,13 @@ FDR_RACY static bool has_one(const struct fdr_part *p, uint32_t head, bool newes
 }
 
 /* What of a location stays listed, in bins, where all that it had returned can be used: a fair share. From who has next
- * to nothing, and finds no room anywhere else, half of that, unless it is next to nothing itself. What must have a
- * place may take all. */
-static uint32_t leaves(bool newest, bool at_least, bool must)
+ * to nothing, and finds no room anywhere else, half of that, unless it is next to nothing itself. For what must have a
+ * place less and less, from try to try. */
+static uint32_t leaves(bool newest, bool at_least, uint32_t must)
 {
     uint32_t fair = kept(false);
-    if (must || (!newest && !fdri_may_strew(&fdri_rec.arena, 9))) return 0;
+    if (must) return fair >> fdr_min(must, 31);
+    if (!newest && !fdri_may_strew(&fdri_rec.arena, 9)) return 0;
     if (!at_least) return fair;
     return fair < FEW_LEFT ? 0 : fair / 2;
 }
@@ -207,11 +220,13 @@ FDR_RACY static bool sleeps(struct fdr_location *v)
 }
 
 /* Only for who has next to nothing, or much less than the others: it makes a system call. */
-static uint32_t claim_newest(const struct fdri_thread *t, struct fdr_location *v, bool at_least, bool must,
+static uint32_t claim_newest(struct fdri_thread *t, struct fdr_location *v, bool at_least, uint32_t must,
                              uint32_t *size, struct fdri_given *given)
 {
-    bool may = must || fdri_poor(t) || is_due(t);
+    bool attaches = !t->loc->level_blocks, left = t->barriers < (must ? BARRIERS_MUST : BARRIERS);
+    bool may = (attaches || left) && (must || fdri_poor(t) || is_due(t));
     struct fdr_part *p = may && sleeps(v) ? choose(v, true, leaves(true, at_least, must)) : NULL;
+    t->barriers += p != NULL;
     return p ? fdri_part_claim_newest(&fdri_rec.arena, v, p, size, given) : 0;
 }
 
@@ -299,8 +314,16 @@ static uint32_t whole_of(struct fdri_thread *t, struct fdr_location *v, struct f
         return 0;
     }
     uint32_t off = fdri_piece_whole(&fdri_rec.arena, v, left);
-    *k = (struct fdri_looked){v->id, off ? 0 : first, *left};
+    *k = (struct fdri_looked){v->id, off ? 0 : first, *left, 0};
     return off;
+}
+
+/* Does it know that nothing of that size can be had of what waits there? */
+static bool failed(const struct fdri_thread *t, const struct fdr_location *v, struct fdri_size size)
+{
+    const struct fdri_looked *k = &t->looked[v->id % FDRI_LOOKED];
+    bool same = k->of == v->id && k->first && k->first == fdr_load_relaxed(&v->returned);
+    return same && k->failed_log2 && size.least >= k->failed_log2;
 }
 
 /* One whole bin of v, or 0. */
@@ -322,7 +345,8 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct
     c.given.from_tick = fdr_max(c.given.from_tick, beginning(v)); /* a partition's first bin says 0 */
     fdri_claim_leave(&fdri_rec.arena, place);
     if (!same) c.given.from_tick = c.given.to_tick = 0;
-    *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_wait ? WAITS : 0) | (!off && fits(t, &c.returned) ? FITS : 0);
+    *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_wait ? WAITS : 0);
+    if (!off && fits(t, &c.returned) && !failed(t, v, size)) *came |= FITS;
     if (c.given.bytes) fdri_note_claim(t, giver, &c.given);
     return off;
 }
@@ -337,7 +361,8 @@ static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t have, uint
     return off;
 }
 
-/* No bin was whole among what waits there, nor is one with less: k still knows that. */
+/* No bin was whole among what waits there, nor is one with less: k still knows that. What others returned meanwhile is
+ * seen when the next of them does. */
 static void looked_less(struct fdri_looked *k, const struct fdr_location *l, uint32_t units)
 {
     struct fdri_returned *left = &k->left;
@@ -357,6 +382,7 @@ static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, struct
     uint32_t off = fdri_piece_adopt(&fdri_rec.arena, l, size.least, strew, &have);
     if (known) looked_less(k, l, off ? 1u << (have - 9) : 0);
     else k->first = 0;
+    if (known && !off) k->failed_log2 = size.least;
     fdri_claim_leave(&fdri_rec.arena, place);
     return adopted(t, off, have, size.want, got);
 }
@@ -374,7 +400,7 @@ static uint32_t take_given(struct fdri_thread *t, struct fdri_size size, uint32_
 uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    const struct fdri_size size = {size_log2, size_log2, false};
+    const struct fdri_size size = {size_log2, size_log2, 0};
     uint32_t at = fdr_load_acquire(&fdri_rec.shares.returned), off = 0, got; /* A:hint */
     if (!may_adopt(t, size) || !next_to_nothing(t)) return 0;
     for (int i = 0; i < LOOK && !off; i++) {
@@ -408,15 +434,17 @@ static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, bool a
         off = adopt_from(t, v, size, got);
         if (!off) t->many_wait = false; /* they are too small: the next time more is claimed */
     }
-    /* R:hint - not again and again the same; nor one whose pieces wait for who can use them */
-    if (v && !off && !(came & GAVE)) fdr_store_release(&fdri_rec.shares.richest, 0u);
+    if (v && !off && (size.must || !(came & GAVE))) {    /* not again and again the same */
+        fdr_store_release(&fdri_rec.shares.richest, 0u); /* R:hint */
+        t->passed_over = v->id + 1;
+    }
     return off;
 }
 
 uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2)
 {
     uint32_t got;
-    return share_piece(t, (struct fdri_size){size_log2, size_log2, false}, false, &got);
+    return share_piece(t, (struct fdri_size){size_log2, size_log2, 0}, false, &got);
 }
 
 static uint32_t ended_piece(struct fdri_thread *t, struct fdri_size size, enum fdri_urgency urgency, uint32_t *got)

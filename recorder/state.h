@@ -109,6 +109,7 @@ struct fdri_looked {
     uint32_t of;    /* the location's id */
     uint32_t first; /* of its pieces then; 0: look anew */
     struct fdri_returned left;
+    uint32_t failed_log2; /* none of them could be had that was so large; 0: that was not tried */
 };
 
 /* Where rows_full.c looks for a row to give up. Offs; 0: none. */
@@ -185,6 +186,8 @@ struct fdri_thread {
     bool aside_due;               /* they will be, by the next call that enters in a tick of its own */
     struct fdri_hand hand;
     struct fdri_looked looked[FDRI_LOOKED];
+    uint32_t passed_over; /* id + 1 of the location that gave nothing just now: another is asked before */
+    uint32_t barriers;    /* that this operation had other threads pass */
     uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
     uint64_t stack_end;                     /* of the thread's own stack */
     uint64_t stack_bytes;                   /* gone.c: how large it can be, once that was asked; 0: nobody knows */

@@ -96,7 +96,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
     if ((off = fdri_ready_take(t, *got = want))) return off;
     fdr_add_relaxed(&fdri_rec.shares.turn, 1ull);
     refill(t, p);
-    off = fdri_share_any(t, (struct fdri_size){want, 9, false}, got);
+    off = fdri_share_any(t, (struct fdri_size){want, 9, 0}, got);
     if (!off) off = fdri_reduce(t, p, want, got);
     if (a->nodes > 1 && off && *got == full_log2()) off = fdri_bin_nearer(a, off, fdri_node_here(a, t->loc));
     if (off) fdri_share_note(t);
@@ -105,6 +105,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
 
 void fdri_find_ahead(struct fdri_thread *t)
 {
+    t->barriers = 0;
     uint32_t got = 0, off = t->ready || !t->asker ? 0 : find_bin(t, t->asker, full_log2(), &got);
     if (off) fdri_ready_keep(t, off, got);
 }
@@ -272,8 +273,8 @@ static uint32_t best_size(const struct fdri_thread *t, const struct fdr_part *p)
     return units ? (uint32_t)fdr_min(9 + fdr_log2_floor(units), most) : 9;
 }
 
-/* Nobody can claim the newest bin of a partition, nor pieces. Where many threads hold much in this way bins stay small
- * until the partition has shown that it needs more. */
+/* Nobody can claim the newest bin of a partition while its owner records, nor pieces that it has not listed. Where many
+ * threads hold much in this way bins stay small until the partition has shown that it needs more. */
 static bool stays_small(const struct fdr_part *p)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
@@ -315,6 +316,7 @@ struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth
 {
     struct fdr_part *p = NULL;
     uint32_t want = 0, got = 0, off = 0;
+    t->barriers = 0;
     if (fdri_rec.set.pin_ns) fdri_aside_look(t);
     fdri_join_look(t);
     uint32_t *joined = *slot ? NULL : fdri_joined_slot(t, depth, class_, &band);

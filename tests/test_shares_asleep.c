@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120
- * Fair shares among threads so deep that their newest bins are nearly all they have: who comes last, when all others
- * sleep, has as much as they have in the end, and what is taken from them for it is used. */
+/* ctest: label=threads timeout=300
+ * Threads that have recorded much and then sleep: others take their bins, at last also those they would write into.
+ * What is said of them is exact meanwhile, when they wake up, and where they wake up just then. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,83 +11,149 @@
 
 #include "tests/shares.h"
 
-enum { DEEP = 60, DEEP_CALLS = 60000, MOST = 40 };
+enum { SLEEPERS = 60, CALLS = 12000, MORE = 80, BUFFER = 4 << 20 };
 
-static sem_t done, go;
-static fdr_region level[DEEP];
+static struct turn sleeper[SLEEPERS], more[MORE];
+static uint64_t kept[SLEEPERS + MORE + 8];
+static uint32_t bins[SLEEPERS + MORE + 8];
 
-static void *deep(void *unused)
+/* Partitions whose newest bin was taken, of owners who have not seen it. */
+static uint32_t taken(void)
 {
-    for (uint32_t i = 0; i < DEEP_CALLS / DEEP; i++) {
-        for (uint32_t d = 0; d < DEEP; d++) fdr_enter(level[d]);
-        for (uint32_t d = DEEP; d-- > 0;) fdr_leave(level[d]);
+    const struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t count = 0;
+    for (uint32_t off = a->super->location_first; off; off = ((const struct fdr_location *)fdri_at(a, off))->next) {
+        const struct fdr_location *l = fdri_at(a, off);
+        for (uint32_t part = l->parts_first; part;) {
+            const struct fdr_part *p = fdri_at(a, part);
+            count += p->open_off && !(uint32_t)p->list_head;
+            part = p->next;
+        }
     }
-    sem_post(&done);
-    sem_wait(&go);
-    return unused;
+    return count;
 }
 
-/* bytes_stored by location id; all that is not in accounts, nor free, is of use to somebody. */
-static void stored(uint64_t bytes, uint32_t threads, uint64_t *least, uint64_t *sum)
+/* How often a location was taken for asleep, was awake again, or had a bin taken. */
+static uint64_t changes(void)
 {
-    const char *wrong = NULL;
-    struct fdr_file *f = oracle_snapshot(bytes, &wrong);
-    assert_null(wrong);
-    *least = UINT64_MAX;
-    *sum = 0;
-    for (size_t i = 0; i < threads; i++) {
-        const struct fdr_location_info *l = fdr_location_info(f, i);
-        *least = fdr_min(*least, l->bytes_stored);
-        *sum += l->bytes_stored;
-    }
-    fdr_file_close(f);
+    const struct fdri_arena *a = &fdri_rec.arena;
+    uint64_t n = 0;
+    for (uint32_t off = a->super->location_first; off; off = ((const struct fdr_location *)fdri_at(a, off))->next)
+        n += ((const struct fdr_location *)fdri_at(a, off))->asleep >> 32;
+    return n;
 }
 
-static void one_after_another(const char *buffer, uint64_t bytes, uint32_t threads)
+static uint64_t sum(void)
 {
-    pthread_t t[MOST];
-    uint64_t kept[MOST], least, sum;
-    uint32_t bins[MOST];
-    char name[16];
-    start("telescope", buffer);
-    for (uint32_t i = 0; i < DEEP; i++) {
-        snprintf(name, sizeof name, "level%u", i);
-        level[i] = fdr_region_define(name, "shares", i);
-    }
-    for (uint32_t i = 0; i < threads; i++) {
-        assert_int_equal(pthread_create(&t[i], NULL, deep, NULL), 0);
-        sem_wait(&done);
-        usleep(20000); /* it sleeps */
-    }
-    check(bytes, (uint64_t)threads * DEEP_CALLS, kept, bins, threads);
-    stored(bytes, threads, &least, &sum);
-    struct fdr_usage u = fdr_usage();
-    uint64_t meta = fdr_load_relaxed(&fdri_rec.meta_in_bins) + fdri_meta_used(&fdri_rec.arena),
-             history = bytes - fdr_min(bytes, meta);
-    print_message("%s: %u threads hold %llu KiB of %llu that are not accounts, the poorest %llu; %llu events lost\n",
-                  buffer, threads, (unsigned long long)sum >> 10, (unsigned long long)history >> 10,
-                  (unsigned long long)least >> 10, (unsigned long long)u.lost);
-    assert_int_equal(u.lost, 0);
-    assert_true(sum > history / 2);
-    assert_true(least > sum / threads / 4);
-    for (uint32_t i = 0; i < threads; i++) sem_post(&go);
-    for (uint32_t i = 0; i < threads; i++) pthread_join(t[i], NULL);
+    uint64_t n = 0;
+    for (int i = 0; i < SLEEPERS; i++) n += sleeper[i].presented;
+    for (int i = 0; i < MORE; i++) n += more[i].presented;
+    return n;
+}
+
+static void check_all(void)
+{
+    uint64_t unattached = fdri_rec.arena.super->lost_unattached; /* where this is slow some may find no room */
+    check(BUFFER, sum() - unattached, kept, bins, SLEEPERS + MORE + 8);
+}
+
+/* Pieces that change owners leave few whole bins to take. */
+static void newest_bins_of_sleepers(bool strew)
+{
+    start("telescope", "4M");
+    if (!strew) fdri_rec.arena.strewn = NULL;
+    for (int i = 0; i < SLEEPERS; i++) begin(&sleeper[i], (uint64_t)i + 1);
+    for (int i = 0; i < SLEEPERS; i++) turn(&sleeper[i], CALLS);
+    usleep(20000);
+    for (int i = 0; i < MORE; i++) begin(&more[i], (uint64_t)i + 1000);
+    for (int i = 0; i < MORE; i++) turn(&more[i], CALLS / 4);
+    uint32_t gone = taken();
+    print_message("%u newest bins of %d sleeping threads were taken, %u are strewn\n", gone, SLEEPERS,
+                  fdri_strewn_count(&fdri_rec.arena));
+    if (strew) assert_true(fdri_strewn_count(&fdri_rec.arena) > 0);
+    else assert_true(gone > 0);
+    check_all();
+    for (int i = 0; i < SLEEPERS; i++) turn(&sleeper[i], i % 3 ? 3 : 3000); /* awake */
+    check_all();
+    for (int i = 0; i < SLEEPERS; i++) end(&sleeper[i]); /* some of them without another event */
+    check_all();
+    for (int i = 0; i < MORE; i++) end(&more[i]);
     fdr_finalize();
 }
 
-static void P2_deep_ones_that_sleep(void **state)
+static void P2_P3_P4_newest_bins_of_sleepers(void **state)
 {
     (void)state;
-    sem_init(&done, 0, 0);
-    sem_init(&go, 0, 0);
-    one_after_another("1M", 1 << 20, 4);
-    one_after_another("4M", 4 << 20, 9);
-    one_after_another("4M", 4 << 20, 21);
-    one_after_another("8M", 8 << 20, 40);
+    newest_bins_of_sleepers(false);
+}
+
+static void P2_P3_P4_pieces_of_sleepers(void **state)
+{
+    (void)state;
+    newest_bins_of_sleepers(true);
+}
+
+/* ---- they wake up at any moment ---- */
+
+enum { DOZERS = 140, ROUNDS = 12 };
+static uint64_t presented;
+static pthread_barrier_t all_done; /* nobody ends before, and makes room by that */
+
+static void *doze(void *number)
+{
+    struct turn w = {.seed = (uintptr_t)number * 7919 + 88172645463325252u};
+    for (int i = 0; i < ROUNDS; i++) {
+        w.calls = rnd(&w.seed, 3) ? rnd(&w.seed, 50) : 3000 + rnd(&w.seed, 6000);
+        if (fdri_attached()) work(&w);
+        usleep(10000 + (useconds_t)rnd(&w.seed, 5000));
+    }
+    __atomic_fetch_add(&presented, w.presented, __ATOMIC_RELAXED);
+    pthread_barrier_wait(&all_done);
+    return NULL;
+}
+
+static void awake_while_taken_from(bool strew)
+{
+    pthread_t thread[DOZERS];
+    uint64_t events;
+    const char *wrong = NULL;
+    start("telescope", "4M");
+    if (!strew) fdri_rec.arena.strewn = NULL;
+    presented = 0;
+    pthread_barrier_init(&all_done, NULL, DOZERS);
+    for (uintptr_t i = 0; i < DOZERS; i++) assert_int_equal(pthread_create(&thread[i], NULL, doze, (void *)(i + 1)), 0);
+    for (int i = 0; i < 20 && !wrong; i++) {
+        struct fdr_file *f = oracle_snapshot(BUFFER, &wrong);
+        if (!wrong) wrong = oracle_check_any(f, &events);
+        if (f) fdr_file_close(f);
+        usleep(10000);
+    }
+    for (int i = 0; i < DOZERS; i++) pthread_join(thread[i], NULL);
+    if (wrong) print_message("%s\n", wrong);
+    assert_null(wrong);
+    print_message("%llu times asleep, awake, or taken from; %u bins are strewn\n", (unsigned long long)changes(),
+                  fdri_strewn_count(&fdri_rec.arena));
+    assert_true(strew ? fdri_strewn_count(&fdri_rec.arena) > 0 : changes() > 0);
+    check(BUFFER, presented, kept, bins, DOZERS);
+    fdr_finalize();
+}
+
+static void P3_P4_awake_while_taken_from(void **state)
+{
+    (void)state;
+    awake_while_taken_from(false);
+}
+
+static void P3_P4_awake_while_pieces_change_owners(void **state)
+{
+    (void)state;
+    awake_while_taken_from(true);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_deep_ones_that_sleep)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P2_P3_P4_newest_bins_of_sleepers), cmocka_unit_test(P2_P3_P4_pieces_of_sleepers),
+        cmocka_unit_test(P3_P4_awake_while_taken_from), cmocka_unit_test(P3_P4_awake_while_pieces_change_owners)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
