@@ -93,8 +93,8 @@ FDR_RACY uint32_t fdri_part_claim_newest(struct fdri_arena *a, struct fdr_locati
     return fdri_part_popped(a, p, (uint32_t)head, end, size_log2, given);
 }
 
-/* The records of a bin that was taken come to `total`, in one store: what that becomes stands in aside_tick before. Left
- * by longjmp at any place in here, it is done once more, and they come to it once. */
+/* The records of a bin that was taken come to `total`, in one store: what that becomes stands in aside_tick before.
+ * Left by longjmp at any place in here, it is done once more, and they come to it once. */
 static void account(struct fdr_part *p)
 {
     if (p->flags & FDR_PART_ASIDE) return;
