@@ -129,7 +129,7 @@ def named():
             lines = subprocess.run([fdr, *verb, *chosen, file], capture_output=True, text=True).stdout.splitlines()
             check(any(l.startswith("worker one;") for l in lines), f"{verb[0]} {chosen}: folded", lines)
     text = subprocess.run([fdr, "samples", "--from", "500s", file], capture_output=True, text=True).stdout
-    check(text == f"# none of the {sum(s['kept'] for s in told['streams'])} samples that are kept was asked for\n", "none in a window", text)
+    check(text == f"# none of the {sum(s['kept'] for s in told['streams']):,} samples that are kept was asked for\n", "none in a window", text)
 
 
 def paths(file, mode):
