@@ -123,21 +123,17 @@ static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = fdr_load_acquire(&fdri_rec.shares.cursor);       /* A:hint */
     uint32_t best_off = fdr_load_acquire(&fdri_rec.shares.richest); /* A:hint */
-    struct fdr_location *best = best_off ? fdri_at(a, best_off) : NULL;
-    if (best == t->loc) best = NULL;
-    struct fdr_location *again = NULL;
     uint32_t over = t->passed_over;
+    struct fdr_location *best = best_off && best_off != over ? fdri_at(a, best_off) : NULL, *again = NULL;
+    if (best == t->loc) best = NULL;
     t->passed_over = 0;
-    if (best && best->id + 1 == over) {
-        again = best;
-        best = NULL;
-    }
     if (best && gives(best, history(t->loc), at_least)) return best;
     for (int i = 0; i < LOOK; i++) {
         if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
         struct fdr_location *l = fdri_at(a, off);
+        bool passed_over = off == over;
         off = l->next;
-        if (l->id + 1 == over) again = l;
+        if (passed_over && !l->samples_off) again = l;
         else if (l != t->loc && !l->samples_off && (!best || history(l) > history(best))) best = l;
     }
     if (!best || !gives(best, history(t->loc), at_least)) best = again;
@@ -343,10 +339,10 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct
     }
     bool same = same_unit(v, t->loc);
     c.given.from_tick = fdr_max(c.given.from_tick, beginning(v)); /* a partition's first bin says 0 */
-    fdri_claim_leave(&fdri_rec.arena, place);
-    if (!same) c.given.from_tick = c.given.to_tick = 0;
     *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_wait ? WAITS : 0);
     if (!off && fits(t, &c.returned) && !failed(t, v, size)) *came |= FITS;
+    fdri_claim_leave(&fdri_rec.arena, place);
+    if (!same) c.given.from_tick = c.given.to_tick = 0;
     if (c.given.bytes) fdri_note_claim(t, giver, &c.given);
     return off;
 }
@@ -436,7 +432,7 @@ static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, bool a
     }
     if (v && !off && (size.must || !(came & GAVE))) {    /* not again and again the same */
         fdr_store_release(&fdri_rec.shares.richest, 0u); /* R:hint */
-        t->passed_over = v->id + 1;
+        t->passed_over = fdri_off_of(t, v);
     }
     return off;
 }
