@@ -39,7 +39,7 @@ int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32
     a->topology = NULL;
     a->strewn = NULL;
     a->strewn_bins = a->given_eighths = a->strewn_at = 0;
-    a->pinned = 0;
+    a->pinned = a->no_barrier = 0;
     memset(a->inside, 0, sizeof a->inside);
     return 0;
 }

@@ -418,8 +418,7 @@ struct fdr_location {
     uint32_t rest_row_off; /* the row that folded regions share, 0 = none */
     /* accounts beside the per-level ones; owner writes */
     uint64_t presented_overflow; /* calls deeper than the stack that is kept: presented, all lost */
-    uint32_t overflow_depth;     /* of the least deep of these, 0 = none yet: there may be a level by now */
-    uint32_t reserved;
+    uint64_t lost_overflow;
     uint64_t clamped;            /* events whose clock stepped back */
     uint64_t unbalanced;         /* regions closed by a leave of an outer one */
     uint64_t stray_leaves;       /* leaves of regions that were not open */

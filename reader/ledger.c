@@ -70,14 +70,6 @@ static void count_forgotten(struct fdr_ledger_row *r, uint64_t most)
     if (sum < r->presented) r->filtered += fdr_min(r->presented - sum, most);
 }
 
-/* Where calls deeper than the stack are told; 0: there were none. When they came the stack was no deeper than now. */
-static uint32_t overflow_depth(const struct fdri_reader_location *l)
-{
-    uint32_t most = fdr_levels_in(l->raw.level_blocks) + 1, depth = l->raw.overflow_depth;
-    if (!l->raw.presented_overflow) return 0;
-    return depth && depth < most ? depth : most;
-}
-
 static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t class_, uint32_t depth)
 {
     struct fdr_ledger_row r = {.location = l->id, .class_ = class_, .depth = depth};
@@ -89,10 +81,6 @@ static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l,
         count_part(f, l, p, &r);
         forgets += p->forgets;
     }
-    if (class_ == FDR_CLASS_REGION && depth == overflow_depth(l)) {
-        r.presented += l->raw.presented_overflow;
-        r.lost += l->raw.presented_overflow;
-    }
     if (class_ == FDR_CLASS_REGION && depth > 0 && depth <= l->frame_count)
         r.kept += fdri_reader_frame_kept(&l->frame[depth - 1]);
     if (forgets) count_forgotten(&r, forgets);
@@ -103,14 +91,20 @@ static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l,
 
 static void count_location(struct fdr_file *f, const struct fdri_reader_location *l)
 {
-    uint32_t deepest = overflow_depth(l);
+    uint32_t levels = fdr_levels_in(l->raw.level_blocks), deepest = 0;
     for (uint32_t i = 0; i < l->raw.level_blocks; i++)
-        if (l->levels_off[i] && fdr_levels_in(i + 1) > deepest) deepest = fdr_levels_in(i + 1);
+        if (l->levels_off[i]) deepest = fdr_levels_in(i + 1);
     for (size_t i = 0; i < l->part_count; i++)
         if (l->part[i].depth > deepest) deepest = l->part[i].depth;
     if (fdri_reader_samples(f, l) && deepest < FDR_SAMPLE_LEVELS - 1) deepest = FDR_SAMPLE_LEVELS - 1;
-    for (uint32_t c = 0; c < FDR_CLASS_COUNT; c++)
+    for (uint32_t c = 0; c < FDR_CLASS_COUNT; c++) {
         for (uint32_t d = c == FDR_CLASS_REGION; d <= deepest; d++) count_cell(f, l, c, d);
+        if (c != FDR_CLASS_REGION || !(l->raw.presented_overflow | l->raw.lost_overflow)) continue;
+        struct fdr_ledger_row *r = new_row(f, l->id, c, levels + 1);
+        if (!r) return;
+        r->presented = l->raw.presented_overflow;
+        r->lost = l->raw.lost_overflow;
+    }
 }
 
 size_t fdr_ledger(struct fdr_file *f, const struct fdr_ledger_row **rows)

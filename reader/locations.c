@@ -219,6 +219,7 @@ static void doubt_overflow(struct fdri_reader_location *l)
         l->presented_before -= l->raw.presented_overflow;
         l->raw.presented_overflow = 0;
     }
+    l->raw.lost_overflow = fdr_min(l->raw.lost_overflow, l->raw.presented_overflow);
 }
 
 /* Did this location go on while it was copied? It may have ended meanwhile, or before its header was copied and after

@@ -85,7 +85,11 @@ static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const 
     if (sum == r->presented || (l->moving && sum > r->presented)) return;
     if (r->class_ == FDR_CLASS_REGION) {
         const struct fdr_level *v = fdri_reader_level(g, l, r->depth);
-        if (!v) return; /* deeper than the stack */
+        if (!v) { /* deeper than the stack: all of it is lost */
+            struct fdr_location *raw = fdri_reader_image_at(m, l->off);
+            if (l->off) raw->lost_overflow = raw->presented_overflow;
+            return;
+        }
         struct fdr_level *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
         presented = &w->presented;
         lost = &w->lost;

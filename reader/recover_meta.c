@@ -197,7 +197,7 @@ static void drop_accounts(struct fdri_reader_image *m, struct fdri_reader_locati
         }
     }
     if (!l->suspect) return;
-    raw->presented_overflow = raw->overflow_depth = 0;
+    raw->lost_overflow = raw->presented_overflow = 0;
     raw->floor_tick = 0;
     raw->reductions_dropped_events = raw->reductions_dropped_bytes = 0;
     if (!fdri_reader_meta_at(m->file, raw->epochs_off, FDR_META_EPOCHS, l->id, sizeof(struct fdr_epochs)))

@@ -178,9 +178,8 @@ static bool deep_enough(struct fdri_thread *t)
         t->overflow_sp = FDRI_HERE();
         fdri_set_soft(t);
     }
-    if (!l->overflow_depth) l->overflow_depth = l->depth + 1;
-    fdr_signal_fence();
     l->presented_overflow++;
+    l->lost_overflow++;
     return false;
 }
 

@@ -180,6 +180,7 @@ static struct fdri_thread *ended_of(bool ns)
 {
     struct fdri_thread *t = &ended[ns];
     if (t->recording == fdri_rec.number) {
+        t->barriers = 0;
         fdri_rows_again(t);
         return t;
     }

@@ -76,7 +76,7 @@ void fdri_fold_undo(void)
 /* Level d of `into`, with accounts of points if need be; NULL: no room. */
 static struct fdr_level *level_of(struct fdri_thread *into, uint32_t d, bool points)
 {
-    into->levels_wait = into->levels_denied = 0;
+    into->no_more_levels = false;
     while (fdr_levels_in(into->loc->level_blocks) < d)
         if (!fdri_grow_levels(into)) return NULL;
     struct fdr_level *v = fdri_level(into, d);
@@ -248,9 +248,9 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
 {
     struct fdr_location *w = into->loc, *l = t->loc;
     uint64_t events = l->reductions_dropped_events, bytes = l->reductions_dropped_bytes;
-    /* calls deeper than its levels are told at the depth at which they began, here as well */
-    uint32_t from = l->overflow_depth, there = w->overflow_depth;
-    struct fdr_level *deeper = from && from <= fdr_levels_in(w->level_blocks) ? fdri_level(into, from) : NULL;
+    /* calls deeper than its levels are told at the depth behind these, here as well */
+    uint32_t behind = fdr_levels_in(l->level_blocks) + 1;
+    struct fdr_level *deeper = behind <= fdr_levels_in(w->level_blocks) ? fdri_level(into, behind) : NULL;
     uint32_t count = l->reduction_count, first = count > FDR_REDUCTION_LINES ? count - FDR_REDUCTION_LINES : 0;
     const struct fdr_reductions_block *b = l->reductions_off ? fdri_off(t, l->reductions_off) : NULL;
     for (uint32_t i = first; b && i < count; i++) {
@@ -262,9 +262,8 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
     set(&l->reductions_dropped_events, 0);
     set(&l->reductions_dropped_bytes, 0);
     set_half(&l->reduction_count, 0);
-    if (deeper) set(&deeper->lost, deeper->lost + l->presented_overflow);
-    else if (from && (!there || from < there)) set_half(&w->overflow_depth, from);
     move(deeper ? &deeper->presented : &w->presented_overflow, &l->presented_overflow);
+    move(deeper ? &deeper->lost : &w->lost_overflow, &l->lost_overflow);
     move(&w->clamped, &l->clamped);
     move(&w->unbalanced, &l->unbalanced);
     move(&w->stray_leaves, &l->stray_leaves);

@@ -31,40 +31,16 @@ void fdri_set_pause(struct fdri_thread *t)
     fdri_set_soft(t);
 }
 
-/* It is asked again when calls have gone deeper once, 2, 4, ... 1,024 times more, and then after every 1,024; but for
- * strategy `first`, which has nothing to give. */
-static void deny_levels(struct fdri_thread *t)
-{
-    enum { MOST = 1024 };
-    bool again = fdri_rec.set.strategy != FDR_STRATEGY_FIRST;
-    t->levels_denied = (uint32_t)fdr_min(t->levels_denied ? t->levels_denied * 2 : 1, MOST);
-    t->levels_wait = again ? t->levels_denied : UINT32_MAX;
-}
-
-/* What is looked for again is what became free: of its own history no more goes for it each time. */
-static uint32_t levels_block(struct fdri_thread *t)
-{
-    uint32_t bytes = fdr_levels_bytes(fdr_levels_of(t->loc->level_blocks));
-    return (t->levels_denied ? fdri_meta_larger : fdri_meta)(t, FDR_META_LEVELS, bytes);
-}
-
 bool fdri_grow_levels(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
-    uint32_t off = 0;
-    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX) return false;
-    if (t->levels_wait) {
-        t->levels_wait -= t->levels_wait < UINT32_MAX;
-        return false;
-    }
+    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX || t->no_more_levels) return false;
+    uint32_t levels = fdr_levels_of(l->level_blocks), off = 0;
     t->barriers = 0;
     bool may_stop = fdri_rec.set.strategy == FDR_STRATEGY_FIRST && !(l->flags & FDR_LOCATION_STOPPED);
-    if (!may_stop || fdri_frozen_ahead(t, fdr_levels_in(l->level_blocks + 1))) off = levels_block(t);
-    if (!off) {
-        deny_levels(t);
-        return false;
-    }
-    t->levels_denied = 0;
+    if (!may_stop || fdri_frozen_ahead(t, fdr_levels_in(l->level_blocks + 1)))
+        off = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(levels));
+    if (!off) return !(t->no_more_levels = true);
     ((struct fdr_levels_block *)fdri_off(t, off))->index = l->level_blocks;
     l->levels_off[l->level_blocks] = off;
     fdr_signal_fence();
@@ -185,7 +161,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     memset(t->looked, 0, sizeof t->looked);
     t->passed_over = t->barriers = 0;
     t->hand = (struct fdri_hand){0};
-    t->levels_wait = t->levels_denied = 0;
+    t->no_more_levels = false;
     t->frozen_off = 0;
     t->stack_end = fdr_own_stack_end(fdri_is_first(l));
     fdri_known_start(t);

@@ -24,6 +24,7 @@ static uint32_t depth_of(struct fdri_thread *t, const struct point *e)
 struct fdr_level_points *fdri_points_of(struct fdri_thread *t, uint32_t depth)
 {
     struct fdr_level *v = depth == t->loc->depth ? t->top : fdri_level(t, depth);
+    if (!v->points_off) t->barriers = 0;
     if (!v->points_off) v->points_off = fdri_meta(t, FDR_META_POINTS, sizeof(struct fdr_level_points));
     return v->points_off ? fdri_off(t, v->points_off) : NULL;
 }

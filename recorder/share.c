@@ -219,7 +219,8 @@ FDR_RACY static bool sleeps(struct fdr_location *v)
 static uint32_t claim_newest(struct fdri_thread *t, struct fdr_location *v, bool at_least, uint32_t must,
                              uint32_t *size, struct fdri_given *given)
 {
-    bool attaches = !t->loc->level_blocks, left = t->barriers < (must ? BARRIERS_MUST : BARRIERS);
+    bool attaches = !(t->loc->level_blocks | t->loc->samples_off),
+         left = t->barriers < (must ? BARRIERS_MUST : BARRIERS);
     bool may = (attaches || left) && (must || fdri_poor(t) || is_due(t));
     struct fdr_part *p = may && sleeps(v) ? choose(v, true, leaves(true, at_least, must)) : NULL;
     t->barriers += p != NULL;
@@ -378,7 +379,7 @@ static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, struct
     uint32_t off = fdri_piece_adopt(&fdri_rec.arena, l, size.least, strew, &have);
     if (known) looked_less(k, l, off ? 1u << (have - 9) : 0);
     else k->first = 0;
-    if (known && !off) k->failed_log2 = size.least;
+    if (known && !off && strew) k->failed_log2 = size.least;
     fdri_claim_leave(&fdri_rec.arena, place);
     return adopted(t, off, have, size.want, got);
 }

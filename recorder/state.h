@@ -142,8 +142,7 @@ struct fdri_thread {
     uint64_t edge[3];        /* stored ticks */
     uint64_t to_ns;          /* 32.32: full ticks of this location to ns */
     bool fresh;              /* no event yet: the first one decides the unit of time */
-    uint32_t levels_wait;    /* memory did not hold another block: so often calls go deeper before it is asked again, */
-    uint32_t levels_denied;  /* of so often; 0: it was not denied */
+    bool no_more_levels;     /* memory did not hold another block: deeper calls are only counted */
     bool ticks;              /* the location's unit is the tick counter's; else ns */
     bool quick;              /* it is, and the counter can be taken as it is: the fast path may */
     uint64_t clock_offset;   /* added to every reading of the clock: it has stepped back */

@@ -57,7 +57,7 @@ FDR_RACY static void add_location(struct fdr_usage *u, const uint8_t *base, cons
         off = p->next;
     }
     u->presented += l->presented_overflow;
-    u->lost += l->presented_overflow;
+    u->lost += l->lost_overflow;
     u->reductions += l->reduction_steps;
     u->reduction_ns += ns_of(fdr_load_relaxed(&l->reduction_ticks));
     u->reduction_worst_ns = fdr_max(u->reduction_worst_ns, ns_of(fdr_load_relaxed(&l->reduction_worst)));

@@ -630,7 +630,7 @@ static void P8_calls_deeper_than_the_stack_are_as_many_as_the_tail_says(void **s
     fresh(&r)->presented_overflow ^= 1ull << 60;
     assert_int_equal(sums_of(r.copy, r.count, FDR_DAMAGED).overflow, 0);
     assert_int_equal(sums_recovered(&r).overflow, 0);
-    fresh(&r)->overflow_depth ^= 1u << 30;
+    fresh(&r)->lost_overflow ^= 1ull << 60;
     assert_int_equal(sums_of(r.copy, r.count, FDR_DAMAGED).overflow, good.overflow);
     forget(&r);
 }
