@@ -7,6 +7,7 @@ set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 fdr=$FDR_BUILD/bin/fdr
 lib=$FDR_BUILD/lib
+include=$FDR_SOURCE/include
 if [ -n "${FDR_SANITIZE:-}" ] || [ "${FDR_COVERAGE:-OFF}" = ON ]; then echo "not with sanitizers"; exit 77; fi
 if [ ! -x "$fdr" ]; then echo "no $fdr (jansson or zstd missing)"; exit 77; fi
 if ! "$fdr" version --build | grep -q '^with:.*\bdw\b'; then echo "no symbols without libdw"; exit 77; fi
@@ -86,6 +87,17 @@ opened()
     python3 -c 'import json, sys
 got = json.load(open("info.json"))["locations"][0]["open"]
 if got != sys.argv[1:]: print("  open:", got); sys.exit(1)' "$@" || fail "$what: not the open calls"
+}
+
+# nested WHAT PATH...: such calls there are, and no other call path as long as these
+nested()
+{
+    local what=$1
+    shift
+    if [ -z "$snapshot" ]; then return 0; fi
+    "$fdr" export --to folded -o - "$snapshot" | sed 's/ [0-9]*$//' |
+        awk -F ';' 'NF == 4' | sort >paths.txt
+    printf '%s\n' "$@" | sort | diff - paths.txt >diff.txt || fail "$what: not these call paths: $(cat diff.txt)"
 }
 
 hooks=(-g -finstrument-functions)
@@ -224,6 +236,17 @@ int main()
     for (auto &t : threads) t.join();
     return caught != 100;
 }
+END
+
+cat >scopes.cpp <<'END'
+// Regions by object and by macro among hooked functions: what happens inside of them is inside.
+#include <fdr/fdr.hpp>
+static volatile int sink;
+static const fdr::region solve("solve");
+__attribute__((noinline)) static void inside() { sink = sink + 1; }
+__attribute__((noinline)) static void by_object() { fdr::scope in(solve); inside(); }
+__attribute__((noinline)) static void by_macro() { FDR_REGION("macro") inside(); }
+int main() { for (int i = 0; i < 5; i++) { by_object(); by_macro(); } }
 END
 
 cat >numbers.f90 <<'END'
@@ -389,6 +412,10 @@ for cxx in g++ clang++-14; do
         calls "classes-$cxx$level" main=1 'Global::Global()=1' 'Global::~Global()=1' 'Local::Local()=500' \
             'Local::~Local()=500' 'thrower(int)=500' 'catcher()=100' 'int deep::twice<int>(int)=7' 'thread_main()=4' \
             'work(Base&, int)=4' 'Derived::call(int)=4000' 'AtThreadExit::~AtThreadExit()=4'
+        "$cxx" "$level" -std=c++17 "${hooks[@]}" -I "$include" scopes.cpp -o scopes "${link[@]}"
+        record "scopes-$cxx$level" ../scopes || true
+        calls "scopes-$cxx$level" main=1 solve=5 macro=5 'inside()=10' 'fdr::*=0'
+        nested "scopes-$cxx$level" 'main;by_object();solve;inside()' 'main;by_macro();macro;inside()'
     done
 done
 

@@ -13,12 +13,12 @@ namespace fdr {
 // An exception that nobody catches: what it says becomes the note "what", which is in the bundle that abort() leaves.
 // Then the terminate handler that was there before does its work. Including this header is enough.
 namespace detail {
-inline std::terminate_handler &terminate_before()
+FDR_UNHOOKED_ inline std::terminate_handler &terminate_before()
 {
     static std::terminate_handler before = nullptr;
     return before;
 }
-inline void on_terminate()
+FDR_UNHOOKED_ inline void on_terminate()
 {
     try {
         if (std::current_exception()) throw;
@@ -28,7 +28,7 @@ inline void on_terminate()
     }
     if (terminate_before()) terminate_before()();
 }
-inline bool note_terminate()
+FDR_UNHOOKED_ inline bool note_terminate()
 {
     static const bool once = (terminate_before() = std::set_terminate(on_terminate), true);
     return once;
@@ -41,13 +41,13 @@ static const bool terminate_noted __attribute__((unused)) = note_terminate();
 // Copying a scope would leave twice, so it cannot be copied. Threads and signals: as fdr_enter and fdr_leave.
 class region {
 public:
-    explicit region(const char *name, const char *file = "", unsigned line = 0)
+    FDR_UNHOOKED_ explicit region(const char *name, const char *file = "", unsigned line = 0)
         : name_(name), file_(file), line_(line), id_(0)
     {
     }
     // Defined on first use while something records; 0 while nothing does, or where it found no room (not asked for
     // again then).
-    fdr_region id() const
+    FDR_UNHOOKED_ fdr_region id() const
     {
         uint32_t id = __atomic_load_n(&id_, __ATOMIC_RELAXED), on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
         if (id - 1u < FDR_REFUSED_ - 1u) return id;
@@ -60,14 +60,15 @@ private:
     mutable uint32_t id_;
 };
 
-// A region that found no room is recorded as [unknown].
+// A region that found no room is recorded as [unknown]. Where the compiler's hooks are on (fdr::instrument) none stand
+// in here: the leave of such a constructor would close the region that it has just entered.
 class scope {
 public:
-    explicit scope(const region &r) : id_(FDR_NOT_ENTERED_)
+    FDR_UNHOOKED_ explicit scope(const region &r) : id_(FDR_NOT_ENTERED_)
     {
         if (__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED)) fdr_enter(id_ = r.id());
     }
-    ~scope()
+    FDR_UNHOOKED_ ~scope()
     {
         if (id_ != FDR_NOT_ENTERED_) fdr_leave(id_);
     }
