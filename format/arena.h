@@ -630,7 +630,8 @@ enum fdr_part_flags {
     FDR_PART_COUNTED = 2 /* its newest bin is counted in an epoch */,
     FDR_PART_REWOUND = 8,  /* a rewind ended the newest bin: the next one is small */
     FDR_PART_GROWING = 16, /* twice as large as the one before, until the size is right again */
-    FDR_PART_ASIDE = 32    /* set aside: of the first moments (FDR_PIN), and nothing is given back of it */
+    FDR_PART_ASIDE = 32,   /* set aside: of the first moments (FDR_PIN), and nothing is given back of it */
+    FDR_PART_PLACED = 64   /* it stands in its owner's order of worth */
 };
 enum fdr_aside {
     FDR_ASIDE_CUT = 1,    /* before its time was over: it had used up its share */

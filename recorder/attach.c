@@ -251,6 +251,7 @@ static void mend(struct fdri_thread *t)
     fdri_claim_unpin(l);
     fdri_rows_again(t);
     fdri_find_slots(t);
+    fdri_telescope_mend(t);
     settle(t);
     fdri_epochs_abandoned(t);
     if (t->aside_units) fdri_telescope_aside(t);

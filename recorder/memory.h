@@ -166,6 +166,7 @@ void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p); /* a bin 
 void fdri_telescope_epoch(struct fdri_thread *t);                      /* the next step of its epochs */
 void fdri_telescope_recount(struct fdri_thread *t);                    /* bins went by another way than a reduction */
 void fdri_telescope_aside(struct fdri_thread *t);                      /* partitions were set aside */
+void fdri_telescope_mend(struct fdri_thread *t);                       /* an operation ended in the middle */
 void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);          /* a row of totals was made */
 bool fdri_epoch_row_fits(struct fdri_thread *t, uint32_t key); /* makes room for one; false: the sums would lack it */
 void fdri_epochs_abandoned(struct fdri_thread *t);             /* an operation ended in the middle */

@@ -24,7 +24,7 @@
  *   life.c        restored from a checkpoint?                   alone.c       only threads of fdr's own are left
  *   sample.c      samples, thinned as memory runs out           sampled.c     streams of samples begin and end
  *   reading.c     readings of counters, thinned likewise        skipped.c     open calls that rules keep out
- *   *.pml         models of what lies beside them
+ *   order.c       partitions in order of worth                  *.pml         models of what lies beside them
  *
  * A thread records into its location through struct fdri_thread (thread-local, owner only). The owner brackets each
  * operation with location.busy; a signal handler that finds it set records into the thread's lane, a location of its

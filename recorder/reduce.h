@@ -5,7 +5,7 @@
  *   reduce.c       which strategy; the ledger's lines       cyclic.c      strategy `last`
  *   chain_whole.c  strategy `whole`                         telescope.c   strategy `telescope`
  *   first.c        strategy `first`                         epoch.c       its epochs: cut, merged, counted
- *                                                           epoch_rows.c  their totals */
+ *   order.c        partitions by worth                      epoch_rows.c  their totals */
 #ifndef FDR_RECORDER_REDUCE_H
 #define FDR_RECORDER_REDUCE_H
 

@@ -165,7 +165,8 @@ struct fdri_thread {
     uint64_t victim_limit;
     uint32_t victim_at; /* where it stands among these, if nothing has moved since */
     uint32_t victim_left, order_off, order_count, order_room;
-    uint32_t live_parts;           /* of those in order: whose band was not joined to another one */
+    bool order_lacks;              /* memory did not hold a place for one, or nobody knows */
+    uint32_t live_parts;           /* whose band was not joined to another one */
     uint32_t ready;                /* the first of the whole bins that were given back ahead; 0: none are left */
     uint32_t fetch_at, fetch_end;  /* what of that one is still to be fetched into the cache */
     uint32_t run_off;              /* struct fdri_run: what may be given back next time; 0: none yet */

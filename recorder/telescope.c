@@ -12,103 +12,32 @@
 #include <string.h>
 
 #include "base/racy.h"
-#include "recorder/reduce.h"
+#include "recorder/order.h"
 
-enum { FIRST_ROOM = 15, ORDER_MAX = 1 << 14, POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64, SORT_MAX = 512 };
-
-struct place {
-    uint64_t end;  /* its oldest bin ends then or later */
-    uint64_t list; /* exactly then, while this is where the list begins */
-    uint32_t part;
-    uint32_t step; /* enum fdri_step that takes it */
-};
+enum { POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64 };
 
 static bool telescope(void) { return fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE; }
-static struct place *order_of(struct fdri_thread *t) { return fdri_off(t, t->order_off); }
 static uint64_t now_of(const struct fdri_thread *t) { return t->loc->last_tick >> t->shift; }
-
-/* ---- partitions in order of worth ---- */
-
-static bool grow_order(struct fdri_thread *t)
-{
-    uint32_t room = t->order_room ? t->order_room * 2 : FIRST_ROOM, head = sizeof(struct fdr_meta_head);
-    uint32_t off = room <= ORDER_MAX ? fdri_meta(t, FDR_META_ORDER, head + room * (uint32_t)sizeof(struct place)) : 0;
-    if (!off) return false;
-    if (t->order_count) memcpy(fdri_off(t, off + head), order_of(t), t->order_count * sizeof(struct place));
-    uint32_t old = t->order_off;
-    t->order_off = off + head;
-    fdr_signal_fence(); /* left here by longjmp the old one is lost, and not given while it is used */
-    t->order_room = room;
-    if (old) fdri_meta_give(t, old - head);
-    return true;
-}
-
-static void sum_classes(struct fdri_thread *t, uint64_t *bytes)
-{
-    memset(bytes, 0, FDR_CLASS_COUNT * sizeof *bytes);
-    for (uint32_t i = 0; i < t->order_count; i++) {
-        const struct fdr_part *p = fdri_off(t, order_of(t)[i].part);
-        bytes[p->class_] += fdr_load_relaxed(&p->bytes); /* claimers change it */
-    }
-}
-
-static bool worth_less(struct fdri_thread *t, const struct place *a, const struct place *b, const uint64_t *class_bytes)
-{
-    const struct fdr_part *p = fdri_off(t, a->part), *q = fdri_off(t, b->part);
-    struct fdri_part_view x = fdri_view_of(p, class_bytes), y = fdri_view_of(q, class_bytes);
-    enum fdri_reason why;
-    x.oldest = y.oldest = 0; /* among those that only the age tells apart the oldest is looked for when it is needed */
-    return fdri_policy_before(&fdri_rec.set.chain, &x, &y, &why);
-}
-
-/* Puts place i where it belongs among those before it. */
-static void sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_bytes)
-{
-    struct place *o = order_of(t), it = o[i];
-    for (; i && worth_less(t, &it, &o[i - 1], class_bytes); i--) o[i] = o[i - 1];
-    o[i] = it;
-}
-
-/* What was joined to others and is empty will not be asked for any more. */
-static void leave_out_ended(struct fdri_thread *t)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < t->order_count; i++) {
-        const struct fdr_part *p = fdri_off(t, order_of(t)[i].part);
-        if ((uint32_t)fdr_load_relaxed(&p->list_head) || !fdri_joined_away(t, p)) order_of(t)[count++] = order_of(t)[i];
-    }
-    t->order_count = count;
-}
 
 void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p)
 {
-    uint64_t class_bytes[FDR_CLASS_COUNT];
     if (!telescope()) return;
     t->live_parts += !fdri_join_expected(t, p);
-    if (t->order_count == t->order_room) leave_out_ended(t);
-    if (t->order_count == t->order_room && !grow_order(t)) return; /* then it goes when nothing else does */
-    sum_classes(t, class_bytes);
-    struct fdri_part_view v = fdri_view_of(p, class_bytes);
-    uint32_t index;
-    order_of(t)[t->order_count] = (struct place){now_of(t), 0, fdri_off_of(t, p),
-                                                 fdri_policy_step(&fdri_rec.set.chain, &v, &index).step};
-    sink(t, t->order_count++, class_bytes);
+    fdri_order_put(t, p);
 }
 
-/* Classes nobody ranked go by what they hold, and that changes. */
-static void sort_again(struct fdri_thread *t)
+/* Those that thin in a way of their own stand in no order. */
+void fdri_telescope_mend(struct fdri_thread *t)
 {
-    uint64_t class_bytes[FDR_CLASS_COUNT];
-    if (t->order_count > SORT_MAX) return;
-    sum_classes(t, class_bytes);
-    for (uint32_t i = 1; i < t->order_count; i++) sink(t, i, class_bytes);
+    if (telescope() && !t->loc->samples_off) fdri_order_mend(t);
 }
 
 /* ---- choosing ---- */
 
 /* Does the partition at `o` hold a bin that ended by `limit` and may go? Else its bound rises. Without `open` only bins
  * behind which there is another, or which are full. */
-static bool may_give(struct fdri_thread *t, struct place *o, uint64_t limit, const struct fdr_part *asking, bool open)
+static bool may_give(struct fdri_thread *t, struct fdri_rank *o, uint64_t limit, const struct fdr_part *asking,
+                     bool open)
 {
     struct fdr_part *p = fdri_off(t, o->part);
     uint64_t list = fdr_load_relaxed(&p->list_head), end = o->end;
@@ -124,23 +53,31 @@ static bool may_give(struct fdri_thread *t, struct place *o, uint64_t limit, con
     return true;
 }
 
-static struct place *least_worth(struct fdri_thread *t, uint64_t limit, const struct fdr_part *asking, bool open)
+/* *at: where it stands. */
+static const struct fdri_rank *least_worth(struct fdri_thread *t, uint64_t limit, const struct fdr_part *asking,
+                                           bool open, uint32_t *at)
 {
-    struct place *o = order_of(t), *oldest = NULL;
+    struct fdri_cursor c = FDRI_CURSOR_START;
+    const struct fdri_rank *oldest = NULL;
     for (uint32_t i = 0; i < t->order_count; i++) {
-        if (o[i].end > limit || (oldest && o[i].end >= oldest->end)) continue;
-        if (!may_give(t, &o[i], limit, asking, open)) continue;
-        if (o[i].step != FDRI_BY_EPOCH) return &o[i];
-        if (!oldest || o[i].end < oldest->end) oldest = &o[i];
+        struct fdri_rank *o = fdri_order_at(t, &c, i);
+        if (o->end > limit || (oldest && o->end >= oldest->end)) continue;
+        if (!may_give(t, o, limit, asking, open)) continue;
+        bool first = o->step != FDRI_BY_EPOCH;
+        if (!first && oldest && o->end >= oldest->end) continue;
+        oldest = o;
+        *at = i;
+        if (first) return o;
     }
     return oldest;
 }
 
-static void take_as_victim(struct fdri_thread *t, const struct place *o, uint64_t limit, uint64_t over_units)
+static void take_as_victim(struct fdri_thread *t, const struct fdri_rank *o, uint32_t at, uint64_t limit,
+                           uint64_t over_units)
 {
     uint64_t class_bytes[FDR_CLASS_COUNT] = {0}, bins = over_units * 128 >> fdri_rec.arena.bin_log2;
     t->victim = fdri_off(t, o->part);
-    t->victim_at = (uint32_t)(o - order_of(t));
+    t->victim_at = at;
     t->victim_limit = limit;
     uint64_t least = fdr_max(fdri_ready_most(t), LEFT_LEAST);
     t->victim_left = (uint32_t)fdr_min(fdr_max(bins, least),
@@ -169,16 +106,16 @@ static void forget_claimed(const struct fdri_thread *t, uint64_t *held, uint32_t
 static bool choose_old(struct fdri_thread *t, const struct fdr_epochs *e, const struct fdr_part *asking)
 {
     uint64_t held[FDRI_TIERS] = {0}, limit[FDRI_TIERS] = {0}, total = fdri_epoch_total(t), over;
-    uint32_t tiers = fdri_epoch_tiers(e), without = 0;
+    uint32_t tiers = fdri_epoch_tiers(e), without = 0, at;
     for (uint32_t i = 0; i + 1 < e->count; i++) {
         held[e->epoch[i].tier] += e->epoch[i].units;
         limit[e->epoch[i].tier] = e->epoch[i + 1].from_tick;
     }
     forget_claimed(t, held, tiers);
     for (uint32_t tier; (tier = fdri_policy_tier(&fdri_rec.set.tiers, held, tiers, total, without, &over));) {
-        const struct place *o = least_worth(t, limit[tier], asking, true);
+        const struct fdri_rank *o = least_worth(t, limit[tier], asking, true, &at);
         if (o) {
-            take_as_victim(t, o, limit[tier], over);
+            take_as_victim(t, o, at, limit[tier], over);
             return true;
         }
         without |= 1u << tier;
@@ -189,10 +126,11 @@ static bool choose_old(struct fdri_thread *t, const struct fdr_epochs *e, const 
 static bool choose(struct fdri_thread *t, const struct fdr_part *asking)
 {
     const struct fdr_epochs *e = fdri_epochs(t);
+    uint32_t at;
     if (!t->order_count) return false;
     if (e && choose_old(t, e, asking)) return true;
-    const struct place *o = least_worth(t, UINT64_MAX - 1, asking, false); /* there is only the newest tier */
-    if (o) take_as_victim(t, o, UINT64_MAX, 0);
+    const struct fdri_rank *o = least_worth(t, UINT64_MAX - 1, asking, false, &at); /* there is only the newest tier */
+    if (o) take_as_victim(t, o, at, UINT64_MAX, 0);
     return o != NULL;
 }
 
@@ -221,9 +159,11 @@ static void take_run(struct fdr_epochs *e, const struct fdri_run *r)
 /* What was popped tells when the oldest bin left ends: nobody has to look there for it. */
 static void note_end(struct fdri_thread *t, const struct fdri_run *r)
 {
-    struct place *o = order_of(t) + t->victim_at;
+    struct fdri_cursor c = FDRI_CURSOR_START;
     uint64_t end = fdri_run_left_end(r);
-    if (!end || t->victim_at >= t->order_count || o->part != fdri_off_of(t, t->victim)) return;
+    if (!end || t->victim_at >= t->order_count) return;
+    struct fdri_rank *o = fdri_order_at(t, &c, t->victim_at);
+    if (o->part != fdri_off_of(t, t->victim)) return;
     o->end = end;
     o->list = fdri_run_list(r);
 }
@@ -326,7 +266,8 @@ void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p)
 void fdri_telescope_epoch(struct fdri_thread *t)
 {
     t->later &= (uint8_t)~FDRI_LATER_EPOCH;
-    if (fdri_epochs(t) && fdri_epoch_step(t) && t->loc->epoch % 8 == 0) sort_again(t);
+    fdri_order_complete(t);
+    if (fdri_epochs(t) && fdri_epoch_step(t) && t->loc->epoch % 8 == 0) fdri_order_sort(t);
 }
 
 /* Its epochs can wait for a call behind, if one comes by before the next bin. Else what an epoch needs may have to be
@@ -342,12 +283,7 @@ void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p)
 
 void fdri_telescope_aside(struct fdri_thread *t)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < t->order_count; i++) {
-        const struct fdr_part *p = fdri_off(t, order_of(t)[i].part);
-        if (!(p->flags & FDR_PART_ASIDE)) order_of(t)[count++] = order_of(t)[i];
-    }
-    t->order_count = count;
+    fdri_order_aside(t);
     fdri_find_slots(t);
     fdri_telescope_recount(t);
 }
@@ -366,8 +302,9 @@ static void count_part(struct fdr_epochs *e, struct fdr_part *p)
 void fdri_telescope_recount(struct fdri_thread *t)
 {
     struct fdr_epochs *e = fdri_epochs(t);
+    struct fdri_cursor c = FDRI_CURSOR_START;
     for (uint32_t i = 0; i < t->order_count; i++)
-        order_of(t)[i].list = 0; /* lists may have gone back to where they were */
+        fdri_order_at(t, &c, i)->list = 0; /* lists may have gone back to where they were */
     if (!e) return;
     for (uint32_t i = 0; i < e->count; i++) e->epoch[i].units = 0;
     /* beside a claimer lists cannot be walked; they count from now on then */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Does each partition of a location stand once in its order of worth? Behind tests/api_fixture.h. */
+#ifndef FDR_TESTS_ORDER_CHECK_H
+#define FDR_TESTS_ORDER_CHECK_H
+#include "recorder/order.h"
+
+static inline uint32_t places_of(struct fdri_thread *t, uint32_t part)
+{
+    struct fdri_cursor c = FDRI_CURSOR_START;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->order_count; i++) n += fdri_order_at(t, &c, i)->part == part;
+    return n;
+}
+
+/* How many that hold anything, or may, stand there not at all, or more than once. */
+static inline uint32_t misplaced(struct fdri_thread *t, uint32_t *parts)
+{
+    uint32_t wrong = 0;
+    *parts = 0;
+    for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
+        const struct fdr_part *p = fdri_off(t, off);
+        bool away = fdri_joined_away(t, p) && !(uint32_t)fdr_load_relaxed(&p->list_head);
+        if (p->flags & FDR_PART_ASIDE || away) continue;
+        wrong += places_of(t, off) != 1;
+        ++*parts;
+    }
+    return wrong;
+}
+#endif
