@@ -4,9 +4,9 @@
  *
  * Interleavings of single loads and stores are complete. The kernel's barrier makes them so in the code: the owner's fast path has no
  * fence of its own. Whoever took a bin writes its own into it. The owner's record is in two steps, look and write, as in the code:
- * what it found open it writes into. Once it may be left by longjmp at any store of waking up: its next operation begins with that, and
- * with fdri_part_mend. Not modelled: lists of several bins (bins/partition.pml), and that a
- * piece, which goes to those its owner had returned, changes hands there (bins/strewn.pml).
+ * what it found open it writes into. Once it may be left by longjmp at any store of waking up: its next operation begins with that.
+ * Not modelled: fdri_part_mend, lists of several bins (bins/partition.pml), and that a piece, which goes to those its owner had
+ * returned, changes hands there (bins/strewn.pml).
  *
  * Claims: nobody but its holder writes into a bin; a bin has one holder; the owner never waits; at every moment, so also after a kill,
  * what was stored = given back, as fdr_part_given says where the list is empty, + the records of the listed bin.
@@ -20,7 +20,8 @@
  *          6 total_at_once  the records of what was taken come to `total` without a word before
  *          7 any_bin        the one that is found closed need not be the one that was closed
  *          8 adds_twice     what had come to `total` when it was left comes to it once more
- *          9 no_second_look when it was left, what it had not yet accounted for is forgotten */
+ *          9 no_second_look when it was left, what it had not yet accounted for is forgotten
+ *         10 mend_looks     after that it wakes up only if it is found asleep */
 #define BINS 3
 
 byte mutant;
@@ -59,7 +60,7 @@ inline may_be_left()
 inline awake(s, always)
 {
     if
-    :: (state != 0 || always) && mutant != 3 ->
+    :: (state != 0 || (always && mutant != 10)) && mutant != 3 ->
         do
         :: true ->
             if
@@ -76,24 +77,24 @@ inline awake(s, always)
                 :: else
                 fi
             }
-        od
-    :: else
-    fi;
-    may_be_left();
-    if
-    :: open_off == 0 -> intent = 0
-    :: open_off != 0 && head_off == 0 ->
+        od;
+        may_be_left();
         if
-        :: mutant == 6 -> total = total + progress
-        :: mutant == 8 -> intent = total + progress; may_be_left(); total = intent
-        :: else -> intent = GIVEN; may_be_left(); total = intent
-        fi;
-        may_be_left();
-        atomic { progress = 0; open = false };
-        may_be_left();
-        open_off = 0;
-        may_be_left();
-        intent = 0
+        :: open_off == 0 -> intent = 0
+        :: open_off != 0 && head_off == 0 ->
+            if
+            :: mutant == 6 -> total = total + progress
+            :: mutant == 8 -> intent = total + progress; may_be_left(); total = intent
+            :: else -> intent = GIVEN; may_be_left(); total = intent
+            fi;
+            may_be_left();
+            atomic { progress = 0; open = false };
+            may_be_left();
+            open_off = 0;
+            may_be_left();
+            intent = 0
+        :: else
+        fi
     :: else
     fi;
     s = 0
@@ -136,8 +137,8 @@ proctype owner()
         fi;
         atomic { b = 0; found = false };
         busy = false
-    :: was_left && busy && false -> /* mend(): the next operation finds itself left */
-left:
+    :: was_left && busy && false -> /* never chosen: it stands here for its label, which may_be_left() goes to */
+left: /* mend(): the next operation finds itself left */
         s = 0;
         if
         :: mutant == 9 -> atomic { if :: head_off == 0 -> progress = 0; open = false; open_off = 0 :: else fi }

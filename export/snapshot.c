@@ -478,9 +478,13 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
     return e ? e : fdri_put(fd, &tail, tail_bytes(), fdri_view.bytes);
 }
 
-uint32_t fdri_section_room(void)
+/* Of those that are there the tail has entries, and of some that come meanwhile. */
+FDR_RACY uint32_t fdri_section_room(void)
 {
-    uint64_t entries = fdr_load_relaxed(&super()->location_count) + 256ull, most = FDR_TAIL_ENTRIES;
+    uint64_t entries = 256, most = FDR_TAIL_ENTRIES;
+    uint32_t first = fdr_load_acquire(&super()->location_first); /* A:location */
+    for (const struct fdr_location *l = first ? at(first) : NULL; l; l = next_location(l))
+        entries += !(fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE); /* A:location */
     uint64_t taken = sizeof tail.head + sizeof tail.entry[0] * fdr_min(entries, most) + 4096 + 64;
     return taken < FDR_TAIL_MAX_BYTES ? (uint32_t)(FDR_TAIL_MAX_BYTES - taken) & ~7u : 0;
 }

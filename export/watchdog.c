@@ -21,13 +21,14 @@
 
 enum verdict { MOVES, STANDS, COMPUTES, HANGS };
 struct watched {
+    uint32_t off, id; /* of its location: places in the arena serve again, for another id; 0: no entry */
     uint64_t last_tick;
     uint32_t depth;
     bool known, reported;
     uint64_t since_ns, cpu_ns, delay_ns; /* when it stood still, and what it had used until then */
 };
-static struct watched *all; /* by location id */
-static uint32_t room;
+static struct watched *all; /* a hash by off, half full at most */
+static uint32_t room, taken;
 static uint64_t look_ns, due_ns; /* the next look; when what was found is reported, 0: nothing was */
 
 /* How a thread spends its time; false: it is gone. */
@@ -63,17 +64,37 @@ static bool usage_of(uint32_t tid, struct usage *u)
     return true;
 }
 
-static struct watched *entry(uint32_t location)
+static struct watched *slot_of(struct watched *in, uint32_t slots, uint32_t off)
 {
-    if (location >= room) {
-        uint32_t wider = location + 64;
-        struct watched *p = realloc(all, wider * sizeof *p);
-        if (!p) return NULL;
-        memset(p + room, 0, (wider - room) * sizeof *p);
-        all = p;
-        room = wider;
+    uint32_t i = off * 0x9E3779B1u >> 16;
+    while (in[i & (slots - 1)].off && in[i & (slots - 1)].off != off) i++;
+    return &in[i & (slots - 1)];
+}
+
+static bool grow(void)
+{
+    uint32_t slots = room ? room * 2 : 64;
+    struct watched *wider = calloc(slots, sizeof *wider);
+    if (!wider) return false;
+    for (uint32_t i = 0; i < room; i++)
+        if (all[i].off) *slot_of(wider, slots, all[i].off) = all[i];
+    free(all);
+    all = wider;
+    room = slots;
+    return true;
+}
+
+static struct watched *entry(const struct fdr_location *l)
+{
+    uint32_t off = (uint32_t)((const uint8_t *)l - fdri_view.base);
+    struct watched *w = room ? slot_of(all, room, off) : NULL;
+    if (!w || !w->off) {
+        if (taken * 2 >= room && !grow()) return NULL;
+        w = slot_of(all, room, off);
+        taken++;
     }
-    return &all[location];
+    if (w->off != off || w->id != l->id) *w = (struct watched){.off = off, .id = l->id};
+    return w;
 }
 
 FDR_RACY static const struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
@@ -103,7 +124,9 @@ FDR_RACY static void begin(struct watched *w, const struct fdr_location *l, uint
 {
     struct usage u;
     usage_of(l->tid, &u);
-    *w = (struct watched){.known = true,
+    *w = (struct watched){.off = w->off,
+                          .id = w->id,
+                          .known = true,
                           .last_tick = fdr_load_relaxed(&l->last_tick),
                           .depth = fdr_load_relaxed(&l->depth),
                           .since_ns = now,
@@ -128,7 +151,7 @@ FDR_RACY static enum verdict look_at(const struct fdr_location *l, uint64_t now,
     uint32_t flags = fdr_load_acquire(&l->flags); /* A:location - what it is, before that it lives */
     uint32_t depth = fdr_load_relaxed(&l->depth);
     if (!(flags & FDR_LOCATION_LIVE) || (flags & FDR_LOCATION_LANE)) return MOVES; /* it may have no number, or 0 */
-    struct watched *w = entry(l->id);
+    struct watched *w = entry(l);
     if (!w) return MOVES;
     if (!depth) {
         w->known = false;
@@ -179,7 +202,8 @@ FDR_RACY static void report(uint64_t now)
     why.tick = fdri_tick_of(fdri_view.ticks ? fdr_ticks() : now);
     for (const struct fdr_location *l = first(); l; l = next(l->next)) {
         if (look_at(l, now, fdri_view.watchdog_ns / 2, &u) != HANGS) continue;
-        struct watched *w = &all[l->id];
+        struct watched *w = entry(l);
+        if (!w) continue;
         if (!hanging++ || now - w->since_ns > why.value) describe(&why, l, &u, now - w->since_ns);
         w->reported = true;
     }
@@ -205,6 +229,7 @@ FDR_RACY static bool any_hangs(uint64_t now)
 void fdri_watchdog_start(void)
 {
     look_ns = due_ns = 0;
+    taken = 0;
     if (all) memset(all, 0, room * sizeof *all);
 }
 

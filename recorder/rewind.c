@@ -200,8 +200,8 @@ void fdri_rewind_account(struct fdri_thread *t, const struct fdr_part *p, uint64
 static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint32_t seq, uint64_t commit,
                         bool alone)
 {
-    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
-    bool held = bin && seq >= (uint32_t)(head >> 32) && (uint32_t)head;
+    uint64_t head = fdr_load_acquire(&p->list_head);                                   /* A:claim */
+    bool held = bin && (int32_t)(seq - (uint32_t)(head >> 32)) >= 0 && (uint32_t)head; /* seq may have turned over */
     if (held && p->open_off == bin && fdri_bin(&fdri_rec.arena, bin)->commit == commit) return; /* untouched */
     if (alone) fdri_rewind_account(t, p, held ? cut_to(t, p, bin, commit) : cut_all(t, p));
     else fdri_rewind_account(t, p, cut_beside_claimer(t, p, held ? bin : 0, commit));

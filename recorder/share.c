@@ -117,7 +117,7 @@ void fdri_share_note(const struct fdri_thread *t)
 }
 
 /* The richest of those it is remembered of and of the next few on the chain; the cursor goes on from call to call. One
- * that gave nothing the last time, though it holds most, is asked where nobody else gives. */
+ * that gave nothing the last time, though it holds most, is asked where nobody else gives, if it is among these. */
 static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
 {
     struct fdri_arena *a = &fdri_rec.arena;
@@ -215,7 +215,7 @@ FDR_RACY static bool sleeps(struct fdr_location *v)
     return fdri_fall_asleep(v) && !ns;
 }
 
-/* Only for who has next to nothing, or much less than the others: it makes a system call. */
+/* Only for who has next to nothing, or much less than the others, or must have it: it makes a system call. */
 static uint32_t claim_newest(struct fdri_thread *t, struct fdr_location *v, bool at_least, uint32_t must,
                              uint32_t *size, struct fdri_given *given)
 {
@@ -246,12 +246,14 @@ static bool may_strew(const struct fdri_thread *t)
     return fdri_crowded() || fdr_load_relaxed(&a->strewn_bins) < most;
 }
 
-/* More than a little of what v holds lies in pieces that it does not collect, as its owner sleeps, and others may have
- * them. Among very many threads each takes what it finds. */
+/* Of what was returned: what it may make its own. */
 static uint32_t fits(const struct fdri_thread *t, const struct fdri_returned *r)
 {
     return may_strew(t) ? r->fit : r->strewn;
 }
+
+/* More than a little of what v holds lies in pieces that it does not collect, as its owner sleeps, and others may have
+ * them. Among very many threads each takes what it finds. */
 static bool waits(const struct fdri_thread *t, const struct fdr_location *v, const struct fdri_returned *r)
 {
     return !fdri_crowded() && fits(t, r) > history_units(v) / WAITS_SHARE;

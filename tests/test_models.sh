@@ -52,7 +52,7 @@ check_model()
         echo "    $name: $(cat why 2>/dev/null)"
         rm -f why
         broken=$((broken + 1))
-    done < <(sed -n '/mutants:/,/\*\//p' "$source/$file" | sed -nE 's/^.*[ :]([0-9]+) ([a-z_]+)  .*$/\1 \2/p')
+    done < <(sed -n '/mutants:/,/\*\//p' "$source/$file" | sed -nE 's/^ \*( mutants:)? +([0-9]+) ([a-z0-9_]+) .*$/\2 \3/p')
     cd "$source"
 }
 

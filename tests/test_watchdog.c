@@ -9,6 +9,7 @@
 #include "victim.h"
 
 #include <fdr/reader.h>
+#include <malloc.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
 
@@ -196,11 +197,43 @@ static void P10_threads_that_come_and_go(void **state)
     forget_snapshots();
 }
 
+static size_t allocated(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd; /* the large ones lie outside of the heap */
+}
+
+/* What it knows of threads is for those that are there, not for all that ever were. */
+static void P10_memory_does_not_grow_with_threads(void **state)
+{
+    enum { BEFORE = 5000 };
+    uint64_t now = 1000 * second;
+    (void)state;
+    start_unwatched();
+    fdr_region r = fdr_region_define("waits_here", NULL, 0);
+    fdr_enter(r);
+    look(&now, 1);
+    size_t had = allocated();
+    for (int i = 0; i < BEFORE; i++) {
+        pthread_t t;
+        assert_int_equal(pthread_create(&t, NULL, brief, &r), 0);
+        pthread_join(t, NULL);
+    }
+    pthread_t t = waiting_in(&r);
+    look(&now, 1);
+    size_t has = allocated();
+    sem_post(&go_on);
+    pthread_join(t, NULL);
+    fdr_leave(r);
+    if (has > had + BEFORE * 8) fail_msg("%zu bytes more behind %d threads", has - had, BEFORE);
+    forget_snapshots();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_snapshot_for_a_hang), cmocka_unit_test(a_computation_is_no_hang),
-        cmocka_unit_test(busy_waiting_is_a_hang), cmocka_unit_test(a_stopped_process_is_no_hang),
-        cmocka_unit_test(P10_threads_that_come_and_go)};
+        cmocka_unit_test(one_snapshot_for_a_hang),      cmocka_unit_test(a_computation_is_no_hang),
+        cmocka_unit_test(busy_waiting_is_a_hang),       cmocka_unit_test(a_stopped_process_is_no_hang),
+        cmocka_unit_test(P10_threads_that_come_and_go), cmocka_unit_test(P10_memory_does_not_grow_with_threads)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
