@@ -48,7 +48,8 @@ function(fdr_test_settings name file label timeout)
     set(environment "FDR_BUILD=${PROJECT_BINARY_DIR}" "FDR_SOURCE=${PROJECT_SOURCE_DIR}"
         "FDR_SANITIZE=${FDR_SANITIZE}" "FDR_COVERAGE=${FDR_COVERAGE}")
     if(FDR_SANITIZE MATCHES "thread")
-        list(APPEND environment "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+        # Children of a process with threads make threads of their own here; TSan would end them for it.
+        list(APPEND environment "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0")
     endif()
     set_tests_properties(${name} PROPERTIES
         LABELS "${label}" TIMEOUT "${timeout}" SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
