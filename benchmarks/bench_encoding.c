@@ -50,8 +50,7 @@ static unsigned bits_of(uint64_t v) { return v ? 64u - (unsigned)__builtin_clzll
 static unsigned bytes_of(uint64_t v) { return (bits_of(v) + 7) / 8; }
 static unsigned below_one(uint64_t v) { return v ? bits_of(v) - 1 : 0; }
 
-/* ---- steps of single events
- * ---------------------------------------------------------------------------------------- */
+/* ---- steps of single events ------------------------------------------------------------------------------------- */
 
 static void add_time(struct model *m, uint64_t time)
 {
@@ -77,8 +76,7 @@ static void add_edge(struct model *m, uint32_t region, bool enter)
     m->total[IDS] += 1 + (enter && region >= SMALL_IDS ? bytes_of(region) : 0);
 }
 
-/* ---- steps of whole calls
- * -------------------------------------------------------------------------------------------- */
+/* ---- steps of whole calls --------------------------------------------------------------------------------------- */
 
 static struct partition *partition_of(struct model *m, uint32_t depth, uint64_t time)
 {
@@ -130,8 +128,7 @@ static void add_call(struct model *m, uint32_t region, uint64_t enter, uint64_t 
     add_bits(&p->bits, bits);
 }
 
-/* ---- events without duration
- * ------------------------------------------------------------------------------------------ */
+/* ---- events without duration ------------------------------------------------------------------------------------ */
 
 static void add_point(struct model *m, const struct stream_event *e)
 {
@@ -153,8 +150,7 @@ static void add_point(struct model *m, const struct stream_event *e)
     m->kept++;
 }
 
-/* ---- one stream
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- one stream ------------------------------------------------------------------------------------------------- */
 
 static void add_leave(struct model *m, uint32_t region, uint64_t time)
 {

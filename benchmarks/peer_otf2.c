@@ -23,8 +23,7 @@ static long counted;
 #define W_LEAVE(n) OTF2_EvtWriter_Leave(writer, NULL, bench_ticks(), n)
 #include "workload.h"
 
-/* ---- memory: one pool, touched before
- * ------------------------------------------------------------------------------------ */
+/* ---- memory: one pool, touched before --------------------------------------------------------------------------- */
 
 static struct {
     char *base;
@@ -87,8 +86,7 @@ static int time_calls(long calls)
     return 0; /* the archive goes with the process */
 }
 
-/* ---- stream
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- stream ----------------------------------------------------------------------------------------------------- */
 
 static void write_point(const struct stream_event *e)
 {

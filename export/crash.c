@@ -352,8 +352,7 @@ static void second_fault(int number, siginfo_t *info)
     send_again(number, info);
 }
 
-/* ---- the arena is not there: its file was cut under us, or this is a child that goes on with its parent's record
- * ---- */
+/* ---- the arena is not there: its file was cut under us, or this is a child that goes on with its parent's record */
 
 static bool in_arena(const siginfo_t *info, int code)
 {

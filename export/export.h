@@ -55,8 +55,7 @@ void fdri_take_begin(const struct fdri_export_view *view);
 void fdri_take_end(void); /* waits for a snapshot under way */
 void fdri_take_fork(int phase);
 
-/* ---- trigger.c, watchdog.c: called by the dumper; what they return is when to be called again (CLOCK_MONOTONIC)
- * ---- */
+/* ---- trigger.c, watchdog.c: called by the dumper; what they return is when to be called again (CLOCK_MONOTONIC) - */
 uint64_t fdri_trigger_serve(uint64_t now_ns);
 bool fdri_trigger_any(void);
 void fdri_trigger_fork(int phase); /* as fdri_export_fork */

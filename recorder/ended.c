@@ -25,6 +25,8 @@ enum { AHEAD = 8, AHEAD_32NDS = 10 };
 static struct fdri_thread ended[2];
 static uint32_t given_away; /* locations whose memory was; under the lock */
 
+static uint32_t off_of(const struct fdr_location *l) { return (uint32_t)((const uint8_t *)l - fdri_rec.arena.base); }
+
 /* The number of the recording whose lock this thread has, or is about to; 0: none. Its own handlers do not wait for it:
  * it would wait for them. */
 static __thread uint32_t lock_mine;
@@ -70,7 +72,7 @@ void fdri_ended_unlock_of(uint32_t who)
 
 void fdri_ended_abandoned(const struct fdr_location *l)
 {
-    if (fdr_load_relaxed(&fdri_rec.shares.lock) != l->id + 1) {
+    if (fdr_load_relaxed(&fdri_rec.shares.lock) != off_of(l)) {
         lock_mine = 0; /* it was left before it had it, or behind that */
         return;
     }
@@ -83,7 +85,6 @@ void fdri_ended_abandoned(const struct fdr_location *l)
 /* ---- the queue: whoever ends appends, the holder of the lock takes off at the front ---- */
 
 static struct fdr_location *location_at(uint32_t off) { return off ? fdri_at(&fdri_rec.arena, off) : NULL; }
-static uint32_t off_of(const struct fdr_location *l) { return (uint32_t)((const uint8_t *)l - fdri_rec.arena.base); }
 
 static void append(struct fdr_location *l)
 {
@@ -352,7 +353,7 @@ static uint64_t patience(const struct fdri_thread *t)
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
 {
     enum { A_WHILE_NS = 50000 };
-    uint32_t who = t->loc ? t->loc->id + 1 : UINT32_MAX;
+    uint32_t who = t->loc ? off_of(t->loc) : UINT32_MAX;
     uint64_t wait = urgency >= FDRI_ATTACHING ? patience(t) : 0;
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return false; /* what is there stays */
     if (t == &ended[0] || t == &ended[1]) return false;            /* the caller has the lock, and is at it */

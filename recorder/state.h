@@ -64,7 +64,7 @@ struct fdri_shares {
     uint32_t richest;               /* off of a location that holds much, or 0; a hint */
     uint32_t cursor;                /* off of the location to look at next, or 0 */
     uint32_t returned;              /* the same for one that may have pieces it does not collect */
-    uint32_t lock;                  /* try-lock of everything about ended locations: id + 1 of who works there; for
+    uint32_t lock;                  /* try-lock of everything about ended locations: the off of who works there; for
                                        one that is no location UINT32_MAX, or what usage.c takes */
     uint32_t ended_last;            /* the queue of locations that ended: the newest, or 0 */
     uint32_t ended_in, ended_first; /* its oldest: where that was put into an empty queue; under the lock */

@@ -30,7 +30,7 @@ static bool have_within(struct fdri_thread *t, uint64_t eighths)
 static void spare_cells(struct fdri_thread *t, uint32_t off, uint32_t bytes)
 {
     uint32_t *spare = bytes / 64 <= FDRI_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
-    if (!spare || *spare || !fdri_ended_lock(t->loc->id + 1, 0)) return;
+    if (!spare || *spare || !fdri_ended_lock(fdri_off_of(t, t->loc), 0)) return;
     memset(fdri_off(t, off), 0, bytes);
     fdr_signal_fence();
     *spare = off;
@@ -51,6 +51,7 @@ static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
     if (l->slab_end - l->slab_off < bytes) {
         uint32_t want = l->slab_off ? NEXT_SLAB : FIRST_SLAB;
         if (want < bytes + 64) want = bytes + 64;
+        t->barriers = 0;
         uint32_t off = fdri_meta(t, FDR_META_ROWS, want);
         if (!off) return 0;
         fdri_set_stretch(l, offsetof(struct fdr_location, slab_off), off + 64, off + want);

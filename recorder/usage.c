@@ -95,7 +95,7 @@ FDR_RACY struct fdr_usage fdr_usage(void)
     uint32_t on = fdr_load_acquire(&fdr_switch_.on); /* A:on */
     if (!on) return none;
     struct fdri_thread *t = fdri_begin_attached();
-    uint32_t who = t ? t->loc->id + 1 : UINT32_MAX - on; /* no location's, and no other recording's */
+    uint32_t who = t ? fdri_off_of(t, t->loc) : UINT32_MAX - on; /* no location's, and no other recording's */
     const uint8_t *base = t ? t->base : fdr_load_acquire(&fdri_rec.arena.base); /* A:on */
     if (!t && fdr_load_acquire(&fdr_switch_.on) != on) return none;             /* A:on - it is this recording's */
     struct fdr_usage u = sums(base, who);

@@ -130,6 +130,8 @@ static void same_names(void)
     snprintf(path, sizeof path, "%s/same.json", folder);
     run("dump --json %s >%s", fdr_last_snapshot(), path);
     python("import sys; assert \"\\\"n\\\": 5, \\\"n#2\\\": 6, \\\"n#3\\\": 7\" in open(sys.argv[1]).read()", path);
+    run("dump --tsv %s >%s", fdr_last_snapshot(), path);
+    python("import sys; assert \"\\tn=5 n#2=6 n#3=7\\n\" in open(sys.argv[1]).read()", path);
     run("export --to chrome %s -o %s", fdr_last_snapshot(), path);
     python("import sys; assert \"\\\"n\\\":5,\\\"n#2\\\":6,\\\"n#3\\\":7\" in open(sys.argv[1]).read()", path);
 }

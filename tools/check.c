@@ -33,8 +33,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- the ledger
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the ledger ------------------------------------------------------------------------------------------------- */
 
 struct findings {
     json_t *damage, *ledger, *notes;
@@ -127,8 +126,7 @@ static size_t check_ledger(struct findings *f, struct fdr_file *file, bool live)
     return count;
 }
 
-/* ---- the report
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------------------------- */
 
 static void add_notes(struct findings *f, const struct fdr_file_info *info, bool live)
 {

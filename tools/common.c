@@ -319,6 +319,7 @@ bool parse_duration(const char *text, uint64_t *ns)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------ */
 
+json_t *json_f64(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 json_t *json_u64(uint64_t value) { return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value); }
 
 json_t *json_text(const char *text)

@@ -2,6 +2,7 @@
 /* The tables of fdr counters FILE. Every figure comes with the number of readings behind it. */
 #define _GNU_SOURCE
 #include <fnmatch.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,10 @@ static void print_amount(double v, const char *unit)
     char text[HUMAN_BYTES];
     static const char *const steps[] = {"", "k", "M", "G", "T", "P"};
     size_t step = 0;
+    if (!isfinite(v)) {
+        printf(" %12s", isnan(v) ? "NaN" : v < 0 ? "-inf" : "inf"); /* a program may have measured that */
+        return;
+    }
     if (!strcmp(unit, "ns") && v >= 0) {
         printf(" %12s", human_time(text, (uint64_t)(v + 0.5)));
         return;
@@ -45,7 +50,7 @@ static void print_amount(double v, const char *unit)
 static void print_rate(double v, const char *unit)
 {
     char text[HUMAN_BYTES];
-    if (!strcmp(unit, "ns")) {
+    if (!strcmp(unit, "ns") && isfinite(v)) {
         snprintf(text, sizeof text, "%.2f %%", v / 1e7);
         printf(" %12s  ", text);
         return;
@@ -67,8 +72,7 @@ static void print_figures(const struct counter *c, const struct rate *r, double 
     printf(" %10llu", (unsigned long long)r->readings);
 }
 
-/* ---- what a row is called
- * ----------------------------------------------------------------------------------------- */
+/* ---- what a row is called --------------------------------------------------------------------------------------- */
 
 static const char *thread_name(const struct fdr_file *file, uint32_t thread)
 {
@@ -88,8 +92,7 @@ static const char *region_text(const struct fdr_file *file, uint32_t key)
     return key == NO_LOCATION ? "(threads that never called fdr)" : region_name(file, key);
 }
 
-/* ---- text
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
 static void counter_lines(const struct counters_arguments *a, const struct rates *r)
 {
@@ -218,19 +221,18 @@ static int print_text(const struct counters_arguments *a, struct fdr_file *file,
     return finish_output();
 }
 
-/* ---- JSON
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 static void figures_json(json_t *o, const struct counter *c, const struct rate *r, double amount, double ns)
 {
     json_object_set_new(o, "readings", json_u64(r->readings));
     if (c->gauge) {
-        json_object_set_new(o, "mean", json_real(mean(r)));
-        json_object_set_new(o, "min", json_real(r->min));
-        json_object_set_new(o, "max", json_real(r->max));
+        json_object_set_new(o, "mean", json_f64(mean(r)));
+        json_object_set_new(o, "min", json_f64(r->min));
+        json_object_set_new(o, "max", json_f64(r->max));
     } else {
-        json_object_set_new(o, "amount", json_real(amount));
-        json_object_set_new(o, "per_second", json_real(per_second(amount, ns)));
+        json_object_set_new(o, "amount", json_f64(amount));
+        json_object_set_new(o, "per_second", json_f64(per_second(amount, ns)));
     }
 }
 
@@ -242,7 +244,7 @@ static json_t *covers_json(const struct rates *r, const struct counter *c)
     json_object_set_new(o, "to_ns", json_u64(c->to_ns));
     json_object_set_new(o, "run_from_ns", json_u64(r->start_ns));
     json_object_set_new(o, "run_to_ns", json_u64(r->to_ns));
-    json_object_set_new(o, "share", json_real((double)(c->to_ns - c->from_ns) / (double)(r->to_ns - r->start_ns)));
+    json_object_set_new(o, "share", json_f64((double)(c->to_ns - c->from_ns) / (double)(r->to_ns - r->start_ns)));
     return o;
 }
 
@@ -276,15 +278,15 @@ static json_t *row_json(const struct counters_arguments *a, const struct fdr_fil
         if (a->by == BY_CALL) {
             const struct rate *x = &row->rate;
             json_object_set_new(o, "calls_read", json_u64(x->readings));
-            json_object_set_new(o, "amount", json_real(x->total));
-            json_object_set_new(o, "self", json_real(x->self));
-            json_object_set_new(o, "per_call", json_real(mean(x)));
-            json_object_set_new(o, "min", json_real(x->min));
-            json_object_set_new(o, "max", json_real(x->max));
+            json_object_set_new(o, "amount", json_f64(x->total));
+            json_object_set_new(o, "self", json_f64(x->self));
+            json_object_set_new(o, "per_call", json_f64(mean(x)));
+            json_object_set_new(o, "min", json_f64(x->min));
+            json_object_set_new(o, "max", json_f64(x->max));
             return o;
         }
-        if (!c->gauge) json_object_set_new(o, "with_called", json_real(row->rate.total));
-        json_object_set_new(o, "observed_ns", json_real(row->rate.self_ns));
+        if (!c->gauge) json_object_set_new(o, "with_called", json_f64(row->rate.total));
+        json_object_set_new(o, "observed_ns", json_f64(row->rate.self_ns));
     }
     figures_json(o, c, &row->rate, row->rate.self, row->rate.self_ns);
     return o;

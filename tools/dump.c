@@ -111,6 +111,23 @@ static void write_word(const char *text)
     }
 }
 
+/* Fields may share a name, keys may not: the second is "name#2". */
+static unsigned nth_of_name(const struct fields *f, uint32_t i)
+{
+    unsigned nth = 1;
+    for (uint32_t k = 0; k < i; k++) nth += strcmp(f->name[k], f->name[i]) == 0;
+    return nth;
+}
+
+static void write_field_name(const struct fields *f, uint32_t i)
+{
+    unsigned nth = nth_of_name(f, i);
+    write_word(f->name[i][0] ? f->name[i] : "_");
+    if (nth == 1) return;
+    out_char('#');
+    out_u64(nth);
+}
+
 static void out_hex(uint64_t value)
 {
     char text[24];
@@ -145,7 +162,7 @@ static void write_attributes(const struct fdr_file *file, const struct fdr_read_
     bool some = false;
     for (uint32_t i = 0; i < f.count && i < e->field_count && i < 16; i++) {
         if (some) out_char(' ');
-        write_word(f.name[i]);
+        write_field_name(&f, i);
         out_char('=');
         write_value(f.type[i], e->field[i], false);
         some = true;
@@ -218,12 +235,10 @@ static void sample_json(const struct fdr_file *file, const struct fdr_read_event
     out_u64(p->flags);
 }
 
-/* Fields may share a name, keys of one object may not: the second is "name#2". */
 static void field_key(const char *before, const struct fields *f, uint32_t i)
 {
     char key[1024];
-    unsigned nth = 1;
-    for (uint32_t k = 0; k < i; k++) nth += strcmp(f->name[k], f->name[i]) == 0;
+    unsigned nth = nth_of_name(f, i);
     if (nth > 1) snprintf(key, sizeof key, "%.1000s#%u", f->name[i], nth);
     json_key(before, nth > 1 ? key : f->name[i]);
 }
@@ -271,8 +286,7 @@ static void json_line(const struct fdr_file *file, const struct fdr_read_event *
     out_text("}}");
 }
 
-/* ---- for people
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- for people -------------------------------------------------------------------------------------------------- */
 
 #define INDENT_MOST 48u
 
@@ -396,8 +410,7 @@ static void human_head(const struct fdr_file *file)
     out_text(" ns; calls without children on one line\n#    seconds          loc    duration   \n");
 }
 
-/* ---- steps of the clock
- * -------------------------------------------------------------------------------------------- */
+/* ---- steps of the clock ----------------------------------------------------------------------------------------- */
 
 /* They are nobody's events: lines between them, for people. */
 struct steps {
@@ -428,8 +441,7 @@ static struct steps steps_from(const struct fdr_file *file, const struct fdr_sel
     return s;
 }
 
-/* ---- the loop
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- the loop --------------------------------------------------------------------------------------------------- */
 
 /* Holds one event back, so that an enter can be seen together with the leave behind it. */
 static void dump_human(const struct fdr_file *file, const struct fdr_select *select, struct fdr_iter *iter,

@@ -40,8 +40,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- text: what it is
- * ------------------------------------------------------------------------------------------------- */
+/* ---- text: what it is ------------------------------------------------------------------------------------------- */
 
 static const char *wall_time(char *text, uint64_t realtime_ns)
 {
@@ -217,8 +216,7 @@ static void print_losses(const struct fdr_file_info *info)
     print_count(info->unlisted_bins, "bin", "of nobody any more (given back, or in flight): not shown");
 }
 
-/* ---- text: locations
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- text: locations -------------------------------------------------------------------------------------------- */
 
 /* How many calls of the same region follow each other from i on: recursion. */
 static size_t run_of(const struct fdr_location_info *l, size_t i)
@@ -303,8 +301,7 @@ static void print_locations(const struct fdr_file *file)
     for (size_t i = 0; i < count; i++) print_location(file, fdr_location_info(file, i));
 }
 
-/* ---- text: ledger
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- text: ledger ----------------------------------------------------------------------------------------------- */
 
 static void ledger_line(const char *label, const struct fdr_ledger_row *r)
 {
@@ -406,8 +403,7 @@ static void print_ledger(struct fdr_file *file, bool full)
     else print_summary(rows, count);
 }
 
-/* ---- text: what is missing
- * -------------------------------------------------------------------------------------------------- */
+/* ---- text: what is missing -------------------------------------------------------------------------------------- */
 
 static const char *meaning(const char *step)
 {

@@ -8,8 +8,7 @@
 
 #include "tools/info.h"
 
-/* ---- the cause of a crash
- * ----------------------------------------------------------------------------------------- */
+/* ---- the cause of a crash --------------------------------------------------------------------------------------- */
 
 const char *signal_name(int number, char *text)
 {
@@ -162,7 +161,7 @@ static json_t *trigger_json(const struct fdr_file_info *info)
     set(o, "name", json_text(info->trigger_name));
     set_u64(o, "time_ns", info->trigger_time_ns);
     set(o, "value",
-        info->trigger_value_type == 2   ? json_real(value)
+        info->trigger_value_type == 2   ? json_f64(value)
         : info->trigger_value_type == 1 ? json_integer((json_int_t)info->trigger_value)
                                         : json_u64(info->trigger_value));
     set(o, "location", info->trigger_location == UINT32_MAX ? json_null() : json_u64(info->trigger_location));
@@ -227,7 +226,7 @@ static void set_identity(json_t *o, const struct fdr_file *file)
 
 static void set_sizes(json_t *o, const struct fdr_file_info *info)
 {
-    set(o, "time_unit_ns", json_real(info->time_unit_ns));
+    set(o, "time_unit_ns", json_f64(info->time_unit_ns));
     set_u64(o, "buffer_bytes", info->buffer_bytes);
     set_u64(o, "bin_bytes", info->bin_bytes);
     set_u64(o, "bins", info->bins);
@@ -238,7 +237,7 @@ static void set_sizes(json_t *o, const struct fdr_file_info *info)
     for (int b = 0; b < 3; b++) json_array_append_new(edges, json_u64(info->band_edge_ns[b]));
     set(o, "band_edge_ns", edges); /* of complete_depth in epochs: any length, and from each of these on */
     set_u64(o, "record_bytes", info->record_bytes);
-    set(o, "memory_balance", json_real(info->memory_balance));
+    set(o, "memory_balance", json_f64(info->memory_balance));
     set(o, "strategy", json_text(info->strategy));
     set_u64(o, "first_ns", info->first_ns);
     set_u64(o, "last_ns", info->last_ns);

@@ -17,8 +17,7 @@
 #include "tools/play.h"
 #include "tools/stream.h"
 
-/* ---- arguments
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- arguments -------------------------------------------------------------------------------------------------- */
 
 /* The environment's names in lower case; each fills its field of struct fdr_config. */
 static const struct {
@@ -108,8 +107,7 @@ static void parse_all(struct arguments *a, int argc, char **argv)
     parse_arguments(&argp, argc, argv, a);
 }
 
-/* ---- threads
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- threads ---------------------------------------------------------------------------------------------------- */
 
 /* Threads attach one after the other, so that locations come in the order of the streams; then all start together,
  * and stay until the snapshot is taken: a thread that ends would have its history given back first. */
@@ -338,8 +336,7 @@ static int print_text(const struct figures *f)
     return finish_output();
 }
 
-/* ---- taking it out
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- taking it out ---------------------------------------------------------------------------------------------- */
 
 /* Where the snapshot goes first: beside OUT, or to a directory that is removed again. */
 static bool choose_directory(const struct arguments *a, char directory[PATH_MAX])

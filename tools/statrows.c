@@ -177,8 +177,7 @@ void rows_free(struct stat_rows *rows)
     *rows = (struct stat_rows){0};
 }
 
-/* ---- from events
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- from events ------------------------------------------------------------------------------------------------ */
 
 struct gather {
     struct stat_rows rows; /* row i stands for id i; one more for ids that nothing defines */
@@ -276,8 +275,7 @@ bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struc
     return good;
 }
 
-/* ---- events without duration
- * ------------------------------------------------------------------------------------------ */
+/* ---- events without duration ------------------------------------------------------------------------------------ */
 
 static uint32_t value_type_of(const struct fdr_file *file, const struct fdr_total *t)
 {

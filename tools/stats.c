@@ -87,8 +87,7 @@ int out_of_memory(const struct stats_arguments *a)
     return COULD_NOT;
 }
 
-/* ---- rows: JSON
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- rows: JSON ------------------------------------------------------------------------------------------------- */
 
 void key_u64(const char *key, uint64_t value)
 {
@@ -161,8 +160,7 @@ static void row_json(const struct fdr_file *file, const struct stat_row *r, enum
     out_char('}');
 }
 
-/* ---- rows: text
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- rows: text ------------------------------------------------------------------------------------------------- */
 
 static int by_exclusive(const void *a, const void *b)
 {
@@ -304,8 +302,7 @@ static void rows_text(const struct stats_arguments *a, const struct fdr_file *fi
     more_rows(rows->count, shown);
 }
 
-/* ---- events without duration: text
- * ----------------------------------------------------------------------------------------- */
+/* ---- events without duration: text ------------------------------------------------------------------------------ */
 
 static void out_value(uint32_t type, uint64_t bits)
 {

@@ -224,8 +224,7 @@ static bool read_records(struct evt *e, struct stream *s)
     return true;
 }
 
-/* ---- what is said about it
- * ------------------------------------------------------------------------------------------ */
+/* ---- what is said about it -------------------------------------------------------------------------------------- */
 
 static void report(const struct evt *e, const struct stream *s, int *status)
 {

@@ -88,8 +88,7 @@ static size_t shown_of(const struct view *v, const uint32_t *ids, size_t count)
     return shown;
 }
 
-/* ---- text
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
 /* What stands before a line: for each level above, whether more siblings follow. */
 struct margin {
@@ -180,8 +179,7 @@ static int print_text(const struct view *v)
     return out_finish();
 }
 
-/* ---- JSON
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 static void json_number(const char *key, uint64_t value)
 {
