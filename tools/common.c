@@ -490,6 +490,16 @@ void parse_arguments(const struct argp *argp, int argc, char **argv, void *input
     exit(USAGE);
 }
 
+error_t one_file(struct argp_state *state, int key, const char *text, const char **path)
+{
+    if (key == ARGP_KEY_END && !*path) argp_error(state, "a FILE is needed");
+    if (key == ARGP_KEY_END) return 0;
+    if (key != ARGP_KEY_ARG) return ARGP_ERR_UNKNOWN;
+    if (*path) argp_error(state, "one FILE at a time: '%s'", text);
+    *path = text;
+    return 0;
+}
+
 const char *ended_by(const struct fdr_file *file)
 {
     static const char before[] = "ended by ";

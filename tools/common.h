@@ -116,6 +116,8 @@ uint64_t now_ns(void);
 /* ---- arguments ---------------------------------------------------------------------------------------------- */
 /* argp_parse with our exit code for wrong usage. */
 void parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
+/* The one FILE of a verb, in its parser: takes ARGP_KEY_ARG, and at ARGP_KEY_END says where there was none. */
+error_t one_file(struct argp_state *state, int key, const char *text, const char **path);
 
 /* What ended a process that died of no signal: "exit", "MPI_Abort", ... */
 const char *ended_by(const struct fdr_file *file);

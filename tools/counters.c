@@ -42,10 +42,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (a->limit == 0) a->limit = UINT64_MAX;
         return 0;
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG:
-        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
-        a->path = text;
-        return 0;
+    case ARGP_KEY_ARG: return one_file(state, key, text, &a->path);
     default: return ARGP_ERR_UNKNOWN;
     }
 }

@@ -29,14 +29,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'l': a->ledger = true; return 0;
     case 'c': a->config = true; return 0;
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG:
-        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
-        a->path = text;
-        return 0;
-    case ARGP_KEY_END:
-        if (!a->path) argp_error(state, "a FILE is needed");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return one_file(state, key, text, &a->path);
     }
 }
 

@@ -20,12 +20,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case 'o': a->out = text; return 0;
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG:
-        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
-        a->path = text;
-        return 0;
+    case ARGP_KEY_ARG: return one_file(state, key, text, &a->path);
     case ARGP_KEY_END:
-        if (!a->path) argp_error(state, "a FILE is needed");
+        one_file(state, key, text, &a->path);
         if (!a->out) argp_error(state, "-o OUT is needed");
         return 0;
     default: return ARGP_ERR_UNKNOWN;

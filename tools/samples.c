@@ -51,12 +51,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case 'f': a->folded = true; return 0;
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG:
-        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
-        a->path = text;
-        return 0;
+    case ARGP_KEY_ARG: return one_file(state, key, text, &a->path);
     case ARGP_KEY_END:
-        if (!a->path) argp_error(state, "a FILE is needed");
+        one_file(state, key, text, &a->path);
         select_one_class(state, &a->selection, FDR_IN_SAMPLE, "samples");
         if (a->selection.min_duration_ns) argp_error(state, "--min-duration: a sample takes no time");
         if (a->json && a->folded) argp_error(state, "--json or --folded, not both");

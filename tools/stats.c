@@ -28,7 +28,6 @@ static enum stat_by parse_by(struct argp_state *state, const char *text)
 static void check(struct argp_state *state, const struct stats_arguments *a)
 {
     const struct selection *s = &a->selection;
-    if (!a->path) argp_error(state, "a FILE is needed");
     if (a->by == BY_CLASS && a->events)
         argp_error(state, "--by class counts kept events already (column kept); leave out --events");
     if (a->by == BY_CLASS && s->region_count)
@@ -59,11 +58,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'n':
         if (!parse_count(text, &a->limit)) argp_error(state, "--limit: not a number: '%s'", text);
         return 0;
-    case ARGP_KEY_ARG:
-        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
-        a->path = text;
+    case ARGP_KEY_ARG: return one_file(state, key, text, &a->path);
+    case ARGP_KEY_END:
+        one_file(state, key, text, &a->path);
+        check(state, a);
         return 0;
-    case ARGP_KEY_END: check(state, a); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }

@@ -40,12 +40,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
     case 's': parse_share(state, a, text); return 0;
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG:
-        if (a->path) argp_error(state, "one FILE at a time: '%s'", text);
-        a->path = text;
-        return 0;
+    case ARGP_KEY_ARG: return one_file(state, key, text, &a->path);
     case ARGP_KEY_END:
-        if (!a->path) argp_error(state, "a FILE is needed");
+        one_file(state, key, text, &a->path);
         select_one_class(state, &a->selection, FDR_IN_REGION, "calls");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
