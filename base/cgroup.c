@@ -2,30 +2,19 @@
 #define _GNU_SOURCE
 #include "base/cgroup.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bits.h"
-
-static bool read_text(const char *path, char *text, size_t bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t n = read(fd, text, bytes - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return n > 0;
-}
+#include "base/proc.h"
 
 static uint64_t read_number(const char *path)
 {
     char text[32], *end;
-    if (!read_text(path, text, sizeof text)) return UINT64_MAX;
+    if (!fdri_read_text(path, text, sizeof text)) return UINT64_MAX;
     unsigned long long v = strtoull(text, &end, 10);
     return end != text ? v : UINT64_MAX; /* "max" is no number: no limit */
 }
@@ -60,7 +49,7 @@ uint64_t fdr_cgroup_memory_limit(const char *root)
     uint64_t least = fdr_min(least_upwards(root, "", nothing, v2), least_upwards(root, "/memory", nothing, v1));
     /* of the thread: that of the process is empty when the first thread has ended */
     snprintf(path, sizeof path, "%s/proc/thread-self/cgroup", root);
-    if (!read_text(path, text, sizeof text)) return least;
+    if (!fdri_read_text(path, text, sizeof text)) return least;
     for (char *line; (line = strsep(&rest, "\n"));) { /* number:controllers:group */
         char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
         if (!group || strstr(group, "/..")) continue; /* outside of our namespace, where no path leads */

@@ -12,6 +12,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/raw.h"
 #include "base/say.h"
 #include "export/export.h"
 
@@ -161,22 +162,12 @@ static void remember(const struct fdri_new_file *f, uint32_t owner)
     close(f->fd);
 }
 
-/* As renameat2(RENAME_NOREPLACE), also on file systems that do not know it. */
-static int rename_new(const char *from, const char *to)
-{
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
-    if (errno != EINVAL && errno != ENOSYS) return -errno;
-    if (link(from, to)) return -errno;
-    unlink(from);
-    return 0;
-}
-
 int fdri_file_commit(struct fdri_new_file *f, uint32_t owner)
 {
     int e = -EEXIST;
     for (int tries = 0; tries < 10000 && e == -EEXIST; tries++) {
         make_path(f->path, sizeof f->path, next_number++, "fdr");
-        e = rename_new(f->temporary, f->path);
+        e = fdr_raw_rename_new(AT_FDCWD, f->temporary, AT_FDCWD, f->path);
     }
     if (!e) {
         fdr_store_relaxed(&fdri_unfinished.there, 0u);

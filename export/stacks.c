@@ -17,6 +17,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/proc.h"
 #include "base/raw.h"
 #include "base/registers.h"
 #include "export/crash.h"
@@ -92,17 +93,6 @@ static void uninstall(int number)
 
 /* ---- what /proc says ---- */
 
-static uint32_t read_task(uint32_t tid, const char *file, char *text, size_t bytes)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%u/%s", tid, file);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, bytes - 1);
-    if (fd >= 0) close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return n > 0 ? (uint32_t)n : 0;
-}
-
 enum way { NO_WAY, BY_SIGNAL, BY_PROC };
 
 /* "running"; or the call's number, its six arguments, sp and pc; or -1, sp and pc. */
@@ -111,7 +101,7 @@ static enum way way_of(uint32_t tid, uint64_t *sp, uint64_t *pc)
     char text[512];
     long call = -1;
     uint64_t a[6] = {0};
-    if (!read_task(tid, "syscall", text, sizeof text)) return NO_WAY;
+    if (!fdri_read_task(tid, "syscall", text, sizeof text)) return NO_WAY;
     if (!strncmp(text, "running", 7)) return BY_SIGNAL;
     int n = sscanf(text,
                    "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
@@ -126,7 +116,7 @@ static bool blocks(uint32_t tid, int number)
 {
     char text[4096];
     uint64_t set = ~0ull;
-    read_task(tid, "status", text, sizeof text);
+    fdri_read_task(tid, "status", text, sizeof text);
     const char *line = strstr(text, "SigBlk:");
     if (line) set = strtoull(line + 7, NULL, 16);
     return set >> (number - 1) & 1;
@@ -195,7 +185,7 @@ static void add(struct fdri_section *to, struct slot *s, uint32_t most)
     if (s->head.words > most) s->head.words = most, s->head.flags |= FDR_THREAD_CUT;
     uint32_t registers = s->head.registers * 8, words = s->head.words * 8;
     char name[32];
-    uint32_t n = read_task(s->head.tid, "comm", name, sizeof name);
+    size_t n = fdri_read_task(s->head.tid, "comm", name, sizeof name);
     memset(s->head.name, 0, sizeof s->head.name);
     memcpy(s->head.name, name, n && n <= sizeof s->head.name ? n - 1 : 0);
     memcpy(body, s->registers, registers);

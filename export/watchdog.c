@@ -2,7 +2,6 @@
 /* The watchdog: a thread that has open regions and records nothing for FDR_WATCHDOG hangs, unless it computes or waits
  * for a processor. One snapshot for all that are found together, none for them again until they have moved. */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,9 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/racy.h"
 #include "base/number.h"
+#include "base/proc.h"
+#include "base/racy.h"
 #include "base/say.h"
 #include "export/export.h"
 
@@ -37,30 +37,19 @@ struct usage {
     char state;
 };
 
-static bool read_file(const char *path, char *text, size_t bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, bytes - 1);
-    if (fd >= 0) close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return n > 0;
-}
-
 static bool usage_of(uint32_t tid, struct usage *u)
 {
-    char path[64], text[512];
+    char text[512];
     unsigned long long run, delay = 0;
     *u = (struct usage){.state = '?'};
-    snprintf(path, sizeof path, "/proc/self/task/%u/stat", tid);
-    if (!read_file(path, text, sizeof text)) return false;
+    if (!fdri_read_task(tid, "stat", text, sizeof text)) return false;
     const char *p = strrchr(text, ')');
     if (p && p[1]) u->state = p[2];
     struct timespec t;
-    clockid_t clock = (clockid_t)(~tid << 3 |
-                                  6); /* the processor time of a thread, as pthread_getcpuclockid makes it */
+    clockid_t clock = (clockid_t)(~tid << 3 | 6); /* a thread's processor time, as pthread_getcpuclockid makes it */
     if (clock_gettime(clock, &t) == 0) u->cpu_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-    snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);
-    if (read_file(path, text, sizeof text) && sscanf(text, "%llu %llu", &run, &delay) == 2) u->delay_ns = delay;
+    if (fdri_read_task(tid, "schedstat", text, sizeof text) && sscanf(text, "%llu %llu", &run, &delay) == 2)
+        u->delay_ns = delay;
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/raw.h"
 #include "reader/process.h"
 #include "reader/reader.h"
 
@@ -43,16 +44,6 @@ enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_file **o
     return verdict;
 }
 
-/* As renameat2(RENAME_NOREPLACE), also on file systems that do not know it. */
-static int rename_new(const char *from, const char *to)
-{
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
-    if (errno != EINVAL && errno != ENOSYS) return -errno;
-    if (link(from, to)) return -errno;
-    unlink(from);
-    return 0;
-}
-
 int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, char *message, size_t message_bytes)
 {
     char none[1], part[4096];
@@ -70,7 +61,8 @@ int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, cha
     close(fd);
     if (e == -ENOSPC || e == -EDQUOT || e == -EFBIG) /* no fault of the process */
         snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
-    if (!e && (e = rename_new(part, path))) snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
+    if (!e && (e = fdr_raw_rename_new(AT_FDCWD, part, AT_FDCWD, path)))
+        snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
     if (e) unlink(part);
     return e;
 }

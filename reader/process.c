@@ -15,6 +15,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/proc.h"
+
 struct mapping {
     uint64_t from, to, inode;
     dev_t device;
@@ -49,11 +51,7 @@ static bool read_text(uint32_t pid, const char *name, char *text, size_t bytes)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%u/%s", pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, bytes - 1);
-    if (fd >= 0) close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return n > 0;
+    return fdri_read_text(path, text, bytes) > 0;
 }
 
 /* The pid as the process itself knows it: the last one of "NSpid:", which has one per pid namespace. */
@@ -74,9 +72,7 @@ static uint64_t start_time(uint32_t pid)
 {
     char text[1024];
     if (!read_text(pid, "stat", text, sizeof text)) return 0;
-    const char *p = strrchr(text, ')'); /* field 2 may hold anything; field 22 is 20 words behind it */
-    for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
-    return p ? strtoull(p + 1, NULL, 10) : 0;
+    return fdri_stat_start(text);
 }
 
 /* A forked child may still map its parent's arena, a pid may be used again. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/helpers.h"
+#include "base/proc.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 #include "sampler/samples_view.h"

@@ -4,13 +4,13 @@
  * machine's boot. Looked at by the dumper thread every few seconds and at once when the clock stepped back, and before
  * a snapshot. Then the recording is left as it is and a new one begins. */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/helpers.h"
+#include "base/proc.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 
@@ -18,15 +18,6 @@
 static const uint64_t often_ns = 5000000000u;
 static uint64_t next_ns;   /* dumper */
 static uint32_t suspected; /* atomic */
-
-size_t fdri_read_text(const char *path, char *text, size_t bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, bytes - 1);
-    if (fd >= 0) close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return n > 0 ? (size_t)n : 0;
-}
 
 /* A filter may refuse getpid even before the first recording. */
 static int number(void)
@@ -42,9 +33,7 @@ static uint64_t start_time(void)
 {
     char text[1024];
     fdri_read_text("/proc/self/stat", text, sizeof text);
-    const char *p = strrchr(text, ')'); /* field 2 may hold anything; field 22 is 20 words behind it */
-    for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
-    return p ? strtoull(p + 1, NULL, 10) : 0;
+    return fdri_stat_start(text);
 }
 
 static uint64_t boot(void)

@@ -345,8 +345,6 @@ void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live);
 void fdri_arena_leave(struct fdri_recorder *r, bool unlink_live);
 
 /* ---- life.c ---- */
-/* What a file of at most bytes - 1 holds, as text; "" where it cannot be read. Its length. */
-size_t fdri_read_text(const char *path, char *text, size_t bytes);
 struct fdri_life fdri_life_now(void);
 bool fdri_life_differs(const struct fdri_life *now); /* from the life the recording began in */
 void fdri_life_look(void);                /* begins a new recording where it does. Not in the dumper thread */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/helpers.h"
+#include "base/proc.h"
 #include "base/raw.h"
 #include "sampler/samples_view.h"
 #include "sampler/sampler.h"
@@ -101,32 +102,20 @@ static struct fdri_target *new_target(void)
 
 /* ---- /proc ---- */
 
-static size_t read_text(const char *path, char *text, size_t bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, bytes - 1);
-    if (fd >= 0) close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return n > 0 ? (size_t)n : 0;
-}
-
 static const uint64_t unknown = UINT64_MAX;
 
 /* Field 22 of stat, and the name between its parentheses. 0: there is no such thread; `unknown`: it could not be asked
  * for, the program has all the descriptors it may have. */
 static uint64_t look_up(uint32_t tid, char name[20])
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/self/task/%u/stat", tid);
+    char text[1024];
     errno = 0;
-    if (!read_text(path, text, sizeof text)) return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? unknown : 0;
+    if (!fdri_read_task(tid, "stat", text, sizeof text))
+        return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? unknown : 0;
     char *open = strchr(text, '('), *close = strrchr(text, ')');
     if (!open || !close) return 0;
-    *close = 0;
-    snprintf(name, 20, "%.19s", open + 1);
-    const char *p = close;
-    for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
-    return p ? strtoull(p + 1, NULL, 10) : 0;
+    snprintf(name, 20, "%.*s", (int)(close - open - 1 < 19 ? close - open - 1 : 19), open + 1);
+    return fdri_stat_start(text);
 }
 
 static bool has_attached(uint32_t tid) { return fdr_load_relaxed(&attached[tid % ATTACHED_BITS / 8]) >> tid % 8 & 1; }
@@ -230,9 +219,8 @@ static bool is_another(struct fdri_target *t)
 
 static bool holds_back(uint32_t tid)
 {
-    char path[64], text[4096];
-    snprintf(path, sizeof path, "/proc/self/task/%u/status", tid);
-    const char *mask = read_text(path, text, sizeof text) ? strstr(text, "\nSigBlk:") : NULL;
+    char text[4096];
+    const char *mask = fdri_read_task(tid, "status", text, sizeof text) ? strstr(text, "\nSigBlk:") : NULL;
     return mask && strtoull(mask + sizeof "\nSigBlk:" - 1, NULL, 16) >> (fdri_sampler.signal - 1) & 1;
 }
 
@@ -276,9 +264,8 @@ static void look_at_mask(struct fdri_target *t)
 /* Threads are often named late, by themselves. */
 static void look_at_name(const struct fdri_target *t)
 {
-    char path[64], name[20];
-    snprintf(path, sizeof path, "/proc/self/task/%u/comm", t->tid);
-    size_t n = read_text(path, name, sizeof name);
+    char name[20];
+    size_t n = fdri_read_task(t->tid, "comm", name, sizeof name);
     if (!n) return;
     if (name[n - 1] == '\n') name[n - 1] = 0;
     fdr_sampled_name(t->stream, name);
