@@ -17,7 +17,7 @@ static void down(int deep)
 static void order_grows_into_bins(void **state)
 {
     (void)state;
-    char name[16];
+    char name[24];
     uint32_t parts, in_none;
     begin(&(struct fdr_config){.buffer = "512K", .timer = oracle_clock("tsc")});
     for (int i = 0; i < DEEP; i++) {
