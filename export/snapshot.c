@@ -17,6 +17,7 @@
  * Bins appended after their place was copied are missing at the newest end of a list; records newer than the tail's
  * tick may lack a parent; the reader knows both. */
 #include <errno.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,10 +267,14 @@ FDR_RACY static int copy_epochs(int fd, const struct fdr_location *l)
     uint32_t off = l->epochs_off, row_bytes = 0;
     bool good = false;
     if (!off) return 0;
-    for (int i = 0; i < EPOCH_TRIES && !good; i++) good = read_epochs(at(off), &e, &row_bytes);
-    if (!good) e.version = 1; /* the reader does not believe it */
-    int error = good ? fdri_put(fd, &e, sizeof e, off)
-                     : fdri_put(fd, &e.version, sizeof e.version, off + offsetof(struct fdr_epochs, version));
+    for (int i = 0; i < EPOCH_TRIES && !good; i++)
+        if (!(good = read_epochs(at(off), &e, &row_bytes))) sched_yield(); /* its owner may wait for a processor */
+    if (!good) {
+        /* its head as well: the block may have come since that place was copied */
+        fdr_copy_racy(&e, at(off), offsetof(struct fdr_epochs, epoch));
+        e.version = 1; /* the reader does not believe it */
+    }
+    int error = fdri_put(fd, &e, good ? sizeof e : offsetof(struct fdr_epochs, epoch), off);
     for (uint32_t i = 0; good && i < e.count && !error; i++)
         if (e.epoch[i].rows_off) error = fdri_put(fd, batch + i * 4096, row_bytes, e.epoch[i].rows_off);
     return error;
@@ -330,6 +335,7 @@ static uint64_t filtered[FDR_TAIL_ENTRIES];    /* likewise, of threads that had 
 static uint32_t parts_first[FDR_TAIL_ENTRIES]; /* of each when its new blocks were copied */
 static uint32_t open_calls[FDR_TAIL_ENTRIES];  /* of each that its stack's copy has */
 static uint32_t slabs_first[FDR_TAIL_ENTRIES]; /* its newest block of further meta when the copy began */
+static uint32_t rows_table[FDR_TAIL_ENTRIES];  /* the table of its totals then */
 static_assert(FDR_LEVEL_BLOCKS_MAX <= UINT8_MAX, "they fit");
 
 FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l)
@@ -337,9 +343,10 @@ FDR_RACY static const struct fdr_location *next_location(const struct fdr_locati
     return l->next ? at(l->next) : NULL;
 }
 
-/* Locations that came while the copy was made have ids from `newcomers` on; what the file has of them may be half of
- * it. */
+/* Locations that came while the copy was made have ids from `newcomers` on, or no entry though there is room for all;
+ * what the file has of them may be half of it. */
 static uint32_t newcomers;
+static bool all_have_entries;
 
 FDR_RACY static bool is_free(const struct fdr_location *l)
 {
@@ -355,8 +362,16 @@ FDR_RACY static void note_bounds(const struct fdr_location *first)
         tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .completed = completed_of(l)};
         level_blocks[i] = (uint8_t)l->level_blocks;
         slabs_first[i] = l->slabs;
+        rows_table[i] = fdr_load_acquire(&l->rows_table_off); /* A:rows */
         filtered[i] = fdr_load_relaxed(&l->flags) & FDR_LOCATION_REWINDS ? filtered_of(l) : 0;
     }
+    all_have_entries = tail.head.count < FDR_TAIL_ENTRIES;
+}
+
+static int leave_out(int fd, const struct fdr_location *l)
+{
+    static const uint32_t nobodys = FDR_LOCATION_FREE;
+    return fdri_put(fd, &nobodys, sizeof nobodys, (uint64_t)((const uint8_t *)&l->flags - fdri_view.base));
 }
 
 /* The entry of l, which is number *i or has none. */
@@ -427,20 +442,44 @@ FDR_RACY static int copy_new_slabs(int fd, const struct fdr_location *l, uint32_
     return e;
 }
 
+/* One that came while the copy was made may lie where that had been already, and so may its newest rows. The one before
+ * stays as it was, in the file as in the arena, and so do the rows it names. */
+FDR_RACY static int name_old_table(int fd, const struct fdr_location *l, uint32_t before)
+{
+    if (l->rows_table_off == before) return 0;
+    return fdri_put(fd, &before, sizeof before, (uint64_t)((const uint8_t *)&l->rows_table_off - fdri_view.base));
+}
+
+/* A location's first event says which clock it has. Behind all of its times that the file has: without it they would
+ * be of the other one. */
+FDR_RACY static int copy_beginning(int fd, const struct fdr_location *l)
+{
+    fdr_fence_acquire(); /* A:unit - pairs with R:unit */
+    uint64_t here = (uint64_t)((const uint8_t *)l - fdri_view.base), start = l->start_tick;
+    uint64_t flags_at = here + offsetof(struct fdr_location, flags);
+    uint32_t ns = fdr_load_relaxed(&l->flags) & FDR_LOCATION_NS, flags;
+    int e = fdri_put(fd, &start, sizeof start, here + offsetof(struct fdr_location, start_tick));
+    if (e || !ns) return e;
+    ssize_t n = pread(fd, &flags, sizeof flags, (off_t)flags_at);
+    if (n != sizeof flags) return n < 0 ? -errno : -EIO;
+    if (flags & ns) return 0;
+    flags |= ns;
+    return fdri_put(fd, &flags, sizeof flags, flags_at);
+}
+
 /* Blocks that came while the copy was made may lie where the file has a bin that was given back for them. So those of
  * all locations are written before the first list head is read: none names such a bin then. Links in the file may,
  * where a rewind gave back what was newest: the bin is not there for them, either. */
 FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *first)
 {
-    static const uint32_t nobodys = FDR_LOCATION_FREE;
     int e = 0;
     uint32_t i = 0;
     for (const struct fdr_location *l = first; l && !e; l = next_location(l)) {
-        if (is_free(l)) {
-            e = fdri_put(fd, &nobodys, sizeof nobodys, (uint64_t)((const uint8_t *)&l->flags - fdri_view.base));
+        struct fdr_tail_entry *entry = is_free(l) ? NULL : entry_of(l, &i);
+        if (is_free(l) || (!entry && all_have_entries)) {
+            e = leave_out(fd, l);
             continue;
         }
-        struct fdr_tail_entry *entry = entry_of(l, &i);
         uint64_t forgets;
         uint32_t parts = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
         e = copy_parts(fd, l, parts, &forgets);
@@ -450,24 +489,25 @@ FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *first)
         if (!e) e = copy_new_slabs(fd, l, slabs_first[entry - tail.entry]);
         if (!e) e = copy_new_levels(fd, l, level_blocks[entry - tail.entry]);
         if (!e) e = copy_frozen(fd, l);
+        if (!e) e = name_old_table(fd, l, rows_table[entry - tail.entry]);
     }
     return e;
 }
 
 FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
 {
-    static const uint32_t nobodys = FDR_LOCATION_FREE;
     uint32_t i = 0;
     int e = copy_new_blocks(fd, first);
     for (const struct fdr_location *l = first; l && !e; l = next_location(l)) {
-        if (is_free(l)) {
-            e = fdri_put(fd, &nobodys, sizeof nobodys, (uint64_t)((const uint8_t *)&l->flags - fdri_view.base));
+        struct fdr_tail_entry *entry = is_free(l) ? NULL : entry_of(l, &i);
+        if (is_free(l) || (!entry && all_have_entries)) {
+            e = leave_out(fd, l);
             continue;
         }
-        struct fdr_tail_entry *entry = entry_of(l, &i);
-        if (!entry) continue;
         uint64_t forgets;
-        e = copy_parts(fd, l, parts_first[entry - tail.entry], &forgets);
+        if (entry) e = copy_parts(fd, l, parts_first[entry - tail.entry], &forgets);
+        if (!e) e = copy_beginning(fd, l);
+        if (!entry) continue;
         entry->presented = presented_of(l);
         entry->under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
         entry->end_tick = fdr_load_relaxed(&l->last_tick);  /* a hint: it moved, or not */

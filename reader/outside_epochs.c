@@ -27,14 +27,14 @@ static bool read_epochs(struct copy *c, uint64_t off, struct fdr_epochs *e)
 
 void fdri_outside_copy_epochs(struct copy *c, const struct fdr_location *l)
 {
-    static const uint32_t moving = 1; /* the reader does not believe it */
-    struct fdr_epochs e;
+    struct fdr_epochs e = {0};
     uint64_t off = l->epochs_off;
     bool good = false;
     if (off < FDR_SUPERBLOCK_BYTES || off > c->bytes - sizeof e) return;
     for (int i = 0; i < EPOCH_TRIES && !good && !c->error; i++) good = read_epochs(c, off, &e);
     if (!good) {
-        fdri_outside_put(c, off + offsetof(struct fdr_epochs, version), &moving, sizeof moving);
+        e.version = 1; /* the reader does not believe it */
+        if (!c->error) fdri_outside_put(c, off, &e, offsetof(struct fdr_epochs, epoch));
         return;
     }
     fdri_outside_put(c, off, &e, sizeof e);

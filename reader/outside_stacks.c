@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bits.h"
 
@@ -111,6 +112,7 @@ void fdri_outside_note_bounds(struct copy *c)
         uint32_t i = c->tail.head.count++;
         c->location_off[i] = off;
         c->stacks[i].level_blocks = l.level_blocks;
+        c->stacks[i].rows_table = l.rows_table_off;
         c->stacks[i].filtered = l.flags & FDR_LOCATION_REWINDS ? filtered_of(c, &l) : 0;
         c->tail.entry[i] = (struct fdr_tail_entry){.location = l.id, .completed = completed_of(c, off, &l)};
     }
@@ -236,8 +238,14 @@ static void leave_out_newcomers(struct copy *c)
     const uint32_t nobodys = FDR_LOCATION_FREE;
     struct fdr_location l;
     uint64_t most = c->bytes / sizeof l;
-    for (uint64_t off = c->super.location_first; off && most-- && get_location(c, off, &l); off = l.next)
-        if (is_free(c, &l)) fdri_outside_put(c, off + offsetof(struct fdr_location, flags), &nobodys, sizeof nobodys);
+    uint32_t i = 0;
+    bool all_have_entries = c->tail.head.count < FDR_TAIL_ENTRIES;
+    for (uint64_t off = c->super.location_first; off && most-- && get_location(c, off, &l); off = l.next) {
+        bool noted = i < c->tail.head.count && c->location_off[i] == off;
+        i += noted;
+        if (is_free(c, &l) || (!noted && all_have_entries))
+            fdri_outside_put(c, off + offsetof(struct fdr_location, flags), &nobodys, sizeof nobodys);
+    }
 }
 
 /* What is there is another's by now, or on its way there: the copy has pieces of both. Nothing stops that from
@@ -268,6 +276,24 @@ static void copy_new_levels(struct copy *c, uint64_t off, const struct fdr_locat
     fdri_outside_put(c, off + offsetof(struct fdr_location, level_blocks), &l->level_blocks, sizeof l->level_blocks);
 }
 
+/* What is newer may lie where the copy had been already: export/snapshot.c says more. */
+static void name_old_table(struct copy *c, uint64_t off, const struct fdr_location *l, uint32_t before)
+{
+    if (l->rows_table_off == before) return;
+    fdri_outside_put(c, off + offsetof(struct fdr_location, rows_table_off), &before, sizeof before);
+}
+
+/* What its first event says, read behind all of its times: likewise. */
+static void copy_beginning(struct copy *c, uint64_t off, const struct fdr_location *l)
+{
+    uint64_t flags_at = off + offsetof(struct fdr_location, flags);
+    uint32_t ns = l->flags & FDR_LOCATION_NS, flags;
+    fdri_outside_put(c, off + offsetof(struct fdr_location, start_tick), &l->start_tick, sizeof l->start_tick);
+    if (!ns || pread(c->fd, &flags, sizeof flags, (off_t)flags_at) != sizeof flags || flags & ns) return;
+    flags |= ns;
+    fdri_outside_put(c, flags_at, &flags, sizeof flags);
+}
+
 /* All that came while the copy was made, before the first list head is read: export/snapshot.c says why. */
 static void copy_new_blocks(struct copy *c)
 {
@@ -283,6 +309,7 @@ static void copy_new_blocks(struct copy *c)
         if (c->mode != FDRI_OUTSIDE_HEADERS) fdri_outside_copy_epochs(c, &l);
         copy_new_levels(c, off, &l, c->stacks[i].level_blocks);
         copy_frozen(c, l.frozen_off);
+        name_old_table(c, off, &l, c->stacks[i].rows_table);
     }
 }
 
@@ -296,6 +323,7 @@ static void finish_location(struct copy *c, uint32_t i)
         leave_out(c, i);
         return;
     }
+    copy_beginning(c, off, &l);
     e->presented = presented_of(c, &l);
     GET_FIELD(c, off, struct fdr_location, busy, &busy);
     e->under_way = busy != 0;

@@ -95,6 +95,13 @@ static void set_sums(const struct fdri_reader_location *l, const struct fdr_row 
     }
 }
 
+static void leave_out(struct fdr_file *f, struct fdr_total *t)
+{
+    t->has_histogram = false;
+    memset(t->histogram, 0, sizeof t->histogram);
+    f->info.histograms_left_out++;
+}
+
 static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_row *r)
 {
     if (f->total_count > f->end / sizeof *r) return; /* more rows than fit: some are named many times */
@@ -112,14 +119,12 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     t->untimed = r->untimed;
     t->saturated = r->flags & FDR_ROW_SATURATED;
     set_sums(l, r, t);
-    if (r->histogram && !histogram(f, r, t))
-        fdri_reader_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
-    if (t->has_histogram) count_newest(l, r, t);
-    if (t->has_histogram && !adds_up(f, l, t)) {
-        t->has_histogram = false;
-        memset(t->histogram, 0, sizeof t->histogram);
-        f->info.histograms_left_out++;
+    if (r->histogram && !histogram(f, r, t)) {
+        if (l->moving) leave_out(f, t); /* it moved to where the copy had been already */
+        else fdri_reader_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
     }
+    if (t->has_histogram) count_newest(l, r, t);
+    if (t->has_histogram && !adds_up(f, l, t)) leave_out(f, t);
 }
 
 /* All rows the table names. */

@@ -55,6 +55,7 @@ void fdri_set_clock(struct fdri_thread *t, bool ns)
     t->times_given = ns;
     t->ticks = r->ticks && !ns;
     if (!t->ticks) fdr_store_relaxed(&t->loc->flags, t->loc->flags | FDR_LOCATION_NS);
+    fdr_fence_release(); /* R:unit - before every time that is in it */
     fdri_clock_adopt(t);
     t->presented_tick = 0;
     t->shift = r->shift;

@@ -28,6 +28,8 @@ static unsigned writes, when;
 static uint32_t burst;
 static bool rewinds;
 static bool leaves_only;
+static void (*instead)(void);
+static const char *timer = "monotonic";
 static uint64_t cut_earlier;
 static char dir[] = "/tmp/fdr-between-XXXXXX";
 
@@ -49,10 +51,11 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off)
 {
     if (writes++ == when) {
+        if (instead) instead();
         if (rewinds) fdr_rewind();
         if (leaves_only)
             while (depth) fdr_leave_at(region[--depth], ++now);
-        calls(burst);
+        if (!instead) calls(burst);
     }
     struct tail tail;
     if (cut_earlier && count == sizeof tail && *(const uint32_t *)bytes == FDR_TAIL_MAGIC) {
@@ -74,7 +77,7 @@ static void start(const char *strategy)
                                  .signal = "none",
                                  .dir = dir,
                                  .keep = "2,newest",
-                                 .timer = "monotonic"};
+                                 .timer = timer};
     assert_int_equal(fdr_init(&c), 0);
     for (int i = 0; i < REGIONS; i++) {
         snprintf(name, sizeof name, "r%d", i);
@@ -205,11 +208,72 @@ static void P3_calls_between_the_cut_and_the_stack(void **state)
     fdr_finalize();
 }
 
+/* Opens the snapshot whose write number `when` they come before; how many writes it has. */
+static struct fdr_file *beside(void (*events)(void), uint32_t at, uint32_t *all)
+{
+    struct fdr_file *f;
+    char message[300] = "";
+    instead = events;
+    writes = 0;
+    when = at;
+    assert_int_equal(fdr_snapshot("between"), 0);
+    instead = NULL;
+    *all = writes;
+    if (fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message) != FDR_WHOLE || fdr_file_verify(f) != FDR_WHOLE)
+        fail_msg("at write %u of %u: %s", at, writes, message[0] ? message : fdr_file_damage(f, 0));
+    unlink(fdr_last_snapshot());
+    return f;
+}
+
+static uint32_t tens;
+static void open_call(void)
+{
+    for (uint32_t i = 0; i < tens; i++) {
+        fdr_enter_at(region[0], now += 10);
+        fdr_leave_at(region[0], now += 10);
+    }
+    fdr_enter_at(region[1], now += 10);
+}
+
+/* A thread that is attached has no event yet; its first one says that its times are given. `before` is how many calls
+ * end before the one that is open then: one that has none has no bin that says so, too. */
+static void first_event_meanwhile(uint32_t before)
+{
+    uint64_t seen = 0;
+    timer = "tsc";
+    tens = before;
+    for (uint32_t step = 0, all = 1; step < all; step++) {
+        const struct fdr_total *t;
+        struct fdr_read_event e;
+        start("telescope");
+        fdr_thread_name("begins later");
+        struct fdr_file *f = beside(open_call, step, &all);
+        struct fdr_iter *it = fdr_iter_open(f, NULL);
+        for (; fdr_iter_next(it, &e); seen++) assert_in_range(e.time_ns, 1000000, now);
+        fdr_iter_close(it);
+        for (size_t i = 0, n = fdr_totals(f, &t); i < n; i++)
+            assert_true(t[i].min_ns == 10 && t[i].max_ns == 10 && t[i].inclusive_ns == 10 * t[i].calls);
+        uint64_t began = fdr_location_info(f, 0)->start_ns;
+        if (seen) assert_true(began == 1000010 || began == 0);
+        fdr_file_close(f);
+        fdr_finalize();
+    }
+    timer = "monotonic";
+    assert_true(seen > 0);
+}
+
+static void P4_P5_the_first_event_meanwhile(void **state)
+{
+    (void)state;
+    first_event_meanwhile(0);
+    first_event_meanwhile(3000);
+}
+
 int main(void)
 {
     if (!mkdtemp(dir)) return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_calls_between_the_cut_and_the_stack),
-                                       cmocka_unit_test(P8_a_rewind_meanwhile),
-                                       cmocka_unit_test(P8_whatever_happens_meanwhile)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P3_calls_between_the_cut_and_the_stack), cmocka_unit_test(P4_P5_the_first_event_meanwhile),
+        cmocka_unit_test(P8_a_rewind_meanwhile), cmocka_unit_test(P8_whatever_happens_meanwhile)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
