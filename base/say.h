@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The one way libfdr speaks: a line on stderr, "fdr: " in front, at most once per key where asked. */
+/* The one way libfdr speaks: a line on stderr, "fdr: " in front, at most once per key where asked. It is dropped where
+ * stderr takes nothing for 10 ms, has nobody who reads, or may not grow: no signal of that reaches the program. */
 #ifndef FDR_BASE_SAY_H
 #define FDR_BASE_SAY_H
 #include <stdbool.h>
