@@ -5,7 +5,7 @@
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
-enum { DEEPEST = 100, REGIONS = 64, EVENTS = 100000, STEPS_AN_EVENT = 4 };
+enum { DEEPEST = 100, REGIONS = 64, EVENTS = 100000, STEPS_AN_EVENT = 1 };
 static fdr_region region[REGIONS];
 static uint64_t steps;
 
@@ -22,6 +22,7 @@ static void P2_looking_for_room_is_bounded(void **state)
     static const struct fdr_field field = {"a", FDR_U64, 0};
     uint64_t seed = 7, now = 1000;
     uint32_t depth = 0;
+    fdr_region open[DEEPEST];
     char name[16];
     (void)state;
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "1M"});
@@ -39,8 +40,8 @@ static void P2_looking_for_room_is_bounded(void **state)
         else if (way == 1) fdr_marker_at(marker, i, now);
         else if (way == 2) fdr_event_at(type, &i, now);
         else if (way < 8) fdr_message_send_at(1, 2, 0, i, now);
-        else if (depth == DEEPEST || (depth && rnd(&seed, 40) >= down)) depth--, fdr_leave_at(0, now);
-        else depth++, fdr_enter_at(region[rnd(&seed, REGIONS)], now);
+        else if (depth == DEEPEST || (depth && rnd(&seed, 40) >= down)) fdr_leave_at(open[--depth], now);
+        else fdr_enter_at(open[depth++] = region[rnd(&seed, REGIONS)], now);
     }
     struct fdr_usage u = fdr_usage();
     print_message("%llu of %llu events lost, %llu steps of %u\n", (unsigned long long)u.lost,
