@@ -349,6 +349,15 @@ static void copy_path(char *to, size_t bytes, const char *variable, const char *
     snprintf(to, bytes, "%s", *v ? v : fallback);
 }
 
+/* What is relative is so to where the program was when it started. */
+static void make_absolute(char *path, size_t bytes, const char *start)
+{
+    char whole[1100];
+    if (path[0] == '/' || start[0] != '/') return;
+    int n = snprintf(whole, sizeof whole, "%s/%s", start, path);
+    if (n < (int)bytes) memcpy(path, whole, (size_t)n + 1);
+}
+
 void fdri_own_path(char *path, size_t bytes)
 {
     ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
@@ -407,10 +416,11 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     char shm[64];
     snprintf(shm, sizeof shm, "/dev/shm/fdr-%u", (unsigned)geteuid());
     copy_path(s->live_dir, sizeof s->live_dir, "FDR_LIVE_DIR", get(&in, "FDR_LIVE_DIR", c.live_dir), shm);
-    char *here = getcwd(s->dir, sizeof s->dir);
-    char cwd[512];
-    snprintf(cwd, sizeof cwd, "%s", here ? here : ".");
+    char cwd[sizeof s->dir];
+    if (!getcwd(cwd, sizeof cwd)) strcpy(cwd, ".");
     copy_path(s->dir, sizeof s->dir, "FDR_DIR", get(&in, "FDR_DIR", c.dir), cwd);
+    make_absolute(s->dir, sizeof s->dir, cwd);
+    make_absolute(s->live_dir, sizeof s->live_dir, cwd);
     copy_path(s->sample, sizeof s->sample, "FDR_SAMPLE", get(&in, "FDR_SAMPLE", c.sample), "");
     copy_path(s->filter, sizeof s->filter, "FDR_FILTER", get(&in, "FDR_FILTER", c.filter), "");
     copy_path(s->triggers, sizeof s->triggers, "FDR_TRIGGERS", get(&in, "FDR_TRIGGERS", c.triggers), "");

@@ -122,6 +122,7 @@ static void load_file(const char *path)
         for (int c = 0; !read && c != '\n' && c != EOF;) c = getc(f); /* what follows is no line */
         if (wrong) fdri_say("FDR_FILTER=%s line %u: %s; this line is ignored", path, number, wrong);
     }
+    if (ferror(f)) fdri_say("FDR_FILTER=%s: %s; what was read before that holds", path, strerror(errno));
     fclose(f);
 }
 

@@ -396,6 +396,7 @@ static void load_file(const char *path)
         load_line(path, number, line);
         for (int c = 0; !whole && c != '\n' && c != EOF;) c = getc(f); /* it was told that it is too long */
     }
+    if (ferror(f)) fdri_say("FDR_TRIGGERS=%s: %s; what was read before that holds", path, strerror(errno));
     fclose(f);
 }
 

@@ -39,7 +39,7 @@ void fdri_counters_missing(const char *variable, const char *list, const char *m
     if (!*missing) return;
     fdri_say("%s=%s: left out, cannot be counted here: %s", variable, list, missing);
     snprintf(text, sizeof text, "fdr.counters.missing: %s", missing);
-    fdr_marker(fdr_marker_define(text), 0);
+    fdr_marker_define(text);
 }
 
 static void prepare(void)

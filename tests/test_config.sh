@@ -28,6 +28,7 @@ cat >"$work/program.c" <<'C'
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 static pthread_barrier_t all_there;
 static void *one_call(void *region)
 {
@@ -53,9 +54,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < 99999; i++) fdr_enter(r), fdr_leave(r);
     struct fdr_usage u = fdr_usage();
     int s = 0;
+    if (getenv("CHDIR") && chdir(getenv("CHDIR"))) abort();
     for (int i = 1; i < argc; i++) s = fdr_snapshot(argv[i]);
-    printf("init %d presented %llu buffer %llu bin %llu snapshot %s path %s\n", e, (unsigned long long)u.presented,
-           (unsigned long long)u.buffer_bytes, (unsigned long long)u.bin_bytes, s ? strerror(-s) : "ok", fdr_last_snapshot());
+    printf("init %d presented %llu lost %llu buffer %llu bin %llu snapshot %s path %s\n", e, (unsigned long long)u.presented,
+           (unsigned long long)u.lost, (unsigned long long)u.buffer_bytes, (unsigned long long)u.bin_bytes, s ? strerror(-s) : "ok", fdr_last_snapshot());
     fdr_finalize();
     return 0;
 }
@@ -100,12 +102,13 @@ wrong()
     run "$1=$2" -- one
     lines 1 "$1=$2" "$1" "$2" "using $3"
     grep -q 'init 0 presented 100000 .*snapshot ok' out.txt || { fail "$1=$2: the program did not record"; cat out.txt; }
+    grep -q ' lost 0 ' out.txt || { fail "$1=$2: lost events"; cat out.txt; }
     rm -f snapshots/*
 }
 
 run -- one
 lines 0 "nothing wrong: nothing said"
-grep -q 'presented 100000 buffer 1048576 bin 4096 snapshot ok' out.txt || fail "a plain run: $(cat out.txt)"
+grep -q 'presented 100000 lost 0 buffer 1048576 bin 4096 snapshot ok' out.txt || fail "a plain run: $(cat out.txt)"
 [ -z "$(ls "$live")" ] || fail "clean exit leaves $(ls "$live")"
 
 # ---- names ----
@@ -114,7 +117,7 @@ misspelt()
 {
     run "$1=8M" -- one
     lines 1 "$1" "fdr: $1: no setting of that name" "did you mean $2?"
-    grep -q 'presented 100000 buffer 1048576 bin 4096 snapshot ok' out.txt || fail "$1: $(cat out.txt)"
+    grep -q 'presented 100000 lost 0 buffer 1048576 bin 4096 snapshot ok' out.txt || fail "$1: $(cat out.txt)"
     rm -f snapshots/*
 }
 misspelt FDR_BUFER FDR_BUFFER
@@ -204,6 +207,10 @@ run FDR_FILTER="$work/missing" -- one
 lines 1 "FDR_FILTER that is not there" FDR_FILTER "$work/missing" "recording everything"
 printf 'exclude name a\nfrobnicate name b\ninclude name c\n' >rules
 mkfifo "$work/fifo"
+run FDR_FILTER=/proc/self/mem -- one
+lines 1 "FDR_FILTER that cannot be read" FDR_FILTER=/proc/self/mem "Input/output error"
+run FDR_TRIGGERS=/proc/self/mem -- one
+lines 1 "FDR_TRIGGERS that cannot be read" FDR_TRIGGERS=/proc/self/mem "Input/output error"
 run FDR_FILTER="$work/fifo" -- one
 lines 1 "FDR_FILTER that is a FIFO" FDR_FILTER "not a file" "recording everything"
 run FDR_TRIGGERS=/dev/zero -- one
@@ -225,7 +232,7 @@ run FDR_BUFFER=256K THREADS=300 -- one
 lines 1 "more threads than the buffer has room for" "no room for one more thread" "only counted"
 grep -q 'init 0 presented 10[0-9]* .*snapshot ok' out.txt || fail "more threads than fit: $(cat out.txt)"
 run FDR_ENABLE=0 -- one
-if [ "$code" = 0 ] && [ ! -s err.txt ] && grep -q 'init 0 presented 0 buffer 0' out.txt; then
+if [ "$code" = 0 ] && [ ! -s err.txt ] && grep -q 'init 0 presented 0 lost 0 buffer 0' out.txt; then
     ok "FDR_ENABLE=0 says and does nothing"
 else
     fail "FDR_ENABLE=0: $(cat out.txt err.txt)"
@@ -243,6 +250,11 @@ long=$(printf 'x%.0s' $(seq 600))
 run FDR_DIR="/tmp/$long" -- one
 lines 1 "FDR_DIR too long" FDR_DIR "too long" "using"
 rm -f ./*.fdr
+mkdir elsewhere
+run FDR_DIR=snapshots CHDIR=elsewhere -- one
+lines 0 "FDR_DIR relative to where the program started"
+[ -n "$(ls snapshots)" ] && [ -z "$(ls elsewhere)" ] || fail "FDR_DIR=snapshots behind chdir: $(ls snapshots elsewhere)"
+rm -f snapshots/*
 if [ "$(id -u)" != 0 ]; then
     mkdir -m 500 readonly
     run FDR_DIR="$work/readonly" -- one
@@ -321,7 +333,7 @@ lines 0 "a live directory is made"
 if localedef -i de_DE -f UTF-8 "$work/de_DE.UTF-8" >/dev/null 2>&1; then
     run LOCPATH="$work" LC_ALL=de_DE.UTF-8 FDR_BUFFER=1.5M FDR_MIN_DURATION=0.25ns FDR_SAMPLE=0.5kHz -- one
     lines 0 "numbers in a German program"
-    grep -q 'presented 100000 buffer 1572864 ' out.txt || fail "numbers in a German program: $(cat out.txt)"
+    grep -q 'presented 100000 lost 0 buffer 1572864 ' out.txt || fail "numbers in a German program: $(cat out.txt)"
 else
     echo "skipped: no localedef"
 fi
