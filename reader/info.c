@@ -65,12 +65,20 @@ static void describe_pinned(const struct fdr_file *f, struct fdri_reader_locatio
     const struct fdr_part *raw = (const void *)fdri_reader_meta_at(f, p->off, FDR_META_PART, l->id, sizeof *raw);
     struct fdr_location_info *i = &l->info;
     if (!p->aside || !raw) return;
+    i->pinned_given |= p->given_back || p->floor; /* without bins it may be empty for a rewind */
     i->pinned_to_ns = clipped_ns(l, raw->aside_tick);
     i->pinned_cut |= (raw->aside_how & FDR_ASIDE_CUT) != 0;
     for (uint32_t b = 0; b < p->bin_count; b++) {
         i->pinned_events += (p->class_ == FDR_CLASS_REGION ? 2ull : 1ull) * p->bin[b].records;
         i->pinned_bytes += 1u << p->bin[b].size_log2;
     }
+}
+
+/* What is left of it is a part of what was over by any moment: it is not said to be all. */
+static void forget_pinned(struct fdr_location_info *i)
+{
+    i->pinned_to_ns = i->pinned_events = i->pinned_bytes = 0;
+    i->pinned_cut = false;
 }
 
 static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
@@ -99,6 +107,7 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
         i->bins += l->part[p].bin_count;
         for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
     }
+    if (i->pinned_given) forget_pinned(i);
     open_calls(l);
 }
 

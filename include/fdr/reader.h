@@ -134,8 +134,8 @@ struct fdr_location_info {
     uint32_t epochs; /* held now */
     uint64_t bytes_stored, bins;
     uint64_t moved_ns; /* newest event of any kind, also one that is not kept */
-    /* FDR_PIN: all that was over by then stays; 0: nothing was set aside. How many events (a call is two) in how many
-     * bytes; and whether it ended early, having used up its share. */
+    /* FDR_PIN: all that was over by then is there; 0: nothing was set aside, or not all of it is there any more. How
+     * many events (a call is two) in how many bytes; and whether it ended early, having used up its share. */
     uint64_t pinned_to_ns, pinned_events, pinned_bytes;
     bool pinned_cut;
     /* Its times are the caller's (`_at`), on a time line that need not be the clock's. False also where the recording's
@@ -144,6 +144,7 @@ struct fdr_location_info {
     uint64_t clamped, unbalanced, stray_leaves, abandoned, hists_dropped;
     uint64_t rows_folded;        /* calls in the rest of the totals */
     uint64_t points_without_row; /* events without duration that are in no total: no room for their kind */
+    bool pinned_given;           /* FDR_PIN: what was set aside is not all there, since the thread ended */
 };
 FDR_API size_t fdr_location_count(const struct fdr_file *file);
 FDR_API const struct fdr_location_info *fdr_location_info(const struct fdr_file *file, size_t index);
