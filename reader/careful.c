@@ -76,8 +76,8 @@ static enum place place_child(const struct fdri_reader_call *c, const struct fdr
 }
 
 /* The parent of the head of depth d, which began in its tick as c did, is missing. Is c around it? Of what was set
- * aside only those parents are missing that were still open then (a filter keeps none out that is named), and so was c
- * if it ended later: in it they are. */
+ * aside, and counts as kept, only those parents are missing that were still open then (a filter keeps none out that is
+ * named), and so was c if it ended later: in it they are. */
 static bool was_open(const struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint32_t d)
 {
     const struct fdri_reader_depth *v = &s->level[d];

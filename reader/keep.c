@@ -4,8 +4,9 @@
  * Closure: holding a call of (depth, band) implies holding every shallower depth in every longer band at its time.
  *   T(d, b)  newest leave given back from the partition (d, b)
  *   a call of (d, b) is kept  <=>  leave > max of T(d', b') over d' <= d, b' >= b other than itself
- * So every kept call's ancestors are kept. What is held beyond that counts as reduced. What was set aside counts whole;
- * of its calls those may lack ancestors that were still open then. */
+ * So every kept call's ancestors are kept. What is held beyond that counts as reduced. Of what was set aside something
+ * is given back only where the thread ended, and the rule is one of its own, over what was set aside: all that is not
+ * is later. So of its calls those may lack ancestors that were still open then, and no others. */
 #include "base/bits.h"
 #include "reader/reader.h"
 
@@ -22,27 +23,34 @@ uint64_t fdri_reader_floor(const struct fdri_reader_location *l)
     return l->suspect || floor > newest >> l->clock.shift || floor > l->clock.stored_max ? 0 : floor;
 }
 
-/* Partitions are sorted by class, depth, band; region calls come first. */
-void fdri_reader_keep_rule(struct fdri_reader_location *l)
+/* Of those that were set aside, or of the others; what left by `all` is not kept. Partitions are sorted by class, then
+ * depth, then band; region calls come first. */
+static void keep_rule(struct fdri_reader_location *l, bool aside, uint64_t all)
 {
     uint64_t above[FDR_BANDS] = {0}; /* over shallower depths and bands >= the index */
     size_t i = 0;
-    uint64_t all = fdri_reader_floor(l);
     while (i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION) {
         uint64_t here[FDR_BANDS] = {0};
         size_t first = i;
         for (; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION && l->part[i].depth == l->part[first].depth;
              i++)
-            if (!l->part[i].aside) here[l->part[i].band] = l->part[i].floor;
+            if (l->part[i].aside == aside) here[l->part[i].band] = l->part[i].floor;
         for (size_t j = first; j < i; j++) {
             uint64_t floor = at_least(above[l->part[j].band], all);
             for (uint32_t b = l->part[j].band + 1u; b < FDR_BANDS; b++) floor = at_least(floor, here[b]);
-            l->part[j].min_leave = floor && !l->part[j].aside ? floor + 1 : 0;
+            if (l->part[j].aside == aside) l->part[j].min_leave = floor ? floor + 1 : 0;
         }
         for (uint32_t b = 0; b < FDR_BANDS; b++)
             for (uint32_t longer = b; longer < FDR_BANDS; longer++) above[b] = at_least(above[b], here[longer]);
     }
-    for (; i < l->part_count; i++) l->part[i].min_leave = all && !l->part[i].aside ? all + 1 : 0;
+    for (; i < l->part_count; i++)
+        if (l->part[i].aside == aside) l->part[i].min_leave = all ? all + 1 : 0;
+}
+
+void fdri_reader_keep_rule(struct fdri_reader_location *l)
+{
+    keep_rule(l, true, 0);
+    keep_rule(l, false, fdri_reader_floor(l));
     fdri_reader_keep_samples(l);
 }
 

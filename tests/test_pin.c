@@ -317,6 +317,74 @@ static void others_leave_it(void **state)
     pthread_barrier_destroy(&turn);
 }
 
+/* ---- a thread that ended ---- */
+
+static void *comes_and_ends(void *unused)
+{
+    uint64_t now = 1000000000;
+    for (uint32_t i = 0, lean = 10; i < 100000; i++) {
+        if (rnd(&seed, 500) == 0) lean = 7 + rnd(&seed, 7);
+        if (rnd(&seed, 4) == 0) now += rnd(&seed, 3) == 0 ? rnd(&seed, 400000) : rnd(&seed, 300);
+        if (o.depth == 9 || (o.depth && rnd(&seed, 20) < lean)) both_leave(&o, now);
+        else both_enter(&o, 1 + rnd(&seed, rnd(&seed, 3) ? 8 : 58), now);
+    }
+    while (o.depth) both_leave(&o, now += rnd(&seed, 50));
+    return unused;
+}
+
+static uint64_t ended_by(uint64_t to)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < o.count; i++) n += o.event[i].kind == FDR_LEAVE && o.event[i].time <= to;
+    return n;
+}
+
+static uint64_t shown_by(struct fdr_file *f, uint32_t location, uint64_t to)
+{
+    uint64_t n = 0;
+    struct fdr_iter *it = fdr_iter_open(f, &(struct fdr_select){.locations = &location, .location_count = 1});
+    for (struct fdr_read_event e; fdr_iter_next(it, &e);) n += e.kind == FDR_LEAVE && !e.repaired && e.time_ns <= to;
+    fdr_iter_close(it);
+    return n;
+}
+
+static void what_is_said_is_true(struct fdr_file *f, const struct fdr_location_info *l)
+{
+    const char *wrong = oracle_check(&o, &(struct oracle_rules){0}, f, l->id);
+    if (wrong) fail_msg("%s", wrong);
+    if (l->pinned_to_ns) assert_int_equal(shown_by(f, l->id, l->pinned_to_ns), ended_by(l->pinned_to_ns));
+    else assert_true(l->pinned_given && !l->pinned_events && !l->pinned_bytes && !l->pinned_cut);
+    balance(f);
+}
+
+/* Its bins go to another one, those that were set aside among them, a few at a time: what is left of these lacks no
+ * parents but those that were open then, and nobody says any more that it is all. */
+static void P3_P9_of_a_thread_that_ended(void **state)
+{
+    static const char *const strategies[] = {"telescope", "whole", "last"};
+    uint32_t whole = 0, partly = 0;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        pthread_t t;
+        uint64_t now = 1000000000;
+        const struct fdr_location_info *l;
+        begin(&(struct fdr_config){.strategy = strategies[i], .buffer = "1M", .pin = "200ms"});
+        assert_int_equal(pthread_create(&t, NULL, comes_and_ends, NULL), 0);
+        pthread_join(t, NULL);
+        struct fdr_file *f = take();
+        for (; (l = the_other(f)) && !l->ended_threads && l->bytes_stored; f = take()) {
+            bool given = l->pinned_given;
+            *(given ? &partly : &whole) += 1;
+            what_is_said_is_true(f, l);
+            fdr_file_close(f);
+            for (int k = 0; k < (given ? 4000 : 30000); k++)
+                fdr_enter_at(1, now += 70), fdr_leave_at(1, now += rnd(&seed, 500));
+        }
+        end(f);
+    }
+    assert_true(whole >= 3 && partly >= 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +392,7 @@ int main(void)
         cmocka_unit_test(P3_P9_inside_of_what_was_open),  cmocka_unit_test(P3_P9_inside_of_what_was_lost_later),
         cmocka_unit_test(P4_a_hundred_buffers_later),     cmocka_unit_test(it_has_a_cap),
         cmocka_unit_test(times_of_a_later_clock),         cmocka_unit_test(points_go_on_where_accounts_have_no_room),
-        cmocka_unit_test(a_rewind_reaches_back),          cmocka_unit_test(others_leave_it)};
+        cmocka_unit_test(a_rewind_reaches_back),          cmocka_unit_test(others_leave_it),
+        cmocka_unit_test(P3_P9_of_a_thread_that_ended)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

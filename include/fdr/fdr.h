@@ -92,7 +92,7 @@ struct fdr_config {
     const char *sample; /* FDR_SAMPLE: "1kHz": samples of every thread; also "wall", "unwind", "nostack", EVENT/COUNT */
     const char *triggers; /* FDR_TRIGGERS: a file, or lines separated by ';' (docs/TRIGGERS.md) */
     const char *watchdog; /* FDR_WATCHDOG: "off", or how long a thread may stand still in a region, "30s" */
-    const char *pin;      /* FDR_PIN: "0", or the first moments that nothing is given back of, "5s" */
+    const char *pin;      /* FDR_PIN: "0", or the first moments that threads keep while they live, "5s" */
     int strict;           /* 1: where a value makes no sense fdr_init returns -EINVAL, after the line about it */
 };
 
