@@ -240,15 +240,22 @@ static int prepared(struct fdri_thread *t)
     return into ? fdri_fold_prepare(into, t) : -1;
 }
 
+/* Can bins hold accounts? */
+static bool bins_hold(void)
+{
+    return fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(FDR_LEVELS_LARGE);
+}
+
+/* They can hold some at least, and there are none for who has more than its first ones. */
+static bool bins_help(void) { return bins_hold() || fdri_bins_free(&fdri_rec.arena) <= fdri_rec.bin_reserve; }
+
 /* Enough for a place for l's accounts, if bins can hold it at all. */
 static uint32_t last_bins(const struct fdr_location *l)
 {
     enum { ROW_BYTES = 2 * sizeof(struct fdr_row) }; /* with a histogram of a cell or two */
-    const struct fdr_superblock *s = fdri_rec.arena.super;
     const struct fdr_rowtable *table = l->rows_table_off ? fdri_at(&fdri_rec.arena, l->rows_table_off) : NULL;
-    uint32_t rows = table ? table->used * ROW_BYTES / s->bin_bytes : 0;
-    bool any = s->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(FDR_LEVELS_LARGE);
-    return any ? 2 * l->level_blocks + rows + 4 : 0;
+    uint32_t rows = table ? table->used * ROW_BYTES / fdri_rec.arena.super->bin_bytes : 0;
+    return bins_hold() ? 2 * l->level_blocks + rows + 4 : 0;
 }
 
 /* Of the last ones that l gives the place becomes. */
@@ -280,8 +287,16 @@ static bool work_off(struct fdr_location *l)
 {
     if (oldest_part(l)) return give(l);
     int result = fold(l);
-    for (int i = 0; i < POPS && result < 0 && give_bin_behind(l); i++) result = fold(l);
+    for (int i = 0; i < POPS && result < 0 && bins_help() && give_bin_behind(l); i++) result = fold(l);
     return result >= 0;
+}
+
+/* Is there a place for l's accounts, or will bins make it? 1; 0: for some more of them; -1: no, and whoever wants the
+ * memory they take would give what l holds back in vain. */
+static int has_place(struct fdr_location *l)
+{
+    struct fdri_thread from = {.loc = l, .base = fdri_rec.arena.base};
+    return last_bins(l) ? 1 : prepared(&from);
 }
 
 /* Left by longjmp in the middle it would be in no queue, or the queue without an end: so handlers wait. */
@@ -297,6 +312,8 @@ static bool to_the_end(struct fdr_location *l)
 
 enum outcome { ROOM, NO_ROOM, COME_AGAIN, OTHERS_LEFT }; /* LEFT: not all were looked at */
 
+static bool wants_accounts(enum fdri_urgency u) { return u == FDRI_ACCOUNTS || u == FDRI_ATTACHING_WHOLE; }
+
 /* Works off the oldest one; where a claimer is inside, which may sleep there, or where there is no room for its
  * accounts, that one is the newest from now on: another may make the room. */
 static enum outcome work(enum fdri_urgency urgency)
@@ -307,9 +324,11 @@ static enum outcome work(enum fdri_urgency urgency)
         struct fdr_location *l = oldest();
         if (!l) return COME_AGAIN;
         if (urgency == FDRI_IF_AGED && !aged(l)) return NO_ROOM;
-        bool mine = alone(l);
+        int place = wants_accounts(urgency) ? has_place(l) : 1;
+        if (!place) return ROOM;
+        bool mine = place > 0 && alone(l);
         if (mine && work_off(l)) return ROOM;
-        claimed |= !mine;
+        claimed |= place > 0 && !mine;
         if (!to_the_end(l)) return COME_AGAIN;
         if (!first) first = l;
         all = oldest() == first;
@@ -322,7 +341,7 @@ static enum outcome work_whole(void)
 {
     uint32_t before = given_away;
     enum outcome outcome = ROOM;
-    for (int i = 0; i < WHOLE && outcome == ROOM && given_away == before; i++) outcome = work(FDRI_ATTACHING);
+    for (int i = 0; i < WHOLE && outcome == ROOM && given_away == before; i++) outcome = work(FDRI_ATTACHING_WHOLE);
     return outcome;
 }
 
@@ -337,7 +356,7 @@ void fdri_ended_prepare(struct fdri_thread *t)
     for (int i = 0, done; i < ROUNDS; i++) {
         while (!(done = prepared(t))) continue;
         if (done > 0 || (last && fdr_load_relaxed(&t->loc->bins_held) > last)) break;
-        enum outcome outcome = i < ROUNDS / 2 ? work(FDRI_ATTACHING) : work_whole();
+        enum outcome outcome = i < ROUNDS / 2 && bins_help() ? work(FDRI_ATTACHING) : work_whole();
         if (outcome != ROOM && !(last && give_bin(t->loc))) break;
     }
     fdri_ended_unlock();

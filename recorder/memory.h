@@ -80,8 +80,9 @@ uint64_t fdri_meta_bytes(void);                           /* in use by all */
 enum fdri_urgency {
     FDRI_IF_AGED,
     FDRI_POOR,
-    FDRI_ATTACHING,      /* waits for others, 20 ms in all */
-    FDRI_ATTACHING_WHOLE /* the same; wants what no bin is: all memory of one that ended */
+    FDRI_ACCOUNTS,       /* wants what no bin is: memory of accounts */
+    FDRI_ATTACHING,      /* wants bins; waits for others, 20 ms in all */
+    FDRI_ATTACHING_WHOLE /* the same; wants all memory of one that ended, accounts and all */
 };
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
 /* A thread that comes makes room for accounts of its own where there is little: it may wait for others, which it must

@@ -21,7 +21,7 @@ static bool within(uint64_t eighths) { return fdri_meta_bytes() < fdri_rec.arena
 static bool have_within(struct fdri_thread *t, uint64_t eighths)
 {
     for (int i = 0; i < STEPS && !within(eighths); i++)
-        if (!fdri_ended_room(t, FDRI_POOR)) break;
+        if (!fdri_ended_room(t, FDRI_ACCOUNTS)) break;
     return within(eighths);
 }
 
