@@ -173,6 +173,16 @@ def chrome(file, samples):
     return found
 
 
+def dumped(file):
+    """As text, a sample says the same as in the table: nothing of it is looked at when it is gone."""
+    perturbed = os.environ | {"MALLOC_PERTURB_": "165"}
+    text = subprocess.run([fdr, "dump", file], capture_output=True, text=True, env=perturbed)
+    rows = [line.split("\t") for line in subprocess.run([fdr, "dump", "--tsv", file], capture_output=True, text=True).stdout.splitlines()]
+    table = [f"{row[5]}  {row[6]}" for row in rows if row[2] == "sample"]
+    lines = [line.split("* sample ", 1)[1] for line in text.stdout.splitlines() if "* sample " in line]
+    check(text.returncode == 0 and lines == table, "dump: as text", text.returncode, [pair for pair in zip(lines, table) if pair[0] != pair[1]][:2])
+
+
 def clamped():
     """A period below 100 us becomes 100 us: said, recorded, and as many samples."""
     for setting in ("1us", "30us,wall", "1MHz,nostack"):
@@ -228,6 +238,7 @@ try:
         found = chrome(file, ask("samples", "--json", file)["samples"])
         if mode == "regions":
             check(sum(e["args"]["regions"] == ["phase"] for e in found) > 0.8 * len(found), "and their regions")
+        dumped(file)
     named()
     clamped()
     part()

@@ -440,7 +440,8 @@ static struct steps steps_from(const struct fdr_file *file, const struct fdr_sel
 
 /* ---- the loop --------------------------------------------------------------------------------------------------- */
 
-/* Holds one event back, so that an enter can be seen together with the leave behind it. */
+/* Holds an enter back, so that it can be seen together with the leave behind it; nothing else: of a sample no more than
+ * the pointer would stay. */
 static void dump_human(const struct fdr_file *file, const struct fdr_select *select, struct fdr_iter *iter,
                        struct progress *progress)
 {
@@ -461,7 +462,10 @@ static void dump_human(const struct fdr_file *file, const struct fdr_select *sel
             continue;
         }
         if (held) human_event(file, first_ns, held, &open);
-        held = e;
+        held = e->kind == FDR_ENTER ? e : NULL;
+        if (held) continue;
+        steps_until(&steps, e->time_ns);
+        human_event(file, first_ns, e, &open);
     }
     if (held) steps_until(&steps, held->time_ns);
     if (held) human_event(file, first_ns, held, &open);
