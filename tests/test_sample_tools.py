@@ -57,6 +57,7 @@ int main(int argc, char **argv)
         return fdr_snapshot("end") != 0;
     }
     if (argc > 1 && !strcmp(argv[1], "named")) fdr_thread_name("worker one");
+    if (argc > 1 && !strcmp(argv[1], "after")) FDR_REGION("phase") { between(now() + 0.1); }
     if (argc > 1 && !strcmp(argv[1], "regions")) {
         FDR_REGION("phase") { between(now() + 1); }
     } else {
@@ -183,6 +184,18 @@ def dumped(file):
     check(text.returncode == 0 and lines == table, "dump: as text", text.returncode, [pair for pair in zip(lines, table) if pair[0] != pair[1]][:2])
 
 
+def told_last(file, mode):
+    """fdr crash: what a thread did itself; samples where there is nothing else, by the names they have."""
+    perturbed = os.environ | {"MALLOC_PERTURB_": "165"}
+    text = subprocess.run([fdr, "crash", file], capture_output=True, text=True, env=perturbed)
+    rows = [line.split("\t") for line in subprocess.run([fdr, "dump", "--tsv", file], capture_output=True, text=True).stdout.splitlines()]
+    names = [row[5] for row in rows if row[2] == "sample"][-50:]
+    last = text.stdout.partition("\nthe newest ")[2].partition("\n\n")[0].splitlines()
+    lines = [line.split("  sample ", 1)[1].strip() for line in last if "  sample " in line]
+    good = last and "(samples)" not in last[0] and not lines if mode != "plain" else lines == names
+    check(text.returncode == 0 and good, "crash: the newest events", text.returncode, last, names)
+
+
 def clamped():
     """A period below 100 us becomes 100 us: said, recorded, and as many samples."""
     for setting in ("1us", "30us,wall", "1MHz,nostack"):
@@ -239,6 +252,8 @@ try:
         if mode == "regions":
             check(sum(e["args"]["regions"] == ["phase"] for e in found) > 0.8 * len(found), "and their regions")
         dumped(file)
+        told_last(file, mode)
+    told_last(run("after", "1kHz"), "after")  # the newest are samples
     named()
     clamped()
     part()

@@ -48,6 +48,16 @@ const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_
     return found;
 }
 
+const struct fdr_location_info *last_location(const struct fdr_file *file)
+{
+    const struct fdr_location_info *last = NULL;
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (!last || l->samples < last->samples || (l->samples == last->samples && l->to_ns > last->to_ns)) last = l;
+    }
+    return last;
+}
+
 bool is_without_stack(const struct fdr_file *file, const struct fdr_location_info *l)
 {
     const struct fdr_crash_thread_info *t;
@@ -141,9 +151,26 @@ bool exception_was_caught(struct fdr_file *file)
     return aborts;
 }
 
+static struct past_event past(const struct fdr_read_event *e)
+{
+    struct past_event p = {.e = *e};
+    if (e->sample) p.sample = (struct fdr_sample_path){.pc = e->sample->pc};
+    return p;
+}
+
+/* The ring begins in the middle once it was filled. How many: 0 where memory is short. */
+static size_t turn(struct past_event *event, size_t seen, size_t most)
+{
+    struct past_event *turned = seen > most ? malloc(most * sizeof *turned) : NULL;
+    if (seen > most && !turned) return 0;
+    for (size_t k = 0; turned && k < most; k++) turned[k] = event[(seen + k) % most];
+    if (turned) memcpy(event, turned, most * sizeof *turned);
+    free(turned);
+    return seen < most ? seen : most;
+}
+
 /* Looks back over ever longer stretches: a large recording is not read to see its end. */
-size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct fdr_read_event *event,
-                     size_t most)
+size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event, size_t most)
 {
     for (uint64_t back = 20000;; back *= 16) {
         struct fdr_select s = {
@@ -152,16 +179,13 @@ size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns
         struct fdr_read_event e;
         size_t seen = 0;
         while (i && fdr_iter_next(i, &e))
-            if (e.time_ns >= s.from_ns && !(e.repaired && e.kind == FDR_LEAVE)) event[seen++ % most] = e;
+            if (e.time_ns >= s.from_ns && !(e.repaired && e.kind == FDR_LEAVE)) event[seen++ % most] = past(&e);
         fdr_iter_close(i);
         if (seen < most && s.from_ns) continue;
-        if (seen <= most) return seen;
-        struct fdr_read_event *turned = malloc(most * sizeof *turned); /* the ring begins in the middle */
-        if (!turned) return 0;
-        for (size_t k = 0; k < most; k++) turned[k] = event[(seen + k) % most];
-        memcpy(event, turned, most * sizeof *turned);
-        free(turned);
-        return most;
+        seen = turn(event, seen, most);
+        for (size_t k = 0; k < seen; k++)
+            if (event[k].e.sample) event[k].e.sample = &event[k].sample;
+        return seen;
     }
 }
 

@@ -18,6 +18,8 @@ struct death {
 
 /* The location of a thread; NULL: it recorded nothing. */
 const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_t tid);
+/* The one that went on longest: samples only where there is nothing else. NULL: there is none. */
+const struct fdr_location_info *last_location(const struct fdr_file *file);
 /* A thread that recorded and lived, of which fdr_crash_threads knows nothing: what it had open is all there is. */
 bool is_without_stack(const struct fdr_file *file, const struct fdr_location_info *l);
 /* "SIGSEGV: address not mapped, 0x8" */
@@ -28,8 +30,13 @@ struct fdr_crash_cause_info main_cause(const struct fdr_file *file);
  * does not tell. */
 bool exception_was_caught(struct fdr_file *file);
 const char *signal_name(int number, char *text);
+/* What stays of an event when the reader has gone on: of a sample its address, not its path. */
+struct past_event {
+    struct fdr_read_event e;
+    struct fdr_sample_path sample;
+};
 /* The newest events of a location, oldest of them first; how many. */
-size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct fdr_read_event *event,
+size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event,
                      size_t most);
 
 /* The call stack of a thread of fdr_crash_threads: a line for each frame, `most` that are not inlined. */

@@ -205,10 +205,10 @@ static void print_event(const struct fdr_file *file, const struct fdr_read_event
 
 static void print_newest(struct fdr_file *file, const struct fdr_location_info *l, uint64_t end_ns)
 {
-    struct fdr_read_event *e = calloc(CRASH_EVENTS, sizeof *e);
+    struct past_event *e = calloc(CRASH_EVENTS, sizeof *e);
     size_t count = e ? newest_events(file, l->id, end_ns, e, CRASH_EVENTS) : 0;
     printf("\nthe newest %zu events of thread %u %s\n", count, l->tid, plain_name(l->name));
-    for (size_t i = 0; i < count; i++) print_event(file, &e[i], end_ns);
+    for (size_t i = 0; i < count; i++) print_event(file, &e[i].e, end_ns);
     free(e);
 }
 
@@ -336,9 +336,7 @@ int print_crash(const struct death *d)
     }
     if (l) printf("\nopen regions of thread %u, outermost first\n", l->tid), print_open(d->file, l, end_ns);
     print_threads(d->file, end_ns, c.tid);
-    if (!l && !i->has_cause) /* whoever was there last */
-        for (size_t n = 0; n < fdr_location_count(d->file); n++)
-            if (!l || fdr_location_info(d->file, n)->to_ns > l->to_ns) l = fdr_location_info(d->file, n);
+    if (!l && !i->has_cause) l = last_location(d->file); /* whoever was there last */
     if (l) print_newest(d->file, l, end_ns), print_before(d->file, l, end_ns);
     print_metrics(d->file);
     print_cut_map(d->file);
