@@ -429,14 +429,19 @@ const char *event_name(const struct fdr_file *file, const struct fdr_read_event 
     }
 }
 
+size_t location_index(const struct fdr_file *file, uint32_t location)
+{
+    size_t count = fdr_location_count(file), i = 0;
+    /* Ids are given in order, so the index is nearly always the id. */
+    if (location < count && fdr_location_info(file, location)->id == location) return location;
+    while (i < count && fdr_location_info(file, i)->id != location) i++;
+    return i;
+}
+
 const struct fdr_location_info *find_location(const struct fdr_file *file, uint32_t location)
 {
-    size_t count = fdr_location_count(file);
-    /* Ids are given in order, so the index is nearly always the id. */
-    if (location < count && fdr_location_info(file, location)->id == location) return fdr_location_info(file, location);
-    for (size_t i = 0; i < count; i++)
-        if (fdr_location_info(file, i)->id == location) return fdr_location_info(file, i);
-    return NULL;
+    size_t i = location_index(file, location);
+    return i < fdr_location_count(file) ? fdr_location_info(file, i) : NULL;
 }
 
 const char *location_name(const struct fdr_file *file, uint32_t location)

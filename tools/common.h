@@ -97,6 +97,8 @@ const char *plain_region(const struct fdr_file *file, uint32_t region);
 const char *event_name(const struct fdr_file *file, const struct fdr_read_event *event);
 const char *collective_name(uint32_t operation);
 const char *location_name(const struct fdr_file *file, uint32_t location);
+/* Where the one of that id is in fdr_location_info; how many there are: nowhere. */
+size_t location_index(const struct fdr_file *file, uint32_t location);
 /* NULL: there is none of that id. */
 const struct fdr_location_info *find_location(const struct fdr_file *file, uint32_t location);
 

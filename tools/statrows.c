@@ -18,8 +18,8 @@ static bool wants_region(const struct fdr_select *s, uint32_t id)
 
 /* Where a rest is, a region that is wanted and has no exact row may be in it. */
 struct rests {
-    bool *has; /* by location */
-    uint32_t count, room;
+    bool *has; /* by the index of the location: a damaged file may give it any id; the last is for those not listed */
+    uint32_t count;
 };
 
 static uint32_t key_of(const struct fdr_total *t, enum stat_by by) { return by == BY_LOCATION ? t->location : t->id; }
@@ -57,7 +57,7 @@ static const struct fdr_total **sorted(const struct fdr_file *file, const struct
     for (size_t i = 0; list && i < n; i++) {
         bool is_region = all[i].class_ == FDR_IN_REGION;
         if (is_region != regions || !wants_location(select, all[i].location)) continue;
-        bool rest = all[i].rest && regions && rests->has[all[i].location];
+        bool rest = all[i].rest && regions && rests->has[location_index(file, all[i].location)];
         if (!is_region || (all[i].rest ? rest : wants_region(select, all[i].id))) list[used++] = &all[i];
     }
     if (list) qsort(list, used, sizeof *list, by == BY_LOCATION ? by_location : by_region);
@@ -103,18 +103,18 @@ size_t chosen_regions(const struct fdr_select *select)
 static bool find_rests(struct rests *r, const struct fdr_file *file, const struct fdr_select *select)
 {
     const struct fdr_total *all;
-    size_t count = fdr_totals(file, &all), chosen = chosen_regions(select);
-    for (size_t i = 0; i < count; i++)
-        if (all[i].location >= r->room) r->room = all[i].location + 1;
-    r->has = calloc(r->room + 1u, sizeof *r->has);
-    size_t *exact = calloc(r->room + 1u, sizeof *exact); /* rows of those chosen */
+    size_t count = fdr_totals(file, &all), chosen = chosen_regions(select), room = fdr_location_count(file) + 1;
+    r->has = calloc(room, sizeof *r->has);
+    size_t *exact = calloc(room, sizeof *exact); /* rows of those chosen */
     for (size_t i = 0; exact && i < count; i++) {
         const struct fdr_total *t = &all[i];
-        exact[t->location] += t->class_ == FDR_IN_REGION && !t->rest && !t->at_least && wants_region(select, t->id);
+        exact[location_index(file, t->location)] += t->class_ == FDR_IN_REGION && !t->rest && !t->at_least &&
+                                                    wants_region(select, t->id);
     }
     for (size_t i = 0; r->has && exact && i < count; i++) {
-        if (!all[i].rest || !wants_location(select, all[i].location) || exact[all[i].location] >= chosen) continue;
-        r->has[all[i].location] = true;
+        size_t at = location_index(file, all[i].location);
+        if (!all[i].rest || !wants_location(select, all[i].location) || exact[at] >= chosen) continue;
+        r->has[at] = true;
         r->count++;
     }
     bool good = r->has && exact;
@@ -126,13 +126,11 @@ static bool find_rests(struct rests *r, const struct fdr_file *file, const struc
 static bool find_folded(struct rests *r, const struct fdr_file *file, const struct fdr_select *select)
 {
     size_t count = fdr_location_count(file);
-    for (size_t i = 0; i < count; i++)
-        if (fdr_location_info(file, i)->id >= r->room) r->room = fdr_location_info(file, i)->id + 1;
-    r->has = calloc(r->room + 1u, sizeof *r->has);
+    r->has = calloc(count + 1, sizeof *r->has);
     for (size_t i = 0; r->has && i < count; i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
         if (!l->points_without_row || !wants_location(select, l->id)) continue;
-        r->has[l->id] = true;
+        r->has[i] = true;
         r->count++;
     }
     return r->has != NULL;
@@ -161,7 +159,7 @@ bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const
         }
         struct stat_row *r = &rows->row[rows->count - 1];
         r->at_least |= list[i]->at_least;
-        r->beside_rest += rests.has[list[i]->location] && !list[i]->at_least;
+        r->beside_rest += rests.has[location_index(file, list[i]->location)] && !list[i]->at_least;
         if (by == BY_LOCATION && list[i]->rest && select->regions) r->at_least = true;
         else add_total(r, list[i]);
     }
@@ -347,7 +345,7 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
                                                      .has_histogram = true,
                                                      .rest = t->rest};
         (*rows)[*count - 1].at_least |= t->at_least;
-        (*rows)[*count - 1].beside_rest += t->location < folded.room && folded.has[t->location];
+        (*rows)[*count - 1].beside_rest += folded.has[location_index(file, t->location)];
         add_point(&(*rows)[*count - 1], t);
     }
     for (size_t i = 0; *rows && i < *count; i++) (*rows)[i].at_least |= (*rows)[i].beside_rest < folded.count;

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# ctest: label=tools timeout=120
+# The fdr command on files that are damaged in one chosen place, on streams that nobody would write, and on outputs that are no
+# files: each has its exit code and one line that says why.
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+build = os.environ["FDR_BUILD"]
+fdr = f"{build}/bin/fdr"
+if not os.path.exists(fdr):
+    print("skipped: no fdr command in this build")
+    sys.exit(77)
+work = tempfile.mkdtemp(prefix="fdr-odd-")
+bad = 0
+ENTER, LEAVE = 1 << 24, 2 << 24
+
+
+def check(good, what, *more):
+    global bad
+    print("ok:" if good else "FAIL:", what, *(more if not good else ()))
+    bad += not good
+
+
+def ask(*arguments, **more):
+    return subprocess.run([fdr, *arguments], capture_output=True, text=True, errors="surrogateescape", cwd=work, timeout=60, **more)
+
+
+def says(done, code, *texts):
+    """This exit code and one line that says all this."""
+    line = done.stderr.splitlines()
+    return done.returncode == code and len(line) == 1 and all(text in line[0] for text in texts)
+
+
+def write(name, data):
+    with open(f"{work}/{name}", "wb") as f:
+        f.write(data)
+    return name
+
+
+def read(name):
+    with open(f"{work}/{name}", "rb") as f:
+        return bytearray(f.read())
+
+
+def evt(name, words, dts=None, names=(b"a", b"b"), **claimed):
+    """A stream of these words; `claimed`: what its header says otherwise."""
+    dts = dts or [1] * len(words)
+    text, regions = b"f.c\0", b""
+    for n in names:
+        regions += struct.pack("<4I", len(text), 0, 1, 0)
+        text += n + b"\0"
+    head = {"regions": len(names), "comms": 0, "strings": len(text)} | claimed
+    parts, offsets = b"", []
+    for part in (regions, text, b"", b"", struct.pack(f"<{len(dts)}I", *dts), struct.pack(f"<{len(words)}I", *words)):
+        parts += bytes(-len(parts) % 8)
+        offsets.append(136 + len(parts))
+        parts += part
+    data = b"FDREVT1\n" + struct.pack("<IIQIIII", 1, 136, len(words), head["regions"], 0, head["comms"], head["strings"])
+    data += struct.pack("<IIIIQQQII", 0, 1, 0, 0, 1000, 0, 0, 0, 0) + struct.pack("<6Q", *offsets)
+    return write(name, data + parts)
+
+
+def calls(count):
+    return [ENTER, ENTER | 1, LEAVE | 1, LEAVE] * count
+
+
+def recorded(name, *options, streams=1):
+    for i in range(streams):
+        evt(f"{name}{i}.evt", calls(100))
+    done = ask("replay", *(f"{name}{i}.evt" for i in range(streams)), "--buffer", "1M", "-o", f"{name}.fdr", *options)
+    check(done.returncode == 0, f"replay to {name}.fdr", done.stderr)
+    return f"{name}.fdr"
+
+
+def locations():
+    """The id of a location may be anything: none is an index."""
+    for ident in (0xFFFFFFFE, 0xFFFFFFFF, 1 << 30):
+        image = read(recorded("ids", streams=2))
+        for at in range(0, len(image) - 64, 64):
+            if image[at : at + 4] != b"FDRM":
+                continue
+            kind, of = struct.unpack_from("<H", image, at + 4)[0], struct.unpack_from("<I", image, at + 12)[0]
+            if of == 1:
+                struct.pack_into("<I", image, at + 12, ident)
+            if kind == 2 and struct.unpack_from("<I", image, at + 16)[0] == 1:
+                struct.pack_into("<I", image, at + 16, ident)
+        write("ids.fdr", image)
+        for verb in ("stats", "stats --by location", "stats --by depth", "stats --by metric", "stats --region a"):
+            done = ask(*verb.split(), "ids.fdr", env=os.environ | {"MALLOC_PERTURB_": "165"})
+            check(says(done, 1, "not what was written"), f"{verb}: a location with the id {ident}", done.returncode, done.stderr)
+
+
+try:
+    locations()
+finally:
+    shutil.rmtree(work)
+sys.exit(bad > 0)
