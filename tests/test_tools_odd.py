@@ -95,8 +95,22 @@ def locations():
             check(says(done, 1, "not what was written"), f"{verb}: a location with the id {ident}", done.returncode, done.stderr)
 
 
+def outputs():
+    """What is no file stays what it is, and so does a link to one."""
+    file, stream = recorded("whole"), evt("whole.evt", calls(10))
+    write("target", b"here before")
+    for name, to in (("to-file", "target"), ("to-nothing", "nowhere"), ("to-output", "/proc/self/fd/1"), ("to-null", "/dev/null")):
+        os.symlink(to, f"{work}/{name}")
+        for verb in (["recover", file], ["replay", stream]):
+            done = ask(*verb, "-o", name)
+            stays = os.path.islink(f"{work}/{name}") and os.readlink(f"{work}/{name}") == to and not os.path.exists(f"{work}/nowhere")
+            check(says(done, 2, name, "a symbolic link; nothing is written to it") and stays, f"{verb[0]} to a link {name}", done.stderr, stays)
+    check(read("target") == b"here before", "what a link leads to stays")
+
+
 try:
     locations()
+    outputs()
 finally:
     shutil.rmtree(work)
 sys.exit(bad > 0)

@@ -82,8 +82,9 @@ bool may_write(const char *out, const char *const *inputs, size_t count)
 {
     struct stat s;
     if (is_input(out, inputs, count)) return false;
-    if (stat(out, &s) != 0 || S_ISREG(s.st_mode) || is_null_device(out)) return true;
-    complain("%s: not a regular file; nothing is written to it", out);
+    bool link = lstat(out, &s) == 0 && S_ISLNK(s.st_mode);
+    if (!link && (stat(out, &s) != 0 || S_ISREG(s.st_mode) || is_null_device(out))) return true;
+    complain("%s: %s; nothing is written to it", out, link ? "a symbolic link" : "not a regular file");
     return false;
 }
 
