@@ -106,6 +106,9 @@ def outputs():
             stays = os.path.islink(f"{work}/{name}") and os.readlink(f"{work}/{name}") == to and not os.path.exists(f"{work}/nowhere")
             check(says(done, 2, name, "a symbolic link; nothing is written to it") and stays, f"{verb[0]} to a link {name}", done.stderr, stays)
     check(read("target") == b"here before", "what a link leads to stays")
+    for verb, name in ((["recover"], file), (["replay"], stream), (["export", "--to", "folded"], file)):
+        done = ask(*verb, name, "-o", f"./{name}")
+        check(says(done, 64, name, "is also the output"), f"{verb[0]} to what is read is wrong usage", done.returncode, done.stderr)
 
 
 try:

@@ -78,14 +78,14 @@ bool is_input(const char *out, const char *const *inputs, size_t count)
     return false;
 }
 
-bool may_write(const char *out, const char *const *inputs, size_t count)
+int may_write(const char *out, const char *const *inputs, size_t count)
 {
     struct stat s;
-    if (is_input(out, inputs, count)) return false;
+    if (is_input(out, inputs, count)) return USAGE;
     bool link = lstat(out, &s) == 0 && S_ISLNK(s.st_mode);
-    if (!link && (stat(out, &s) != 0 || S_ISREG(s.st_mode) || is_null_device(out))) return true;
+    if (!link && (stat(out, &s) != 0 || S_ISREG(s.st_mode) || is_null_device(out))) return DONE;
     complain("%s: %s; nothing is written to it", out, link ? "a symbolic link" : "not a regular file");
-    return false;
+    return COULD_NOT;
 }
 
 int worse(int a, int b) { return a > b ? a : b; }

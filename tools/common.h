@@ -54,8 +54,9 @@ struct fdr_file *open_recording(const char *path, int *status);
 int worse(int a, int b);
 /* Says so where `out` is one of the inputs. */
 bool is_input(const char *out, const char *const *inputs, size_t count);
-/* May `out` become a recording? Says why not: it is one of the inputs, or neither a file nor the null device. */
-bool may_write(const char *out, const char *const *inputs, size_t count);
+/* May `out` become a recording? Else says why not: it is one of the inputs (USAGE), a link, or neither a file nor the
+ * null device (COULD_NOT). */
+int may_write(const char *out, const char *const *inputs, size_t count);
 bool is_null_device(const char *path);
 /* DIFFERENT where the file is damaged, else DONE. `decoded`: events were read, so that damaged bins count, too (and a
  * line names the first): reading leaves them out without a word. Closes the file. */

@@ -89,7 +89,7 @@ int verb_recover(int argc, char **argv)
     char message[512] = "";
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
-    if (!may_write(a.out, (const char *const *)&a.path, 1)) return COULD_NOT;
+    if ((status = may_write(a.out, (const char *const *)&a.path, 1)) != DONE) return status;
     if (is_null_device(a.out)) {
         complain("%s: cannot become a recording", a.out);
         return COULD_NOT;

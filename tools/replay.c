@@ -479,7 +479,8 @@ int verb_replay(int argc, char **argv)
     struct streams streams = {0};
     int status = DONE, load = DONE;
     parse_all(&a, argc, argv);
-    if (a.out && !may_write(a.out, (const char *const *)a.paths, (size_t)a.path_count)) return COULD_NOT;
+    if (a.out) status = may_write(a.out, (const char *const *)a.paths, (size_t)a.path_count);
+    if (status != DONE) return status;
     if (a.out && is_null_device(a.out)) a.out = NULL;
     for (int i = 0; i < a.path_count; i++) streams_load(&streams, a.paths[i], &load);
     if (streams.count == 0 && load != DONE) status = COULD_NOT;
