@@ -3,7 +3,9 @@
 # ctest: label=tools timeout=120
 # The fdr command on files that are damaged in one chosen place, on streams that nobody would write, and on outputs that are no
 # files: each has its exit code and one line that says why.
+import json
 import os
+import random
 import shutil
 import struct
 import subprocess
@@ -16,6 +18,7 @@ if not os.path.exists(fdr):
     print("skipped: no fdr command in this build")
     sys.exit(77)
 work = tempfile.mkdtemp(prefix="fdr-odd-")
+live = tempfile.mkdtemp(prefix="fdr-odd-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 bad = 0
 ENTER, LEAVE = 1 << 24, 2 << 24
 
@@ -111,9 +114,22 @@ def outputs():
         check(says(done, 64, name, "is also the output"), f"{verb[0]} to what is read is wrong usage", done.returncode, done.stderr)
 
 
+def quotas():
+    """--keep and --disk are for what is asked for: looking at the first reduction takes nothing of them."""
+    steps = random.Random(1)
+    evt("long.evt", calls(100000), [steps.randrange(1, 1 << 28) for _ in range(400000)])
+    for options in ("--keep 1", "--disk 1100K", f"--keep 1 --arena mapped --live-dir {live}"):
+        done = ask("replay", "long.evt", "--buffer", "1M", *options.split(), "--json", "-o", "long.fdr")
+        told = json.loads(done.stdout or "{}")
+        good = done.returncode == 0 and not done.stderr and told["reductions"] > 0 and 0 < told["memory_balance_first"] <= 1
+        check(good, f"replay {options}", done.returncode, done.stderr, told)
+
+
 try:
     locations()
     outputs()
+    quotas()
 finally:
     shutil.rmtree(work)
+    shutil.rmtree(live)
 sys.exit(bad > 0)

@@ -158,20 +158,18 @@ static size_t first_event(const struct stream *s)
     return i < s->count ? i + 1 : i;
 }
 
-/* How evenly memory is used when the first of it is given back: a snapshot at that moment tells. */
+/* How evenly memory is used when the first of it is given back: as seen from outside at that moment, for a snapshot
+ * would count against --keep and --disk. */
 static void look_for_first(struct player *p)
 {
-    int status = DONE;
+    struct fdr_file *file;
     struct gang *g = p->gang;
     pthread_mutex_lock(&g->lock);
     bool mine = !g->balanced && fdr_usage().reductions > 0;
     g->balanced |= mine;
     p->looked = g->balanced;
     pthread_mutex_unlock(&g->lock);
-    if (!mine || fdr_snapshot("first reduction")) return;
-    struct fdr_file *file = open_recording(fdr_last_snapshot(), &status);
-    unlink(fdr_last_snapshot());
-    if (!file) return;
+    if (!mine || fdr_process_open((uint32_t)getpid(), false, &file, NULL, 0) == FDR_UNREADABLE) return;
     g->first_balance = fdr_file_info(file)->memory_balance;
     fdr_file_close(file);
 }
