@@ -196,6 +196,15 @@ def told_last(file, mode):
     check(text.returncode == 0 and good, "crash: the newest events", text.returncode, last, names)
 
 
+def replayed(file):
+    """Samples are no events that somebody presents: that they are not replayed is said."""
+    kept = sum(s["kept"] for s in ask("samples", "--json", file)["streams"])
+    done = subprocess.run([fdr, "replay", file, "--buffer", "1M"], capture_output=True, text=True)
+    said = f"fdr: {file}: {kept} samples are not replayed: only events are"
+    good = done.returncode == 0 and said in done.stderr.splitlines()
+    check(good, "replay: says that samples are not", done.returncode, done.stderr, kept)
+
+
 def clamped():
     """A period below 100 us becomes 100 us: said, recorded, and as many samples."""
     for setting in ("1us", "30us,wall", "1MHz,nostack"):
@@ -253,6 +262,7 @@ try:
             check(sum(e["args"]["regions"] == ["phase"] for e in found) > 0.8 * len(found), "and their regions")
         dumped(file)
         told_last(file, mode)
+        replayed(file)
     told_last(run("after", "1kHz"), "after")  # the newest are samples
     named()
     clamped()

@@ -125,10 +125,20 @@ def quotas():
         check(good, f"replay {options}", done.returncode, done.stderr, told)
 
 
+def empty_names():
+    """A region may be called nothing: that is a name, and not the same as none."""
+    evt("empty.evt", calls(1), names=(b"", b"b"))
+    for source, out in (("empty.evt", "empty.fdr"), ("empty.fdr", "again.fdr")):
+        done = ask("replay", source, "--buffer", "1M", "-o", out)
+        told = [line.split("\t")[5] for line in ask("dump", "--tsv", out).stdout.splitlines()[1:]]
+        check(done.returncode == 0 and told == ["", "b", "b", ""], f"replay of {source}: an empty name stays", told)
+
+
 try:
     locations()
     outputs()
     quotas()
+    empty_names()
 finally:
     shutil.rmtree(work)
     shutil.rmtree(live)

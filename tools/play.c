@@ -13,7 +13,7 @@
 static void define_regions(struct stream *s)
 {
     for (size_t i = 0; i < s->region_count; i++)
-        if (s->region[i].name[0])
+        if (s->region[i].name)
             s->region[i].recorded = fdr_region_define(s->region[i].name, s->region[i].file, s->region[i].line);
 }
 

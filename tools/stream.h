@@ -19,7 +19,7 @@ enum op {
 };
 
 struct stream_definition {
-    const char *name, *file; /* metrics: the unit stands in `file` */
+    const char *name, *file; /* name NULL: not known, "" is one; metrics: the unit stands in `file` */
     uint32_t line;
     uint32_t value_type;  /* metrics: enum fdr_type */
     uint32_t field_count; /* events */

@@ -61,9 +61,10 @@ static size_t items(const struct evt *e, uint64_t offset, uint64_t count, size_t
     return (size_t)(count < room ? count : room);
 }
 
+/* NULL: there is none. */
 static const char *string_at(const struct evt *e, uint32_t offset)
 {
-    if (offset >= e->strings_bytes || !memchr(e->strings + offset, '\0', e->strings_bytes - offset)) return "";
+    if (offset >= e->strings_bytes || !memchr(e->strings + offset, '\0', e->strings_bytes - offset)) return NULL;
     return e->strings + offset;
 }
 

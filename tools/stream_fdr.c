@@ -11,7 +11,7 @@
 struct builder {
     struct stream *s;
     size_t capacity, field_capacity;
-    uint64_t last_ns, reduced;
+    uint64_t last_ns, reduced, samples;
 };
 
 static bool room_for_record(struct builder *b)
@@ -88,6 +88,7 @@ static bool add_event(struct builder *b, const struct fdr_read_event *e)
     struct stream *s = b->s;
     enum op op = op_of(e->kind);
     uint32_t value = e->id, dt;
+    b->samples += e->kind == FDR_SAMPLE;
     if (op == OP_TICK || e->repaired || e->reduced) {
         b->reduced += e->reduced && e->kind == FDR_ENTER;
         return true;
@@ -144,9 +145,9 @@ static bool read_events(struct builder *b, struct fdr_file *file, uint32_t locat
     return good;
 }
 
-/* false: there is nothing to replay. */
+/* false: there is nothing to replay. *samples: those met are added. */
 static bool load_location(struct stream *s, struct fdr_file *file, const char *path, const struct fdr_location_info *l,
-                          int *status)
+                          uint64_t *samples, int *status)
 {
     char base[32];
     struct builder b = {.s = s};
@@ -158,6 +159,7 @@ static bool load_location(struct stream *s, struct fdr_file *file, const char *p
         *status = COULD_NOT;
         return false;
     }
+    *samples += b.samples;
     if (b.reduced)
         complain("%s: location %u: %llu ancestors are no longer held and are not replayed", path, l->id,
                  (unsigned long long)b.reduced);
@@ -168,12 +170,14 @@ void load_recording(struct streams *streams, const char *path, int *status)
 {
     struct fdr_file *file = open_recording(path, status);
     size_t before = streams->count;
+    uint64_t samples = 0;
     if (!file) return;
     for (size_t i = 0; i < fdr_location_count(file); i++) {
         struct stream *s = streams_add(streams);
-        if (s && load_location(s, file, path, fdr_location_info(file, i), status)) continue;
+        if (s && load_location(s, file, path, fdr_location_info(file, i), &samples, status)) continue;
         if (s) stream_clear(&streams->list[--streams->count]);
     }
+    if (samples) complain("%s: %llu samples are not replayed: only events are", path, (unsigned long long)samples);
     if (streams->count > before) {
         streams->list[before].file = file;
         return;
