@@ -56,7 +56,7 @@ static enum fdr_verdict dies(struct fdr_config *c, void (*die)(void), const char
     assert_string_equal(fdr_file_info(f)->state, "crashed");
     assert_int_equal(fdr_file_info(f)->cause_signal, SIGSEGV);
     if (v == FDR_WHOLE) assert_null(death_check(f));
-    else assert_non_null(strstr(message, "FDR_CRASH_DEADLINE"));
+    else assert_true(strstr(message, "FDR_CRASH_DEADLINE") || strstr(message, "the crash section is missing"));
     fdr_file_close(f);
     return v;
 }
@@ -67,7 +67,7 @@ static void the_live_file_where_no_copy_can_be(void **state)
     char path[600];
     const struct death_place *p = death_place();
     struct fdr_config c = death_config(p);
-    assert_int_equal(dies(&c, files_limited, p->live), FDR_WHOLE);
+    assert_int_equal(dies(&c, files_limited, p->live), FDR_DAMAGED); /* it has no section: it may not grow */
     p = death_place();
     assert_int_equal(dies(&c, descriptors_limited, p->dir), FDR_WHOLE);
     p = death_place();

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <fdr/reader.h>
+#include <unistd.h>
 
 #include "format/crash.h"
 #include "tests/arena_builder.c"
@@ -120,9 +121,36 @@ static void P8_any_number_of_registers(void **state)
     }
 }
 
+/* Cut exactly at the end of the arena. What is recovered of it is whole: that something is missing was said. */
+static void P8_a_missing_section_is_said(void **state)
+{
+    (void)state;
+    struct builder_options o = {.arena_bytes = 128u << 10, .bin_bytes = 1024};
+    struct builder *b = builder_new(&o);
+    size_t bytes;
+    char message[256], path[] = "/tmp/fdr-bundle-XXXXXX";
+    struct fdr_file *f;
+    close(mkstemp(path));
+    builder_location(b, "thread");
+    uint8_t *image = builder_image(b, &bytes);
+    ((struct fdr_superblock *)image)->state = FDR_STATE_CRASHED;
+    ((struct fdr_superblock *)image)->cause_signal = 11;
+    pieces = 0;
+    assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    assert_non_null(strstr(message, "the crash section is missing"));
+    assert_int_equal(fdr_file_recover(f, path, message, sizeof message), 0);
+    fdr_file_close(f);
+    assert_int_equal(fdr_file_open(path, &f, message, sizeof message), FDR_WHOLE);
+    assert_string_equal(fdr_file_info(f)->state, "crashed");
+    fdr_file_close(f);
+    unlink(path);
+    builder_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P8_a_missing_section_is_said),
         cmocka_unit_test(P8_any_number_of_registers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
