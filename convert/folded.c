@@ -191,13 +191,12 @@ static int fold_samples(struct fold *f, const struct fdr_select *select)
 /* ---- the lines ---- */
 
 /* A frame's name; ';' separates frames and a line ends a stack, so neither may stand in it, and nothing is no frame.
- * Control characters, those of two bytes as well, and what is no UTF-8 are spaces. */
+ * What is not plain is a space. */
 static void frame_name(struct fdr_text *out, const char *name)
 {
     if (!*name) fdr_text_string(out, "[no name]");
     for (size_t n; *name; name += n ? n : 1) {
-        const unsigned char *s = (const unsigned char *)name;
-        n = s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0) ? 0 : fdr_text_sequence(s);
+        n = fdr_text_plain(name);
         fdr_text_bytes(out, *name == ';' ? ":" : n ? name : " ", n ? n : 1);
     }
 }

@@ -153,11 +153,24 @@ size_t fdr_text_sequence(const void *at)
     return count;
 }
 
-static void escaped(struct fdr_text *text, unsigned char c)
+size_t fdr_text_plain(const void *at)
+{
+    const unsigned char *s = at;
+    bool control = s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
+    bool turns = s[0] == 0xe2 &&
+                 ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) || (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
+    return control || turns ? 0 : fdr_text_sequence(s);
+}
+
+/* A character of `count` bytes, of three at most. */
+static void escaped(struct fdr_text *text, const unsigned char *s, size_t count)
 {
     char code[8];
+    unsigned c = s[0];
+    if (count == 2) c = (s[0] & 31u) << 6 | (s[1] & 63u);
+    if (count == 3) c = (s[0] & 15u) << 12 | (s[1] & 63u) << 6 | (s[2] & 63u);
     if (c == '"' || c == '\\') snprintf(code, sizeof code, "\\%c", c);
-    else snprintf(code, sizeof code, "\\u%04x", c);
+    else snprintf(code, sizeof code, "\\u%04x", c & 0xffffu);
     fdr_text_string(text, code);
 }
 
@@ -168,7 +181,7 @@ void fdr_text_json(struct fdr_text *text, const char *string)
     while (*s) {
         size_t count = fdr_text_sequence(s);
         if (count == 0) fdr_text_string(text, "\xef\xbf\xbd");
-        else if (count == 1 && (*s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7f)) escaped(text, *s);
+        else if (*s == '"' || *s == '\\' || !fdr_text_plain(s)) escaped(text, s, count);
         else fdr_text_bytes(text, (const char *)s, count);
         s += count ? count : 1;
     }

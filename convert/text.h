@@ -28,9 +28,11 @@ void fdr_text_u64(struct fdr_text *text, uint64_t value);
 void fdr_text_i64(struct fdr_text *text, int64_t value);
 /* The shortest decimal that reads back as the same double; "null" for what JSON cannot say. */
 void fdr_text_f64(struct fdr_text *text, double value);
-/* A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. */
+/* A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD, what is not plain is escaped. */
 void fdr_text_json(struct fdr_text *text, const char *string);
 /* Length of the well-formed UTF-8 sequence at `at`, 0 if there is none (overlong forms and surrogates are none). */
 size_t fdr_text_sequence(const void *at);
+/* The same, 0 also for control characters, those of two bytes as well, and what turns the direction of text. */
+size_t fdr_text_plain(const void *at);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,9 +19,9 @@ static const char *fdr; /* the command */
 static char folder[] = "/tmp/fdr-test-names-XXXXXX";
 static int wrong;
 
-/* In every name of what is recorded: an escape, a line break and DEL; U+009B, which some terminals take for an escape,
- * a byte that is no UTF-8, and one that is good. */
-#define BAD "\033[31mX\n\177\302\233Y\377\303\266"
+/* In every name of what is recorded: an escape, a line break and DEL; U+009B, which some terminals take for an escape;
+ * U+202E and U+2066, behind which text runs another way; a byte that is no UTF-8, and one that is good. */
+#define BAD "\033[31mX\n\177\302\233Y\342\200\256\342\201\246\377\303\266"
 
 /* Leaves a call open. */
 static void record(void)
@@ -67,7 +68,8 @@ static void expect(const char *verb, const char *path, const char *text)
 static bool plain(const char *c)
 {
     const unsigned char *u = (const unsigned char *)c;
-    return u[0] >= 0x20 && u[0] != 0x7f && u[0] != 0xff && !(u[0] == 0xc2 && u[1] < 0xa0);
+    bool turns = u[0] == 0xe2 && ((u[1] == 0x80 && u[2] == 0xae) || (u[1] == 0x81 && u[2] == 0xa6));
+    return u[0] >= 0x20 && u[0] != 0x7f && u[0] != 0xff && !(u[0] == 0xc2 && u[1] < 0xa0) && !turns;
 }
 
 /* A name that broke a line left its DEL in the next one. */
@@ -108,7 +110,13 @@ static void look_all(const char *path)
                                         "hang --for 1ms",
                                         "crash",
                                         "check",
-                                        "export --to folded -o -"};
+                                        "export --to folded -o -",
+                                        "export --to chrome -o -",
+                                        "info --json",
+                                        "dump --json",
+                                        "stats --json",
+                                        "tree --json",
+                                        "crash --json"};
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) look(verbs[i], path);
 }
 
@@ -123,7 +131,7 @@ static void die(void)
 
 int main(void)
 {
-    static char command[512], path[128];
+    static char command[512], path[128], pid[16];
     const char *build = getenv("FDR_BUILD");
     snprintf(command, sizeof command, "%s/bin/fdr", build ? build : ".");
     fdr = command;
@@ -139,6 +147,10 @@ int main(void)
     record();
     assert(fdr_snapshot("reason" BAD) == 0);
     look_all(fdr_last_snapshot());
+    snprintf(path, sizeof path, "snapshot -o '%s/out\033[31m'", folder);
+    snprintf(pid, sizeof pid, "%d", getpid());
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* the command is a child */
+    look(path, pid);
     expect("info", fdr_last_snapshot(), " > \"\"");
     snprintf(path, sizeof path, "%s %s/names.*.crash.fdr", fdr_last_snapshot(), folder);
     look("hang --for 1ms", path); /* of several files */

@@ -134,11 +134,26 @@ def empty_names():
         check(done.returncode == 0 and told == ["", "b", "b", ""], f"replay of {source}: an empty name stays", told)
 
 
+def paths():
+    """What a file is called does not steer the terminal, whoever prints it."""
+    odd = "x\033[31m\u202ey"
+    os.rename(f"{work}/{recorded('plain')}", f"{work}/{odd}.fdr")
+    evt(f"{odd}.evt", calls(10))
+    for done in (
+        ask("recover", f"{odd}.fdr", "-o", f"{odd}2.fdr"),
+        ask("replay", f"{odd}.evt", "--buffer", "1M", "-o", f"{odd}3.fdr"),
+        ask("recover", "--json", f"{odd}.fdr", "-o", f"{odd}4.fdr"),
+    ):
+        text = done.stdout + done.stderr
+        check(done.returncode == 0 and "31m" in text and "\033" not in text and "\u202e" not in text, "names of files are plain", text)
+
+
 try:
     locations()
     outputs()
     quotas()
     empty_names()
+    paths()
 finally:
     shutil.rmtree(work)
     shutil.rmtree(live)

@@ -143,7 +143,7 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
 static void print_lines(const json_t *list, const char *before)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
-        printf("%s%s\n", before, json_string_value(json_array_get(list, i)));
+        printf("%s%s\n", before, plain_name(json_string_value(json_array_get(list, i))));
 }
 
 static int print_report(const struct arguments *a, const struct fdr_file *file, const struct findings *f,

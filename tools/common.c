@@ -40,7 +40,9 @@ size_t plain_bytes(const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
     bool control = s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
-    return control ? 0 : character(s);
+    bool turns = s[0] == 0xe2 && ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) ||
+                                  (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9)); /* what follows runs backwards */
+    return control || turns ? 0 : character(s);
 }
 
 const char *plain_name(const char *name)
@@ -342,6 +344,40 @@ json_t *json_text(const char *text)
 
 #define JSON_FLAGS (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))
 
+/* jansson leaves DEL, U+0080 to U+009F and what turns the direction of text as they are: nothing of JSON is longer. */
+static size_t escape(char *to, const unsigned char *s)
+{
+    size_t count = character(s);
+    unsigned code = count == 3   ? (s[0] & 15u) << 12 | (s[1] & 63u) << 6 | (s[2] & 63u)
+                    : count == 2 ? (s[0] & 31u) << 6 | (s[1] & 63u)
+                                 : s[0];
+    sprintf(to, "\\u%04x", code);
+    return count ? count : 1;
+}
+
+char *json_plain(const json_t *value)
+{
+    char *plain = json_dumps(value, JSON_FLAGS), *line, *to;
+    size_t odd = 0;
+    for (const char *c = plain; c && *c; c++) odd += !plain_bytes(c); /* bytes inside a character, too */
+    if (!plain || !odd || !(line = to = malloc(strlen(plain) + 6 * odd + 1))) return plain;
+    for (const char *c = plain; *c;) {
+        size_t n = plain_bytes(c);
+        if (n) to = mempcpy(to, c, n), c += n;
+        else c += escape(to, (const unsigned char *)c), to += 6;
+    }
+    *to = '\0';
+    free(plain);
+    return line;
+}
+
+static void print_value(const json_t *value)
+{
+    char *line = json_plain(value);
+    if (line) fputs(line, stdout);
+    free(line);
+}
+
 static void print_members(const json_t *object)
 {
     const char *key;
@@ -351,9 +387,9 @@ static void print_members(const json_t *object)
     {
         json_t *name = json_text(key);
         fputs(before, stdout);
-        json_dumpf(name, stdout, JSON_FLAGS);
+        print_value(name);
         fputs(": ", stdout);
-        json_dumpf(member, stdout, JSON_FLAGS);
+        print_value(member);
         json_decref(name);
         before = ",\n";
     }
@@ -363,7 +399,7 @@ static void print_elements(const json_t *array)
 {
     for (size_t i = 0; i < json_array_size(array); i++) {
         fputs(i ? ",\n" : "\n", stdout);
-        json_dumpf(json_array_get(array, i), stdout, JSON_FLAGS);
+        print_value(json_array_get(array, i));
     }
 }
 

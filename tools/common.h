@@ -37,8 +37,8 @@ int verb_version(int argc, char **argv);
 /* ---- messages ------------------------------------------------------------------------------------------- */
 /* One line on standard error: "fdr: ...". */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Bytes of the character at `text`; 0: a terminal would take it for a command (U+0080 to U+009F as well), or it is no
- * UTF-8. */
+/* Bytes of the character at `text`; 0: a terminal would take it for a command (U+0080 to U+009F as well), or it turns
+ * the direction of what follows, or it is no UTF-8. */
 size_t plain_bytes(const char *text);
 /* A name of a file, or one that a recording holds, as it goes to a terminal: what is not plain is '?'. Stays until the
  * eighth call from here. */
@@ -86,6 +86,8 @@ bool parse_count(const char *text, uint64_t *count);
 json_t *json_u64(uint64_t value);    /* clamped to what JSON readers take for a 64-bit integer */
 json_t *json_f64(double value);      /* null for infinities and NaN, which JSON has not */
 json_t *json_text(const char *text); /* bytes that are no UTF-8 become U+FFFD */
+/* As text, for free(): what is not plain is escaped. */
+char *json_plain(const json_t *value);
 /* Writes to standard output and frees: one line per element of an outer array or object. DONE or COULD_NOT. */
 int print_json(json_t *value);
 /* Flushes what went through stdio. DONE, or COULD_NOT and a message. */

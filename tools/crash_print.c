@@ -156,13 +156,14 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
 
 static void print_silent(const struct fdr_file *file, uint32_t tid)
 {
-    char name[48];
+    char name[48], line[256] = "?";
     snprintf(name, sizeof name, "task/%u/syscall", tid);
     const char *call = fdr_crash_text(file, name, NULL);
     snprintf(name, sizeof name, "task/%u/stat", tid);
     const char *stat = fdr_crash_text(file, name, NULL), *state = stat ? strrchr(stat, ')') : NULL;
-    printf("  it did not answer: state %.1s, system call %.*s\n", state && state[1] ? state + 2 : "?",
-           call ? (int)strcspn(call, "\n") : 1, call ? call : "?");
+    if (call) snprintf(line, sizeof line, "%.*s", (int)strcspn(call, "\n"), call);
+    bool known = state && state[1] && state[2] > ' ' && state[2] < 0x7f;
+    printf("  it did not answer: state %c, system call %s\n", known ? state[2] : '?', plain_name(line));
 }
 
 static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)

@@ -182,7 +182,7 @@ void out_json(const char *text)
         return;
     }
     json_t *value = json_text(text);
-    char *quoted = json_dumps(value, JSON_ENCODE_ANY);
+    char *quoted = json_plain(value);
     out_text(quoted ? quoted : "\"\"");
     free(quoted);
     json_decref(value);

@@ -32,8 +32,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static int report(const struct arguments *a, const struct fdr_file *file, const char *message, bool json)
 {
     if (!json) {
-        for (size_t i = 0; i < fdr_file_damage_count(file); i++) printf("left out: %s\n", fdr_file_damage(file, i));
-        printf("%s: recovered to %s%s%s\n", a->path, a->out, message[0] ? ": " : "", message);
+        for (size_t i = 0; i < fdr_file_damage_count(file); i++)
+            printf("left out: %s\n", plain_name(fdr_file_damage(file, i)));
+        printf("%s: recovered to %s%s%s\n", plain_name(a->path), plain_name(a->out), message[0] ? ": " : "",
+               plain_name(message));
         return finish_output();
     }
     json_t *o = json_object(), *left = json_array();
@@ -65,7 +67,7 @@ static int from_core(const struct arguments *a)
         return COULD_NOT;
     }
     if (!a->json) {
-        printf("%s: the recording is in %s\n", a->path, a->out);
+        printf("%s: the recording is in %s\n", plain_name(a->path), plain_name(a->out));
         return finish_output();
     }
     json_t *o = json_object();

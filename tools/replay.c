@@ -330,7 +330,7 @@ static int print_text(const struct figures *f)
     printf("balance    %.4f", f->balance);
     if (f->first_balance >= 0) printf("; %.4f when memory was given back for the first time", f->first_balance);
     printf("\n");
-    if (f->snapshot) printf("snapshot   %s\n", f->snapshot);
+    if (f->snapshot) printf("snapshot   %s\n", plain_name(f->snapshot));
     return finish_output();
 }
 

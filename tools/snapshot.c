@@ -155,7 +155,7 @@ static int take(const struct arguments *a, const char *process, json_t *list)
         json_object_set_new(o, "bytes", json_u64((uint64_t)st.st_size));
         json_array_append_new(list, o);
     } else {
-        printf("%s (%s)\n", path, human_bytes(size, (uint64_t)st.st_size));
+        printf("%s (%s)\n", plain_name(path), human_bytes(size, (uint64_t)st.st_size));
     }
     return DONE;
 }
