@@ -148,12 +148,24 @@ def paths():
         check(done.returncode == 0 and "31m" in text and "\033" not in text and "\u202e" not in text, "names of files are plain", text)
 
 
+def helps():
+    """Help that nobody can read is a failure, of a verb as of the command."""
+    verbs = [line.split()[0] for line in ask("--help").stdout.splitlines() if line.startswith("  ")]
+    check(len(verbs) > 10, "verbs", verbs)
+    for words in [["--help"], *([verb, option] for verb in verbs for option in ("--help", "--usage"))]:
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([fdr, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+        check(says(done, 2, "standard output"), f"{' '.join(words)} to a full disk", done.returncode, done.stderr)
+        check(ask(*words).returncode == 0, f"{' '.join(words)}")
+
+
 try:
     locations()
     outputs()
     quotas()
     empty_names()
     paths()
+    helps()
 finally:
     shutil.rmtree(work)
     shutil.rmtree(live)

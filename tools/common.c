@@ -523,13 +523,28 @@ void progress_end(struct progress *p)
 
 /* ---- arguments ---------------------------------------------------------------------------------------------- */
 
-void parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
+static bool parsing;
+
+/* argp prints its help and exits, whether anybody could have read it or not. */
+static void end_of_help(void)
+{
+    if (parsing && finish_output() != DONE) _exit(COULD_NOT);
+}
+
+void parse_flagged(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
 {
     argp_err_exit_status = USAGE;
-    error_t error = argp_parse(argp, argc, argv, 0, NULL, input);
+    parsing = atexit(end_of_help) == 0;
+    error_t error = argp_parse(argp, argc, argv, flags, NULL, input);
+    parsing = false;
     if (error == 0) return;
     complain("%s", strerror(error));
     exit(USAGE);
+}
+
+void parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
+{
+    parse_flagged(argp, argc, argv, 0, input);
 }
 
 error_t one_file(struct argp_state *state, int key, const char *text, const char **path)

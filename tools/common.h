@@ -119,8 +119,9 @@ void progress_end(struct progress *progress);
 uint64_t now_ns(void);
 
 /* ---- arguments ---------------------------------------------------------------------------------------------- */
-/* argp_parse with our exit code for wrong usage. */
+/* argp_parse with our exit codes for wrong usage and for help that could not be written. */
 void parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
+void parse_flagged(const struct argp *argp, int argc, char **argv, unsigned flags, void *input); /* ARGP_IN_ORDER */
 /* The one FILE of a verb, in its parser: takes ARGP_KEY_ARG, and at ARGP_KEY_END says where there was none. */
 error_t one_file(struct argp_state *state, int key, const char *text, const char **path);
 

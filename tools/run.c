@@ -206,7 +206,7 @@ int verb_run(int argc, char **argv)
     struct arguments a = {.out = directory && directory[0] ? directory : "."};
     struct left_list list = {0};
     char live[4096];
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+    parse_flagged(&argp, argc, argv, ARGP_IN_ORDER, &a);
     if (!make_directory(live, sizeof live)) {
         complain("%s: %s; the program runs, what a kill leaves of it is not kept", live_directory(), strerror(errno));
         return end_as(run(a.command, NULL));
