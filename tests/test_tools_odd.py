@@ -159,6 +159,16 @@ def helps():
         check(ask(*words).returncode == 0, f"{' '.join(words)}")
 
 
+def claims():
+    """A header that promises more than the stream has."""
+    for what, text in (("regions", " of 4000000000 regions"), ("comms", " of 4000000000 communicators"), ("strings", "of 4000000000 bytes of names")):
+        evt("claims.evt", calls(1), **{what: 4000000000})
+        done = ask("replay", "claims.evt", "--buffer", "1M", "-o", "claims.fdr")
+        told = [line.split("\t")[5] for line in ask("dump", "--tsv", "claims.fdr").stdout.splitlines()[1:]]
+        check(says(done, 1, "claims.evt: ", text), f"a stream that claims more {what}", done.returncode, done.stderr)
+        check(told == ["a", "b", "b", "a"], "what is there is replayed", told)
+
+
 try:
     locations()
     outputs()
@@ -166,6 +176,7 @@ try:
     empty_names()
     paths()
     helps()
+    claims()
 finally:
     shutil.rmtree(work)
     shutil.rmtree(live)

@@ -227,6 +227,20 @@ static bool read_records(struct evt *e, struct stream *s)
 
 /* ---- what is said about it -------------------------------------------------------------------------------------- */
 
+/* Of what is named by number; events that name one that is not there are bad records, or have none. */
+static void report_claims(const struct evt *e, const struct stream *s, int *status)
+{
+    if (s->region_count == e->h.n_regions && s->comm_count == e->h.n_comms && e->strings_bytes == e->h.strings_bytes &&
+        e->params == e->h.n_params)
+        return;
+    complain(
+        "%s: cut, or its header is wrong: %zu of %u regions, %zu of %u bytes of names, %zu of %u communicators and "
+        "%zu of %u parameters are there; going on with those",
+        e->path, s->region_count, e->h.n_regions, e->strings_bytes, e->h.strings_bytes, s->comm_count, e->h.n_comms,
+        e->params, e->h.n_params);
+    *status = worse(*status, DIFFERENT);
+}
+
 static void report(const struct evt *e, const struct stream *s, int *status)
 {
     bool short_of = s->count < e->h.n_records;
@@ -253,6 +267,7 @@ bool load_evt(struct stream *stream, const char *path, unsigned char *bytes, siz
         complain("%s: out of memory for %llu records", path, (unsigned long long)e.h.n_records);
         return false;
     }
+    report_claims(&e, stream, status);
     report(&e, stream, status);
     stream_base_name(base, path);
     int length = snprintf(number, sizeof number, ".r%u.t%u", e.h.rank % 1000000, e.h.thread % 1000000);
