@@ -162,6 +162,24 @@ static int by_place(const void *x, const void *y)
     return i < j ? -1 : i > j;
 }
 
+/* A location without its block does not say that it has readings; its partitions do: of user events at several depths,
+ * or the deepest that readings have, where no call ever was. */
+static void tell_readings(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    uint32_t depths = 0, deepest = 0;
+    for (size_t i = 0; i < l->part_count; i++) { /* in order of depth */
+        const struct fdri_reader_part *p = &l->part[i];
+        if (p->class_ == FDR_CLASS_REGION) return;
+        if (p->class_ != FDR_CLASS_USER || p->depth == deepest) continue;
+        deepest = p->depth;
+        depths++;
+    }
+    if (deepest > FDR_READING_DEPTHS || (depths < 2 && deepest < FDR_READING_DEPTHS)) return;
+    l->raw.flags |= FDR_LOCATION_READINGS;
+    fdri_reader_damage(f, "location %u: user events at %u depths and no call: taken as readings, in none", l->id,
+                       depths);
+}
+
 void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
 {
     struct seen *s = fdri_reader_calloc(1, sizeof *s);
@@ -177,6 +195,7 @@ void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
     }
     free(s);
     if (l->part_count) qsort(l->part, l->part_count, sizeof *l->part, by_place);
+    if (!l->off) tell_readings(f, l);
 }
 
 const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,

@@ -220,6 +220,7 @@ static void fix_reductions(struct fdri_reader_image *m, struct fdr_location *raw
 
 static void recover_location(struct fdri_reader_image *m, struct fdri_reader_location *l, uint32_t **link)
 {
+    const uint32_t of_bins = FDR_LOCATION_NS | FDR_LOCATION_READINGS; /* what they say, too */
     uint32_t off = (uint32_t)l->off;
     if (!off) off = fdri_reader_image_meta(m, FDR_META_LOCATION, sizeof(struct fdr_location), l->id);
     if (!off) return;
@@ -227,7 +228,7 @@ static void recover_location(struct fdri_reader_image *m, struct fdri_reader_loc
     raw->id = raw->head.location = l->id;
     if (!l->off) raw->parent = UINT32_MAX;
     raw->busy = 0;
-    raw->flags = (raw->flags & ~(uint32_t)FDR_LOCATION_NS) | (l->raw.flags & FDR_LOCATION_NS);
+    raw->flags = (raw->flags & ~of_bins) | (l->raw.flags & of_bins);
     if (l->off) drop_accounts(m, l, raw);
     fix_levels(m, l, raw);
     clear_points(m, l, raw);

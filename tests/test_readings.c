@@ -9,12 +9,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "format/arena.h"
 #include "tests/thinned.h"
 
 #define BUFFER (256u << 10)
@@ -246,6 +248,48 @@ static void other_strategies_know_no_levels(void **state)
     }
 }
 
+static size_t in_calls(struct fdr_file *f)
+{
+    size_t n = 0;
+    struct fdr_read_event e;
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    while (fdr_iter_next(it, &e)) n += e.kind == FDR_EVENT && e.depth;
+    fdr_iter_close(it);
+    return n;
+}
+
+/* The block of their location is lost, and with it that its events are readings: they are in no call all the same, also
+ * once the file was recovered. */
+static void P8_known_without_their_location(void **state)
+{
+    (void)state;
+    static _Alignas(64) uint8_t image[BUFFER * 2];
+    char message[200];
+    struct fdr_file *f;
+    for (uint64_t count = 40; count < 1000000; count *= 100) { /* all levels, and with the lowest given back */
+        start("whole");
+        fdr_event_type type = fdr_event_define("reading", fields, 4);
+        for (uint64_t n = 1; n <= count; n++) present(type, 0, n - 1, n);
+        assert_int_equal(fdr_snapshot("test"), 0);
+        FILE *in = fopen(fdr_last_snapshot(), "r");
+        size_t bytes = fread(image, 1, sizeof image, in);
+        fclose(in);
+        const struct fdr_superblock *sb = (const void *)image;
+        assert_int_equal(sb->location_count, 1);
+        memset(image + sb->location_first, 0, sizeof(struct fdr_location));
+        assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_DAMAGED);
+        assert_int_equal(in_calls(f), 0);
+        assert_int_equal(fdr_file_recover(f, fdr_last_snapshot(), message, sizeof message), 0);
+        fdr_file_close(f);
+        assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
+        assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
+        assert_int_equal(in_calls(f), 0);
+        fdr_file_close(f);
+        unlink(fdr_last_snapshot());
+        fdr_finalize();
+    }
+}
+
 static int make_dir(void **state)
 {
     (void)state;
@@ -264,7 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P3_thinned_evenly_over_the_whole_run), cmocka_unit_test(P3_series_of_different_pace),
         cmocka_unit_test(P3_telescope_thins_with_age),          cmocka_unit_test(beside_other_events),
-        cmocka_unit_test(other_strategies_know_no_levels),
+        cmocka_unit_test(other_strategies_know_no_levels),      cmocka_unit_test(P8_known_without_their_location),
     };
     return cmocka_run_group_tests(tests, make_dir, drop_dir);
 }
