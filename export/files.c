@@ -81,8 +81,9 @@ static int refuse(const struct fdri_quota *q, const char *why)
 {
     static unsigned said[FDRI_TRIGGERS + 1];
     if (fdri_once(&said[q->owner % (FDRI_TRIGGERS + 1)]))
-        fdri_say("no more snapshots%s%s: %s (%llu written, %llu bytes kept)%s", q->owner ? " of trigger " : "",
-                 q->owner ? q->name : "", why, (unsigned long long)written, (unsigned long long)bytes_on_disk,
+        fdri_say("no more snapshots%s%s: %s (%llu written, %llu bytes kept; FDR_DISK is %llu)%s",
+                 q->owner ? " of trigger " : "", q->owner ? q->name : "", why, (unsigned long long)written,
+                 (unsigned long long)bytes_on_disk, (unsigned long long)fdri_view.disk_bytes,
                  q->keep_newest || why == too_small ? ""
                  : q->owner                         ? "; 'keep N,newest' keeps the newest instead"
                                                     : "; FDR_KEEP=N,newest keeps the newest instead");

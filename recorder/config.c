@@ -259,6 +259,7 @@ static int signal_by_name(const char *v)
         if (!strcmp(v, known[i].name)) return known[i].number;
     int realtime = realtime_by_name(v);
     if (realtime > 0) return realtime;
+    if (*v < '0' || *v > '9') return 0;
     char *end;
     long n = strtol(v, &end, 10);
     bool fatal = n == SIGKILL || n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL ||

@@ -86,7 +86,8 @@ static const char *memory(struct words *w, struct fdri_watch *t)
     const char *limit = accept(w, "above") ? next(w) : "";
     t->percent = number(limit, "%", &t->limit);
     bool good = t->percent || (*limit && value(limit, &t->limit));
-    return good && t->limit >= 0 ? NULL : "expected: memory above SIZE, or above N%";
+    if (t->percent) good = t->limit > 0 && t->limit < 100; /* never, or always, is none */
+    return good && t->limit >= 0 ? NULL : "expected: memory above SIZE, or above N%, N between 0 and 100";
 }
 
 static const char *keep(const char *text, struct fdri_trigger *t)

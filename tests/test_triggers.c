@@ -419,6 +419,8 @@ static void bad_lines(void **state)
                                       "memory above",
                                       "memory above -1M",
                                       "memory above -5%",
+                                      "memory above 0%",
+                                      "memory above 101%",
                                       "api extra",
                                       "region x over 1ms keep 0",
                                       "region x over 1ms window",
