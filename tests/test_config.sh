@@ -151,6 +151,8 @@ for v in fine 100 -1ns 1e9s 3601s; do wrong FDR_RESOLUTION "$v" 0; done
 for v in 0 -3 deep 12x 99999999999999999999 ' 5' +5 -18446744073709551615; do wrong FDR_DEPTH "$v" "no limit"; done
 wrong FDR_TIMER sundial tsc
 for v in KILL 9 11 32 33 99 USR USR1x -1 RTMIN-1 RTMIN+ RTMIN+99 RTMAX+1 RTMAXx; do wrong FDR_SIGNAL "$v" USR1; done
+wrong FDR_SIGNAL " 10" USR1
+wrong FDR_SIGNAL +10 USR1
 for v in RTMIN SIGRTMIN+2 RTMAX-1 SIGUSR2 12; do run FDR_SIGNAL="$v" -- one; lines 0 "FDR_SIGNAL=$v"; done
 for v in 0 all 3,best -1,oldest 3oldest -18446744073709551615 ' 5' +5; do wrong FDR_KEEP "$v" 8,oldest; done
 wrong FDR_HOLDOFF soon 1s
