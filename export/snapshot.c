@@ -359,7 +359,8 @@ FDR_RACY static void note_bounds(const struct fdr_location *first)
     for (const struct fdr_location *l = first; l && tail.head.count < FDR_TAIL_ENTRIES; l = next_location(l)) {
         if (is_free(l)) continue;
         uint32_t i = tail.head.count++;
-        tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .completed = completed_of(l)};
+        uint32_t busy = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
+        tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .under_way = busy, .completed = completed_of(l)};
         level_blocks[i] = (uint8_t)l->level_blocks;
         slabs_first[i] = l->slabs;
         rows_table[i] = fdr_load_acquire(&l->rows_table_off); /* A:rows */
@@ -509,8 +510,8 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
         if (!e) e = copy_beginning(fd, l);
         if (!entry) continue;
         entry->presented = presented_of(l);
-        entry->under_way = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
-        entry->end_tick = fdr_load_relaxed(&l->last_tick);  /* a hint: it moved, or not */
+        entry->under_way |= fdr_load_acquire(&l->busy) != 0;                              /* A:busy */
+        entry->end_tick = fdr_load_relaxed(&l->last_tick);                                /* a hint: it moved, or not */
         entry->end_tick += fdr_load_relaxed(&l->depth) != open_calls[entry - tail.entry]; /* calls ended in that tick */
         if (fdr_load_relaxed(&l->flags) & FDR_LOCATION_REWINDS)
             take_rewound(entry, forgets + filtered_of(l) - filtered[entry - tail.entry]);

@@ -789,7 +789,7 @@ struct fdr_tail {
 };
 struct fdr_tail_entry {
     uint32_t location;
-    uint32_t under_way; /* 1: the owner was in the middle of an operation at the end */
+    uint32_t under_way; /* 1: the owner was in the middle of an operation before all of it, or at the end */
     uint64_t presented; /* all classes and depths, after */
     uint64_t cut_tick;  /* full ticks: newest event when the open stack was copied */
     uint64_t completed; /* events of all classes and depths that were over before anything was copied */

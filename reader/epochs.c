@@ -101,7 +101,7 @@ static void set_totals(struct fdr_file *f, const struct fdri_reader_location *l,
     const struct fdr_epoch *raw = &e->epoch[index];
     struct sums s = {raw->calls, raw->inclusive, raw->exclusive};
     size_t before = f->epoch_total_count;
-    out->exact = !e->untracked && !(out->current && l->moving);
+    out->exact = !e->untracked && !(out->current && !l->settled);
     if (out->current ? rows_since(f, l, e, index, &s) : rows_of(f, l, raw, index)) {
         out->calls = s.calls;
         out->inclusive_ns = fdri_reader_duration_ns(&l->clock, s.inclusive);
@@ -110,7 +110,7 @@ static void set_totals(struct fdr_file *f, const struct fdri_reader_location *l,
     }
     f->epoch_total_count = before;
     out->exact = false;
-    if (!l->moving) fdri_reader_damage(f, "location %u: the totals of epoch %u are damaged", l->id, index);
+    if (l->settled) fdri_reader_damage(f, "location %u: the totals of epoch %u are damaged", l->id, index);
 }
 
 /* ---- what is kept ---- */

@@ -105,7 +105,7 @@ static void tell_rebuilt(struct fdr_file *f, const struct fdri_reader_location *
     uint32_t holes = 0;
     for (uint32_t i = from; i < p->bin_count; i++) holes += p->bin[i].gap && !after_cut(l, &p->bin[i]);
     if (holes) complain(f, l, p, "bins are missing");
-    if (!l->moving || holes) complain(f, l, p, "the list of bins is broken, rebuilt from the bins");
+    if (l->settled || holes) complain(f, l, p, "the list of bins is broken, rebuilt from the bins");
 }
 
 /* The list broke where seq `expect` should be. */

@@ -79,7 +79,7 @@ static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l, 
     uint64_t enter = enter_tick >> l->clock.shift, before = *count ? frame[*count - 1].enter : 0;
     if (flags & FDR_LEVEL_UNTIMED) enter = before;
     if (enter < before || enter > l->clock.stored_max) {
-        if (!l->moving)
+        if (l->settled)
             fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id, *count + 1);
         return false;
     }
@@ -92,7 +92,7 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
 {
     uint32_t depth = l->raw.depth, most = fdr_levels_in(l->raw.level_blocks);
     if (depth > most) {
-        if (!l->moving) fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
+        if (l->settled) fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
         depth = 0;
     }
     if (l->suspect) return;
@@ -454,8 +454,9 @@ void fdri_reader_locations(struct fdr_file *f)
         struct fdri_reader_location *l = &f->location[i];
         doubt_overflow(l);
         l->moving = went_on(f, l);
+        l->settled = !l->moving && !(l->in_tail && l->tail.under_way);
         if (l->moving && !l->in_tail) l->cut = l->raw.last_tick >> l->clock.shift;
-        if (l->other_unit && l->off && !l->moving)
+        if (l->other_unit && l->off && l->settled)
             fdri_reader_damage(f, "location %u: its unit of time is not that of its bins", l->id);
         if (l->off) find_frames(f, l);
         fdri_reader_parts(f, l);

@@ -114,7 +114,8 @@ void fdri_outside_note_bounds(struct copy *c)
         c->stacks[i].level_blocks = l.level_blocks;
         c->stacks[i].rows_table = l.rows_table_off;
         c->stacks[i].filtered = l.flags & FDR_LOCATION_REWINDS ? filtered_of(c, &l) : 0;
-        c->tail.entry[i] = (struct fdr_tail_entry){.location = l.id, .completed = completed_of(c, off, &l)};
+        c->tail.entry[i] = (struct fdr_tail_entry){
+            .location = l.id, .under_way = l.busy != 0, .completed = completed_of(c, off, &l)};
     }
 }
 
@@ -326,7 +327,7 @@ static void finish_location(struct copy *c, uint32_t i)
     copy_beginning(c, off, &l);
     e->presented = presented_of(c, &l);
     GET_FIELD(c, off, struct fdr_location, busy, &busy);
-    e->under_way = busy != 0;
+    e->under_way |= busy != 0;
     GET_FIELD(c, off, struct fdr_location, last_tick, &e->end_tick);
     e->end_tick += l.depth != c->stacks[i].believed; /* calls ended in that tick */
     if (l.flags & FDR_LOCATION_REWINDS) take_rewound(e, forgets + filtered_of(c, &l) - c->stacks[i].filtered);

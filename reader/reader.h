@@ -132,6 +132,7 @@ struct fdri_reader_location {
     /* A snapshot taken while this location went on: what is newer than the cut may lack ancestors, and bins opened
      * since may be missing. */
     bool moving, in_tail;
+    bool settled;    /* it did not move, nor was an operation under way: whatever does not fit is damage */
     bool other_unit; /* its bins say another unit of time than its header */
     uint64_t cut;    /* stored tick */
     uint64_t *over;  /* by depth, where it moved: a missing call that was open behind this tick was open at the cut */

@@ -139,7 +139,7 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
         const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
         bool of_a_class = r->class_ < FDR_CLASS_COUNT || r->step >= FDR_STEP_EPOCH;
         if (step_name(r->step) && of_a_class && r->band < FDR_BANDS) add_line(f, l, r);
-        else if (!l->moving && i + 1 < count) fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);
+        else if (l->settled && i + 1 < count) fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);
     }
 }
 

@@ -120,7 +120,7 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     t->saturated = r->flags & FDR_ROW_SATURATED;
     set_sums(l, r, t);
     if (r->histogram && !histogram(f, r, t)) {
-        if (l->moving) leave_out(f, t); /* it moved to where the copy had been already */
+        if (!l->settled) leave_out(f, t); /* it moved to where the copy had been already */
         else fdri_reader_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
     }
     if (t->has_histogram) count_newest(l, r, t);
@@ -141,7 +141,7 @@ static bool from_table(struct fdr_file *f, const struct fdri_reader_location *l)
         if (!slot[i]) continue;
         const struct fdr_row *r = slot[i] % 64 || slot[i] < f->sb.bins_off ? NULL
                                                                            : fdri_reader_at(f, slot[i], sizeof *r);
-        if (!r || (class_of(r->key) == NO_CLASS && !l->moving)) return false;
+        if (!r || (class_of(r->key) == NO_CLASS && l->settled)) return false;
         add_row(f, l, r);
     }
     return true;
