@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/raw.h"
+#include "base/signals.h"
 
 enum { PATIENCE_NS = 10000000 };
 
@@ -22,19 +23,21 @@ static bool may_write(void)
     return n != 0;
 }
 
-/* Where the reader has gone, or the file may not grow, the signal is ours: the program wrote nothing. No cancellation
- * point: base/signals.h. Failing, there is nobody to tell. */
+/* Where the reader has gone, or the file may not grow, the signal is ours: the program wrote nothing. All signals are
+ * held back, so no handler leaves in between by longjmp, and what the program has waiting stays. No cancellation point:
+ * base/signals.h. Failing, there is nobody to tell. */
 static void put(const char *line, size_t length)
 {
     const uint64_t signals = 1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1);
     const struct timespec at_once = {0};
-    uint64_t old = 0;
-    fdr_raw_mask(SIG_BLOCK, &signals, &old);
+    sigset_t old;
+    if (!may_write()) return;
+    fdr_signals_block(&old);
     uint64_t before = fdr_raw_pending();
-    if (may_write()) syscall(SYS_write, STDERR_FILENO, line, length);
+    syscall(SYS_write, STDERR_FILENO, line, length);
     uint64_t ours = fdr_raw_pending() & signals & ~before;
     if (ours) syscall(SYS_rt_sigtimedwait, &ours, NULL, &at_once, 8);
-    fdr_raw_mask(SIG_SETMASK, &old, NULL);
+    fdr_signals_restore(&old);
 }
 
 /* What a message quotes may hold anything; it is one line, and no command for a terminal: nor are U+0080 to U+009F. */

@@ -326,6 +326,8 @@ FDR_RACY static uint64_t completed_of(const struct fdr_location *l)
 
 /* ---- all of it ---- */
 
+static uint32_t off_of(const struct fdr_location *l) { return (uint32_t)((const uint8_t *)l - fdri_view.base); }
+
 static struct {
     struct fdr_tail head;
     struct fdr_tail_entry entry[FDR_TAIL_ENTRIES];
@@ -336,6 +338,7 @@ static uint32_t parts_first[FDR_TAIL_ENTRIES]; /* of each when its new blocks we
 static uint32_t open_calls[FDR_TAIL_ENTRIES];  /* of each that its stack's copy has */
 static uint32_t slabs_first[FDR_TAIL_ENTRIES]; /* its newest block of further meta when the copy began */
 static uint32_t rows_table[FDR_TAIL_ENTRIES];  /* the table of its totals then */
+static uint32_t noted[FDR_TAIL_ENTRIES];       /* its off */
 static_assert(FDR_LEVEL_BLOCKS_MAX <= UINT8_MAX, "they fit");
 
 FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l)
@@ -361,6 +364,7 @@ FDR_RACY static void note_bounds(const struct fdr_location *first)
         uint32_t i = tail.head.count++;
         uint32_t busy = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
         tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .under_way = busy, .completed = completed_of(l)};
+        noted[i] = off_of(l);
         level_blocks[i] = (uint8_t)l->level_blocks;
         slabs_first[i] = l->slabs;
         rows_table[i] = fdr_load_acquire(&l->rows_table_off); /* A:rows */
@@ -375,11 +379,15 @@ static int leave_out(int fd, const struct fdr_location *l)
     return fdri_put(fd, &nobodys, sizeof nobodys, (uint64_t)((const uint8_t *)&l->flags - fdri_view.base));
 }
 
-/* The entry of l, which is number *i or has none. */
+/* The entry of l, which is number *i or has none. Nobody's is the entry of one that was given to others meanwhile: the
+ * accounts could not be held still. */
 FDR_RACY static struct fdr_tail_entry *entry_of(const struct fdr_location *l, uint32_t *i)
 {
-    bool its = *i < tail.head.count && tail.entry[*i].location == l->id;
-    return its ? &tail.entry[(*i)++] : NULL;
+    if (*i >= tail.head.count || noted[*i] != off_of(l)) return NULL;
+    struct fdr_tail_entry *entry = &tail.entry[(*i)++];
+    if (!is_free(l) && entry->location == l->id) return entry;
+    entry->location = UINT32_MAX;
+    return NULL;
 }
 
 FDR_RACY static int copy_stacks(int fd, const struct fdr_location *first)
@@ -387,10 +395,10 @@ FDR_RACY static int copy_stacks(int fd, const struct fdr_location *first)
     int e = 0;
     uint32_t i = 0;
     for (const struct fdr_location *l = first; l && !e; l = next_location(l)) {
-        if (is_free(l)) continue;
         uint64_t cut;
         uint32_t open;
         struct fdr_tail_entry *entry = entry_of(l, &i);
+        if (is_free(l)) continue;
         e = copy_stack(fd, l, entry ? &entry->cut_tick : &cut, entry ? &open_calls[entry - tail.entry] : &open);
     }
     return e;
@@ -434,12 +442,15 @@ static void take_rewound(struct fdr_tail_entry *entry, uint64_t records)
     entry->end_tick += records != 0;
 }
 
-/* Pieces of bins that serve for meta since: the file has a bin there, and its header must not be found. */
+/* Memory that serves for its accounts since: the file has there what was before, a bin or what another location had,
+ * and rows of totals that were copied behind that lead there. */
 FDR_RACY static int copy_new_slabs(int fd, const struct fdr_location *l, uint32_t known)
 {
     int e = 0;
-    for (uint32_t off = l->slabs; off && off != known && !e; off = ((const struct fdr_slab *)at(off))->next)
-        if (((const struct fdr_slab *)at(off))->in_bins) e = put_live(fd, at(off), sizeof(struct fdr_slab), off);
+    for (uint32_t off = l->slabs; off && off != known && !e; off = ((const struct fdr_slab *)at(off))->next) {
+        uint32_t bytes = fdr_load_relaxed(&((const struct fdr_slab *)at(off))->head.bytes);
+        e = put_live(fd, at(off), fdr_min(bytes, fdri_view.bytes - off), off);
+    }
     return e;
 }
 
@@ -476,18 +487,18 @@ FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *first)
     int e = 0;
     uint32_t i = 0;
     for (const struct fdr_location *l = first; l && !e; l = next_location(l)) {
-        struct fdr_tail_entry *entry = is_free(l) ? NULL : entry_of(l, &i);
+        struct fdr_tail_entry *entry = entry_of(l, &i);
         if (is_free(l) || (!entry && all_have_entries)) {
             e = leave_out(fd, l);
             continue;
         }
         uint64_t forgets;
-        uint32_t parts = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
-        e = copy_parts(fd, l, parts, &forgets);
+        if (entry) e = copy_new_slabs(fd, l, slabs_first[entry - tail.entry]); /* first: what follows is in them */
+        uint32_t parts = fdr_load_acquire(&l->parts_first);                    /* A:part - pairs with R:part */
+        if (!e) e = copy_parts(fd, l, parts, &forgets);
         if (!e) e = copy_epochs(fd, l);
         if (!entry) continue;
         parts_first[entry - tail.entry] = parts;
-        if (!e) e = copy_new_slabs(fd, l, slabs_first[entry - tail.entry]);
         if (!e) e = copy_new_levels(fd, l, level_blocks[entry - tail.entry]);
         if (!e) e = copy_frozen(fd, l);
         if (!e) e = name_old_table(fd, l, rows_table[entry - tail.entry]);
@@ -500,7 +511,7 @@ FDR_RACY static int finish_locations(int fd, const struct fdr_location *first)
     uint32_t i = 0;
     int e = copy_new_blocks(fd, first);
     for (const struct fdr_location *l = first; l && !e; l = next_location(l)) {
-        struct fdr_tail_entry *entry = is_free(l) ? NULL : entry_of(l, &i);
+        struct fdr_tail_entry *entry = entry_of(l, &i);
         if (is_free(l) || (!entry && all_have_entries)) {
             e = leave_out(fd, l);
             continue;

@@ -201,6 +201,7 @@ static void read_tail(struct fdr_file *f)
         struct fdr_tail_entry e;
         memcpy(&e, f->bytes + f->end + sizeof tail + i * sizeof e, sizeof e);
         struct fdri_reader_location *l = fdri_reader_location(f, e.location);
+        f->info.threads_gone += e.location == UINT32_MAX;
         if (!l) continue;
         if (e.presented < l->presented_before)
             fdri_reader_damage(f, "location %u: the tail says fewer events than the levels", l->id);
@@ -228,7 +229,7 @@ static bool went_on(const struct fdr_file *f, const struct fdri_reader_location 
 {
     if (!f->has_tail || f->tail_bad) return false;
     if (!l->in_tail) return l->raw.flags & FDR_LOCATION_LIVE;
-    uint64_t rested = l->tail.completed ? l->tail.completed + l->raw.depth + l->raw.overflow + 1 : l->tail.presented;
+    uint64_t rested = l->tail.completed + l->raw.depth + l->raw.overflow + 1;
     return l->tail.presented > rested || l->tail.presented != l->presented_before ||
            l->raw.last_tick != l->tail.cut_tick || l->tail.end_tick != l->tail.cut_tick;
 }

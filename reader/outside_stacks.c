@@ -113,6 +113,7 @@ void fdri_outside_note_bounds(struct copy *c)
         c->location_off[i] = off;
         c->stacks[i].level_blocks = l.level_blocks;
         c->stacks[i].rows_table = l.rows_table_off;
+        c->stacks[i].slabs = l.slabs;
         c->stacks[i].filtered = l.flags & FDR_LOCATION_REWINDS ? filtered_of(c, &l) : 0;
         c->tail.entry[i] = (struct fdr_tail_entry){
             .location = l.id, .under_way = l.busy != 0, .completed = completed_of(c, off, &l)};
@@ -295,6 +296,16 @@ static void copy_beginning(struct copy *c, uint64_t off, const struct fdr_locati
     fdri_outside_put(c, flags_at, &flags, sizeof flags);
 }
 
+/* Memory that serves for its accounts since: likewise. */
+static void copy_new_slabs(struct copy *c, const struct fdr_location *l, uint32_t known)
+{
+    struct fdr_slab s;
+    for (uint64_t off = l->slabs, most = c->bytes / sizeof s; off && off != known && most--; off = s.next) {
+        if (!fdri_outside_get(c, off, &s, sizeof s) || s.head.kind != FDR_META_SLAB || s.head.bytes > BATCH) return;
+        if (fdri_outside_get(c, off, c->first, s.head.bytes)) fdri_outside_put(c, off, c->first, s.head.bytes);
+    }
+}
+
 /* All that came while the copy was made, before the first list head is read: export/snapshot.c says why. */
 static void copy_new_blocks(struct copy *c)
 {
@@ -302,6 +313,7 @@ static void copy_new_blocks(struct copy *c)
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
         uint64_t off = c->location_off[i];
         uint32_t *parts = &c->stacks[i].parts_first;
+        if (get_location(c, off, &l) && !is_gone(c, i, &l)) copy_new_slabs(c, &l, c->stacks[i].slabs);
         if (GET_FIELD(c, off, struct fdr_location, parts_first, parts)) copy_parts(c, off, *parts);
         if (!get_location(c, off, &l) || is_gone(c, i, &l)) {
             leave_out(c, i);

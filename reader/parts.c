@@ -162,19 +162,22 @@ static int by_place(const void *x, const void *y)
     return i < j ? -1 : i > j;
 }
 
-/* A location without its block does not say that it has readings; its partitions do: of user events at several depths,
- * or the deepest that readings have, where no call ever was. */
+/* A location without its block does not say that it has readings; its partitions do: of user events at depths without a
+ * gap between, the deepest of them near the deepest that readings have, where no call ever was. Events of a program lie
+ * so deep in calls only, and some of these would be there. */
 static void tell_readings(struct fdr_file *f, struct fdri_reader_location *l)
 {
-    uint32_t depths = 0, deepest = 0;
+    enum { NEAR = 8 };
+    uint32_t depths = 0, deepest = 0, first = 0;
     for (size_t i = 0; i < l->part_count; i++) { /* in order of depth */
         const struct fdri_reader_part *p = &l->part[i];
         if (p->class_ == FDR_CLASS_REGION) return;
         if (p->class_ != FDR_CLASS_USER || p->depth == deepest) continue;
         deepest = p->depth;
-        depths++;
+        if (!depths++) first = deepest;
     }
-    if (deepest > FDR_READING_DEPTHS || (depths < 2 && deepest < FDR_READING_DEPTHS)) return;
+    bool readings = depths && deepest <= FDR_READING_DEPTHS && deepest > FDR_READING_DEPTHS - NEAR;
+    if (!readings || depths != deepest - first + 1) return;
     l->raw.flags |= FDR_LOCATION_READINGS;
     fdri_reader_damage(f, "location %u: user events at %u depths and no call: taken as readings, in none", l->id,
                        depths);

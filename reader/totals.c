@@ -114,7 +114,7 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     t->id = t->rest ? 0 : t->class_ == FDR_IN_COLLECTIVE ? KEY_ID(r->key) >> 1 : KEY_ID(r->key);
     /* of each thread that ended a row is exact or in its rest; of all of them together nobody knows */
     uint64_t without = t->class_ == FDR_IN_REGION ? l->raw.rows_folded : l->raw.points_without_row;
-    t->at_least = !t->rest && l->raw.flags & FDR_LOCATION_ENDED && without;
+    t->at_least = l->raw.flags & FDR_LOCATION_ENDED && ((!t->rest && without) || f->info.threads_gone);
     t->calls = r->calls;
     t->untimed = r->untimed;
     t->saturated = r->flags & FDR_ROW_SATURATED;
@@ -125,6 +125,22 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     }
     if (t->has_histogram) count_newest(l, r, t);
     if (t->has_histogram && !adds_up(f, l, t)) leave_out(f, t);
+}
+
+/* Is that where a search for the key would come? */
+static bool reachable(const uint32_t *slot, uint32_t log2, uint32_t key, uint32_t at)
+{
+    uint32_t mask = (1u << log2) - 1, i = (uint32_t)((uint64_t)(key * 0x9E3779B1u) >> (32 - log2));
+    while (i != at && slot[i]) i = (i + 1) & mask;
+    return i == at;
+}
+
+/* Where a row was to come the copy may have been already: what stands there is none of this table's. */
+static bool foreign(const struct fdri_reader_location *l, const struct fdr_row *r, const uint32_t *slot, uint32_t log2,
+                    uint32_t at)
+{
+    if (l->settled || !l->in_tail) return false;
+    return r->calls + r->untimed > l->tail.presented || !reachable(slot, log2, r->key, at);
 }
 
 /* All rows the table names. */
@@ -142,7 +158,7 @@ static bool from_table(struct fdr_file *f, const struct fdri_reader_location *l)
         const struct fdr_row *r = slot[i] % 64 || slot[i] < f->sb.bins_off ? NULL
                                                                            : fdri_reader_at(f, slot[i], sizeof *r);
         if (!r || (class_of(r->key) == NO_CLASS && l->settled)) return false;
-        add_row(f, l, r);
+        if (!foreign(l, r, slot, t->log2, i)) add_row(f, l, r);
     }
     return true;
 }

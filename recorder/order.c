@@ -120,7 +120,8 @@ static bool not_aside(const struct fdri_thread *t, const struct fdr_part *p)
     return !(p->flags & FDR_PART_ASIDE);
 }
 
-void fdri_order_put(struct fdri_thread *t, struct fdr_part *p)
+/* end: what it holds ended then or later. */
+static void put(struct fdri_thread *t, struct fdr_part *p, uint64_t end)
 {
     uint64_t class_bytes[FDR_CLASS_COUNT];
     struct fdri_cursor c = FDRI_CURSOR_START;
@@ -132,12 +133,14 @@ void fdri_order_put(struct fdri_thread *t, struct fdr_part *p)
     sum_classes(t, class_bytes);
     struct fdri_part_view v = fdri_view_of(p, class_bytes);
     uint32_t index, last = t->order_count;
-    *fdri_order_at(t, &c, last) = (struct fdri_rank){t->loc->last_tick >> t->shift, 0, fdri_off_of(t, p),
+    *fdri_order_at(t, &c, last) = (struct fdri_rank){end, 0, fdri_off_of(t, p),
                                                      fdri_policy_step(&fdri_rec.set.chain, &v, &index).step};
     p->flags |= FDR_PART_PLACED;
     t->order_count = last + 1;
     sink(t, last, class_bytes);
 }
+
+void fdri_order_put(struct fdri_thread *t, struct fdr_part *p) { put(t, p, t->loc->last_tick >> t->shift); }
 
 void fdri_order_complete(struct fdri_thread *t)
 {
@@ -147,7 +150,7 @@ void fdri_order_complete(struct fdri_thread *t)
     for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next)) {
         if (p->flags & FDR_PART_PLACED || !not_aside(t, p) || !asked_for(t, p)) continue;
         if (!left--) t->order_lacks = true; /* the others another time */
-        else fdri_order_put(t, p);
+        else put(t, p, 0);                  /* it is to be looked at */
         if (t->order_lacks) return;
     }
 }

@@ -244,15 +244,15 @@ static uint32_t pop(struct fdri_thread *t, const struct fdr_part *asking, uint32
 uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
 {
     uint32_t off;
-    bool gave = false;
+    bool popped = false;
     for (int i = 0; i < POPS; i++) {
         if (!t->victim && !choose(t, asking)) break;
         if ((off = pop(t, asking, size_log2, got))) return off;
-        gave = true;
+        popped = true;
     }
     t->victim = NULL;
     off = fdri_piece_any(&fdri_rec.arena, t->loc, size_log2, 9, got);
-    if (off && !asking && !gave && *got < size_log2) { /* a block needs its size: asking on would bring this again */
+    if (off && !asking && !popped && *got < size_log2) { /* a block needs its size: asking on would bring this again */
         fdri_piece_give(&fdri_rec.arena, t->loc, off, *got);
         return 0;
     }

@@ -255,7 +255,9 @@ rm -f ./*.fdr
 mkdir elsewhere
 run FDR_DIR=snapshots CHDIR=elsewhere -- one
 lines 0 "FDR_DIR relative to where the program started"
-[ -n "$(ls snapshots)" ] && [ -z "$(ls elsewhere)" ] || fail "FDR_DIR=snapshots behind chdir: $(ls snapshots elsewhere)"
+if [ -z "$(ls snapshots)" ] || [ -n "$(ls elsewhere)" ]; then
+    fail "FDR_DIR=snapshots behind chdir: $(ls snapshots elsewhere)"
+fi
 rm -f snapshots/*
 if [ "$(id -u)" != 0 ]; then
     mkdir -m 500 readonly

@@ -131,6 +131,9 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
     if (info->dropped_bins)
         add(f->notes, "%llu bins were given back while they were copied and are not in it",
             (unsigned long long)info->dropped_bins);
+    if (info->threads_gone)
+        add(f->notes, "%llu threads ended while they were copied from outside: their events and totals are not in it",
+            (unsigned long long)info->threads_gone);
     if (info->histograms_left_out)
         add(f->notes,
             "%llu histograms do not go with the calls of their totals and are not shown: they moved while they were "

@@ -468,11 +468,13 @@ const char *event_name(const struct fdr_file *file, const struct fdr_read_event 
 
 size_t location_index(const struct fdr_file *file, uint32_t location)
 {
-    size_t count = fdr_location_count(file), i = 0;
-    /* Ids are given in order, so the index is nearly always the id. */
-    if (location < count && fdr_location_info(file, location)->id == location) return location;
-    while (i < count && fdr_location_info(file, i)->id != location) i++;
-    return i;
+    size_t count = fdr_location_count(file), low = 0, high = count; /* in order of their ids */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (fdr_location_info(file, middle)->id < location) low = middle + 1;
+        else high = middle;
+    }
+    return low < count && fdr_location_info(file, low)->id == location ? low : count;
 }
 
 const struct fdr_location_info *find_location(const struct fdr_file *file, uint32_t location)

@@ -205,6 +205,7 @@ static void print_losses(const struct fdr_file_info *info)
     print_count(info->lost_definitions, "time",
                 "a name was defined that found no room, one asked for again each time; its calls are recorded as "
                 "[unknown]");
+    print_count(info->threads_gone, "thread", "ended while the snapshot copied, from outside: not in it");
     print_count(info->dropped_bins, "bin", "given back while the snapshot copied: not in it");
     print_count(info->unlisted_bins, "bin", "of nobody any more (given back, or in flight): not shown");
 }

@@ -109,6 +109,8 @@ struct fdr_file_info {
     } clock_step[8];
     uint64_t histograms_left_out; /* totals whose histogram does not go with their calls; known once they were read */
     uint64_t alive_ns;            /* the process was there then, seen every 5 s by fdr's own thread; 0: not known */
+    uint64_t threads_gone; /* that ended while they were copied, from outside: all of theirs is left out, and what
+                                     [ended] has of the threads it stands for may lack them */
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
