@@ -442,15 +442,41 @@ static void take_rewound(struct fdr_tail_entry *entry, uint64_t records)
     entry->end_tick += records != 0;
 }
 
+/* A bin that the file has at `at_`, if it reaches behind `until`, is not there any more: links may lead to it. */
+FDR_RACY static int hide_bin(int fd, uint64_t at_, uint64_t until)
+{
+    static const uint32_t none = 0;
+    struct fdr_bin b;
+    bool is = pread(fd, &b, sizeof b, (off_t)at_) == sizeof b && b.magic == FDR_BIN_MAGIC && b.size_log2 < 32;
+    if (!is || at_ + (1ull << b.size_log2) <= until) return 0;
+    return fdri_put(fd, &none, sizeof none, at_ + offsetof(struct fdr_bin, magic));
+}
+
+/* Bins of whose memory this is a part by now, and what is left in there of bins that it was. */
+FDR_RACY static int hide_bins(int fd, uint64_t off, uint64_t bytes)
+{
+    uint64_t bins_off = super()->bins_off;
+    int e = 0;
+    for (uint64_t size = bytes * 2; size <= super()->bin_bytes && !e; size *= 2)
+        if ((off - bins_off) % size) e = hide_bin(fd, off - (off - bins_off) % size, off);
+    for (uint64_t at_ = off + FDR_BIN_MIN_BYTES; at_ < off + bytes && !e; at_ += FDR_BIN_MIN_BYTES)
+        e = hide_bin(fd, at_, at_);
+    return e;
+}
+
 /* Memory that serves for its accounts since: the file has there what was before, a bin or what another location had,
  * and rows of totals that were copied behind that lead there. */
-FDR_RACY static int copy_new_slabs(int fd, const struct fdr_location *l, uint32_t known)
+FDR_RACY static int copy_new_slabs(int fd, const struct fdr_location *l, uint32_t *known)
 {
     int e = 0;
-    for (uint32_t off = l->slabs; off && off != known && !e; off = ((const struct fdr_slab *)at(off))->next) {
-        uint32_t bytes = fdr_load_relaxed(&((const struct fdr_slab *)at(off))->head.bytes);
+    uint32_t first = l->slabs;
+    for (uint32_t off = first; off && off != *known && !e; off = ((const struct fdr_slab *)at(off))->next) {
+        const struct fdr_slab *s = at(off);
+        uint32_t bytes = fdr_load_relaxed(&s->head.bytes);
         e = put_live(fd, at(off), fdr_min(bytes, fdri_view.bytes - off), off);
+        if (!e && s->in_bins) e = hide_bins(fd, off, bytes);
     }
+    *known = first;
     return e;
 }
 
@@ -493,8 +519,9 @@ FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *first)
             continue;
         }
         uint64_t forgets;
-        if (entry) e = copy_new_slabs(fd, l, slabs_first[entry - tail.entry]); /* first: what follows is in them */
-        uint32_t parts = fdr_load_acquire(&l->parts_first);                    /* A:part - pairs with R:part */
+        uint32_t *slabs = entry ? &slabs_first[entry - tail.entry] : NULL;
+        if (slabs) e = copy_new_slabs(fd, l, slabs);        /* first: what follows is in them */
+        uint32_t parts = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
         if (!e) e = copy_parts(fd, l, parts, &forgets);
         if (!e) e = copy_epochs(fd, l);
         if (!entry) continue;
@@ -502,6 +529,7 @@ FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *first)
         if (!e) e = copy_new_levels(fd, l, level_blocks[entry - tail.entry]);
         if (!e) e = copy_frozen(fd, l);
         if (!e) e = name_old_table(fd, l, rows_table[entry - tail.entry]);
+        if (!e) e = copy_new_slabs(fd, l, slabs); /* what was written just now may lie in some that came meanwhile */
     }
     return e;
 }

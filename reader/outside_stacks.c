@@ -296,14 +296,34 @@ static void copy_beginning(struct copy *c, uint64_t off, const struct fdr_locati
     fdri_outside_put(c, flags_at, &flags, sizeof flags);
 }
 
+/* A bin that the copy has at `at`, if it reaches behind `until`: likewise. */
+static void hide_bin(struct copy *c, uint64_t at, uint64_t until)
+{
+    static const uint32_t none = 0;
+    struct fdr_bin b;
+    bool is = pread(c->fd, &b, sizeof b, (off_t)at) == sizeof b && b.magic == FDR_BIN_MAGIC && b.size_log2 < 32;
+    if (is && at + (1ull << b.size_log2) > until)
+        fdri_outside_put(c, at + offsetof(struct fdr_bin, magic), &none, sizeof none);
+}
+
+static void hide_bins(struct copy *c, uint64_t off, uint64_t bytes)
+{
+    uint64_t bins_off = c->super.bins_off;
+    for (uint64_t size = bytes * 2; bytes && size <= c->super.bin_bytes; size *= 2)
+        if ((off - bins_off) % size) hide_bin(c, off - (off - bins_off) % size, off);
+    for (uint64_t at = off + FDR_BIN_MIN_BYTES; at < off + bytes; at += FDR_BIN_MIN_BYTES) hide_bin(c, at, at);
+}
+
 /* Memory that serves for its accounts since: likewise. */
-static void copy_new_slabs(struct copy *c, const struct fdr_location *l, uint32_t known)
+static void copy_new_slabs(struct copy *c, const struct fdr_location *l, uint32_t *known)
 {
     struct fdr_slab s;
-    for (uint64_t off = l->slabs, most = c->bytes / sizeof s; off && off != known && most--; off = s.next) {
+    for (uint64_t off = l->slabs, most = c->bytes / sizeof s; off && off != *known && most--; off = s.next) {
         if (!fdri_outside_get(c, off, &s, sizeof s) || s.head.kind != FDR_META_SLAB || s.head.bytes > BATCH) return;
         if (fdri_outside_get(c, off, c->first, s.head.bytes)) fdri_outside_put(c, off, c->first, s.head.bytes);
+        if (s.in_bins && off >= c->super.bins_off) hide_bins(c, off, s.head.bytes);
     }
+    *known = l->slabs;
 }
 
 /* All that came while the copy was made, before the first list head is read: export/snapshot.c says why. */
@@ -313,7 +333,7 @@ static void copy_new_blocks(struct copy *c)
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
         uint64_t off = c->location_off[i];
         uint32_t *parts = &c->stacks[i].parts_first;
-        if (get_location(c, off, &l) && !is_gone(c, i, &l)) copy_new_slabs(c, &l, c->stacks[i].slabs);
+        if (get_location(c, off, &l) && !is_gone(c, i, &l)) copy_new_slabs(c, &l, &c->stacks[i].slabs);
         if (GET_FIELD(c, off, struct fdr_location, parts_first, parts)) copy_parts(c, off, *parts);
         if (!get_location(c, off, &l) || is_gone(c, i, &l)) {
             leave_out(c, i);
@@ -323,6 +343,7 @@ static void copy_new_blocks(struct copy *c)
         copy_new_levels(c, off, &l, c->stacks[i].level_blocks);
         copy_frozen(c, l.frozen_off);
         name_old_table(c, off, &l, c->stacks[i].rows_table);
+        if (get_location(c, off, &l) && !is_gone(c, i, &l)) copy_new_slabs(c, &l, &c->stacks[i].slabs);
     }
 }
 
