@@ -76,13 +76,14 @@ static void finish_superblock(struct fdri_reader_image *m)
 
 /* ---- accounts ---- */
 
-/* What was presented and is in no account any more was lost. */
+/* What was presented and is in no account any more was lost; but what a thread did while it was copied may be in some
+ * accounts only: where nothing is damaged nothing is gone. */
 static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r)
 {
     uint64_t sum = r->kept + r->filtered + r->reduced + r->lost;
     const struct fdri_reader_location *l = fdri_reader_location((struct fdr_file *)(uintptr_t)g, r->location);
     uint64_t *presented, *lost;
-    if (sum == r->presented || (l->moving && sum > r->presented)) return;
+    if (sum == r->presented || (l->moving && (sum > r->presented || !fdr_file_damage_count(m->file)))) return;
     if (r->class_ == FDR_CLASS_REGION) {
         const struct fdr_level *v = fdri_reader_level(g, l, r->depth);
         if (!v) { /* deeper than the stack: all of it is lost */
@@ -162,6 +163,9 @@ static void write_tail(struct fdri_reader_image *m)
         if (!l->in_tail && !(e.presented && l->raw.flags & FDR_LOCATION_LIVE)) continue;
         memcpy(to + sizeof tail + tail.count++ * sizeof e, &e, sizeof e);
     }
+    const struct fdr_tail_entry gone = {.location = UINT32_MAX};
+    for (uint64_t i = 0; i < f->info.threads_gone && tail.count < FDR_TAIL_ENTRIES; i++)
+        memcpy(to + sizeof tail + tail.count++ * sizeof gone, &gone, sizeof gone);
     memcpy(to, &tail, sizeof tail);
     m->bytes_all = m->arena_bytes + sizeof tail + tail.count * sizeof(struct fdr_tail_entry);
 }

@@ -49,6 +49,31 @@ static void *spawn(void *unused)
     return unused;
 }
 
+static uint64_t lost_in(struct fdr_file *f)
+{
+    const struct fdr_ledger_row *row;
+    uint64_t lost = 0;
+    for (size_t i = 0, n = fdr_ledger(f, &row); i < n; i++) lost += row[i].lost;
+    return lost;
+}
+
+/* Nothing is gone, so what is recovered says nothing else. */
+static bool recovers(struct fdr_file *f)
+{
+    char out[64], message[300] = "";
+    struct fdr_file *g;
+    snprintf(out, sizeof out, "%s/recovered.fdr", directory);
+    assert_int_equal(fdr_file_recover(f, out, message, sizeof message), 0);
+    if (fdr_file_open(out, &g, message, sizeof message) == FDR_UNREADABLE) fail_msg("recovered: %s", message);
+    bool good = lost_in(f) == lost_in(g) && fdr_file_info(f)->threads_gone == fdr_file_info(g)->threads_gone;
+    if (!good)
+        print_message("recovered: %llu lost, not %llu\n", (unsigned long long)lost_in(g),
+                      (unsigned long long)lost_in(f));
+    fdr_file_close(g);
+    unlink(out);
+    return good;
+}
+
 /* Totals of a thread are read when they are asked for, and so is damage to them. */
 static bool look(const char *path, const char *how, int number)
 {
@@ -59,6 +84,7 @@ static bool look(const char *path, const char *how, int number)
     fdr_totals(f, &t);
     bool good = fdr_file_verify(f) == FDR_WHOLE && fdr_file_damage_count(f) == 0;
     if (!good) print_message("%s %d of %d: %s %s\n", how, number, SNAPSHOTS, message, fdr_file_damage(f, 0));
+    if (good && number % 4 == 0) good = recovers(f);
     fdr_file_close(f);
     unlink(path);
     return good;
