@@ -488,8 +488,8 @@ FDR_RACY static int name_old_table(int fd, const struct fdr_location *l, uint32_
     return fdri_put(fd, &before, sizeof before, (uint64_t)((const uint8_t *)&l->rows_table_off - fdri_view.base));
 }
 
-/* A location's first event says which clock it has. Behind all of its times that the file has: without it they would
- * be of the other one. */
+/* A location's first event says which clock it has. Behind all times of its records, rows and stack that the file has:
+ * without it they would be of the other one. */
 FDR_RACY static int copy_beginning(int fd, const struct fdr_location *l)
 {
     fdr_fence_acquire(); /* A:unit - pairs with R:unit */

@@ -285,7 +285,7 @@ static void name_old_table(struct copy *c, uint64_t off, const struct fdr_locati
     fdri_outside_put(c, off + offsetof(struct fdr_location, rows_table_off), &before, sizeof before);
 }
 
-/* What its first event says, read behind all of its times: likewise. */
+/* What its first event says, read behind all times of what is copied of it: likewise. */
 static void copy_beginning(struct copy *c, uint64_t off, const struct fdr_location *l)
 {
     uint64_t flags_at = off + offsetof(struct fdr_location, flags);

@@ -246,7 +246,8 @@ static bool bins_hold(void)
     return fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(FDR_LEVELS_LARGE);
 }
 
-/* They can hold some at least, and there are none for who has more than its first ones. */
+/* Would bins of others help who wants a place for accounts? Where they hold no block of levels, only if bins are short,
+ * too: nothing free but what is kept for newcomers. */
 static bool bins_help(void) { return bins_hold() || fdri_bins_free(&fdri_rec.arena) <= fdri_rec.bin_reserve; }
 
 /* Enough for a place for l's accounts, if bins can hold it at all. */
