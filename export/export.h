@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of export/ share: snapshot.c and notes.c copy, files.c names and counts, take.c takes one at a
- * time, dumper.c is the thread for it, trigger.c and watchdog.c decide when. */
+/* What the files of export/ share: snapshot.c, snapshot_locations.c and notes.c copy, files.c names and counts, take.c
+ * takes one at a time, dumper.c is the thread for it, trigger.c and watchdog.c decide when. */
 #ifndef FDR_EXPORT_EXPORT_H
 #define FDR_EXPORT_EXPORT_H
 

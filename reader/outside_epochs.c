@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Epochs from outside: a table with its rows, as they stood together. As export/snapshot.c does it. */
+/* Epochs from outside: a table with its rows, as they stood together. As export/snapshot_locations.c does it. */
 #include "base/bits.h"
 #include "reader/outside.h"
 

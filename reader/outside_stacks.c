@@ -278,7 +278,7 @@ static void copy_new_levels(struct copy *c, uint64_t off, const struct fdr_locat
     fdri_outside_put(c, off + offsetof(struct fdr_location, level_blocks), &l->level_blocks, sizeof l->level_blocks);
 }
 
-/* What is newer may lie where the copy had been already: export/snapshot.c says more. */
+/* What is newer may lie where the copy had been already: export/snapshot_locations.c says more. */
 static void name_old_table(struct copy *c, uint64_t off, const struct fdr_location *l, uint32_t before)
 {
     if (l->rows_table_off == before) return;
@@ -326,7 +326,7 @@ static void copy_new_slabs(struct copy *c, const struct fdr_location *l, uint32_
     *known = l->slabs;
 }
 
-/* All that came while the copy was made, before the first list head is read: export/snapshot.c says why. */
+/* All that came while the copy was made, before the first list head is read: export/snapshot_locations.c says why. */
 static void copy_new_blocks(struct copy *c)
 {
     struct fdr_location l;

@@ -292,9 +292,9 @@ static bool work_off(struct fdr_location *l)
     return result >= 0;
 }
 
-/* Is there a place for l's accounts, or will bins make it? 1; 0: for some more of them; -1: no, and whoever wants the
- * memory they take would give what l holds back in vain. */
-static int has_place(struct fdr_location *l)
+/* A place in [ended] for l's accounts, a piece of it at a time. 1: it is there, or bins will make it; 0: there is more
+ * of it; -1: there is none, and whoever wants the memory they take would give what l holds back in vain. */
+static int find_place(struct fdr_location *l)
 {
     struct fdri_thread from = {.loc = l, .base = fdri_rec.arena.base};
     return last_bins(l) ? 1 : prepared(&from);
@@ -325,7 +325,7 @@ static enum outcome work(enum fdri_urgency urgency)
         struct fdr_location *l = oldest();
         if (!l) return COME_AGAIN;
         if (urgency == FDRI_IF_AGED && !aged(l)) return NO_ROOM;
-        int place = wants_accounts(urgency) ? has_place(l) : 1;
+        int place = wants_accounts(urgency) ? find_place(l) : 1;
         if (!place) return ROOM;
         bool mine = place > 0 && alone(l);
         if (mine && work_off(l)) return ROOM;

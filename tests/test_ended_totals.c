@@ -14,7 +14,6 @@
 enum { THREADS = 4, REGIONS = 12, DEEP = 60, EVENTS = 300000 };
 static fdr_region own[REGIONS];
 static uint64_t made[REGIONS];
-static int crowded; /* runs in which others took all that was free just when it was looked for */
 
 /* Calls at random, up to DEEP of them open, and every few hundred events what came since the last mark is forgotten. */
 static void *storm(void *number)
@@ -71,8 +70,7 @@ static void totals_are_whole(const char *strategy)
     print_message("%s: %u threads in [ended], %llu of %llu calls in [rest]\n", strategy, ended,
                   (unsigned long long)folded, (unsigned long long)all);
     assert_int_equal(found, all);
-    crowded += folded > all / 100;
-    assert_true(crowded < 2);
+    assert_true(folded <= all / 100); /* none, unless others took all that was free just when it was looked for */
     for (uint32_t i = 0; i < REGIONS; i++) assert_true(made[i] <= folded);
     fdr_file_close(f);
     fdr_finalize();

@@ -290,6 +290,33 @@ static void P8_known_without_their_location(void **state)
     }
 }
 
+/* Events of a program in calls that are open still: without their location they look like nothing else. */
+static void P8_events_in_open_calls_are_no_readings(void **state)
+{
+    (void)state;
+    static _Alignas(64) uint8_t image[BUFFER * 2];
+    char message[200];
+    struct fdr_file *f;
+    start("whole");
+    fdr_event_type type = fdr_event_define("reading", fields, 4);
+    const uint64_t values[4] = {0};
+    uint64_t now = 1000;
+    fdr_enter_at(fdr_region_define("outer", NULL, 0), now);
+    for (int i = 0; i < 100; i++) fdr_event_at(type, values, ++now);
+    fdr_enter_at(fdr_region_define("inner", NULL, 0), ++now);
+    for (int i = 0; i < 200; i++) fdr_event_at(type, values, ++now);
+    assert_int_equal(fdr_snapshot("test"), 0);
+    FILE *in = fopen(fdr_last_snapshot(), "r");
+    size_t bytes = fread(image, 1, sizeof image, in);
+    fclose(in);
+    memset(image + ((const struct fdr_superblock *)(void *)image)->location_first, 0, sizeof(struct fdr_location));
+    assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    assert_int_equal(in_calls(f), 300);
+    fdr_file_close(f);
+    unlink(fdr_last_snapshot());
+    fdr_finalize();
+}
+
 static int make_dir(void **state)
 {
     (void)state;
@@ -306,9 +333,13 @@ static int drop_dir(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_thinned_evenly_over_the_whole_run), cmocka_unit_test(P3_series_of_different_pace),
-        cmocka_unit_test(P3_telescope_thins_with_age),          cmocka_unit_test(beside_other_events),
-        cmocka_unit_test(other_strategies_know_no_levels),      cmocka_unit_test(P8_known_without_their_location),
+        cmocka_unit_test(P3_thinned_evenly_over_the_whole_run),
+        cmocka_unit_test(P3_series_of_different_pace),
+        cmocka_unit_test(P3_telescope_thins_with_age),
+        cmocka_unit_test(beside_other_events),
+        cmocka_unit_test(other_strategies_know_no_levels),
+        cmocka_unit_test(P8_known_without_their_location),
+        cmocka_unit_test(P8_events_in_open_calls_are_no_readings),
     };
     return cmocka_run_group_tests(tests, make_dir, drop_dir);
 }

@@ -196,7 +196,9 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
         }
     }
     if (r->rest && chosen) out_text("  [of all regions without an exact row: more of those asked for may be in it]");
-    if (r->at_least) out_text("  [or more: some may be in [rest]]");
+    if (r->at_least)
+        out_text(fdr_file_info(file)->threads_gone ? "  [or more: threads ended while they were copied]"
+                                                   : "  [or more: some may be in [rest]]");
     if (r->saturated) out_text("  [times or more: 64 bits hold no more]");
     if (r->untimed) {
         out_text("  [");

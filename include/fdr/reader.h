@@ -109,8 +109,8 @@ struct fdr_file_info {
     } clock_step[8];
     uint64_t histograms_left_out; /* totals whose histogram does not go with their calls; known once they were read */
     uint64_t alive_ns;            /* the process was there then, seen every 5 s by fdr's own thread; 0: not known */
-    uint64_t threads_gone; /* that ended while they were copied, from outside: all of theirs is left out, and what
-                                     [ended] has of the threads it stands for may lack them */
+    /* Threads that ended while they were copied from outside: nothing of theirs is there, and [ended] may lack them. */
+    uint64_t threads_gone;
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
@@ -220,7 +220,8 @@ struct fdr_total {
     uint32_t class_; /* FDR_IN_REGION, _MESSAGE (id 1 send 2 recv), _COLLECTIVE, _METRIC, _MARKER, _USER */
     uint32_t id;
     bool rest;     /* the regions that found no row of their own, and those that lost theirs */
-    bool at_least; /* of threads that ended, some of which had it in their rest (points: nowhere): so this is not all */
+    bool at_least; /* of threads that ended, some of which had it in their rest (points: nowhere), or ended while they
+                      were copied: so this is not all */
     /* 64 bits did not hold the sum: of unsigned values and times it is this or more, of signed values it went beyond
      * this bound; of collectives min and max may be more, too. */
     bool saturated;
