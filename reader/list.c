@@ -115,7 +115,7 @@ static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri
     uint32_t from = p->bin_count;
     if (gather(f, l, p, &expect, last)) {
         tell_rebuilt(f, l, p, from);
-    } else if (!l->moving) { /* else the rest was opened after its place was copied */
+    } else if (l->settled) { /* else the rest was opened after its place was copied */
         p->tail_gap = true;
         complain(f, l, p, "the newest bins are missing");
     }
@@ -154,7 +154,7 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
         expect = h.seq + 1;
         if (h.seq >= raw->open_seq) return;
     }
-    if (l->moving) return;
+    if (!l->settled) return;
     if (gather(f, l, p, &expect, raw->open_seq)) complain(f, l, p, "the list of bins is cut, rebuilt from the bins");
     else if (p->bin_count && raw->open_seq > expect) p->tail_gap = true;
     if (p->tail_gap) complain(f, l, p, "the newest bins are missing");
@@ -214,7 +214,8 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
     if (!oldest) {
         bool doubt = raw && fdri_reader_suspect(f, p->off, sizeof *raw); /* it may be of another partition, too */
         p->floor = doubt ? 0 : said;
-        p->floor_unknown = raw && raw->total && (doubt || (l->moving && (uint32_t)raw->list_head));
+        bool untold = raw && (raw->flags & FDR_PART_UNTOLD || (l->moving && (uint32_t)raw->list_head));
+        p->floor_unknown = raw && raw->total && (doubt || untold);
         p->given_back = taken ? fdr_part_given(raw) : raw && (l->moving || !(uint32_t)raw->list_head) ? raw->total : 0;
         return;
     }

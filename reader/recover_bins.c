@@ -34,6 +34,8 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
     raw->total = index;
     fdr_encode_close(raw);
     raw->floor_tick = p->floor;
+    raw->flags &= (uint8_t)~FDR_PART_UNTOLD;
+    if (p->floor_unknown) raw->flags |= FDR_PART_UNTOLD;
     raw->last_tick = p->any ? p->last_tick : p->floor;
 }
 
