@@ -48,7 +48,8 @@ static inline int fdr_raw_rename_new(int from_dir, const char *from, int to_dir,
     int e = (int)fdr_raw_result(syscall(SYS_renameat2, from_dir, from, to_dir, to, NOREPLACE));
     if (e != -EINVAL && e != -ENOSYS) return e;
     e = fdr_raw_linkat(from_dir, from, to_dir, to, 0); /* file systems that do not know it */
-    return e ? e : fdr_raw_unlinkat(from_dir, from);
+    if (!e) fdr_raw_unlinkat(from_dir, from);          /* failing, it has two names: it is there all the same */
+    return e;
 }
 static inline long fdr_raw_getdents(int fd, void *to, uint32_t count)
 {

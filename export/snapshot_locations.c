@@ -31,12 +31,14 @@ FDR_RACY static bool same_frame(const struct fdr_level *a, const struct fdr_leve
     return a->enter_tick == b->enter_tick && a->region == b->region && a->flags == b->flags && a->address == b->address;
 }
 
-FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint64_t *cut, uint32_t *copied)
+/* As deep as the levels are that the file has by now: those that come are copied later, with what is open then. */
+FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint32_t levels, uint64_t *cut, uint32_t *copied)
 {
     uint32_t believed = 0;
     *cut = fdr_load_acquire(&l->last_tick);       /* A:frame - the tick is read before the depth */
     uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame - pairs with R:frame */
     if (depth > fdr_levels_in(l->level_blocks) || depth > FDR_LEVELS_MAX) depth = 0;
+    depth = (uint32_t)fdr_min(depth, levels);
     for (uint32_t d = 1; d <= depth; d++) fdr_copy_racy(&frames[d - 1], level_of(l, d), sizeof frames[0]);
     fdr_fence_acquire();                          /* A:frame - the first reading is over before the second begins */
     uint32_t again = fdr_load_acquire(&l->depth); /* A:frame */
@@ -163,13 +165,13 @@ static struct {
 
 /* Beside each entry of the tail. */
 static struct noted {
-    uint32_t off; /* of the location; the next four as they stood when the copy began */
-    uint32_t level_blocks;
-    uint32_t slabs;       /* its newest block of further meta; later of those that are copied */
-    uint32_t rows_table;  /* the table of its totals */
-    uint64_t filtered;    /* if its thread had rewound by then */
-    uint32_t parts_first; /* when its new blocks were copied */
-    uint32_t open_calls;  /* that its stack's copy has */
+    uint32_t off;          /* of the location; the next four as they stood when the copy began */
+    uint32_t level_blocks; /* later those that are copied */
+    uint32_t slabs;        /* its newest block of further meta; later of those that are copied */
+    uint32_t rows_table;   /* the table of its totals */
+    uint64_t filtered;     /* if its thread had rewound by then */
+    uint32_t parts_first;  /* when its new blocks were copied */
+    uint32_t open_calls;   /* that its stack's copy has */
 } noted[FDR_TAIL_ENTRIES];
 
 /* Locations that came while the copy was made have ids from here on, or no entry though there is room for all; what the
@@ -233,25 +235,17 @@ FDR_RACY static int for_each(int fd, const struct fdr_location *first, each f)
     return e;
 }
 
-static int stack_of(int fd, const struct fdr_location *l, struct fdr_tail_entry *entry)
-{
-    uint64_t cut;
-    uint32_t open;
-    return copy_stack(fd, l, entry ? &entry->cut_tick : &cut, entry ? &note_of(entry)->open_calls : &open);
-}
-
-int fdri_locations_stacks(int fd, const struct fdr_location *first) { return for_each(fd, first, stack_of); }
-
 /* ---- what came since ---- */
 
 /* Blocks of levels that came while the copy was made: its header may have them, and where they lie was copied
  * before. */
-FDR_RACY static int copy_new_levels(int fd, const struct fdr_location *l, uint32_t before)
+FDR_RACY static int copy_new_levels(int fd, const struct fdr_location *l, uint32_t *known)
 {
-    uint32_t blocks = l->level_blocks;
+    uint32_t blocks = l->level_blocks, before = *known;
     uint64_t here = (uint64_t)((const uint8_t *)l - fdri_view.base);
     int e = 0;
     if (blocks <= before || blocks > FDR_LEVEL_BLOCKS_MAX) return 0;
+    *known = blocks;
     for (uint32_t b = before; b < blocks && !e; b++)
         e = fdri_put_live(fd, at(l->levels_off[b]), fdr_levels_bytes(fdr_levels_of(b)), l->levels_off[b]);
     if (!e)
@@ -296,22 +290,24 @@ FDR_RACY static int hide_bins(int fd, uint64_t off, uint64_t bytes)
 
 /* Memory that serves for its accounts since: the file has there what was before, a bin or what another location had,
  * and rows of totals that were copied behind that lead there. Where nobody could hold the accounts still the chain may
- * be another's by now, and lead anywhere. */
+ * be another's by now, and lead anywhere: it ends at what is no such block, and where it is longer than all memory. */
 FDR_RACY static int copy_new_slabs(int fd, const struct fdr_location *l, uint32_t *known)
 {
     int e = 0;
-    uint64_t most = fdri_view.bytes / sizeof(struct fdr_slab);
-    uint32_t first = l->slabs;
-    for (uint32_t off = first, next; off && off != *known && most-- && !e; off = next) {
-        if (off % FDR_META_ALIGN || off > fdri_view.bytes - sizeof(struct fdr_slab)) break;
+    uint64_t left = fdri_view.bytes;
+    uint32_t first = fdr_load_acquire(&l->slabs), off = first; /* A:block - pairs with R:block */
+    while (off && off != *known && !e) {
+        if (off % FDR_META_ALIGN || off > fdri_view.bytes - sizeof(struct fdr_slab)) return 0;
         const struct fdr_slab *s = at(off);
-        uint32_t bytes = fdr_load_relaxed(&s->head.bytes);
-        if (bytes < sizeof *s || bytes > fdri_view.bytes - off) break;
-        next = fdr_load_relaxed(&s->next);
+        uint32_t bytes = fdr_load_relaxed(&s->head.bytes), next = fdr_load_relaxed(&s->next);
+        bool is = fdr_load_relaxed(&s->head.magic) == FDR_META_MAGIC && s->head.kind == FDR_META_SLAB;
+        if (!is || bytes < sizeof *s || bytes > fdri_view.bytes - off || bytes > left) return 0;
         e = fdri_put_live(fd, at(off), bytes, off);
         if (!e && s->in_bins) e = hide_bins(fd, off, bytes);
+        left -= bytes;
+        off = next;
     }
-    *known = first;
+    if (!e) *known = first;
     return e;
 }
 
@@ -339,6 +335,20 @@ FDR_RACY static int copy_beginning(int fd, const struct fdr_location *l)
     return fdri_put(fd, &flags, sizeof flags, flags_at);
 }
 
+/* Levels that came by now come first: what is believed of the open calls is written over them, and not they over it. */
+static int stack_of(int fd, const struct fdr_location *l, struct fdr_tail_entry *entry)
+{
+    uint64_t cut;
+    uint32_t open;
+    if (!entry) return copy_stack(fd, l, FDR_LEVELS_MAX, &cut, &open);
+    struct noted *n = note_of(entry);
+    int e = copy_new_slabs(fd, l, &n->slabs);
+    if (!e) e = copy_new_levels(fd, l, &n->level_blocks);
+    return e ? e : copy_stack(fd, l, fdr_levels_in(n->level_blocks), &entry->cut_tick, &n->open_calls);
+}
+
+int fdri_locations_stacks(int fd, const struct fdr_location *first) { return for_each(fd, first, stack_of); }
+
 /* Blocks that came while the copy was made may lie where the file has a bin that was given back for them. So those of
  * all locations are written before the first list head is read: none names such a bin then. Links in the file may,
  * where a rewind gave back what was newest: the bin is not there for them, either. */
@@ -352,10 +362,12 @@ FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *l, struct
     if (!e) e = copy_epochs(fd, l);
     if (!n) return e;
     n->parts_first = parts;
-    if (!e) e = copy_new_levels(fd, l, n->level_blocks);
+    if (!e) e = copy_new_levels(fd, l, &n->level_blocks);
     if (!e) e = copy_frozen(fd, l);
     if (!e) e = name_old_table(fd, l, n->rows_table);
-    return e ? e : copy_new_slabs(fd, l, &n->slabs); /* what was written just now may lie in some that came meanwhile */
+    uint32_t slabs = n->slabs;
+    if (!e) e = copy_new_slabs(fd, l, &n->slabs); /* what was written just now may lie in some that came meanwhile */
+    return e || slabs == n->slabs ? e : copy_epochs(fd, l); /* and epochs must fit together */
 }
 
 /* ---- the tail ---- */

@@ -12,10 +12,12 @@ enum { BATCH = 256 * 1024, STACK_MAX = FDR_LEVELS_MAX };
 
 struct kept_stack {
     uint64_t location_off; /* 0: not read */
-    uint32_t level_blocks; /* there were when the copy began */
+    uint32_t level_blocks; /* there were when the copy began; later those that are copied */
     uint32_t rows_table;   /* of its totals, likewise */
     uint32_t slabs;        /* its newest block of further meta, likewise */
     uint64_t filtered;     /* when the copy began, if its thread had rewound by then */
+    uint64_t presented;    /* when the copy began, if its thread had ended by then */
+    uint32_t fold_from;    /* likewise */
     uint32_t parts_first;  /* when its new blocks were copied */
     uint32_t believed, levels_off[FDR_LEVEL_BLOCKS_MAX];
     size_t first; /* of its frames */

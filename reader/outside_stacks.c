@@ -114,10 +114,76 @@ void fdri_outside_note_bounds(struct copy *c)
         c->stacks[i].level_blocks = l.level_blocks;
         c->stacks[i].rows_table = l.rows_table_off;
         c->stacks[i].slabs = l.slabs;
+        c->stacks[i].presented = l.flags & FDR_LOCATION_LIVE ? 0 : presented_of(c, &l);
+        c->stacks[i].fold_from = l.fold_from;
         c->stacks[i].filtered = l.flags & FDR_LOCATION_REWINDS ? filtered_of(c, &l) : 0;
         c->tail.entry[i] = (struct fdr_tail_entry){
             .location = l.id, .under_way = l.busy != 0, .completed = completed_of(c, off, &l)};
     }
+}
+
+/* ---- what came while the copy was made: export/snapshot_locations.c says more of it ---- */
+
+/* What is there is another's by now, or on its way there: the copy has pieces of both. Nothing stops that from outside.
+ * A thread that ended may have begun to give its memory back long ago: as long as nothing of its accounts goes to those
+ * of [ended] it is as good as any. */
+static bool is_gone(struct copy *c, uint32_t i, const struct fdr_location *l)
+{
+    if (l->id != c->tail.entry[i].location || l->flags & FDR_LOCATION_FREE) return true;
+    if (!(l->flags & FDR_LOCATION_FOLDING)) return false;
+    return l->fold_from != c->stacks[i].fold_from || presented_of(c, l) != c->stacks[i].presented;
+}
+
+/* Blocks of levels that came while the copy was made: the header may have them, and where they lie was copied
+ * before. */
+static void copy_new_levels(struct copy *c, uint64_t off, const struct fdr_location *l, uint32_t *known)
+{
+    uint8_t block[sizeof(struct fdr_levels_block) + FDR_LEVELS_LARGE * sizeof(struct fdr_level)];
+    uint32_t before = *known;
+    if (l->level_blocks <= before) return;
+    *known = l->level_blocks;
+    for (uint32_t b = before; b < l->level_blocks; b++) {
+        uint32_t bytes = fdr_levels_bytes(fdr_levels_of(b));
+        if (fdri_outside_get(c, l->levels_off[b], block, bytes)) fdri_outside_put(c, l->levels_off[b], block, bytes);
+    }
+    fdri_outside_put(c, off + offsetof(struct fdr_location, levels_off), l->levels_off, sizeof l->levels_off);
+    fdri_outside_put(c, off + offsetof(struct fdr_location, level_blocks), &l->level_blocks, sizeof l->level_blocks);
+}
+
+/* A bin that the copy has at `at`, if it reaches behind `until`, is not there any more. */
+static void hide_bin(struct copy *c, uint64_t at, uint64_t until)
+{
+    static const uint32_t none = 0;
+    struct fdr_bin b;
+    bool is = pread(c->fd, &b, sizeof b, (off_t)at) == sizeof b && b.magic == FDR_BIN_MAGIC && b.size_log2 < 32;
+    if (is && at + (1ull << b.size_log2) > until)
+        fdri_outside_put(c, at + offsetof(struct fdr_bin, magic), &none, sizeof none);
+}
+
+static void hide_bins(struct copy *c, uint64_t off, uint64_t bytes)
+{
+    uint64_t bins_off = c->super.bins_off;
+    for (uint64_t size = bytes * 2; bytes && size <= c->super.bin_bytes; size *= 2)
+        if ((off - bins_off) % size) hide_bin(c, off - (off - bins_off) % size, off);
+    for (uint64_t at = off + FDR_BIN_MIN_BYTES; at < off + bytes; at += FDR_BIN_MIN_BYTES) hide_bin(c, at, at);
+}
+
+/* Memory that serves for its accounts since. */
+static void copy_new_slabs(struct copy *c, const struct fdr_location *l, uint32_t *known)
+{
+    struct fdr_slab s;
+    uint64_t left = c->bytes;
+    for (uint64_t off = l->slabs; off && off != *known; off = s.next) {
+        if (!fdri_outside_get(c, off, &s, sizeof s) || s.head.kind != FDR_META_SLAB) return;
+        if (s.head.bytes < sizeof s || s.head.bytes > left) return;
+        left -= s.head.bytes;
+        for (uint64_t at = 0, n; at < s.head.bytes; at += n) {
+            n = fdr_min(s.head.bytes - at, BATCH);
+            if (fdri_outside_get(c, off + at, c->first, n)) fdri_outside_put(c, off + at, c->first, n);
+        }
+        if (s.in_bins && off >= c->super.bins_off) hide_bins(c, off, s.head.bytes);
+    }
+    *known = l->slabs;
 }
 
 /* ---- stacks ---- */
@@ -183,12 +249,17 @@ void fdri_outside_read_stacks(struct copy *c)
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) read_stack(c, i);
 }
 
+/* Levels that came by now come first: what is believed of the open calls is written over them, and not they over it. */
 void fdri_outside_write_stacks(struct copy *c)
 {
     struct fdr_location l;
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
-        const struct kept_stack *s = &c->stacks[i];
+        struct kept_stack *s = &c->stacks[i];
         if (!s->location_off) continue;
+        if (get_location(c, s->location_off, &l) && !is_gone(c, i, &l)) {
+            copy_new_slabs(c, &l, &s->slabs);
+            copy_new_levels(c, s->location_off, &l, &s->level_blocks);
+        }
         memcpy(l.levels_off, s->levels_off, sizeof l.levels_off);
         for (uint32_t d = 1; d <= s->believed; d++)
             fdri_outside_put(c, level_off(&l, d), &c->kept_frames[s->first + d - 1], sizeof *c->kept_frames);
@@ -250,32 +321,11 @@ static void leave_out_newcomers(struct copy *c)
     }
 }
 
-/* What is there is another's by now, or on its way there: the copy has pieces of both. Nothing stops that from
- * outside. */
-static bool is_gone(const struct copy *c, uint32_t i, const struct fdr_location *l)
-{
-    return l->id != c->tail.entry[i].location || l->flags & (FDR_LOCATION_FREE | FDR_LOCATION_FOLDING);
-}
-
 static void leave_out(struct copy *c, uint32_t i)
 {
     const uint32_t nobodys = FDR_LOCATION_FREE;
     fdri_outside_put(c, c->location_off[i] + offsetof(struct fdr_location, flags), &nobodys, sizeof nobodys);
     c->tail.entry[i] = (struct fdr_tail_entry){.location = UINT32_MAX};
-}
-
-/* Blocks of levels that came while the copy was made: the header may have them, and where they lie was copied
- * before. */
-static void copy_new_levels(struct copy *c, uint64_t off, const struct fdr_location *l, uint32_t before)
-{
-    uint8_t block[sizeof(struct fdr_levels_block) + FDR_LEVELS_LARGE * sizeof(struct fdr_level)];
-    if (l->level_blocks <= before) return;
-    for (uint32_t b = before; b < l->level_blocks; b++) {
-        uint32_t bytes = fdr_levels_bytes(fdr_levels_of(b));
-        if (fdri_outside_get(c, l->levels_off[b], block, bytes)) fdri_outside_put(c, l->levels_off[b], block, bytes);
-    }
-    fdri_outside_put(c, off + offsetof(struct fdr_location, levels_off), l->levels_off, sizeof l->levels_off);
-    fdri_outside_put(c, off + offsetof(struct fdr_location, level_blocks), &l->level_blocks, sizeof l->level_blocks);
 }
 
 /* What is newer may lie where the copy had been already: export/snapshot_locations.c says more. */
@@ -296,36 +346,6 @@ static void copy_beginning(struct copy *c, uint64_t off, const struct fdr_locati
     fdri_outside_put(c, flags_at, &flags, sizeof flags);
 }
 
-/* A bin that the copy has at `at`, if it reaches behind `until`: likewise. */
-static void hide_bin(struct copy *c, uint64_t at, uint64_t until)
-{
-    static const uint32_t none = 0;
-    struct fdr_bin b;
-    bool is = pread(c->fd, &b, sizeof b, (off_t)at) == sizeof b && b.magic == FDR_BIN_MAGIC && b.size_log2 < 32;
-    if (is && at + (1ull << b.size_log2) > until)
-        fdri_outside_put(c, at + offsetof(struct fdr_bin, magic), &none, sizeof none);
-}
-
-static void hide_bins(struct copy *c, uint64_t off, uint64_t bytes)
-{
-    uint64_t bins_off = c->super.bins_off;
-    for (uint64_t size = bytes * 2; bytes && size <= c->super.bin_bytes; size *= 2)
-        if ((off - bins_off) % size) hide_bin(c, off - (off - bins_off) % size, off);
-    for (uint64_t at = off + FDR_BIN_MIN_BYTES; at < off + bytes; at += FDR_BIN_MIN_BYTES) hide_bin(c, at, at);
-}
-
-/* Memory that serves for its accounts since: likewise. */
-static void copy_new_slabs(struct copy *c, const struct fdr_location *l, uint32_t *known)
-{
-    struct fdr_slab s;
-    for (uint64_t off = l->slabs, most = c->bytes / sizeof s; off && off != *known && most--; off = s.next) {
-        if (!fdri_outside_get(c, off, &s, sizeof s) || s.head.kind != FDR_META_SLAB || s.head.bytes > BATCH) return;
-        if (fdri_outside_get(c, off, c->first, s.head.bytes)) fdri_outside_put(c, off, c->first, s.head.bytes);
-        if (s.in_bins && off >= c->super.bins_off) hide_bins(c, off, s.head.bytes);
-    }
-    *known = l->slabs;
-}
-
 /* All that came while the copy was made, before the first list head is read: export/snapshot_locations.c says why. */
 static void copy_new_blocks(struct copy *c)
 {
@@ -340,10 +360,12 @@ static void copy_new_blocks(struct copy *c)
             continue;
         }
         if (c->mode != FDRI_OUTSIDE_HEADERS) fdri_outside_copy_epochs(c, &l);
-        copy_new_levels(c, off, &l, c->stacks[i].level_blocks);
+        copy_new_levels(c, off, &l, &c->stacks[i].level_blocks);
         copy_frozen(c, l.frozen_off);
         name_old_table(c, off, &l, c->stacks[i].rows_table);
+        uint32_t slabs = c->stacks[i].slabs;
         if (get_location(c, off, &l) && !is_gone(c, i, &l)) copy_new_slabs(c, &l, &c->stacks[i].slabs);
+        if (slabs != c->stacks[i].slabs && c->mode != FDRI_OUTSIDE_HEADERS) fdri_outside_copy_epochs(c, &l);
     }
 }
 

@@ -115,7 +115,7 @@ static void settle_tail(struct fdri_reader_image *m, uint32_t location, uint64_t
     for (uint32_t i = 0; i < tail->count; i++)
         if (e[i].location == location && (l->accounts_dropped || e[i].presented < presented)) {
             e[i].presented = presented;
-            e[i].completed = 0;
+            e[i].completed = l->moving ? 0 : presented;
         }
 }
 
@@ -148,6 +148,7 @@ static struct fdr_tail_entry tail_entry(const struct fdr_file *f, const struct f
     if (l->in_tail || (f->has_tail && !f->tail_bad)) return l->tail;
     return (struct fdr_tail_entry){.location = l->id,
                                    .presented = l->presented_before,
+                                   .completed = l->presented_before,
                                    .cut_tick = l->raw.last_tick,
                                    .end_tick = l->raw.last_tick};
 }
@@ -279,7 +280,7 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     if (!message || !message_bytes) message = none, message_bytes = sizeof none;
     fdr_file_verify(f);
     struct fdri_reader_image m = {.file = f, .arena_bytes = f->sb.arena_bytes};
-    uint64_t room = m.arena_bytes + sizeof(struct fdr_tail) + f->location_count * sizeof(struct fdr_tail_entry) + 8 +
+    uint64_t room = m.arena_bytes + sizeof(struct fdr_tail) + FDR_TAIL_ENTRIES * sizeof(struct fdr_tail_entry) + 16 +
                     FDR_CHUNKS_MOST * sizeof(struct fdr_chunk) + FDR_CRASH_MAX_BYTES;
     m.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m.bytes == MAP_FAILED) {

@@ -127,20 +127,27 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     if (t->has_histogram && !adds_up(f, l, t)) leave_out(f, t);
 }
 
-/* Is that where a search for the key would come? */
-static bool reachable(const uint32_t *slot, uint32_t log2, uint32_t key, uint32_t at)
+/* Is slot `at`, with `run` slots before it that are taken, where a search for the key would come? */
+static bool reachable(uint32_t key, uint32_t log2, uint32_t at, uint32_t run)
 {
-    uint32_t mask = (1u << log2) - 1, i = (uint32_t)((uint64_t)(key * 0x9E3779B1u) >> (32 - log2));
-    while (i != at && slot[i]) i = (i + 1) & mask;
-    return i == at;
+    uint32_t home = (uint32_t)((uint64_t)(key * 0x9E3779B1u) >> (32 - log2));
+    return ((at - home) & ((1u << log2) - 1)) <= run;
 }
 
 /* Where a row was to come the copy may have been already: what stands there is none of this table's. */
-static bool foreign(const struct fdri_reader_location *l, const struct fdr_row *r, const uint32_t *slot, uint32_t log2,
-                    uint32_t at)
+static bool foreign(const struct fdri_reader_location *l, const struct fdr_row *r, uint32_t log2, uint32_t at,
+                    uint32_t run)
 {
     if (l->settled || !l->in_tail) return false;
-    return r->calls + r->untimed > l->tail.presented || !reachable(slot, log2, r->key, at);
+    return r->calls + r->untimed > l->tail.presented || !reachable(r->key, log2, at, run);
+}
+
+/* Slots that are taken at the table's end: a search goes on at its beginning. */
+static uint32_t taken_at_end(const uint32_t *slot, uint32_t count)
+{
+    uint32_t n = 0;
+    while (n < count && slot[count - 1 - n]) n++;
+    return n;
 }
 
 /* All rows the table names. */
@@ -153,12 +160,16 @@ static bool from_table(struct fdr_file *f, const struct fdri_reader_location *l)
     const uint32_t *slot = fdri_reader_at(f, off + sizeof *t, sizeof *slot << t->log2);
     f->total_slots += 1u << t->log2;
     if (!slot || f->total_slots > f->end) return false; /* tables that overlap: no recorder wrote them */
-    for (uint32_t i = 0; i < 1u << t->log2; i++) {
-        if (!slot[i]) continue;
+    uint32_t run = taken_at_end(slot, 1u << t->log2);
+    for (uint32_t i = 0; i < 1u << t->log2; i++, run++) {
+        if (!slot[i]) {
+            run = UINT32_MAX; /* none behind this one */
+            continue;
+        }
         const struct fdr_row *r = slot[i] % 64 || slot[i] < f->sb.bins_off ? NULL
                                                                            : fdri_reader_at(f, slot[i], sizeof *r);
         if (!r || (class_of(r->key) == NO_CLASS && l->settled)) return false;
-        if (!foreign(l, r, slot, t->log2, i)) add_row(f, l, r);
+        if (!foreign(l, r, t->log2, i, run)) add_row(f, l, r);
     }
     return true;
 }

@@ -121,7 +121,7 @@ static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, enum sou
     s->in_bins = in_bins;
     fdr_store_relaxed(&s->next, l->slabs);
     fdr_signal_fence();
-    l->slabs = off;
+    fdr_store_release(&l->slabs, off); /* R:block */
     return s;
 }
 
