@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table, writes the tables behind it beside the raw figures;
 # --write also puts them into docs/BENCHMARKS.md.
-# Parts (default: all but peers): memory call size steps filter reader whole counters samples stall crash; peers joins a comparison harness (FDR_PEERS).
+# Parts (default: all but peers): call size steps filter reader whole counters samples memory bins stall crash; peers joins a comparison harness (FDR_PEERS).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
 set -euo pipefail
@@ -38,11 +38,11 @@ if [ "${1:-}" = --write ]; then
 fi
 for part in "$@"; do
     case $part in
-        call | size | steps | filter | reader | whole | counters | samples | memory | stall | crash | peers) ;;
-        *) die "no part '$part'; parts: call size steps filter reader whole counters samples memory stall crash peers" ;;
+        call | size | steps | filter | reader | whole | counters | samples | memory | bins | stall | crash | peers) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole counters samples memory bins stall crash peers" ;;
     esac
 done
-parts=" ${*:-call size steps filter reader whole counters samples memory stall crash} "
+parts=" ${*:-call size steps filter reader whole counters samples memory bins stall crash} "
 wanted() { [[ $parts == *" $1 "* ]]; }
 
 mkdir -p "$out"
@@ -114,10 +114,11 @@ part_call()
 
 # ---- d, e, f: sizes --------------------------------------------------------------------------------------------------
 
-# replay NAME VARIANT STREAM OPTIONS...
+# replay NAME VARIANT STREAM OPTIONS...: its figures are also left in $json.
+json=
 replay()
 {
-    local name=$1 variant=$2 json
+    local name=$1 variant=$2
     shift 2
     if json=$("$fdr" replay "$@" --json 2>>"$out/stderr.txt"); then
         note replay "$name" "$variant" "$(tr -d '\n' <<<"$json")"
@@ -126,6 +127,9 @@ replay()
         note failed size "$name $variant"
     fi
 }
+
+# figure KEY: a whole number of the last replay.
+figure() { if [[ $json =~ \"$1\":\ *([0-9]+) ]]; then echo "${BASH_REMATCH[1]}"; else echo 0; fi; }
 
 part_size()
 {
@@ -141,6 +145,7 @@ part_size()
             rm -f "$work/one.fdr"
         fi
         replay "$name" 64M/128 "$stream" --buffer 64M --resolution 128ns
+        replay "$name" 64M/10us "$stream" --buffer 64M --resolution 10us
         for size in 1M 256K 4M; do
             replay "$name" "$size" "$stream" --buffer "$size"
             replay "$name" "$size/128" "$stream" --buffer "$size" --resolution 128ns
@@ -166,7 +171,10 @@ part_streams()
         if wanted steps || wanted filter; then
             "$bench/bench_encoding" "$plain" | awk -F'\t' -v OFS='\t' -v n="$name" '{$2 = n; print}' >>"$raw"
         fi
-        if wanted filter; then replay "$name" filter "$stream" --buffer 64M --min-duration 1us; fi
+        if wanted filter; then
+            wanted size || replay "$name" 64M "$stream" --buffer 64M
+            replay "$name" filter "$stream" --buffer 64M --min-duration 1us
+        fi
         if wanted size && build_otf2; then
             mkdir "$work/otf2"
             "$work/peer_otf2" stream "$work/otf2" "$plain" 2>>"$out/stderr.txt" |
@@ -278,27 +286,103 @@ part_samples()
     fi
 }
 
-# ---- memory that ages: bin sizes, the cost of reductions, the balance --------------------------------------------------
+# ---- m: memory that ages: bin sizes, the cost of reductions, the balance -----------------------------------------------
 
 memory_streams="npb-is.r0.t0 npb-lu.r0.t0 comd.r0.t0 lua-json.r0.t0 sqlite.r0.t0"
+balance_streams="npb-is.r0.t0 comd.r0.t0 sqlite.r0.t0"
+share_streams="comd.r0.t0 sqlite.r0.t0"
+bin_sizes="512 1K 4K 16K 64K"
+
+# replay_for NAME VARIANT STREAM MIB LOSSLESS OPTIONS...: as often as it takes for MIB to be written without a reduction,
+# where once takes LOSSLESS bytes.
+replay_for()
+{
+    local name=$1 variant=$2 stream=$3 repeat=$((($4 * 1048576 + $5 - 1) / $5))
+    shift 5
+    replay "$name" "$variant" "$stream" --timer tsc --repeat "$repeat" "$@"
+    note repeat "$name" "$variant" "$repeat"
+}
+
+# replay_steps NAME VARIANT STREAM REPEAT BUFFER: until 1000 steps have given memory back, or 64 times REPEAT.
+replay_steps()
+{
+    local name=$1 stream=$3 repeat=$4 most=$(($4 * 64)) steps=0
+    while [ "$steps" -lt 1000 ] && [ "$repeat" -le "$most" ]; do
+        json=$("$fdr" replay "$stream" --timer tsc --buffer "$5" --repeat "$repeat" --json 2>>"$out/stderr.txt") || break
+        steps=$(figure reductions)
+        repeat=$((repeat * 2))
+    done
+    note replay "$name" "$2" "$(tr -d '\n' <<<"$json")"
+    note repeat "$name" "$2" "$((repeat / 2))"
+}
+
+# What a stream takes when nothing is reduced, once through, in bins: bytes.
+lossless()
+{
+    json=$("$fdr" replay "$1" --timer tsc --buffer 256M --json 2>>"$out/stderr.txt") && [ "$(figure bytes_stored)" != 0 ] &&
+        figure bytes_stored
+}
 
 part_memory()
 {
-    local stream name bin buffer
+    local stream name bin buffer once
     have_corpus || { skip memory "$no_corpus"; return 0; }
     for name in $memory_streams; do
         stream=$corpus/$name.evt.zst
         [ -f "$stream" ] || continue
         say "memory, $name"
-        for bin in 512 1K 4K 16K 64K; do
+        name=$(stream_name "$stream")
+        for bin in $bin_sizes; do
             for buffer in 1M 2M 8M; do
-                replay "$(stream_name "$stream")" "bin $bin $buffer" "$stream" --buffer "$buffer" --bin "$bin" --repeat 4 --timer tsc
+                replay "$name" "bin $bin $buffer" "$stream" --buffer "$buffer" --bin "$bin" --repeat 4 --timer tsc
             done
         done
-        replay "$(stream_name "$stream")" "never full" "$stream" --buffer 256M --repeat 4 --timer tsc
+        replay "$name" "never full" "$stream" --buffer 256M --repeat 4 --timer tsc
+        once=$(lossless "$stream") || { note failed memory "$name"; continue; }
+        replay_for "$name" "hundred" "$stream" 100 "$once" --buffer 256M
+        replay_for "$name" "hundredth" "$stream" 100 "$once" --buffer 1M
     done
     for stream in "$corpus"/*.evt.zst; do
-        replay "$(stream_name "$stream")" "balance 1M" "$stream" --buffer 1M --repeat 4 --timer tsc
+        say "memory balance, $(stream_name "$stream")"
+        replay_steps "$(stream_name "$stream")" "balance 1M" "$stream" 4 1M
+    done
+    for name in $balance_streams; do
+        stream=$corpus/$name.evt.zst
+        if [ -f "$stream" ]; then replay_steps "$(stream_name "$stream")" "balance 64M" "$stream" 64 64M; fi
+    done
+}
+
+# ---- size of bins as in the dissertation: figures 5.7 to 5.10 -------------------------------------------------------------
+
+part_bins()
+{
+    local stream name bin buffer once whole percent
+    have_corpus || { skip bins "$no_corpus"; return 0; }
+    for stream in "$corpus"/*.r0.t0.evt.zst; do
+        name=$(stream_name "$stream")
+        say "bins, $name"
+        once=$(lossless "$stream") || { note failed bins "$name"; continue; }
+        for bin in $bin_sizes; do
+            for buffer in 10 32 100; do
+                replay_for "$name" "fill $bin ${buffer}M" "$stream" $((buffer * 6 / 5)) "$once" \
+                    --strategy first --buffer "${buffer}M" --bin "$bin"
+            done
+        done
+    done
+    for name in $share_streams; do
+        stream=$corpus/$name.evt.zst
+        [ -f "$stream" ] || continue
+        say "giving back, $name"
+        name=$(stream_name "$stream")
+        once=$(lossless "$stream") || { note failed bins "$name"; continue; }
+        for bin in $bin_sizes; do
+            replay_for "$name" "share $bin whole" "$stream" 40 "$once" --buffer 256M --bin "$bin"
+            whole=$(($(figure bytes_stored) + $(figure meta_bytes)))
+            for percent in 10 20 30 40 50 60 70 80 90 100; do
+                replay_for "$name" "share $bin $percent" "$stream" 40 "$once" --bin "$bin" \
+                    --buffer "$((whole * percent / 102400))K"
+            done
+        done
     done
 }
 
@@ -331,7 +415,7 @@ part_stall()
     fi
 }
 
-# ---- crashes: from the signal to the bundle, and what the handlers cost before ------------------------------------------
+# ---- r: crashes: from the signal to the bundle, and what the handlers cost before ------------------------------------------
 
 part_crash()
 {
@@ -408,6 +492,7 @@ if wanted whole; then part_whole; fi
 if wanted counters; then part_counters; fi
 if wanted samples; then part_samples; fi
 if wanted memory; then part_memory; fi
+if wanted bins; then part_bins; fi
 if wanted stall; then part_stall; fi
 if wanted crash; then part_crash; fi
 

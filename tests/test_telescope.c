@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300
  * Strategy telescope over a long run: one stretch of calls, over and over with advancing time, so that what was
- * presented at any moment is known without keeping it. FDR_SOAK=10000 repeats it so often (default 60). */
+ * presented at any moment is known without keeping it. FDR_SOAK=10000 (`./dev soak`) repeats it so often (default 60),
+ * with half a minute in which nothing happens behind each repeat: days of a run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,10 +10,12 @@
 #include <cmocka.h>
 #include <time.h>
 
+#include "tests/evt_stream.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 
-enum { REGIONS = 40, EVENTS = 24000, DEPTH_MOST = 12 };
+enum { REGIONS = 40, EVENTS = 24000, EVENTS_MOST = 240000, DEPTH_MOST = 12 };
+static const uint64_t IDLE = 30000000000u;
 
 /* One stretch: times from its begin; every call in it ends in it. */
 struct step {
@@ -20,34 +23,62 @@ struct step {
     uint32_t region, depth;
     bool enter;
 };
-static struct step step[EVENTS];
+static struct step step[EVENTS_MOST];
 static uint32_t steps, calls;
-static uint64_t span;
+static uint64_t span, idle; /* of the stretch; of nothing behind it */
 static uint32_t region[REGIONS], outer;
 
+static uint32_t open_step[DEPTH_MOST], depth;
 static uint64_t seed;
 
-/* `flat`: all calls at one depth and about one length. */
+static void add_enter(uint64_t t, uint32_t k)
+{
+    open_step[depth++] = steps;
+    step[steps++] = (struct step){t, 0, k, depth + 1, true};
+}
+
+static void add_leave(uint64_t t)
+{
+    struct step *e = &step[open_step[--depth]];
+    step[steps++] = (struct step){t, t - e->time, e->region, depth + 2, false};
+    e->duration = t - e->time;
+    calls++;
+}
+
+enum program { DEEP, FLAT, STREAM };
+static const char *const program_name[] = {"deep", "flat", "npb-cg"};
+
+/* FLAT: all calls at one depth and about one length. */
 static void make_stretch(bool flat)
 {
-    uint32_t open[DEPTH_MOST], depth = 0;
     uint64_t t = 10;
     seed = 42;
-    steps = calls = 0;
     while (steps < EVENTS - DEPTH_MOST || depth) {
         bool enter = depth == 0 || (!flat && depth < DEPTH_MOST && rnd(&seed, 2) && steps < EVENTS - 2 * DEPTH_MOST);
         t += flat ? 20 + rnd(&seed, 50) : rnd(&seed, 300) ? rnd(&seed, 200) : rnd(&seed, 400000);
-        if (enter) {
-            open[depth++] = steps;
-            step[steps++] = (struct step){t, 0, flat ? rnd(&seed, 3) : depth * 3 + rnd(&seed, 3), depth + 1, true};
-            continue;
-        }
-        const struct step *e = &step[open[--depth]];
-        step[steps++] = (struct step){t, t - e->time, e->region, depth + 2, false};
-        step[open[depth]].duration = t - e->time;
-        calls++;
+        if (enter) add_enter(t, flat ? rnd(&seed, 3) : (depth + 1) * 3 + rnd(&seed, 3));
+        else add_leave(t);
     }
     span = t + 1000;
+}
+
+/* The first calls of a recorded stream; those still open in the end return there. */
+static void take_stream(const struct stream *in)
+{
+    uint64_t t = in->head->t0_ns;
+    struct stream_event e;
+    for (uint64_t i = 0; i < in->head->records && steps + 2 * DEPTH_MOST < EVENTS_MOST; i++) {
+        if (!stream_event(in, i, &t, &e)) continue;
+        uint64_t at = t - in->head->t0_ns + 10;
+        if (e.kind == STREAM_ENTER) {
+            assert_true(e.value < REGIONS && depth < DEPTH_MOST);
+            add_enter(at, e.value);
+        } else if (e.kind == STREAM_LEAVE && depth) {
+            add_leave(at);
+        }
+    }
+    while (depth) add_leave(t - in->head->t0_ns + 10);
+    span = t - in->head->t0_ns + 1000;
 }
 
 static uint64_t cpu_ns(void)
@@ -76,7 +107,7 @@ static const char *survivors(struct fdr_file *f, uint64_t t0, uint64_t repeats, 
         if (e.time_ns < now) wrong = oracle_wrong("P9: time steps back");
         now = e.time_ns;
         if (e.repaired || e.reduced || e.id == outer) continue;
-        uint64_t off = (e.time_ns - t0) % span;
+        uint64_t off = (e.time_ns - t0) % (span + idle);
         uint32_t low = 0, high = steps;
         while (low < high) {
             uint32_t i = low + (high - low) / 2;
@@ -87,7 +118,7 @@ static const char *survivors(struct fdr_file *f, uint64_t t0, uint64_t repeats, 
         for (; low < steps && step[low].time == off && !found; low++)
             found = step[low].enter == enter && region[step[low].region] == e.id && step[low].depth == e.depth &&
                     step[low].duration == e.duration_ns;
-        if (!found || (e.time_ns - t0) / span >= repeats)
+        if (!found || (e.time_ns - t0) / (span + idle) >= repeats)
             wrong = oracle_wrong("P4: an event at %llu was never presented", (unsigned long long)e.time_ns);
         ++*shown;
     }
@@ -160,18 +191,21 @@ static const char *accounts(struct fdr_file *f, uint64_t repeats)
 
 static const char *bin; /* NULL: as usual */
 
-static void run(const char *buffer, uint64_t bytes, const char *shares, bool flat, uint64_t repeats)
+static void run_of(enum program program, const struct stream *in, const char *buffer, uint64_t bytes,
+                   const char *shares, uint64_t repeats)
 {
     struct fdr_config c = oracle_config(oracle_directory());
     const uint64_t t0 = 1000000;
-    uint64_t first = 0, last = 0, shown = 0, begin;
+    uint64_t first = 0, last = 0, shown = 0, begin, part = repeats / 10 + 1;
     const char *wrong;
     c.buffer = buffer;
     c.strategy = "telescope";
     c.telescope = shares;
     c.bin = bin;
     assert_int_equal(fdr_init(&c), 0);
-    make_stretch(flat);
+    steps = calls = depth = 0;
+    if (program == STREAM) take_stream(in);
+    else make_stretch(program == FLAT);
     outer = fdr_region_define("main", "test.c", 1);
     for (unsigned i = 0; i < REGIONS; i++) {
         char name[16];
@@ -179,9 +213,9 @@ static void run(const char *buffer, uint64_t bytes, const char *shares, bool fla
         region[i] = fdr_region_define(name, "test.c", 10 + i);
     }
     fdr_enter_at(outer, t0);
-    for (uint64_t i = 0, part = repeats / 10 + 1; i < repeats; i++) {
+    for (uint64_t i = 0; i < repeats; i++) {
         begin = cpu_ns();
-        present(t0 + i * span);
+        present(t0 + i * (span + idle));
         if (i < part) first += cpu_ns() - begin;
         if (i + part >= repeats) last += cpu_ns() - begin;
     }
@@ -190,16 +224,26 @@ static void run(const char *buffer, uint64_t bytes, const char *shares, bool fla
     if (!wrong) wrong = accounts(f, repeats);
     if (!wrong) wrong = epochs(f, repeats);
     if (!wrong) wrong = survivors(f, t0, repeats, &shown);
-    if (wrong) fail_msg("%s %s: %s", buffer, flat ? "flat" : "deep", wrong);
+    if (wrong) fail_msg("%s %s: %s", buffer, program_name[program], wrong);
     const struct fdr_file_info *info = fdr_file_info(f);
-    print_message("%s, %s, shares %s: %llu events, %llu shown, %llu steps, balance %.3f, last tenth / first %.2f\n",
-                  buffer, flat ? "flat" : "deep", shares ? shares : "equal", (unsigned long long)(repeats * steps),
-                  (unsigned long long)shown, (unsigned long long)u.reductions, info->memory_balance,
+    const struct fdr_epoch_info *e;
+    double tenth = (double)part * steps;
+    print_message("%s, %s, shares %s: %llu events in %.2f days, %llu shown, %zu epochs, %llu steps, balance %.3f, "
+                  "CPU time per event of the first tenth %.1f ns, of the last %.1f ns (x %.2f)\n",
+                  buffer, program_name[program], shares ? shares : "equal", (unsigned long long)(repeats * steps),
+                  (double)(repeats * (span + idle)) / 86400e9, (unsigned long long)shown, fdr_epochs(f, &e),
+                  (unsigned long long)u.reductions, info->memory_balance, (double)first / tenth, (double)last / tenth,
                   (double)last / (double)first);
+    fflush(stdout);
     if (u.reductions) assert_true(u.bytes_stored + u.meta_bytes >= bytes * 8 / 10);
-    assert_true(fdr_location_info(f, 0)->from_ns <= t0 + span || flat);
+    assert_true(fdr_location_info(f, 0)->from_ns <= t0 + span || program == FLAT);
     fdr_file_close(f);
     fdr_finalize();
+}
+
+static void run(const char *buffer, uint64_t bytes, const char *shares, bool flat, uint64_t repeats)
+{
+    run_of(flat ? FLAT : DEEP, NULL, buffer, bytes, shares, repeats);
 }
 
 static uint64_t repeats(void)
@@ -215,10 +259,29 @@ static void P3_P4_P5_P9_a_long_run(void **state)
     run("1M", 1u << 20, NULL, false, repeats() * 2);
     run("1M", 1u << 20, "8,4,1", false, repeats());
     run("512K", 512u << 10, "1,2,4,8", false, repeats());
-    if (!getenv("FDR_SOAK")) return;
-    run("4M", 4u << 20, NULL, false, repeats());
-    run("8M", 8u << 20, NULL, false, repeats());
-    run("64M", 64u << 20, NULL, false, repeats());
+    idle = IDLE;
+    run("1M", 1u << 20, NULL, false, repeats());
+    if (getenv("FDR_SOAK")) {
+        run("4M", 4u << 20, NULL, false, repeats());
+        run("8M", 8u << 20, NULL, false, repeats());
+        run("64M", 64u << 20, NULL, false, repeats());
+    }
+    idle = 0;
+}
+
+static void P3_P4_P5_P9_a_recorded_stream(void **state)
+{
+    struct stream in;
+    (void)state;
+    if (!evt_load(&in, "npb-cg.r0.t0")) {
+        print_message("skipped: no npb-cg.r0.t0.evt.zst in %s (FDR_CORPUS says where)\n", evt_folder());
+        skip();
+    }
+    idle = IDLE;
+    if (getenv("FDR_SOAK")) run_of(STREAM, &in, "8M", 8u << 20, NULL, repeats());
+    else run_of(STREAM, &in, "1M", 1u << 20, NULL, 30);
+    idle = 0;
+    evt_free(&in);
 }
 
 static void P3_P4_P5_P9_a_flat_program(void **state)
@@ -280,9 +343,8 @@ static void P3_idle_phases_and_bursts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_P4_P5_P9_a_long_run),
-        cmocka_unit_test(P3_P4_P5_P9_a_flat_program),
-        cmocka_unit_test(P3_P4_P5_P9_bins_of_any_size),
+        cmocka_unit_test(P3_P4_P5_P9_a_long_run),     cmocka_unit_test(P3_P4_P5_P9_a_recorded_stream),
+        cmocka_unit_test(P3_P4_P5_P9_a_flat_program), cmocka_unit_test(P3_P4_P5_P9_bins_of_any_size),
         cmocka_unit_test(P3_idle_phases_and_bursts),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
