@@ -303,12 +303,13 @@ replay_for()
     note repeat "$name" "$variant" "$repeat"
 }
 
-# replay_steps NAME VARIANT STREAM REPEAT BUFFER: until 1000 steps have given memory back, or 64 times REPEAT.
+# replay_steps NAME VARIANT STREAM REPEAT BUFFER: until 1000 steps have given memory back, or 8 times REPEAT.
 replay_steps()
 {
-    local name=$1 stream=$3 repeat=$4 most=$(($4 * 64)) steps=0
+    local name=$1 stream=$3 repeat=$4 most=$(($4 * 8)) steps=0
     while [ "$steps" -lt 1000 ] && [ "$repeat" -le "$most" ]; do
-        json=$("$fdr" replay "$stream" --timer tsc --buffer "$5" --repeat "$repeat" --json 2>>"$out/stderr.txt") || break
+        json=$("$fdr" replay "$stream" --timer tsc --buffer "$5" --repeat "$repeat" --json 2>>"$out/stderr.txt") ||
+            { note failed memory "$name $2"; return 0; }
         steps=$(figure reductions)
         repeat=$((repeat * 2))
     done
@@ -364,7 +365,7 @@ part_bins()
         once=$(lossless "$stream") || { note failed bins "$name"; continue; }
         for bin in $bin_sizes; do
             for buffer in 10 32 100; do
-                replay_for "$name" "fill $bin ${buffer}M" "$stream" $((buffer * 6 / 5)) "$once" \
+                replay_for "$name" "fill $bin ${buffer}M" "$stream" $((buffer * 11 / 10)) "$once" \
                     --strategy first --buffer "${buffer}M" --bin "$bin"
             done
         done
@@ -376,10 +377,10 @@ part_bins()
         name=$(stream_name "$stream")
         once=$(lossless "$stream") || { note failed bins "$name"; continue; }
         for bin in $bin_sizes; do
-            replay_for "$name" "share $bin whole" "$stream" 40 "$once" --buffer 256M --bin "$bin"
+            replay_for "$name" "share $bin whole" "$stream" 24 "$once" --buffer 256M --bin "$bin"
             whole=$(($(figure bytes_stored) + $(figure meta_bytes)))
             for percent in 10 20 30 40 50 60 70 80 90 100; do
-                replay_for "$name" "share $bin $percent" "$stream" 40 "$once" --bin "$bin" \
+                replay_for "$name" "share $bin $percent" "$stream" 24 "$once" --bin "$bin" \
                     --buffer "$((whole * percent / 102400))K"
             done
         done
