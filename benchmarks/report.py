@@ -415,9 +415,10 @@ def fill_details(raw):
     head("buffer", "bins", "streams", "events, millions", "of the best size of bins of each stream, %",
          "model (eq. 5.1, figure 5.6), %: best / 20 partitions / 80", "published")
     for b in FILLS:
+        streams = [s for s in fill[b, "4K"] if all(s in fill[b, z] for z in BIN_SIZES)]
+        best = {s: max(fill[b, z][s]["kept_events"] for z in BIN_SIZES) for s in streams}
         for z in BIN_SIZES:
-            kept = {s: j["kept_events"] for s, j in fill[b, z].items()}
-            best = {s: max(fill[b, y][s]["kept_events"] for y in BIN_SIZES if s in fill[b, y]) for s in kept}
+            kept = {s: fill[b, z][s]["kept_events"] for s in streams}
             row(b, z, len(kept), three([k / 1e6 for k in kept.values()], "{:.2f}"),
                 three([100 * k / best[s] for s, k in kept.items()], "{:.1f}"),
                 " / ".join(f"{100 * model(BYTES[z], int(b[:-1]) << 20, p):.1f}" for p in (1, 20, 80)),
