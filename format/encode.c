@@ -245,16 +245,18 @@ static void add_place(struct writer *w, const struct fdr_standing *place)
     add_gamma(w, place->point + 1);
 }
 
-void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                      const struct fdr_standing *place, const uint64_t *fields, uint32_t count, bool store_count)
+void fdr_encode_point(struct fdr_part *p, struct fdr_table *table, uint32_t table_fields, uint8_t *payload, uint32_t id,
+                      uint64_t gap, const struct fdr_standing *place, const uint64_t *fields, uint32_t count,
+                      bool store_count)
 {
     struct writer w = {p, payload, 0, 0};
-    if (FDR_COMMIT_RECORDS(p->progress) == 0) memset(table->value, 0, sizeof table->value);
-    add_record(&w, &table->t, id, gap, 0, false);
+    uint64_t *value = (uint64_t *)(void *)table + p->context_mask + 1;
+    if (FDR_COMMIT_RECORDS(p->progress) == 0) memset(value, 0, FDR_VALUE_SLOTS * table_fields * sizeof *value);
+    add_record(&w, table, id, gap, 0, false);
     add_place(&w, place);
     p->hash = fdr_hash_standing(p->hash, place);
     if (store_count) add(&w, count, 5);
-    uint64_t *newest = table->value[id % FDR_VALUE_SLOTS];
+    uint64_t *newest = value + id % FDR_VALUE_SLOTS * table_fields;
     for (uint32_t i = 0; i < count; i++) {
         add_value(&w, fields[i], newest[i]);
         newest[i] = fields[i];

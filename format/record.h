@@ -58,6 +58,17 @@ struct fdr_point_table {
     struct fdr_table t;
     uint64_t value[FDR_VALUE_SLOTS][FDR_FIELDS_MAX];
 };
+/* The encoder's has as many slots as the bin has contexts, and right behind them the newest values, so many fields for
+ * each of FDR_VALUE_SLOTS ids. */
+static inline uint32_t fdr_point_table_bytes(uint32_t contexts, uint32_t fields)
+{
+    return (contexts + FDR_VALUE_SLOTS * fields) * 8;
+}
+static inline uint32_t fdr_point_table_fields(uint32_t bytes, uint32_t contexts)
+{
+    uint32_t fields = (bytes / 8 - contexts) / FDR_VALUE_SLOTS;
+    return fields < FDR_FIELDS_MAX ? fields : FDR_FIELDS_MAX;
+}
 
 static inline uint32_t fdr_contexts(uint32_t bin_bytes)
 {
@@ -261,9 +272,11 @@ static inline uint32_t fdr_point_bits(const struct fdr_standing *at, uint32_t fi
 }
 
 /* Appends one event without duration. Precondition: fdr_point_bits fit below the limit. fields[count], count <=
- * FDR_FIELDS_MAX. `count` is stored only when store_count is set (user events). */
-void fdr_encode_point(struct fdr_part *p, struct fdr_point_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                      const struct fdr_standing *place, const uint64_t *fields, uint32_t count, bool store_count);
+ * table_fields, which the table has room for and which stays the same for all of a bin, <= FDR_FIELDS_MAX. `count` is
+ * stored only when store_count is set (user events). */
+void fdr_encode_point(struct fdr_part *p, struct fdr_table *table, uint32_t table_fields, uint8_t *payload, uint32_t id,
+                      uint64_t gap, const struct fdr_standing *place, const uint64_t *fields, uint32_t count,
+                      bool store_count);
 
 /* How many fields a point of this class and id carries; UINT32_MAX: the count is in the record (user events). */
 static inline uint32_t fdr_point_fields(uint32_t class_, uint32_t id)

@@ -28,6 +28,7 @@ static uint32_t index_log2, index_used;
 static uint64_t block_bytes; /* of all blocks of definitions */
 static uint8_t metric_type[METRICS_MAX];
 static struct fdri_event_shape shapes[EVENTS_MAX];
+static uint32_t fields_most; /* of all types; before the shape of one says so */
 struct held {
     sigset_t mask;
     int error; /* the program's errno */
@@ -458,10 +459,12 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
     if (!enter_on(&h)) return 0;
     uint32_t before = defined(FDR_DEF_EVENT);
     uint32_t id = define(&w, described, (uint32_t)(count * sizeof *described));
+    if (count > fdri_event_fields()) fdr_store_relaxed(&fields_most, (uint32_t)count);
     if (id > before) publish_shape(&shapes[id], &shape);
     leave_lock(&h);
     return id;
 }
+uint32_t fdri_event_fields(void) { return fdr_load_relaxed(&fields_most); }
 const struct fdri_event_shape *fdri_event_shape(uint32_t type)
 {
     return type && type < EVENTS_MAX ? &shapes[type] : NULL;

@@ -66,6 +66,13 @@ static void find_place(struct fdri_thread *t, uint64_t tick, struct fdr_standing
     place->point = l->point_tick == tick ? l->point_count : 0;
 }
 
+/* That the table of p's open bin has room for: less than an event has, where its type came after the table. */
+static uint32_t fields_of(struct fdri_thread *t, const struct fdr_part *p)
+{
+    const struct fdr_meta_head *h = fdri_off(t, p->table_off - (uint32_t)sizeof *h);
+    return fdr_point_table_fields(h->bytes - (uint32_t)sizeof *h, p->context_mask + 1);
+}
+
 static void store(struct fdri_thread *t, const struct point *e, uint64_t full_tick, struct fdr_level_points *points,
                   uint32_t depth)
 {
@@ -77,13 +84,13 @@ static void store(struct fdri_thread *t, const struct point *e, uint64_t full_ti
     if (l->point_tick != tick) l->point_tick = tick, l->point_count = 0;
     l->point_count++;
     struct fdr_part *p = *slot > FDRI_GATE_CLOSED ? fdri_off(t, *slot) : NULL;
-    if (!p || FDR_COMMIT_BITS(p->progress) + fdr_point_bits(&place, e->count) > p->limit)
+    if (!p || FDR_COMMIT_BITS(p->progress) + fdr_point_bits(&place, e->count) > p->limit || e->count > fields_of(t, p))
         p = fdri_room(t, slot, depth, e->class_, 0, &points->by_class[e->class_].reduced_gate,
                       &points->by_class[e->class_].lost);
     if (!p) return;
     struct fdr_bin *bin = fdri_off(t, p->open_off);
-    fdr_encode_point(p, fdri_off(t, p->table_off), (uint8_t *)bin + FDR_BIN_HEADER, e->id, tick - p->last_tick, &place,
-                     e->field, e->count, e->store_count);
+    fdr_encode_point(p, fdri_off(t, p->table_off), fields_of(t, p), (uint8_t *)bin + FDR_BIN_HEADER, e->id,
+                     tick - p->last_tick, &place, e->field, e->count, e->store_count);
     p->last_tick = tick;
     fdr_signal_fence();
     fdr_store_release(&bin->commit, fdr_commit_word(p)); /* R:commit */

@@ -217,6 +217,7 @@ struct fdri_event_shape {
     uint16_t offset[FDR_FIELDS_MAX];
 };
 const struct fdri_event_shape *fdri_event_shape(uint32_t type);
+uint32_t fdri_event_fields(void); /* of the type with the most */
 uint32_t fdri_metric_type(uint32_t metric);
 
 /* ---- modules.c ---- */

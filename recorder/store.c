@@ -135,31 +135,43 @@ void fdri_give_table(struct fdri_thread *t, struct fdr_part *p, uint32_t instead
     if (old) fdri_meta_give(t, old - (uint32_t)sizeof(struct fdr_meta_head));
 }
 
-/* Those of points are larger than what is kept for reuse: one that was set aside leaves its own to the partition that
- * follows. */
-static uint32_t table_of_aside(struct fdri_thread *t, const struct fdr_part *p)
+/* Those of points may be larger than what is kept for reuse: one that was set aside leaves its own to the partition
+ * that follows. */
+static uint32_t table_of_aside(struct fdri_thread *t, const struct fdr_part *p, uint32_t bytes)
 {
+    const uint32_t head = sizeof(struct fdr_meta_head);
     if (p->class_ == FDR_CLASS_REGION || p->table_off) return 0;
     struct fdr_part *before = fdri_aside_of(t, p->depth, p->class_, p->band);
     uint32_t table = before ? before->table_off : 0;
-    if (!table) return 0;
+    if (!table || ((const struct fdr_meta_head *)fdri_off(t, table - head))->bytes < head + bytes) return 0;
     before->table_off = 0;
     fdr_signal_fence(); /* left here by longjmp it is lost, and not given twice */
-    return table - (uint32_t)sizeof(struct fdr_meta_head);
+    return table - head;
+}
+
+static uint32_t table_bytes(uint32_t class_, uint32_t contexts)
+{
+    switch (class_) {
+    case FDR_CLASS_REGION: return contexts * 8;
+    case FDR_CLASS_USER: return fdr_point_table_bytes(contexts, fdri_event_fields());
+    case FDR_CLASS_MESSAGE:
+    case FDR_CLASS_COLLECTIVE: return fdr_point_table_bytes(contexts, 4);
+    default: return fdr_point_table_bytes(contexts, 1);
+    }
 }
 
 /* The encoder's table of partition p, large enough for bins of 1 << size_log2 bytes. */
 static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2)
 {
     const uint32_t head = sizeof(struct fdr_meta_head);
-    uint32_t need = p->class_ == FDR_CLASS_REGION ? fdr_contexts(1u << size_log2) * 8 : sizeof(struct fdr_point_table);
+    uint32_t need = table_bytes(p->class_, fdr_contexts(1u << size_log2));
     if (p->table_off) {
         const struct fdr_meta_head *h = fdri_off(t, p->table_off - head);
         if (h->bytes - head >= need) return true;
     }
     bool reading = fdri_is_reading(t->loc, p->class_, p->depth);
     uint32_t off = reading ? table_of_closed(t, need) : 0;
-    if (!off) off = table_of_aside(t, p);
+    if (!off) off = table_of_aside(t, p, need);
     if (!off) off = (p->table_off ? fdri_meta_larger : fdri_meta)(t, FDR_META_TABLE, head + need);
     if (!off) return false;
     fdri_give_table(t, p, off + head);

@@ -340,8 +340,8 @@ void builder_point(struct builder *b, uint32_t location, uint32_t class_, uint32
     l->point_count++;
     struct fdr_part *p = builder_part(b, location, class_, l->depth, 0);
     struct fdr_bin *h = room(b, location, p);
-    fdr_encode_point(p, b->location[location].table[p->table_off], (uint8_t *)(h + 1), id, stored - p->last_tick,
-                     &place, fields, count, class_ == FDR_CLASS_USER);
+    fdr_encode_point(p, &b->location[location].table[p->table_off]->t, FDR_FIELDS_MAX, (uint8_t *)(h + 1), id,
+                     stored - p->last_tick, &place, fields, count, class_ == FDR_CLASS_USER);
     p->last_tick = stored;
     h->commit = fdr_commit_word(p);
     l->last_tick = tick;

@@ -25,7 +25,7 @@ static void P2_looking_for_room_is_bounded(void **state)
     fdr_region open[DEEPEST];
     char name[16];
     (void)state;
-    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "1M"});
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "320K"});
     for (int i = 0; i < REGIONS; i++) {
         snprintf(name, sizeof name, "r%d", i);
         region[i] = fdr_region_define(name, NULL, 0);

@@ -112,7 +112,7 @@ static void P3_P9_inside_of_what_was_lost_later(void **state)
 {
     (void)state;
     uint32_t short_of_room = 0;
-    for (uint32_t kib = 160; kib <= 256; kib += 8) {
+    for (uint32_t kib = 96; kib <= 256; kib += 8) {
         uint64_t now = 1000000;
         char buffer[16];
         snprintf(buffer, sizeof buffer, "%uK", kib);

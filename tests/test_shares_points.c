@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=threads timeout=120
+ * Events without duration have partitions of their own, by class and depth, each with its accounts. Threads that made a
+ * few of them and sleep hold little all the same: who works on finds room, and they keep what they have. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <fdr/fdr.h>
+
+enum { SLEEPERS = 60, LEVELS = 9, TREES = 55, BUSY_TREES = 15000, EVERY = 37 };
+
+static pthread_barrier_t all_sleep, over;
+static fdr_region region[LEVELS];
+static fdr_metric_id metric;
+static fdr_marker_id marker;
+
+static void call(unsigned depth, unsigned *calls)
+{
+    fdr_enter(region[depth]);
+    if (++*calls % EVERY == 0) {
+        fdr_metric_u64(metric, *calls);
+        fdr_marker(marker, *calls);
+    }
+    if (depth + 1 < LEVELS) call(depth + 1, calls);
+    fdr_leave(region[depth]);
+}
+
+static void *sleeper(void *unused)
+{
+    unsigned calls = 0;
+    for (int i = 0; i < TREES; i++) call(0, &calls);
+    pthread_barrier_wait(&all_sleep);
+    pthread_barrier_wait(&over);
+    return unused;
+}
+
+static void P1_points_of_sleepers_leave_room(void **state)
+{
+    char directory[] = "/tmp/fdr-points-XXXXXX", name[16];
+    pthread_t thread[SLEEPERS];
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .buffer = "4M",
+                           .signal = "none",
+                           .crash = "0",
+                           .arena = "anonymous"};
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    c.dir = c.live_dir = directory;
+    assert_int_equal(fdr_init(&c), 0);
+    for (int i = 0; i < LEVELS; i++) {
+        snprintf(name, sizeof name, "r%d", i);
+        region[i] = fdr_region_define(name, NULL, 0);
+    }
+    metric = fdr_metric_define("m", "", FDR_U64, FDR_METRIC_GAUGE);
+    marker = fdr_marker_define("k");
+    pthread_barrier_init(&all_sleep, NULL, SLEEPERS + 1);
+    pthread_barrier_init(&over, NULL, SLEEPERS + 1);
+    for (int i = 0; i < SLEEPERS; i++) assert_int_equal(pthread_create(&thread[i], NULL, sleeper, NULL), 0);
+    pthread_barrier_wait(&all_sleep);
+    unsigned calls = 0;
+    for (int i = 0; i < BUSY_TREES; i++) call(0, &calls);
+    struct fdr_usage u = fdr_usage();
+    print_message("%llu of %llu events stored, %llu lost, of %u calls\n", (unsigned long long)u.stored,
+                  (unsigned long long)u.presented, (unsigned long long)u.lost, calls);
+    assert_int_equal(u.lost, 0);
+    assert_true(u.stored >= u.presented / 10 * 9);
+    pthread_barrier_wait(&over);
+    for (int i = 0; i < SLEEPERS; i++) pthread_join(thread[i], NULL);
+    fdr_finalize();
+    rmdir(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P1_points_of_sleepers_leave_room)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
