@@ -12,7 +12,7 @@ cleanup()
 {
     [ -n "$mounted" ] && umount "$mounted" 2>/dev/null
     chmod -R u+w "$work" "$live" 2>/dev/null
-    rm -rf "$work" "$live" "$live-link"
+    rm -rf "$work" "$live" "$live-link" "$live-other"
 }
 trap cleanup EXIT
 mkdir -m 700 "$live"
@@ -73,13 +73,14 @@ cd "$work" || exit 1
 mkdir snapshots
 
 # run ENVIRONMENT... -- ARGUMENTS...: the program in a clean environment; stdout in out.txt, stderr in err.txt
+as=() # what makes it another user's
 run()
 {
     local settings=()
     while [ "$1" != -- ]; do settings+=("$1"); shift; done
     shift
     env -i PATH="$PATH" HOME="$work" FDR_LIVE_DIR="$live" FDR_DIR="$work/snapshots" FDR_BUFFER=1M "${settings[@]}" \
-        ./program "$@" >out.txt 2>err.txt
+        "${as[@]}" ./program "$@" >out.txt 2>err.txt
     code=$?
 }
 # lines COUNT WHAT WORD...: the last run ended well, presented everything, and said COUNT lines with these words
@@ -259,12 +260,27 @@ if [ -z "$(ls snapshots)" ] || [ -n "$(ls elsewhere)" ]; then
     fail "FDR_DIR=snapshots behind chdir: $(ls snapshots elsewhere)"
 fi
 rm -f snapshots/*
+mkdir -m 555 readonly
+readonly_dir()
+{
+    run FDR_DIR="$work/readonly" "$@" -- one
+    lines 1 "FDR_DIR that is read-only" FDR_DIR "$work/readonly" "Permission denied"
+    grep -q 'presented 100000 .*snapshot Permission denied' out.txt || fail "FDR_DIR read-only: $(cat out.txt)"
+    [ -z "$(ls -A readonly)" ] || fail "FDR_DIR read-only: it holds $(ls -A readonly)"
+}
 if [ "$(id -u)" != 0 ]; then
-    mkdir -m 500 readonly
-    run FDR_DIR="$work/readonly" -- one
-    lines 1 "FDR_DIR that is read-only" FDR_DIR "$work/readonly"
-else
-    echo "skipped: a read-only FDR_DIR (root may write anywhere)"
+    readonly_dir
+else # root may write anywhere
+    as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+    chmod 755 "$work"
+    mkdir lib && cp -L "$library" "lib/$(objdump -p "$library" | sed -n 's/^ *SONAME *//p')"
+    mkdir -m 700 "$live-other" && chown 65534:65534 "$live-other"
+    if "${as[@]}" test -x program 2>/dev/null; then
+        readonly_dir FDR_LIVE_DIR="$live-other" LD_LIBRARY_PATH="$work/lib"
+    else
+        echo "skipped: a read-only FDR_DIR (no setpriv, or $work is closed to others)"
+    fi
+    as=()
 fi
 mkdir tiny
 if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k tmpfs tiny 2>/dev/null; then
