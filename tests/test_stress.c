@@ -85,12 +85,13 @@ static void *brief(void *argument)
     return NULL;
 }
 
-/* Threads come and go until told to stop. */
+/* Threads come and go until told to stop, so every snapshot meets some. */
+static uint64_t came;
 static void *comings(void *unused)
 {
     uintptr_t n = 1000;
     (void)unused;
-    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED) && n < 1060) {
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         pthread_t t[2];
         for (int i = 0; i < 2; i++) { /* asserting here would end the process without a word */
             int error = pthread_create(&t[i], NULL, brief, (void *)n++);
@@ -98,6 +99,7 @@ static void *comings(void *unused)
             if (error) return NULL;
         }
         for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
+        fdr_add_relaxed(&came, 2u);
     }
     return NULL;
 }
@@ -131,7 +133,7 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     assert_int_equal(fdr_init(&c), 0);
     define_all();
     stop = false;
-    presented = 0;
+    presented = came = 0;
     pthread_t thread[STEADY + 1];
     for (uintptr_t i = 0; i < STEADY; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, steady, (void *)(i + 1)), 0);
@@ -171,9 +173,12 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     }
     if (f) unattached = fdr_file_info(f)->lost_unattached;
     if (f) fdr_file_close(f);
-    print_message("%s %s: %llu presented by %llu locations, %llu reductions, %llu snapshots with %llu events\n",
-                  strategy, buffer, (unsigned long long)presented, (unsigned long long)u.locations,
-                  (unsigned long long)u.reductions, (unsigned long long)whole, (unsigned long long)events);
+    print_message(
+        "%s %s: %llu presented by %llu threads, %llu of them with a location, %llu reductions, %llu snapshots "
+        "with %llu events\n",
+        strategy, buffer, (unsigned long long)presented, (unsigned long long)(STEADY + came),
+        (unsigned long long)u.locations, (unsigned long long)u.reductions, (unsigned long long)whole,
+        (unsigned long long)events);
     fdr_finalize();
     assert_null(wrong);
     assert_null(bins);
