@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=300
- * Many threads in one buffer: a hundred thousand short ones one after another, and as many at once as the buffer
- * guarantees. Nothing is lost, every number is exact, memory is used again. */
+/* ctest: label=threads timeout=600
+ * Many threads in one buffer: a hundred thousand short ones one after another, as many at once as the buffer guarantees
+ * asleep, and as many that all record. Nothing is lost, every number is exact, memory is used again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,6 +71,7 @@ static void P1_P3_P5_a_hundred_thousand_short_threads(void **state)
 {
     (void)state;
     one_churn("whole", "64M", 64 << 20, 100000);
+    one_churn("telescope", "64M", 64 << 20, 100000);
 }
 
 /* As many as the buffer guarantees at once, behind one that filled everything. After a few calls each finds room, and
@@ -118,13 +119,81 @@ static void P2_four_thousand_sleepers(void **state)
     if (SLOWER == 1) P2_sleepers_as_many_as_guaranteed("64M", 64 << 20, 3000, 10);
 }
 
+/* As many as the buffer guarantees, alive at once, and all of them record at once: each gives the processor away in the
+ * middle of its calls, time and again. All find room, and what each called is kept, as of those that sleep. */
+enum { PIECES = 10 };
+static pthread_barrier_t all_there;
+static void *at_once(void *argument)
+{
+    struct turn *w = argument;
+    pthread_barrier_wait(&all_there); /* all are alive, none has recorded */
+    for (int i = 0; i < PIECES; i++) {
+        work(w);
+        sched_yield();
+    }
+    pthread_barrier_wait(&all_there); /* none has ended before all have recorded */
+    pthread_barrier_wait(&all_there); /* nor before it was looked at */
+    return NULL;
+}
+static void record_at_once(const char *strategy, const char *buffer, uint64_t bytes, uint64_t calls)
+{
+    start(strategy, buffer);
+    const struct fdr_superblock *super = fdri_rec.arena.super;
+    uint32_t threads = super->locations_sure / SLOWER;
+    struct turn *all = calloc(threads, sizeof *all);
+    kept = realloc(kept, (threads + 8) * sizeof *kept);
+    bins = realloc(bins, (threads + 8) * sizeof *bins);
+    pthread_barrier_init(&all_there, NULL, threads + 1);
+    pthread_attr_t a;
+    pthread_attr_init(&a);
+    pthread_attr_setstacksize(&a, 128 * 1024);
+    for (uint32_t i = 0; i < threads; i++) {
+        all[i] = (struct turn){.calls = calls / PIECES, .seed = (i + 1) * 7919 + 88172645463325252u};
+        assert_int_equal(pthread_create(&all[i].thread, &a, at_once, &all[i]), 0);
+    }
+    pthread_attr_destroy(&a);
+    pthread_barrier_wait(&all_there);
+    pthread_barrier_wait(&all_there);
+    uint64_t sum = 0, least = UINT64_MAX;
+    for (uint32_t i = 0; i < threads; i++) sum += all[i].presented;
+    struct fdr_usage u = fdr_usage();
+    uint64_t away = super->lost_locations, lost = super->lost_unattached;
+    print_message("%s %s: %u threads alive, %llu calls each at once: %llu turned away, %llu lost, %llu stored, "
+                  "%llu reduced\n",
+                  strategy, buffer, threads, (unsigned long long)calls, (unsigned long long)away,
+                  (unsigned long long)lost, (unsigned long long)u.stored, (unsigned long long)u.reduced);
+    assert_int_equal(away, 0);
+    assert_int_equal(lost, 0);
+    assert_int_equal(u.lost, 0);
+    assert_int_equal(u.presented, sum);
+    check(bytes, sum, kept, bins, threads);
+    for (uint32_t i = 0; i < threads; i++)
+        if (kept[i] < least) least = kept[i];
+    print_message("each keeps %llu and more\n", (unsigned long long)least);
+    assert_int_equal(least, calls); /* README, "How many threads" */
+    pthread_barrier_wait(&all_there);
+    for (uint32_t i = 0; i < threads; i++) pthread_join(all[i].thread, NULL);
+    pthread_barrier_destroy(&all_there);
+    /* now that they have ended the books say the same */
+    check(bytes, sum, kept, bins, threads);
+    assert_int_equal(super->lost_locations, 0);
+    free(all);
+    fdr_finalize();
+}
+static void P2_P3_P5_four_thousand_record_at_once(void **state)
+{
+    (void)state;
+    record_at_once("telescope", "64M", 64 << 20, 300);
+}
+
 int main(void)
 {
     kept = calloc(1, sizeof *kept);
     bins = calloc(1, sizeof *bins);
     const struct CMUnitTest tests[] = {cmocka_unit_test(P1_P3_P5_short_threads_in_a_small_buffer),
                                        cmocka_unit_test(P1_P3_P5_a_hundred_thousand_short_threads),
-                                       cmocka_unit_test(P2_four_thousand_sleepers)};
+                                       cmocka_unit_test(P2_four_thousand_sleepers),
+                                       cmocka_unit_test(P2_P3_P5_four_thousand_record_at_once)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     return bad;
 }
