@@ -173,12 +173,11 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     }
     if (f) unattached = fdr_file_info(f)->lost_unattached;
     if (f) fdr_file_close(f);
-    print_message(
-        "%s %s: %llu presented by %llu threads, %llu of them with a location, %llu reductions, %llu snapshots "
-        "with %llu events\n",
-        strategy, buffer, (unsigned long long)presented, (unsigned long long)(STEADY + came),
-        (unsigned long long)u.locations, (unsigned long long)u.reductions, (unsigned long long)whole,
-        (unsigned long long)events);
+    print_message("%s %s: %llu presented by %llu threads (%llu locations), %llu reductions, %llu snapshots with %llu "
+                  "events\n",
+                  strategy, buffer, (unsigned long long)presented, (unsigned long long)(STEADY + came),
+                  (unsigned long long)u.locations, (unsigned long long)u.reductions, (unsigned long long)whole,
+                  (unsigned long long)events);
     fdr_finalize();
     assert_null(wrong);
     assert_null(bins);
