@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What `./dev test` says at its end: parts that the time budget left out, and tests that failed beside others, are named;
-# the last lines are those of ctest. ctest, cmake and the package manager are stood in for.
+# What `./dev test` says at its end: parts that the time budget left out, tests that failed beside others, that skipped
+# themselves, and that cannot run here are named; the last lines are those of ctest. ctest, cmake and the package manager are stood in for.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp "${FDR_SOURCE:?}/dev" "$work/dev"
-mkdir "$work/bin" "$work/build" "$work/fuzz"
-touch "$work/fuzz/fuzz_one.c"
+mkdir "$work/bin" "$work/build" "$work/fuzz" "$work/scripts"
+touch "$work/fuzz/fuzz_one.c" "$work/scripts/cross.sh"
 cd "$work"
 
 printf '#!/bin/sh\nexit 0\n' >bin/cmake
@@ -29,7 +29,7 @@ case "$*" in
         good 1 3
         if [ "$second" = never ]; then good 2 3; else bad 2 3 'Subprocess aborted***Exception:'; fi
         if [ -n "${short:-}" ]; then exit; fi
-        bad 3 3 '***Skipped'
+        echo "3/3 Test #3: ${skips:-test_3} ........***Skipped    0.01 sec"
         if [ "$second" = never ]; then end 100 0 3; exit 0; fi
         end 66 1 3
         exit 8
@@ -62,6 +62,28 @@ run second=beside FDR_TEST_BUDGET=5000
 expect 0 "fails beside others" '== passed only alone: asan/test_2 tsan/test_2 dev/test_2' '== dev test: ok'
 if grep -q 'NOT RUN' log; then echo "nothing was left out"; bad=1; fi
 if ! tail -n 7 log | grep -q '^66% tests passed'; then echo "what the complete run came to is not at the end"; bad=1; fi
+
+if ! grep -qxF '== skipped themselves: test_3' log; then echo "a skipped test is not named"; bad=1; fi
+
+# the ones that need more than setup installs
+run second=never FDR_TEST_BUDGET=100 skips=test_cross
+expect 0 "test_cross is skipped" '== skipped themselves: test_cross' '== dev test: ok'
+run second=never FDR_TEST_BUDGET=100 skips=test_cross FDR_TEST_ALL=1
+expect 1 "test_cross is skipped in CI" '== dev test: FAILED (test_cross was skipped)'
+run second=beside FDR_TEST_BUDGET=100 skips=test_numa_qemu FDR_TEST_ALL=1
+expect 1 "test_numa_qemu is skipped in CI beside one that fails" '== dev test: FAILED (test_numa_qemu was skipped)'
+echo 'exit 1' >scripts/cross.sh
+run second=never FDR_TEST_BUDGET=100 skips=test_cross FDR_TEST_ALL=1
+expect 0 "no libraries of aarch64" '== CANNOT RUN: test_cross (no libraries of aarch64 to be had)' '== dev test: ok'
+true >scripts/cross.sh
+cat >bin/dpkg-query <<'END'
+#!/bin/sh
+case "$4" in qemu-system-x86 | linux-image-* | busybox-static | cpio) ;; *) echo installed ;; esac
+END
+run second=never FDR_TEST_BUDGET=100 skips=test_numa_qemu FDR_TEST_ALL=1
+expect 0 "no package" '== CANNOT RUN: test_numa_qemu (not to be had: qemu-system-x86 linux-image-cloud-amd64 busybox-static cpio)' \
+    '== dev test: ok'
+printf '#!/bin/sh\necho installed\n' >bin/dpkg-query
 
 run second=always FDR_TEST_BUDGET=100
 expect 1 "fails" '== dev test: FAILED (dev)'
