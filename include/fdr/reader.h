@@ -1,12 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /* libfdr-reader: reads recordings (snapshots, live files, what a kill left) on any machine, without the application.
+ * This header is its contract.
  *
  * It trusts nothing: any bytes give a message and what could be recovered; never a crash, a hang, or an invented
- * event. One bad bin costs that bin. No global state but one: where memory is refused while one file is read, no file
- * that is open then gets a verdict (FDR_UNREADABLE) any more. One fdr_file may be read by many threads at once (each
- * with its own fdr_iter) once opened. Strings and arrays returned belong to the fdr_file and live until it is closed.
- * Times are ns on the recording's own time line (CLOCK_MONOTONIC for live recordings; what was presented for
- * replayed streams). */
+ * event. One bad bin costs that bin.
+ *
+ * Rules that hold for every function unless its own text says otherwise:
+ *   Units     times are ns on the recording's own time line (CLOCK_MONOTONIC for live recordings; what was presented
+ *             for replayed streams), sizes bytes.
+ *   Pointers  none may be NULL, but `message` where message_bytes is 0, the fdr_file or fdr_iter given to a close
+ *             function (then nothing), a `select` (then everything), and `rows` of fdr_ledger and fdr_sample_streams.
+ *   Rows      functions that count return how many there are and set *rows to an array of so many; of none *rows is not
+ *             to be followed. An index beyond the last gives NULL, or "" where the text of damage is asked for.
+ *   Lifetime  strings and arrays returned belong to the fdr_file and live until it is closed. What is passed stays
+ *             the caller's, and is needed until the function returns (fdr_file_open_memory, struct fdr_select: longer).
+ *   Threads   one fdr_file may be read by many threads at once, each with its own fdr_iter, once it is opened. What is
+ *             computed on first use is so under a lock of the file: others who ask for such wait meanwhile. No other
+ *             thread may be in the file while it is closed, symbolised or recovered, nor in a function that finds
+ *             damage (verify, met, totals, reductions, epochs) while the list of damage is read. Files do not disturb
+ *             each other. No global state but one: where memory is refused while one file is read, no file that is
+ *             open then gets a verdict (FDR_UNREADABLE) any more.
+ *   Signals   not for signal handlers: they allocate and lock. The three that read constants are: fdr_class_name,
+ *             fdr_crash_register_name, fdr_reader_version.
+ *   Progress  they may block, on the lock and on files; each ends, in time linear in the file and what is asked for
+ *             (sorting beside). Names of addresses may have files of symbols read.
+ *   Errors    a verdict, or 0 and -errno. They print nothing. `message` is one line, cut to its room.
+ *   Memory    where it is short, rows, events and names may be missing: fdr_iter_open returns NULL,
+ *             fdr_visit_calls -ENOMEM, others what they have. fdr_file_verify and fdr_file_met then say FDR_UNREADABLE:
+ *             ask one of them before anything is believed to be all there is.
+ *   Sources   Wagner, Concepts for In-memory Event Tracing, TU Dresden 2015: partitions read by depth in linear time,
+ *             only those asked for (4.5.1, 4.5.2: fdr_iter_*, fdr_select), summaries (4.5.3), the memory balance
+ *             (eq. 4.1), levels of samples (4.7: fdr_sample_streams). Ilsche et al., Combining Instrumentation and
+ *             Sampling, 2014: both in one recording. */
 #ifndef FDR_READER_H
 #define FDR_READER_H
 
@@ -33,6 +58,7 @@ enum fdr_verdict { FDR_WHOLE = 0, FDR_DAMAGED = 1, FDR_UNREADABLE = 2 };
 FDR_API enum fdr_verdict fdr_file_open(const char *path, struct fdr_file **out, char *message, size_t message_bytes);
 FDR_API enum fdr_verdict fdr_file_open_memory(const void *bytes, size_t count, struct fdr_file **out, char *message,
                                               size_t message_bytes);
+/* Gives back all that came from it; its iterators are to be closed before. NULL: nothing. */
 FDR_API void fdr_file_close(struct fdr_file *file);
 
 /* The recording of a running process, also one that is hung or stopped: it is copied from outside, without its help and
@@ -54,6 +80,7 @@ FDR_API enum fdr_verdict fdr_file_verify(struct fdr_file *file);
 /* The same of those bins only that reading has come to so far, which it has left out where they are damaged: decodes
  * none. */
 FDR_API enum fdr_verdict fdr_file_met(struct fdr_file *file);
+/* What was found damaged so far, one line each, the first thousand; index beyond the last: "". */
 FDR_API size_t fdr_file_damage_count(const struct fdr_file *file);
 FDR_API const char *fdr_file_damage(const struct fdr_file *file, size_t index);
 
@@ -148,6 +175,7 @@ struct fdr_location_info {
     uint64_t points_without_row; /* events without duration that are in no total: no room for their kind */
     bool pinned_given;           /* FDR_PIN: what was set aside is not all there, since the thread ended */
 };
+/* Sorted by id; index beyond the last: NULL. */
 FDR_API size_t fdr_location_count(const struct fdr_file *file);
 FDR_API const struct fdr_location_info *fdr_location_info(const struct fdr_file *file, size_t index);
 
@@ -172,8 +200,9 @@ struct fdr_definition {
     const char *const *field_name;
     const uint8_t *field_type;
 };
+/* The greatest id, so ids go from 1 to here, though some may have none; 0 for a kind that is none. */
 FDR_API size_t fdr_definition_count(const struct fdr_file *file, enum fdr_definition_kind kind);
-/* By id; never NULL: an id without definition gets the name "[unknown N]". */
+/* By id; never NULL: an id without definition gets the name "[unknown N]", 0 or where memory is short "[unknown]". */
 FDR_API const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind,
                                                     uint32_t id);
 /* Resolves addresses with elfutils by build-id (C++ demangled). Called by open unless FDR_SYMBOLS=0; harmless where
@@ -192,6 +221,7 @@ enum fdr_event_class {
     FDR_IN_TASK,
     FDR_IN_USER
 };
+/* Never NULL: "unknown" for what is no class. */
 FDR_API const char *fdr_class_name(uint32_t class_);
 struct fdr_ledger_row {
     uint32_t location, class_, depth;
@@ -199,7 +229,8 @@ struct fdr_ledger_row {
 };
 /* Decodes all bins on first use. Rows sorted by location, class, depth. */
 FDR_API size_t fdr_ledger(struct fdr_file *file, const struct fdr_ledger_row **rows);
-/* Snapshots of a live process: presented of a location before and after its bins were copied (equal elsewhere). */
+/* Snapshots of a live process: presented of a location before and after its bins were copied (equal elsewhere). 0
+ * and 0 of a location that is not there; 0 and UINT64_MAX where it is not known. */
 FDR_API void fdr_ledger_bounds(const struct fdr_file *file, uint32_t location, uint64_t *before, uint64_t *after);
 
 struct fdr_reduction_info {
@@ -212,6 +243,7 @@ struct fdr_reduction_info {
     uint32_t steps;
     bool gone; /* nothing of it is left and it is no longer stored */
 };
+/* By location; of each the oldest first. */
 FDR_API size_t fdr_reductions(const struct fdr_file *file, const struct fdr_reduction_info **rows);
 
 /* ---- exact totals (P5) ---- */
@@ -340,9 +372,12 @@ struct fdr_select {
     size_t region_count;
     bool one_location_after_another; /* no merge over locations: each location whole, in order of id */
 };
+/* NULL: no memory. `select` itself is copied. Close it before the file. */
 FDR_API struct fdr_iter *fdr_iter_open(struct fdr_file *file, const struct fdr_select *select);
-/* true and *event filled, or false at the end. Linear in the number of events. */
+/* true and *event filled, or false at the end (where memory is short some locations may be missing: fdr_file_met).
+ * Linear in the number of events, times the logarithm of that of locations. One thread at a time per iterator. */
 FDR_API bool fdr_iter_next(struct fdr_iter *iter, struct fdr_read_event *event);
+/* Also before the end. NULL: nothing. */
 FDR_API void fdr_iter_close(struct fdr_iter *iter);
 
 /* Kept calls one by one: a stack for each location turns enters and leaves into calls with their times. */
@@ -414,8 +449,8 @@ struct fdr_crash_frame {
     bool is_inline;       /* part of the next frame that is not */
     bool guessed;         /* an address found on the stack that may be left from earlier calls */
 };
-/* The call stack of a thread, innermost first. Unwound and named on first use, with the modules' files where they are
- * found under their path with the build-id that was recorded. */
+/* The call stack of a thread, innermost first; 0 for one that is not there. Unwound and named on first use, with the
+ * modules' files where they are found under their path with the build-id that was recorded. */
 FDR_API size_t fdr_crash_frames(struct fdr_file *file, size_t thread, const struct fdr_crash_frame **rows);
 
 /* "cmdline", "environment", "abort", "exception" (demangled), "status", "maps", ... NULL: there is none. *bytes may be
@@ -438,6 +473,7 @@ FDR_API int fdr_export_chrome(struct fdr_file *const *files, size_t count, const
 FDR_API int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
                               const char *out_path);
 
+/* "0.1.0", of the library that is loaded. A constant. */
 FDR_API const char *fdr_reader_version(void);
 
 #ifdef __cplusplus
