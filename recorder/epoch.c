@@ -27,7 +27,7 @@ uint32_t fdri_epoch_of(const struct fdr_epochs *e, uint64_t tick)
 static void begin_change(struct fdr_epochs *e)
 {
     fdr_store_release(&e->version, e->version + 1); /* R:epochs - pairs with A:epochs in export/ */
-    fdr_signal_fence();
+    fdr_fence_release(); /* R:epochs - who copies a byte of what follows finds the odd version */
 }
 static void end_change(struct fdr_epochs *e)
 {

@@ -7,7 +7,7 @@
 # Left out: test_api_signals and test_fork (qemu-user delivers process-wide signals to threads that block them, does not know
 # MADV_WIPEONFORK, and its plugin layer aborts in children of threads), the tests of the reader alone (no CPU conditionals there; a
 # minute each), scripts (they run the command itself). An x86 host orders stores more strongly than aarch64 does: this
-# checks instructions and logic, the orderings are in the models (test_models).
+# checks instructions and logic. Weaker orders are in some of the models only (docs/ORDERING.md, "Models").
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 skip() { echo "skipped: $*"; exit 77; }
