@@ -374,6 +374,10 @@ const struct fdri_reader_definition *fdri_reader_definition(const struct fdr_fil
  * first, is what was checked for nothing so far. */
 uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *vain);
 
+/* ---- totals.c ---- */
+/* Is this the key of a row that totals are read from? */
+bool fdri_reader_row_known(uint32_t key);
+
 /* ---- bundle.c ---- */
 enum { FDRI_READER_NOTES_BLOCKS = 64 }; /* of notes that are followed */
 void fdri_reader_notes(struct fdr_file *f);

@@ -94,6 +94,12 @@ static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const 
         struct fdr_level *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
         presented = &w->presented;
         lost = &w->lost;
+    } else if (r->class_ == FDR_CLASS_SAMPLE && fdri_reader_samples(g, l)) {
+        const struct fdr_samples *v = fdri_reader_samples(g, l);
+        if (r->depth >= FDR_SAMPLE_LEVELS) return;
+        struct fdr_samples *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
+        presented = &w->level[r->depth].presented;
+        lost = &w->level[r->depth].lost;
     } else {
         const struct fdr_level_points *v = fdri_reader_points(g, l, r->depth);
         if (!v) return;

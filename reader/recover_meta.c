@@ -103,7 +103,7 @@ void fdri_reader_recover_totals(struct fdri_reader_image *m, struct fdr_location
         bool there = slot[i] % 64 == 0 && slot[i] >= m->file->sb.bins_off &&
                      row_inside(m, slot[i], sizeof(struct fdr_row));
         struct fdr_row *r = there ? fdri_reader_image_at(m, slot[i]) : NULL;
-        if (r && (r->key == FDR_ROW_KEY_REST || r->key >> 24 <= FDR_DEF_COLLECTIVE)) clean_row(m, r);
+        if (r && fdri_reader_row_known(r->key)) clean_row(m, r);
         else slot[i] = 0;
     }
 }

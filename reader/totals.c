@@ -23,6 +23,8 @@ static uint32_t class_of(uint32_t key)
     }
 }
 
+bool fdri_reader_row_known(uint32_t key) { return class_of(key) != NO_CLASS; }
+
 /* Is this a key the recorder writes? A collective's begins are skipped: its ends stand for the operation. */
 static bool wanted(const struct fdr_row *r)
 {
