@@ -205,6 +205,21 @@ static void drop_accounts(struct fdri_reader_image *m, struct fdri_reader_locati
     l->accounts_dropped = true;
 }
 
+/* Epochs that the reader would call damaged, or whose rows are not their sums, are left out. */
+static void fix_epochs(struct fdri_reader_image *m, const struct fdri_reader_location *l, struct fdr_location *raw)
+{
+    const struct fdr_epochs *e = (const void *)fdri_reader_meta_at(m->file, raw->epochs_off, FDR_META_EPOCHS, l->id,
+                                                                   sizeof *e);
+    const struct fdr_epoch_info *r;
+    bool any = false, wrong = false;
+    for (size_t i = 0, n = fdr_epochs(m->file, &r); e && i < n; i++) {
+        if (r[i].location != l->id) continue;
+        any = true;
+        wrong |= l->settled && (e->untracked ? !r[i].calls && e->epoch[r[i].index].calls : !r[i].exact);
+    }
+    if (!any || wrong) raw->epochs_off = 0;
+}
+
 static void fix_reductions(struct fdri_reader_image *m, struct fdr_location *raw)
 {
     const struct fdr_meta_head *h = fdri_reader_meta_at(m->file, raw->reductions_off, FDR_META_REDUCTIONS, raw->id,
@@ -233,6 +248,7 @@ static void recover_location(struct fdri_reader_image *m, struct fdri_reader_loc
     fix_levels(m, l, raw);
     clear_points(m, l, raw);
     fix_points(m, l, raw);
+    fix_epochs(m, l, raw);
     fix_reductions(m, raw);
     fdri_reader_recover_totals(m, raw);
     fdri_reader_recover_parts(m, l, raw);

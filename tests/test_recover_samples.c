@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* P8: what is recovered is whole and its ledger adds up, also where a bin of samples was damaged, or the key of a row
- * of totals, which then is a kind that has no totals. Found by fuzz_reader. */
+ * of totals, which then is a kind that has no totals, or epochs. Found by fuzz_reader. */
 #include <unistd.h>
 
 #include "format/arena.h"
@@ -43,6 +43,7 @@ static void recovered_is_whole(const struct image *m)
     char message[256], path[] = "/tmp/fdr-recover-XXXXXX";
     const struct fdr_ledger_row *r;
     const struct fdr_total *totals;
+    const struct fdr_epoch_info *epochs;
     struct fdr_file *f, *g;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -55,6 +56,7 @@ static void recovered_is_whole(const struct image *m)
     unlink(path);
     assert_int_equal(fdr_file_verify(g), FDR_WHOLE);
     fdr_totals(g, &totals);
+    fdr_epochs(g, &epochs);
     if (fdr_file_damage_count(g)) fail_msg("%s", fdr_file_damage(g, 0));
     for (size_t i = 0, n = fdr_ledger(g, &r); i < n; i++)
         assert_int_equal(r[i].presented, r[i].kept + r[i].filtered + r[i].reduced + r[i].lost);
@@ -111,9 +113,31 @@ static void P8_keys_without_totals(void **state)
     end(NULL);
 }
 
+static void P8_damaged_epochs(void **state)
+{
+    unsigned tried = 0;
+    (void)state;
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "256K"});
+    record();
+    for (int k = 0; k < 40; k++) record(); /* epochs begin when there is too much */
+    struct image m = snapshot();
+    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_epochs) <= m.count; off += 64) {
+        struct fdr_epochs *e = (void *)(m.bytes + off);
+        if (e->head.magic != FDR_META_MAGIC || e->head.kind != FDR_META_EPOCHS) continue;
+        uint32_t count = e->count;
+        e->count = UINT32_MAX;
+        recovered_is_whole(&m);
+        e->count = count;
+        tried++;
+    }
+    assert_true(tried > 0);
+    free(m.bytes);
+    end(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P8_damaged_bins_of_samples),
-                                       cmocka_unit_test(P8_keys_without_totals)};
+                                       cmocka_unit_test(P8_keys_without_totals), cmocka_unit_test(P8_damaged_epochs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
