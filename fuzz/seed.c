@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* A small program that records a bit of everything, for fuzz/make_seeds.sh: how is configured by the environment.
  *
- *   seed calls|points|lanes|rewinds|threads|deep [live|crash]
+ *   seed calls|points|lanes|rewinds|threads|deep|ended|samples|readings|going [live|crash|fired|watched|held]
  *
- * live: leaves by SIGKILL in the middle, so that the live file stays; crash: by SIGABRT, so that there is a bundle.
- * Else one snapshot is taken while calls are open. */
+ * live: leaves by SIGKILL in the middle, so that the live file stays; crash: by SIGABRT, so that there is a bundle;
+ * fired: a trigger has the snapshot taken; watched: the watchdog, of a thread that stands still; held: nobody, threads
+ * go on until this is killed. Else one snapshot is taken while calls are open. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
+#include <unistd.h>
 
-static uint64_t state = 88172645463325252u;
+static _Thread_local uint64_t state = 88172645463325252u;
 static uint32_t below(uint32_t n)
 {
     state ^= state << 13;
@@ -46,6 +48,9 @@ static void define_all(void)
     metric = fdr_metric_define("metric", "bytes", FDR_F64, FDR_METRIC_GAUGE);
     event = fdr_event_define("event", fields, 3);
     fdr_comm_define("comm", ranks, 3);
+    fdr_note("input", "seed.c");
+    fdr_note("step", "0");
+    fdr_note("step", "1200");
 }
 
 /* A random walk over calls; times go in steps from nothing to hours. */
@@ -135,11 +140,129 @@ static void threads(void)
     walk(5000, 500, 8, 0);
 }
 
+/* More threads than find room one beside the other: their accounts go to [ended]. */
+static void ended(void)
+{
+    for (int i = 0, number; i < 200; i++) {
+        pthread_t t;
+        number = i % 50;
+        if (pthread_create(&t, NULL, thread, &number) == 0) pthread_join(t, NULL);
+    }
+}
+
+static void samples(void)
+{
+    struct fdr_sampled *s = fdr_sampled_open(1, "sampled", FDR_BY_WALL_TIME, 1000);
+    uint64_t now = walk(1000, 500, 6, 0), missed = 0;
+    for (int i = 0; i < 6000; i++) {
+        uint64_t stack[24];
+        fdr_region path[4];
+        uint32_t frames = below(24), regions = below(4);
+        for (uint32_t k = 0; k < frames; k++) stack[k] = (uint64_t)(uintptr_t)walk + 16 * below(below(9) ? 4 : 900);
+        for (uint32_t k = 0; k < regions; k++) path[k] = region[below(3)];
+        struct fdr_look l = {.weight = 1 + below(3) + missed,
+                             .pc = (uint64_t)(uintptr_t)walk + below(300),
+                             .stack = stack,
+                             .stack_count = frames,
+                             .flags = below(20) ? 0 : FDR_LOOK_CUT,
+                             .path = path,
+                             .path_count = regions};
+        missed = fdr_sample_at(s, &l, now += below(5000)) ? 0 : l.weight;
+    }
+}
+
+static int all_read;
+static void *reads(void *unused)
+{
+    struct payload p = {0, 0.25, 0};
+    (void)unused;
+    fdr_thread_name("readings");
+    for (uint64_t i = 1; i <= 6000; i++) {
+        p.a += below(100);
+        p.b *= 1.001;
+        fdr_reading(event, &p, i - 1, i);
+    }
+    __atomic_store_n(&all_read, 1, __ATOMIC_RELEASE);
+    for (;;) pause();
+    return NULL;
+}
+static void readings(void)
+{
+    pthread_t t;
+    pthread_create(&t, NULL, reads, NULL);
+    while (!__atomic_load_n(&all_read, __ATOMIC_ACQUIRE)) usleep(1000);
+    walk(1000, 500, 6, 0);
+}
+
+static uint32_t rounds[2];
+static void *goes_on(void *number)
+{
+    for (;;) {
+        fdr_enter(region[1]);
+        for (uint32_t i = below(9); i-- > 0;) {
+            fdr_enter(region[2 + i]);
+            if (!below(4)) fdr_marker(marker, i);
+            fdr_leave(region[2 + i]);
+        }
+        fdr_leave(region[1]);
+        __atomic_fetch_add((uint32_t *)number, 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+/* Two threads that do not stop before the process does. */
+static void going(void)
+{
+    pthread_t t;
+    for (int i = 0; i < 2; i++) pthread_create(&t, NULL, goes_on, &rounds[i]);
+    for (int i = 0; i < 2; i++)
+        while (__atomic_load_n(&rounds[i], __ATOMIC_ACQUIRE) < 5000) usleep(1000);
+}
+
+static void *stands_still(void *unused)
+{
+    (void)unused;
+    fdr_thread_name("still");
+    fdr_enter(region[4]);
+    fdr_enter(region[5]);
+    for (;;) pause();
+    return NULL;
+}
+
+/* Half a minute at most for a snapshot that others take. */
+static int comes(void)
+{
+    for (int i = 0; i < 3000 && !*fdr_last_snapshot(); i++) usleep(10000);
+    return !*fdr_last_snapshot();
+}
+static int watched(void)
+{
+    pthread_t t;
+    return pthread_create(&t, NULL, stands_still, NULL) || comes();
+}
+static int fired(void)
+{
+    int trigger = fdr_trigger_add("mine: api");
+    if (trigger <= 0) return 1;
+    fdr_trigger_fire(trigger, 42.5);
+    return comes();
+}
+static int held(void)
+{
+    puts("ready");
+    fflush(stdout);
+    for (;;) pause();
+    return 0;
+}
+
 static void record(const char *what)
 {
     if (!strcmp(what, "lanes")) lanes();
     else if (!strcmp(what, "rewinds")) rewinds();
     else if (!strcmp(what, "threads")) threads();
+    else if (!strcmp(what, "ended")) ended();
+    else if (!strcmp(what, "samples")) samples();
+    else if (!strcmp(what, "readings")) readings();
+    else if (!strcmp(what, "going")) going();
     else walk(1000, 20000, !strcmp(what, "deep") ? 60 : 9, !strcmp(what, "points") ? 3 : 0);
 }
 
@@ -148,8 +271,13 @@ int main(int argc, char **argv)
     if (argc < 2 || fdr_init(NULL)) return 1;
     define_all();
     record(argv[1]);
-    if (argc > 2) raise(!strcmp(argv[2], "crash") ? SIGABRT : SIGKILL);
-    if (fdr_snapshot(argv[1])) return 1;
-    fdr_finalize();
-    return 0;
+    const char *then = argc > 2 ? argv[2] : "";
+    int failed = 0;
+    if (!strcmp(then, "held")) failed = held();
+    else if (!strcmp(then, "fired")) failed = fired();
+    else if (!strcmp(then, "watched")) failed = watched();
+    else if (*then) raise(!strcmp(then, "crash") ? SIGABRT : SIGKILL);
+    else failed = fdr_snapshot(argv[1]);
+    if (!failed) fdr_finalize();
+    return failed ? 1 : 0;
 }
