@@ -201,8 +201,8 @@ static void step_through(struct plan p)
 static void P7_killed_at_every_store_of_claims(void **state)
 {
     (void)state;
-    step_through((struct plan){"telescope", "128K", "1K", .sleepers = 1, .events = 20000, .steps = 60});
-    step_through((struct plan){"last", "128K", "1K", .sleepers = 1, .events = 20000, .steps = 60});
+    step_through((struct plan){"telescope", "112K", "1K", .sleepers = 1, .events = 20000, .steps = 60});
+    step_through((struct plan){"last", "104K", "1K", .sleepers = 1, .events = 20000, .steps = 60});
 }
 static void P7_killed_at_every_store_of_rewinds(void **state)
 {

@@ -61,7 +61,7 @@ static uint64_t events_in(struct fdr_file *f)
     struct fdr_read_event e;
     uint64_t n = 0;
     assert_non_null(it);
-    while (fdr_iter_next(it, &e)) n++;
+    while (fdr_iter_next(it, &e)) n += !e.repaired && !e.reduced;
     fdr_iter_close(it);
     return n;
 }

@@ -136,11 +136,17 @@ static bool find_folded(struct rests *r, const struct fdr_file *file, const stru
     return r->has != NULL;
 }
 
-static void judge(struct stat_rows *rows, const struct rests *rests, enum stat_by by)
+/* Of threads that ended while they were copied nothing is there: it is in no sum over all locations. */
+static bool threads_lack(const struct fdr_file *file, const struct fdr_select *select)
+{
+    return fdr_file_info(file)->threads_gone && wants_location(select, UINT32_MAX);
+}
+
+static void judge(struct stat_rows *rows, const struct rests *rests, enum stat_by by, bool lack)
 {
     for (size_t i = 0; by == BY_REGION && i < rows->count; i++)
-        rows->row[i].at_least = !rows->row[i].rest &&
-                                (rows->row[i].at_least || rows->row[i].beside_rest < rests->count);
+        rows->row[i].at_least = lack || (!rows->row[i].rest && (rows->row[i].at_least ||
+                                                                rows->row[i].beside_rest < rests->count));
 }
 
 bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const struct fdr_select *select,
@@ -163,7 +169,7 @@ bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const
         if (by == BY_LOCATION && list[i]->rest && select->regions) r->at_least = true;
         else add_total(r, list[i]);
     }
-    if (rows->row) judge(rows, &rests, by);
+    if (rows->row) judge(rows, &rests, by, threads_lack(file, select));
     free(rests.has);
     free(list);
     return rows->row != NULL;
@@ -348,7 +354,9 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
         (*rows)[*count - 1].beside_rest += folded.has[location_index(file, t->location)];
         add_point(&(*rows)[*count - 1], t);
     }
-    for (size_t i = 0; *rows && i < *count; i++) (*rows)[i].at_least |= (*rows)[i].beside_rest < folded.count;
+    bool lack = threads_lack(file, select);
+    for (size_t i = 0; *rows && i < *count; i++)
+        (*rows)[i].at_least |= lack || (*rows)[i].beside_rest < folded.count;
     free(folded.has);
     free(list);
     return *rows != NULL;
