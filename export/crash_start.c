@@ -56,17 +56,15 @@ static void install(struct fdri_crash_signal *s, bool chained)
     fdr_store_relaxed(&s->installed, fdri_crash_catch(s->number, chained));
 }
 
+/* Under the lock, but in a child. */
 static void uninstall(void)
 {
     struct sigaction now;
-    sigset_t old;
-    look_begin(&old);
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++) {
         if (s->installed && sigaction(s->number, NULL, &now) == 0 && is_ours(&now))
             sigaction(s->number, &s->previous, NULL);
         fdr_store_relaxed(&s->installed, false);
     }
-    look_end(&old);
 }
 
 /* A handler may have interrupted a record and made a child without atfork handlers (_Fork, clone): that would go on
@@ -151,6 +149,7 @@ void fdr_handlers_chain(void)
 
 void fdri_crash_start(void)
 {
+    sigset_t old;
     fdri_crash_reset();
     if (fdri_view.crash == FDRI_CRASH_OFF) return;
     fdri_bundle_open();
@@ -159,8 +158,10 @@ void fdri_crash_start(void)
     fdr_store_release(&fdri_crash.pid, fdri_pid()); /* R:crash - fdri_view says where the recording is */
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
+    look_begin(&old);
     for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) install(&fdri_crash_signals[i], false);
     note_handlers();
+    look_end(&old);
 }
 
 bool fdri_crash_end(const char *by, int status)
@@ -174,10 +175,13 @@ bool fdri_crash_end(const char *by, int status)
 
 void fdri_crash_stop(void)
 {
+    sigset_t old;
     if (!fdri_crash.pid) return;
     for (int i = 0; i < 2000 && fdri_crash_under_way(); i++) usleep(1000); /* its file is being written */
+    look_begin(&old); /* else fdr_handlers_chain() hides it again in between */
     hide(false);
     uninstall();
+    look_end(&old);
     fdri_crash_stacks(false);
     fdr_store_relaxed(&fdri_crash.pid, 0);
     fdri_bundle_close();

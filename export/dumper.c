@@ -27,6 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the thread's begi
 static pthread_t dumper;
 static uint64_t served_ns; /* dumper: when a signal was served last */
 static bool have_dumper, stopping;
+static bool may_run; /* a recording is there to take snapshots of; under the lock */
 static struct fdr_previous previous;
 static int installed; /* signal number, 0 = none */
 
@@ -88,13 +89,14 @@ static void *dump_loop(void *unused)
     }
 }
 
+/* Where the recording has only just begun fdri_export_start sees to it; where it ends nobody needs one any more. */
 int fdri_dumper_start(void)
 {
     sigset_t old;
     int e = 0;
     fdr_signals_block(&old); /* the application's signals are not ours to take */
     pthread_mutex_lock(&lock);
-    if (!have_dumper) {
+    if (may_run && !have_dumper) {
         stopping = false;
         signalled = 0;
         served_ns = 0;
@@ -106,6 +108,19 @@ int fdri_dumper_start(void)
     pthread_mutex_unlock(&lock);
     fdr_signals_restore(&old);
     return -e;
+}
+
+/* Is there a thread? Without `now` nobody starts one from here on. */
+static bool set_may_run(bool now)
+{
+    sigset_t old;
+    fdr_signals_block(&old);
+    pthread_mutex_lock(&lock);
+    may_run = now;
+    bool there = have_dumper;
+    pthread_mutex_unlock(&lock);
+    fdr_signals_restore(&old);
+    return there;
 }
 
 static void install(void)
@@ -132,6 +147,7 @@ int fdri_export_start(const struct fdri_export_view *view)
 {
     fdri_take_begin(view);
     fdri_watchdog_start();
+    set_may_run(true); /* first: a trigger that is armed from here on has the thread started itself */
     if (!fdri_view.signal && !fdri_view.watchdog_ns && !fdri_view.company && !fdri_trigger_any()) return 0;
     int e = fdri_dumper_start();
     if (!e) install();
@@ -142,7 +158,7 @@ int fdri_export_start(const struct fdri_export_view *view)
 void fdri_export_stop(bool take)
 {
     if (!take) fdri_take_end();
-    if (have_dumper) {
+    if (set_may_run(false)) {
         fdr_store_release(&stopping, true); /* R:stop */
         fdri_dumper_wake();
         pthread_join(dumper, NULL);
@@ -159,7 +175,7 @@ void fdri_export_fork(int phase)
     fdri_trigger_fork(phase);
     if (phase == 2) { /* no dumper here; a signal does what it did before fdr */
         uninstall();
-        have_dumper = false;
+        have_dumper = may_run = false;
     }
     if (phase == 2 || phase == 3) pthread_mutex_init(&lock, NULL);
 }

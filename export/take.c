@@ -90,12 +90,21 @@ struct fdri_quota fdri_whole_quota(void)
     return (struct fdri_quota){.owner = 0, .keep = fdri_view.keep, .keep_newest = fdri_view.keep_newest};
 }
 
+/* The recording may have only just begun: then there is nobody to ask yet. */
+static void look(void)
+{
+    pthread_mutex_lock(&lock);
+    void (*it)(void) = active ? fdri_view.look : NULL;
+    pthread_mutex_unlock(&lock);
+    if (it) it();
+}
+
 /* No reason at all is what tells a recording that is written from a snapshot of it. */
 int fdr_snapshot(const char *reason)
 {
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
     struct fdr_cancel cancel = fdr_cancel_off();
-    fdri_view.look();
+    look();
     struct fdri_why why = fdri_because(FDR_REASON_API, reason && reason[0] ? reason : "api");
     struct fdri_quota quota = fdri_whole_quota();
     int result = fdri_take(&why, &quota, true);

@@ -52,8 +52,8 @@ static bool build(struct fdri_thread *t, bool lane)
     return true;
 }
 
-/* Threads and streams of samples that come or go: fdr_finalize waits for them as for those in the middle of a
- * record. */
+/* Threads, triggers and streams of samples that come or go, notes that are made: fdr_finalize waits for them as for
+ * those in the middle of a record. */
 static uint32_t passing;
 
 uint32_t fdri_passing(void) { return fdr_load_acquire(&passing); /* A:pass - pairs with L:pass */ }

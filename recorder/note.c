@@ -12,9 +12,9 @@ static uint32_t held; /* a lock that a forked child can simply take off */
 
 void fdri_note_reset(void) { fdr_store_relaxed(&held, 0u); }
 
-static void enter_lock(sigset_t *old)
+/* With signals blocked. */
+static void enter_lock(void)
 {
-    fdr_signals_block(old);
     uint32_t none = 0;
     while (!fdr_cas_acq_rel_u32(&held, &none, 1u)) { /* L:note - pairs with R:note */
         none = 0;
@@ -22,11 +22,7 @@ static void enter_lock(sigset_t *old)
     }
 }
 
-static void leave_lock(const sigset_t *old)
-{
-    fdr_store_release(&held, 0u); /* R:note */
-    fdr_signals_restore(old);
-}
+static void leave_lock(void) { fdr_store_release(&held, 0u); /* R:note */ }
 
 static struct fdr_notes_block *block_at(uint32_t off) { return off ? fdri_at(&fdri_rec.arena, off) : NULL; }
 
@@ -68,17 +64,31 @@ static void set(struct fdr_note_entry *n, const char *value)
     fdr_store_release(&n->state, FDR_NOTE_STATE(half + 1, FDR_NOTE_TIMES(state) + 1));
 }
 
+/* False: no room. */
+static bool put(const char *key, const char *value)
+{
+    enter_lock();
+    struct fdr_note_entry *n = find(key);
+    if (!n) n = make(key);
+    if (n) set(n, value);
+    leave_lock();
+    return n;
+}
+
 void fdr_note(const char *key, const char *value)
 {
     char name[FDR_NOTE_KEY_BYTES] = "";
     sigset_t old;
-    if (!key || !*key || !fdr_load_relaxed(&fdr_switch_.on)) return;
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    bool here = false, noted = false;
+    if (!key || !*key || !on) return;
     memcpy(name, key, strnlen(key, sizeof name - 1));
-    enter_lock(&old);
-    struct fdr_note_entry *n = find(name);
-    if (!n) n = make(name);
-    if (n) set(n, value ? value : "");
-    leave_lock(&old);
+    fdr_signals_block(&old);
+    if ((here = fdri_pass(on))) {
+        noted = put(name, value ? value : "");
+        fdri_passed();
+    }
+    fdr_signals_restore(&old);
     static unsigned said;
-    if (!n && fdri_once(&said)) fdri_say("no room for the note '%s' (FDR_BUFFER makes room)", name);
+    if (here && !noted && fdri_once(&said)) fdri_say("no room for the note '%s' (FDR_BUFFER makes room)", name);
 }

@@ -166,13 +166,24 @@ struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sa
     return d;
 }
 
-/* Where the recording ends meanwhile the name is written into memory that nobody reads. */
+static void name_stream(struct fdr_sampled *d, uint32_t on, const char *name)
+{
+    if (fdr_load_relaxed(&d->recording) != on || d->several) return;
+    struct fdr_location *l = fdr_load_relaxed(&d->t.loc);
+    if (l && !of_name(l, name)) set_name(l, name);
+}
+
 void fdr_sampled_name(struct fdr_sampled *d, const char *name)
 {
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    if (!on || !d || fdr_load_relaxed(&d->recording) != on || d->several) return;
-    struct fdr_location *l = fdr_load_relaxed(&d->t.loc);
-    if (l && !of_name(l, name)) set_name(l, name);
+    sigset_t old;
+    if (!on || !d) return;
+    fdr_signals_block(&old);
+    if (fdri_pass(on)) {
+        name_stream(d, on, name);
+        fdri_passed();
+    }
+    fdr_signals_restore(&old);
 }
 
 static void close_stream(struct fdr_sampled *d, uint32_t on)

@@ -280,11 +280,10 @@ static void finish_add(uint32_t slot)
     fdri_watch_unlock(&old);
 }
 
-int fdr_trigger_add(const char *line)
+/* The recording stays meanwhile. */
+static int add_line(const char *line)
 {
     struct fdri_watch w;
-    if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH;
-    struct fdr_cancel cancel = fdr_cancel_off();
     const char *wrong = line ? fdri_watch_parse(line, &fdri_rec.set, &w) : "no text";
     if (!wrong && !w.trigger.name[0]) wrong = "nothing in it";
     if (wrong) fdri_say("trigger '%.200s': %s; it is not set", line ? line : "", wrong);
@@ -293,6 +292,25 @@ int fdr_trigger_add(const char *line)
     int e = id > 0 ? fdri_dumper_start() : 0;
     if (e) fdri_say("trigger %s: no thread for snapshots: %s", w.trigger.name, strerror(-e));
     if (id > 0) fdri_dumper_wake(); /* it may have to look now and then */
+    return id;
+}
+
+/* fdr_finalize does not wait for long: where it has been there meanwhile the trigger is gone, or goes when the next
+ * recording begins, which does wait. */
+int fdr_trigger_add(const char *line)
+{
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    sigset_t old;
+    int id = -ESRCH;
+    if (!on) return id;
+    struct fdr_cancel cancel = fdr_cancel_off();
+    fdr_signals_block(&old);
+    if (fdri_pass(on)) {
+        id = add_line(line);
+        if (id > 0 && fdr_load_relaxed(&fdr_switch_.on) != on) id = -ESRCH;
+        fdri_passed();
+    }
+    fdr_signals_restore(&old);
     fdr_cancel_restore(cancel);
     return id;
 }
@@ -345,11 +363,7 @@ int fdr_trigger_remove(int trigger)
  * the section open for ever. */
 void fdr_trigger_fire(int trigger, double value)
 {
-    struct fdri_seen seen = {.tick = fdri_tick_now(),
-                             .type = FDR_VALUE_F64,
-                             .location = UINT32_MAX,
-                             .key = FDRI_NO_KEY,
-                             .field = FDRI_NO_FIELD};
+    struct fdri_seen seen = {.type = FDR_VALUE_F64, .location = UINT32_MAX, .key = FDRI_NO_KEY, .field = FDRI_NO_FIELD};
     sigset_t old;
     memcpy(&seen.value, &value, sizeof value);
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
@@ -357,6 +371,7 @@ void fdr_trigger_fire(int trigger, double value)
     fdr_signals_block(&old);
     if (fdri_pass(on)) {
         bool known = fdri_self.recording == on;
+        seen.tick = fdri_tick_now();
         if (known) fdri_read_begin();
         if (there_is(trigger)) fdri_trigger_seen(slot_of(trigger), &seen);
         if (known) fdri_read_end();
