@@ -22,11 +22,11 @@ struct pattern {
 static struct pattern patterns[RULES_MAX];
 static uint32_t pattern_count, any; /* any, atomic: there are some; looked at beside a recording that begins */
 static char phases[PHASES_MAX][64];
-static uint32_t phase_count;
-static uint8_t *decision; /* by region id: 0 none, else pattern index + 1; reserved, touched as regions come */
+static uint32_t phase_count; /* atomic, as any */
+static uint8_t *decision;    /* by region id: 0 none, else pattern index + 1; reserved, touched as regions come */
 
 bool fdri_rules_any(void) { return fdr_load_relaxed(&any); }
-bool fdri_rules_phases(void) { return phase_count != 0; }
+bool fdri_rules_phases(void) { return fdr_load_relaxed(&phase_count) != 0; }
 
 bool fdri_rules_phase(const char *name)
 {
@@ -99,7 +99,8 @@ static const char *add_line(char *line)
     if (!strcmp(words[0], "phase")) {
         if (n != 2 || strlen(words[1]) >= sizeof phases[0]) return "expected: phase NAME (under 64 bytes)";
         if (phase_count == PHASES_MAX) return "more than 32 phases";
-        strcpy(phases[phase_count++], words[1]);
+        strcpy(phases[phase_count], words[1]);
+        fdr_store_relaxed(&phase_count, phase_count + 1);
         return NULL;
     }
     if (pattern_count == RULES_MAX) return "more than 255 rules";
@@ -153,7 +154,8 @@ static void add_edges(bool edges, const char *regions)
 
 void fdri_rules_load(const char *path, bool edges, const char *edge_regions)
 {
-    pattern_count = phase_count = 0;
+    pattern_count = 0;
+    fdr_store_relaxed(&phase_count, 0u);
     if (decision) memset(decision, 0, FDR_ID_MAX + 1); /* of an earlier recording of this process */
     if (*path) load_file(path);
     add_edges(edges, edge_regions);
@@ -164,16 +166,20 @@ void fdri_rules_load(const char *path, bool edges, const char *edge_regions)
     else decision = m;
 }
 
-/* A phase that rules name begins or ends. Phases nest; an end without a begin is nothing. Handlers' lanes are not
- * paused. */
-static void phase(const char *name, bool begin)
+static void set_phase(struct fdri_thread *t, bool begin)
 {
-    if (!fdri_rules_phases() || !fdri_rules_phase(name ? name : "")) return;
-    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
-    if (!t) return;
     if (begin) t->phases++;
     else if (t->phases) t->phases--;
     fdri_set_pause(t);
+}
+
+/* A phase that rules name begins or ends. Phases nest; an end without a begin is nothing. Handlers' lanes are not
+ * paused. The names are another recording's only when nobody is in the middle of anything. */
+static void phase(const char *name, bool begin)
+{
+    struct fdri_thread *t = fdri_rules_phases() ? fdri_begin(FDRI_NO_EVENT) : NULL;
+    if (!t) return;
+    if (fdri_rules_phase(name ? name : "")) set_phase(t, begin);
     fdri_end(t);
 }
 void fdr_phase_begin(const char *name) { phase(name, true); }

@@ -409,7 +409,9 @@ void fdr_finalize(void)
 int fdr_ending(const char *by, int status)
 {
     bool left = false;
-    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_rec.pid != fdri_pid() || pthread_mutex_trylock(&lock)) return 0;
+    if (!fdr_load_relaxed(&fdr_switch_.on) || (int)fdr_load_relaxed(&fdr_switch_.pid) != fdri_pid() ||
+        pthread_mutex_trylock(&lock))
+        return 0;
     if (fdr_load_relaxed(&fdr_switch_.on)) left = fdri_crash_end(by ? by : "?", status);
     pthread_mutex_unlock(&lock);
     return left;

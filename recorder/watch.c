@@ -255,7 +255,8 @@ static int add(const struct fdri_watch *w)
     if (slot < FDRI_TRIGGERS) {
         struct fdri_watching *p = &fdri_watching[slot];
         uint32_t tenancy = p->tenancy + 1, turns = p->turns + 1;
-        memset(p, 0, sizeof *p);
+        /* not its id, which others look at, and is 0 */
+        memset(&p->watch, 0, sizeof *p - offsetof(struct fdri_watching, watch));
         p->tenancy = tenancy;
         p->turns = turns;
         p->watch = *w;
