@@ -93,7 +93,7 @@ struct fdri_unfinished {
     char path[FDRI_PATH_MAX];
 };
 extern struct fdri_unfinished fdri_unfinished;
-/* A temporary file in the snapshot directory. 0 or -errno, with one line said about it. */
+/* A temporary file in the snapshot directory. 0 or -errno, with one line said about the first of each. */
 int fdri_file_begin(struct fdri_new_file *f);
 /* Gives it its final name, never an existing one, and remembers it as `owner`'s. 0 or -errno. */
 int fdri_file_commit(struct fdri_new_file *f, uint32_t owner);
@@ -103,6 +103,9 @@ void fdri_file_abandon(struct fdri_new_file *f);
 int fdri_files_admit(const struct fdri_quota *quota);
 /* It was: older ones beyond the number to be kept go. */
 void fdri_files_trim(const struct fdri_quota *quota);
+/* None was written. True: for the first time for this reason (-errno), so it is to be said. */
+bool fdri_files_failed(int e);
+uint64_t fdri_files_unsaid(void); /* how many others there were; they count once */
 void fdri_files_reset(void);
 const char *fdri_files_last(void);
 #endif

@@ -28,7 +28,32 @@ static uint64_t written; /* of this recording; the newest is ring[(written - 1) 
 static uint64_t bytes_on_disk;
 static uint32_t next_number = 1;
 
-void fdri_files_reset(void) { written = bytes_on_disk = 0; }
+/* ---- snapshots that were not written: each error is said once in a recording, the others are counted ---- */
+
+static uint64_t said_errors[4]; /* a bit for each errno */
+static uint64_t unsaid;
+
+bool fdri_files_failed(int e)
+{
+    uint32_t i = (uint32_t)-e % 256;
+    bool first = !(said_errors[i / 64] >> i % 64 & 1);
+    said_errors[i / 64] |= 1ull << i % 64;
+    unsaid += !first;
+    return first;
+}
+
+uint64_t fdri_files_unsaid(void)
+{
+    uint64_t n = unsaid;
+    unsaid = 0;
+    return n;
+}
+
+void fdri_files_reset(void)
+{
+    written = bytes_on_disk = unsaid = 0;
+    memset(said_errors, 0, sizeof said_errors);
+}
 
 const char *fdri_files_last(void) { return written ? ring[(written - 1) % REMEMBERED].path : ""; }
 
@@ -140,7 +165,7 @@ int fdri_file_begin(struct fdri_new_file *f)
     if (f->fd >= 0) return 0;
     int e = errno;
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
-    fdri_say("FDR_DIR=%s: %s; no snapshot was written", fdri_view.dir, strerror(e));
+    if (fdri_files_failed(-e)) fdri_say("FDR_DIR=%s: %s; no snapshot was written", fdri_view.dir, strerror(e));
     return -e;
 }
 
@@ -175,7 +200,7 @@ int fdri_file_commit(struct fdri_new_file *f, uint32_t owner)
         remember(f, owner);
         return 0;
     }
-    fdri_say("%s: %s; no snapshot was written", f->path, strerror(-e));
+    if (fdri_files_failed(e)) fdri_say("%s: %s; no snapshot was written", f->path, strerror(-e));
     fdri_file_abandon(f);
     return e;
 }

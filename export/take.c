@@ -3,6 +3,7 @@
  * end. Who asks by the API or a signal while one runs gets its result. */
 #include <errno.h>
 #include <fdr/fdr.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ static int write_one(const struct fdri_why *why, const struct fdri_quota *quota)
     e = fdri_copy_arena(f.fd, why, number);
     if (e) {
         fdri_file_abandon(&f);
-        fdri_say("snapshot (%s) in %s failed: %s; recording goes on", why->reason, fdri_view.dir, strerror(-e));
+        if (fdri_files_failed(e))
+            fdri_say("snapshot (%s) in %s failed: %s; recording goes on", why->reason, fdri_view.dir, strerror(-e));
         return e;
     }
     e = fdri_file_commit(&f, quota ? quota->owner : 0);
@@ -167,7 +169,9 @@ void fdri_take_end(void)
     pthread_mutex_lock(&lock);
     while (running) pthread_cond_wait(&done, &lock);
     active = false;
+    uint64_t unsaid = fdri_files_unsaid();
     pthread_mutex_unlock(&lock);
+    if (unsaid) fdri_say("%" PRIu64 " more snapshot%s failed for what was said before", unsaid, unsaid > 1 ? "s" : "");
 }
 
 void fdri_take_fork(int phase)
