@@ -199,7 +199,7 @@ static int put_superblock(int fd, struct fdr_superblock *s, struct fdr_spare *sp
 {
     memset(fdri_batch, 0, FDR_SUPERBLOCK_BYTES);
     s->virgin = virgin;
-    s->snapshot_number = number;
+    s->snapshot_number = s->snapshots_taken = number;
     s->dropped_bins = dropped;
     s->reason_kind = why->kind;
     memcpy(s->reason, why->reason, sizeof s->reason);

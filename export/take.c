@@ -31,9 +31,8 @@ static int write_one(const struct fdri_why *why, const struct fdri_quota *quota)
     if (!e) e = fdri_file_begin(&f);
     if (e) return e;
     struct fdr_superblock *s = (void *)fdri_view.base;
-    uint64_t number = fdr_add_relaxed(&s->snapshots_taken, 1u) + 1;
     fdri_crash_look();
-    e = fdri_copy_arena(f.fd, why, number);
+    e = fdri_copy_arena(f.fd, why, fdr_load_relaxed(&s->snapshots_taken) + 1);
     if (e) {
         fdri_file_abandon(&f);
         if (fdri_files_failed(e))
@@ -41,6 +40,7 @@ static int write_one(const struct fdri_why *why, const struct fdri_quota *quota)
         return e;
     }
     e = fdri_file_commit(&f, quota ? quota->owner : 0);
+    if (!e) fdr_add_relaxed(&s->snapshots_taken, 1u);
     if (!e && quota) fdri_files_trim(quota);
     return e;
 }

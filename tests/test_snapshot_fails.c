@@ -136,9 +136,27 @@ static void a_directory_that_is_gone_is_said_once(void **state)
     assert_int_equal(times("\n"), 2);
 }
 
+/* ---- what counts ---- */
+
+static void those_that_were_written_count(void **state)
+{
+    (void)state;
+    snapshots_start((struct fdr_config){.buffer = "1M"});
+    fails(2, ENOSPC);
+    fails(1, EDQUOT);
+    assert_int_equal(fdr_usage().snapshots, 0);
+    assert_int_equal(fdr_snapshot("written"), 0);
+    fails(1, EIO);
+    assert_int_equal(fdr_usage().snapshots, 1);
+    assert_int_equal(fdr_snapshot("written"), 0);
+    assert_int_equal(fdr_usage().snapshots, 2);
+    fdr_finalize();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_error_is_said_once),
-                                       cmocka_unit_test(a_directory_that_is_gone_is_said_once)};
+                                       cmocka_unit_test(a_directory_that_is_gone_is_said_once),
+                                       cmocka_unit_test(those_that_were_written_count)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

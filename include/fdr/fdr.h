@@ -418,8 +418,8 @@ FDR_API uint64_t fdr_trigger_count(int trigger);
 struct fdr_usage {
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;
-    uint64_t bytes_stored; /* whole bins and headers in use */
-    uint64_t snapshots;
+    uint64_t bytes_stored;       /* whole bins and headers in use */
+    uint64_t snapshots;          /* written */
     uint64_t reduction_ns;       /* time threads have spent giving memory back, wall time */
     uint64_t reduction_worst_ns; /* the longest of these steps, and of those that cut and merge epochs */
     uint64_t bins_used;          /* bins that somebody holds */
