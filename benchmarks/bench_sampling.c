@@ -34,7 +34,7 @@ static void start(const char *sample)
                            .dir = dir,
                            .sample = sample,
                            .crash = "0",
-                           .keep = "1000000,oldest"};
+                           .keep = "256,oldest"};
     if (fdr_init(&c)) exit(2);
 }
 

@@ -161,7 +161,7 @@ static int start(const char *buffer, const char *directory)
                                 .dir = directory,
                                 .signal = "none",
                                 .disk = "100G",
-                                .keep = "1000000"};
+                                .keep = "256"};
     int error = fdr_init(&config);
     if (error) {
         fprintf(stderr, "bench_snapshot: the recorder does not start: %s\n", strerror(-error));

@@ -16,7 +16,7 @@
 #include "base/say.h"
 #include "export/export.h"
 
-enum { REMEMBERED = 256 };
+enum { REMEMBERED = FDRI_KEEP_MAX };
 
 static struct kept {
     char path[FDRI_PATH_MAX];

@@ -24,6 +24,8 @@ static inline int fdri_pid(void)
  * say that something went wrong. */
 enum fdri_crash_mode { FDRI_CRASH_OFF = 0, FDRI_CRASH_FAULTS, FDRI_CRASH_ALL, FDRI_CRASH_EXIT };
 
+enum { FDRI_KEEP_MAX = 256 }; /* so many snapshots are known by name */
+
 struct fdri_export_view {
     /* The arena. Export writes into its superblock only: snapshots_taken, handlers, handlers_lost, faults_survived; and
      * where the process ends by a signal or a bad exit cause_*, reason, clock_last, state. */

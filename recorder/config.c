@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "export/view.h"
 #include "recorder/recorder.h"
 
 struct source {
@@ -286,12 +287,14 @@ static void parse_keep(struct source *in, const char *field)
     if (!*v) return;
     char *end;
     unsigned long n = strtoul(v, &end, 10);
-    if (*v < '0' || *v > '9' || n < 1 || n > 1000000 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest"))) {
+    if (*v < '0' || *v > '9' || n < 1 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest"))) {
         bad("FDR_KEEP", v, "expected a count, then ,oldest or ,newest", "8,oldest");
         return;
     }
-    in->s->keep = (uint32_t)n;
+    in->s->keep = (uint32_t)fdr_min(n, FDRI_KEEP_MAX);
     in->s->keep_newest = !strcmp(end, ",newest");
+    if (n > FDRI_KEEP_MAX)
+        bad("FDR_KEEP", v, "no more than 256 snapshots are kept", in->s->keep_newest ? "256,newest" : "256,oldest");
 }
 
 static void parse_depth(struct source *in, const char *field)

@@ -96,8 +96,10 @@ static const char *keep(const char *text, struct fdri_trigger *t)
     unsigned long n = strtoul(text, &end, 10);
     if (end == text || n < 1 || n > 1000000 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest")))
         return "expected: keep N, with ,oldest or ,newest behind it";
-    t->keep = (uint32_t)n;
+    t->keep = (uint32_t)fdr_min(n, FDRI_KEEP_MAX);
     t->keep_newest = !strcmp(end, ",newest");
+    if (n > FDRI_KEEP_MAX)
+        fdri_say("trigger with keep %.40s: no more than 256 snapshots are kept; using 256%s", text, end);
     return NULL;
 }
 

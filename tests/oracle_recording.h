@@ -27,7 +27,7 @@ static inline struct fdr_config oracle_config(const char *dir)
                                .signal = "none",
                                .dir = dir,
                                .buffer = "4M",
-                               .keep = "1000000",
+                               .keep = "256",
                                .disk = "1000G"};
 }
 

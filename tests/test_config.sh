@@ -156,6 +156,9 @@ wrong FDR_SIGNAL " 10" USR1
 wrong FDR_SIGNAL +10 USR1
 for v in RTMIN SIGRTMIN+2 RTMAX-1 SIGUSR2 12; do run FDR_SIGNAL="$v" -- one; lines 0 "FDR_SIGNAL=$v"; done
 for v in 0 all 3,best -1,oldest 3oldest -18446744073709551615 ' 5' +5; do wrong FDR_KEEP "$v" 8,oldest; done
+for v in 257 1000,oldest 99999999999999999999; do wrong FDR_KEEP "$v" 256,oldest; done
+wrong FDR_KEEP 300,newest 256,newest
+for v in 256 256,newest; do run FDR_KEEP="$v" -- one; lines 0 "FDR_KEEP=$v"; done
 wrong FDR_HOLDOFF soon 1s
 wrong FDR_DISK plenty 512M
 for v in often 10 0Hz -1kHz nan infkHz 1e999Hz 2h '1 kHz' 1kHz,fast 1kHz,,wal page-faults/0 faults/7 cycles/ cycles/1e6; do wrong FDR_SAMPLE "$v" off; done

@@ -97,7 +97,7 @@ static void P7_while_snapshots_are_written(void **state)
         const struct death_place *p = death_place();
         struct fdr_config c = death_config(p);
         c.arena = arenas[i % 2];
-        c.keep = "100000,newest";
+        c.keep = "256,newest";
         moment_us = (unsigned)(500 + i * 733);
         int status = death_of(&c, die_beside_snapshots, &pid);
         assert_int_equal(WTERMSIG(status), SIGSEGV);
