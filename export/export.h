@@ -101,6 +101,9 @@ void fdri_file_abandon(struct fdri_new_file *f);
 /* May another one be written (the quota, FDR_KEEP, FDR_DISK)? Removes older ones where the newest are kept and the
  * bytes do not suffice. */
 int fdri_files_admit(const struct fdri_quota *quota);
+/* It could not be written (e, -errno). Is it worth another try? Then for want of room, and the oldest, which was to go
+ * when the new one is there, is gone. */
+bool fdri_files_make_room(const struct fdri_quota *quota, int e);
 /* It was: older ones beyond the number to be kept go. */
 void fdri_files_trim(const struct fdri_quota *quota);
 /* None was written. True: for the first time for this reason (-errno), so it is to be said. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
@@ -134,6 +135,32 @@ int fdri_files_admit(const struct fdri_quota *quota)
         remove_it(a.oldest);
     }
     return 0;
+}
+
+/* Bytes that may be written where snapshots go. */
+static uint64_t room_there(void)
+{
+    struct statvfs s;
+    return statvfs(fdri_view.dir, &s) ? 0 : (uint64_t)s.f_bavail * s.f_frsize;
+}
+
+/* The oldest where it is due to go with the next one; never the only one. NULL: none is. */
+static struct kept *due(uint32_t owner, uint32_t keep)
+{
+    struct all a = all_of(owner);
+    return a.count >= keep && a.count > 1 ? a.oldest : NULL;
+}
+
+/* Most that goes in vain is one: with it goes the reason for the next. A quota says nothing of what is left of it. */
+bool fdri_files_make_room(const struct fdri_quota *quota, int e)
+{
+    struct fdri_quota whole = fdri_whole_quota();
+    if (!quota || (e != -ENOSPC && e != -EDQUOT)) return false;
+    struct kept *oldest = quota->keep_newest ? due(quota->owner, quota->keep) : NULL;
+    if (!oldest && whole.keep_newest) oldest = due(0, whole.keep);
+    if (!oldest || oldest->bytes + (e == -ENOSPC ? room_there() : 0) < size_now()) return false;
+    remove_it(oldest);
+    return true;
 }
 
 void fdri_files_trim(const struct fdri_quota *quota)

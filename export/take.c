@@ -24,17 +24,30 @@ static uint64_t finished; /* snapshots written or failed, ever */
 static int last_result;
 static char last_path[FDRI_PATH_MAX];
 
+/* A copy under a temporary name, or nothing. */
+static int copy_into(struct fdri_new_file *f, const struct fdri_why *why)
+{
+    const struct fdr_superblock *s = (const void *)fdri_view.base;
+    int e = fdri_copy_arena(f->fd, why, fdr_load_relaxed(&s->snapshots_taken) + 1);
+    if (e) fdri_file_abandon(f);
+    return e;
+}
+
 static int write_one(const struct fdri_why *why, const struct fdri_quota *quota)
 {
     struct fdri_new_file f;
+    struct fdr_superblock *s = (void *)fdri_view.base;
     int e = quota ? fdri_files_admit(quota) : 0;
     if (!e) e = fdri_file_begin(&f);
     if (e) return e;
-    struct fdr_superblock *s = (void *)fdri_view.base;
     fdri_crash_look();
-    e = fdri_copy_arena(f.fd, why, fdr_load_relaxed(&s->snapshots_taken) + 1);
+    e = copy_into(&f, why);
+    if (e && fdri_files_make_room(quota, e)) {
+        e = fdri_file_begin(&f);
+        if (e) return e;
+        e = copy_into(&f, why);
+    }
     if (e) {
-        fdri_file_abandon(&f);
         if (fdri_files_failed(e))
             fdri_say("snapshot (%s) in %s failed: %s; recording goes on", why->reason, fdri_view.dir, strerror(-e));
         return e;

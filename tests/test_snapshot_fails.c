@@ -153,10 +153,83 @@ static void those_that_were_written_count(void **state)
     fdr_finalize();
 }
 
+/* ---- what stays ---- */
+
+static void record(unsigned calls)
+{
+    fdr_region r = fdr_region_define("r", "file.c", 1);
+    uint64_t seed = 1, at = 1000000;
+    for (unsigned i = 0; i < calls; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        fdr_enter_at(r, at += seed >> 58), fdr_leave_at(r, at += 100 + (seed >> 52));
+    }
+}
+
+static void fill(const char *keep, unsigned count)
+{
+    snapshots_start((struct fdr_config){.buffer = "1M", .keep = keep});
+    record(1000);
+    for (unsigned i = 0; i < count; i++) assert_int_equal(fdr_snapshot("good"), 0);
+    assert_int_equal(snapshots(NULL, 0), count);
+    copies = 0;
+}
+
+/* The oldest would go when the new one is there: it goes for it. */
+static void the_oldest_makes_room(void **state)
+{
+    char newest[600];
+    (void)state;
+    fill("2,newest", 2);
+    room = 1 << 20;
+    failing = 1;
+    failure = ENOSPC;
+    assert_int_equal(fdr_snapshot("newer"), 0);
+    assert_int_equal(copies, 2);
+    assert_int_equal(snapshots(newest, sizeof newest), 2);
+    assert_string_equal(newest, fdr_last_snapshot());
+    assert_int_equal(fdr_usage().snapshots, 3);
+}
+
+/* The room was not enough after all: one at most goes in vain, however often it fails. */
+static void one_at_most_goes_in_vain(void **state)
+{
+    char newest[600];
+    (void)state;
+    fill("3,newest", 3);
+    room = 1 << 20;
+    fails(5, ENOSPC);
+    assert_int_equal(snapshots(newest, sizeof newest), 2);
+    assert_string_equal(newest, fdr_last_snapshot());
+    assert_int_equal(copies, 6);
+}
+
+/* None goes where its room is not enough, where it is the only one, where the oldest are kept, or by another error. */
+static void else_none_goes(void **state)
+{
+    (void)state;
+    fill("2,newest", 2);
+    room = 0;
+    record(200000);
+    fails(2, ENOSPC);
+    assert_int_equal(snapshots(NULL, 0), 2);
+    room = 1 << 20;
+    fails(2, EIO);
+    assert_int_equal(snapshots(NULL, 0), 2);
+    fill("1,newest", 1);
+    fails(2, ENOSPC);
+    assert_int_equal(snapshots(NULL, 0), 1);
+    fill("3,oldest", 2);
+    fails(2, ENOSPC);
+    assert_int_equal(snapshots(NULL, 0), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_error_is_said_once),
                                        cmocka_unit_test(a_directory_that_is_gone_is_said_once),
-                                       cmocka_unit_test(those_that_were_written_count)};
+                                       cmocka_unit_test(those_that_were_written_count),
+                                       cmocka_unit_test(the_oldest_makes_room),
+                                       cmocka_unit_test(one_at_most_goes_in_vain),
+                                       cmocka_unit_test(else_none_goes)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
