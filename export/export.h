@@ -110,5 +110,6 @@ void fdri_files_trim(const struct fdri_quota *quota);
 bool fdri_files_failed(int e);
 uint64_t fdri_files_unsaid(void); /* how many others there were; they count once */
 void fdri_files_reset(void);
+void fdri_files_fork(void); /* in a child */
 const char *fdri_files_last(void);
 #endif

@@ -180,6 +180,9 @@ static void make_path(char *to, size_t bytes, uint32_t number, const char *end)
 
 struct fdri_unfinished fdri_unfinished;
 
+/* What is being written is the parent's, and a child that dies would remove it. */
+void fdri_files_fork(void) { fdr_store_relaxed(&fdri_unfinished.there, 0u); }
+
 int fdri_file_begin(struct fdri_new_file *f)
 {
     char end[40]; /* a name of its own: in another container a process may have our number, and write here, too */

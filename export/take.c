@@ -189,6 +189,7 @@ void fdri_take_end(void)
 
 void fdri_take_fork(int phase)
 {
+    if (phase >= 2) fdri_files_fork();
     if (phase == 3) {
         pthread_mutex_init(&lock, NULL);
         return;

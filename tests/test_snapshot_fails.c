@@ -223,13 +223,61 @@ static void else_none_goes(void **state)
     assert_int_equal(snapshots(NULL, 0), 2);
 }
 
+/* ---- a child that is made meanwhile, and dies ---- */
+
+static void *take(void *result)
+{
+    *(int *)result = fdr_snapshot("its parent's");
+    return NULL;
+}
+
+static void die(void)
+{
+    const struct rlimit none = {0, 0};
+    const struct fdr_config c = {.size = sizeof c,
+                                 .ignore_environment = 1,
+                                 .live_dir = directory,
+                                 .dir = directory,
+                                 .signal = "none",
+                                 .name = "child",
+                                 .buffer = "1M"};
+    setrlimit(RLIMIT_CORE, &none);
+    signal(SIGSEGV, SIG_DFL);
+    alarm(60);
+    if (fdr_init(&c)) _exit(1);
+    raise(SIGSEGV);
+    _exit(2);
+}
+
+static void a_child_leaves_the_file_alone(void **state)
+{
+    int result = -1, status = 0;
+    pthread_t t;
+    (void)state;
+    snapshots_start((struct fdr_config){.buffer = "1M"});
+    sem_init(&inside, 0, 0);
+    sem_init(&go_on, 0, 0);
+    standing = true;
+    assert_int_equal(pthread_create(&t, NULL, take, &result), 0);
+    while (sem_wait(&inside) && errno == EINTR) {}
+    standing = false;
+    pid_t child = fork();
+    if (!child) die();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    sem_post(&go_on);
+    pthread_join(t, NULL);
+    assert_int_equal(result, 0);
+    assert_int_equal(access(fdr_last_snapshot(), F_OK), 0);
+    fdr_finalize();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_error_is_said_once),
-                                       cmocka_unit_test(a_directory_that_is_gone_is_said_once),
-                                       cmocka_unit_test(those_that_were_written_count),
-                                       cmocka_unit_test(the_oldest_makes_room),
-                                       cmocka_unit_test(one_at_most_goes_in_vain),
-                                       cmocka_unit_test(else_none_goes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_error_is_said_once),       cmocka_unit_test(a_directory_that_is_gone_is_said_once),
+        cmocka_unit_test(those_that_were_written_count), cmocka_unit_test(the_oldest_makes_room),
+        cmocka_unit_test(one_at_most_goes_in_vain),      cmocka_unit_test(else_none_goes),
+        cmocka_unit_test(a_child_leaves_the_file_alone)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
