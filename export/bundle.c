@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/raw.h"
@@ -87,6 +88,14 @@ int fdri_bundle_put(int fd, const void *from, uint64_t count, uint64_t off)
 
 static int put_section(int fd) { return fdri_bundle_put(fd, fdri_section.bytes, fdri_section.used, fdri_view.bytes); }
 
+/* A file that says so and has no section lost it; one that does not was left by a process that was gone before. */
+static void promise_section(void)
+{
+    struct fdr_superblock *s = (void *)fdri_view.base;
+    fdr_store_relaxed(&s->section_off, fdri_view.bytes);
+    fdr_signal_fence(); /* before any of it is written */
+}
+
 /* What was used of both ends, the section, and the superblock, which says what is missing. The middle stays a hole. */
 static int put_arena(int fd)
 {
@@ -96,6 +105,7 @@ static int put_arena(int fd)
     uint64_t high = fdr_max(fdr_min((virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes), low);
     uint64_t changes = fdri_epochs_changes();
     int e = put_section(fd);
+    promise_section(); /* for the copy of the superblock, which is last; before, the mapped file is what a kill leaves */
     if (!e) e = fdri_bundle_put(fd, fdri_view.base + high, fdri_view.bytes - high, high);
     if (!e) e = fdri_bundle_put(fd, fdri_view.base, low, 0);
     return e ? e : fdri_epochs_put(fd, changes);
@@ -178,6 +188,7 @@ static int copy(int dir)
 /* It gets its section, and its name in FDR_DIR where that is the same file system, else where it lies. */
 static void finish_live(int live, int dir)
 {
+    promise_section();
     if (may_write(fdri_view.bytes + fdri_section.used)) put_section(live);
     if (dir >= 0 && name_it(AT_FDCWD, fdri_view.live_path, dir, "", false) == 0) return;
     name_it(AT_FDCWD, fdri_view.live_path, AT_FDCWD, fdri_crash.live_dir, false);
@@ -218,5 +229,7 @@ void fdri_bundle_write(void)
     } else if (live >= 0) {
         more_time(); /* the section is small and the memory is near */
         finish_live(live, -1);
+    } else {
+        promise_section(); /* it could be written nowhere */
     }
 }

@@ -279,6 +279,7 @@ void fdri_reader_info(struct fdr_file *f)
     memory(f);
     window(f);
 }
+    i->killed_in_handler = f->without_section && !sb->section_off;
 
 const struct fdr_file_info *fdr_file_info(const struct fdr_file *f) { return &f->info; }
 size_t fdr_location_count(const struct fdr_file *f) { return f->location_count; }

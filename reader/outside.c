@@ -158,6 +158,7 @@ static void put_superblock(struct copy *c, const char *reason)
     s->snapshot_number = s->snapshots_taken + 1;
     s->dropped_bins = c->dropped;
     s->reason_kind = FDR_REASON_OUTSIDE;
+    s->section_off = 0; /* of a process that dies meanwhile: its own file gets that */
     memset(s->reason, 0, sizeof s->reason);
     strncpy(s->reason, reason, sizeof s->reason - 1);
     memcpy(page, s, sizeof *s);

@@ -185,15 +185,16 @@ struct fdr_file {
     struct fdr_spare spare;      /* zero: damaged */
     struct fdri_reader_bad *bad; /* in order */
     size_t bad_count, bad_room;
-    uint64_t end;        /* arena bytes that are there */
-    uint64_t bins_end;   /* no bin beyond */
-    uint64_t meta_first; /* no meta block before */
-    bool has_tail;       /* a snapshot */
-    bool tail_bad;       /* and what it says is not believed */
-    bool has_crash;      /* a bundle: a crash section lies behind the arena */
-    bool sound;          /* nothing found damaged so far */
-    bool headers_only;   /* a look at a running process: bins have no payload */
-    uint32_t refused;    /* memory.c: how often memory had been refused when this was opened */
+    uint64_t end;         /* arena bytes that are there */
+    uint64_t bins_end;    /* no bin beyond */
+    uint64_t meta_first;  /* no meta block before */
+    bool has_tail;        /* a snapshot */
+    bool tail_bad;        /* and what it says is not believed */
+    bool has_crash;       /* a bundle: a crash section lies behind the arena */
+    bool without_section; /* a bundle that has none */
+    bool sound;           /* nothing found damaged so far */
+    bool headers_only;    /* a look at a running process: bins have no payload */
+    uint32_t refused;     /* memory.c: how often memory had been refused when this was opened */
 
     struct fdri_reader_found *found;
     size_t found_count, found_room;

@@ -73,6 +73,8 @@ static void find_end(struct fdr_file *f)
         fdri_reader_damage(f, "cut off: the tail is missing");
     else if (sb->state == FDR_STATE_CRASHED && !f->has_tail && !f->has_crash && !f->spare.chunk_count && !sb->cut &&
              f->size == said) /* one that was recovered has checks, and may have none */
+        f->without_section = true;
+    if (f->without_section && sb->section_off)
         fdri_reader_damage(f, "the crash section is missing: stacks, registers, memory map and messages of the death");
 }
 

@@ -136,7 +136,14 @@ static void P8_a_missing_section_is_said(void **state)
     ((struct fdr_superblock *)image)->state = FDR_STATE_CRASHED;
     ((struct fdr_superblock *)image)->cause_signal = 11;
     pieces = 0;
+    /* the process was killed before it began to write one */
+    assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_WHOLE);
+    assert_true(fdr_file_info(f)->killed_in_handler);
+    fdr_file_close(f);
+    ((struct fdr_superblock *)image)->section_off = bytes;
     assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    assert_int_equal(fdr_file_damage_count(f), 1);
+    assert_false(fdr_file_info(f)->killed_in_handler);
     assert_non_null(strstr(message, "the crash section is missing"));
     assert_int_equal(fdr_file_recover(f, path, message, sizeof message), 0);
     fdr_file_close(f);

@@ -135,6 +135,9 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
         add(f->notes, "%llu threads ended while they were copied from outside: their events and totals are not in it",
             (unsigned long long)info->threads_gone);
     if (info->histograms_left_out)
+    if (info->killed_in_handler)
+        add(f->notes,
+            "killed while it handled the signal that it died of: no stacks, registers, memory map and messages");
         add(f->notes,
             "%llu histograms do not go with the calls of their totals and are not shown: they moved while they were "
             "copied",

@@ -155,6 +155,7 @@ json_t *crash_json(const struct death *d)
             json_array_append_new(threads, stackless_json(d->file, fdr_location_info(d->file, n), mine.tid));
     set(o, "threads", threads);
     set(o, "events", l ? events_json(d->file, l->id, i->has_cause ? mine.time_ns : i->last_ns) : json_array());
+    set(o, "killed_in_handler", json_boolean(i->killed_in_handler));
     set(o, "faults_survived", json_u64(i->faults_survived));
     set(o, "exception_caught", json_boolean(exception_was_caught(d->file)));
     set(o, "texts", texts_json(d->file));

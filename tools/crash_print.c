@@ -105,6 +105,8 @@ static void print_head(const struct death *d)
     print_text(d->file, "abort", "message");
     print_text(d->file, "exception", exception_was_caught(d->file) ? "handling" : "exception");
     print_text(d->file, "what", "what");
+    if (i->killed_in_handler)
+        printf("then       it was killed while it handled that: no stacks, registers, memory map and messages\n");
     print_text(d->file, "cmdline", "command");
     for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++)
         printf("note       %s = %s\n", plain_name(note[n].key), plain_name(note[n].value));

@@ -47,6 +47,9 @@ static void print_why(const struct fdr_file *file, const char *path)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
     char name[HUMAN_BYTES];
+    if (info->has_cause && info->killed_in_handler)
+        printf("note       killed while it handled the cause: no stacks, registers, memory map and messages of the "
+               "death\n");
     if (info->has_cause && !info->cause_signal) {
         printf("why        the process ended by %s with status %d in thread %u\n", plain_name(ended_by(file)),
                info->cause_code, info->cause_tid);

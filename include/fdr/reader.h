@@ -138,6 +138,7 @@ struct fdr_file_info {
     uint64_t alive_ns;            /* the process was there then, seen every 5 s by fdr's own thread; 0: not known */
     /* Threads that ended while they were copied from outside: nothing of theirs is there, and [ended] may lack them. */
     uint64_t threads_gone;
+    bool killed_in_handler; /* it was killed while it handled the cause: no stacks, registers, map and messages */
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
