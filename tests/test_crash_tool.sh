@@ -341,6 +341,33 @@ $fdr crash "$live"/nothing/*.live.fdr >out.txt
 said=$(date -d "$(sed -n 's/^newest  *//p' out.txt)" +%s)
 [ $(($(date +%s) - said)) -lt 600 ] || { echo "it says $said:"; cat out.txt; bad=1; }
 
+# Handlers that were installed later than fdr's and do not come back: that may be what it died of.
+cat >taken.c <<'END'
+#include <fdr/fdr.h>
+#include <signal.h>
+static void mine(int number) { signal(number, SIG_DFL), raise(number); }
+int main(void)
+{
+    fdr_init(0);
+    fdr_marker(fdr_marker_define("here"), 1);
+    signal(SIGSEGV, mine), signal(SIGABRT, mine);
+    fdr_handlers_changed();
+    return *(int *volatile)16;
+}
+END
+cc "${options[@]}" taken.c -o taken -lfdr
+mkdir "$live/taken"
+chmod 700 "$live/taken"
+{ (ulimit -c 0; FDR_LIVE_DIR=$live/taken ./taken || true); } 2>/dev/null
+$fdr crash "$live"/taken/*.live.fdr >out.txt
+has "died of    perhaps one of (SIGSEGV, SIGABRT|SIGABRT, SIGSEGV), whose handlers were replaced after fdr's; else .*SIGKILL" out.txt
+has_not 'died of    nothing' out.txt
+$fdr crash --json "$live"/taken/*.live.fdr | tr -d ' \n' >out.txt
+has '"handlers_replaced":\["SIGABRT","SIGSEGV"\]' out.txt
+$fdr crash "$live"/nothing/*.live.fdr "$live"/taken/*.live.fdr >out.txt
+has "died of one of SIGABRT, SIGSEGV, whose handlers were replaced after fdr's, or killed" out.txt
+has 'killed without a trace' out.txt
+
 # Two of four ranks were asked to end, of the others there is nothing: nobody is said to have died by himself, and who is missing is said.
 mkdir ranks
 for r in 0 2; do

@@ -82,6 +82,17 @@ struct fdr_crash_cause_info main_cause(const struct fdr_file *file)
                                          .sent = i->cause_signal && i->cause_code <= 0};
 }
 
+const char *replaced_handlers(const struct fdr_file_info *i, char *text, size_t bytes)
+{
+    char name[HUMAN_BYTES];
+    size_t used = 0;
+    text[0] = 0;
+    for (int s = 1; s <= 64; s++)
+        if (i->handlers_lost >> (s - 1) & 1 && used < bytes)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", signal_name(s, name));
+    return text;
+}
+
 static const char *code_text(int number, int code)
 {
     static const struct {
@@ -234,10 +245,13 @@ static int by_time(const void *x, const void *y)
 static void print_one_line(const struct death *d, const struct death *first)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
-    char cause[160], since[HUMAN_BYTES], rank[24] = "";
+    char cause[160], since[HUMAN_BYTES], rank[24] = "", unseen[400] = "killed without a trace, last seen", others[256];
     struct fdr_crash_cause_info c = main_cause(d->file);
     if (i->rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", i->rank);
-    const char *what = d->how == KILLED     ? "killed without a trace, last seen"
+    if (!i->has_end && *replaced_handlers(i, others, sizeof others))
+        snprintf(unseen, sizeof unseen,
+                 "died of one of %s, whose handlers were replaced after fdr's, or killed, last seen", others);
+    const char *what = d->how == KILLED     ? unseen
                        : d->how == ALIVE    ? "still running"
                        : d->how == NO_DEATH ? "a snapshot, not a death"
                                             : describe_cause(d->file, &c, cause, sizeof cause);

@@ -108,6 +108,15 @@ static json_t *events_json(struct fdr_file *file, uint32_t location, uint64_t en
 static json_t *texts_json(const struct fdr_file *file)
 {
     json_t *o = json_object();
+static json_t *replaced_json(const struct fdr_file_info *i)
+{
+    char name[HUMAN_BYTES];
+    json_t *list = json_array();
+    for (int s = 1; s <= 64; s++)
+        if (i->handlers_lost >> (s - 1) & 1) json_array_append_new(list, json_text(signal_name(s, name)));
+    return list;
+}
+
     const char *name;
     for (size_t i = 0; (name = fdr_crash_text_name(file, i)); i++) {
         size_t bytes;
@@ -161,3 +170,4 @@ json_t *crash_json(const struct death *d)
     set(o, "texts", texts_json(d->file));
     return o;
 }
+    set(o, "handlers_replaced", replaced_json(i)); /* it may have died of one of these without a cause in the file */

@@ -64,13 +64,26 @@ static void print_handlers(const struct fdr_file_info *i)
 /* As its parent saw it. */
 static void print_end(const struct fdr_file_info *i)
 {
-    char name[HUMAN_BYTES];
+    char name[HUMAN_BYTES], others[256];
     int s = i->end_status;
-    if (s == INT_MIN) printf("died of    nothing that could be caught");
+    if (s == INT_MIN && *replaced_handlers(i, others, sizeof others))
+        printf("died of    what nobody saw: perhaps one of %s, whose handlers were replaced after fdr's", others);
+    else if (s == INT_MIN) printf("died of    nothing that could be caught");
     else if (WIFSIGNALED(s)) printf("died of    %s", signal_name(WTERMSIG(s), name));
     else printf("died of    nothing: it ended by _exit or exec, status %d", WEXITSTATUS(s));
     if (i->end_oom_kills) printf("; its memory cgroup killed %u for want of memory", i->end_oom_kills);
     putchar('\n');
+}
+
+/* Nobody saw how it ended. */
+static void print_unseen(const struct fdr_file_info *i)
+{
+    char others[256];
+    printf("died of    ");
+    if (*replaced_handlers(i, others, sizeof others))
+        printf("perhaps one of %s, whose handlers were replaced after fdr's; else of ", others);
+    printf("nothing that fdr catches: SIGKILL, the OOM killer, _exit, exec, a signal like SIGHUP or SIGQUIT; or the "
+           "machine went down\n");
 }
 
 static void print_head(const struct death *d)
@@ -87,10 +100,7 @@ static void print_head(const struct death *d)
     else if (d->how == KILLED && i->has_end) print_end(i);
     else if (d->how == KILLED && !i->handlers)
         printf("died of    what is not known: no handler of fdr's was installed (FDR_CRASH=0)\n");
-    else if (d->how == KILLED)
-        printf("died of    nothing that fdr catches: SIGKILL, the OOM killer, _exit, exec, a signal like SIGHUP or "
-               "SIGQUIT; or the machine went "
-               "down\n");
+    else if (d->how == KILLED) print_unseen(i);
     else
         printf("died       not: %s\n", d->how == ALIVE ? "it is running"
                                        : i->reason[0]  ? "this is a snapshot"
