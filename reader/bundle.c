@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/helpers.h"
 #include "reader/symbols.h"
 
 /* ---- notes ---- */
@@ -114,6 +115,7 @@ static void add_thread(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
                                                               .fp = t.raw.fp,
                                                               .register_count = t.raw.registers,
                                                               .registers = t.registers};
+    b->info[b->thread_count].own = fdr_is_helper(b->info[b->thread_count].name);
     b->thread[b->thread_count++] = t;
 }
 

@@ -60,6 +60,7 @@ static json_t *stackless_json(const struct fdr_file *file, const struct fdr_loca
     set(o, "name", json_text(l->name));
     set(o, "faulting", json_boolean(l->tid == dead));
     set(o, "answered", json_false());
+    set(o, "own", json_false());
     set(o, "location", json_u64(l->id));
     set(o, "open", open_json(file, l));
     set(o, "frames", json_array());
@@ -75,6 +76,7 @@ static json_t *thread_json(struct fdr_file *file, size_t index, const struct fdr
     set(o, "name", json_text(t->name));
     set(o, "faulting", json_boolean(t->faulting));
     set(o, "answered", json_boolean(t->answered));
+    set(o, "own", json_boolean(t->own)); /* a thread of fdr's */
     set(o, "location", l ? json_u64(l->id) : json_null());
     set(o, "open", open_json(file, l));
     set(o, "frames", frames_json(file, index));

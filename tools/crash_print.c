@@ -187,7 +187,8 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
         if (t[i].faulting) continue;
         printf("\nthread %u %s\n", t[i].tid, plain_name(t[i].name));
         if (l) print_open(file, l, end_ns);
-        if (t[i].answered) print_frames(file, i, 12);
+        if (t[i].own && !t[i].answered) printf("  fdr's own: it answers no signal\n");
+        else if (t[i].answered) print_frames(file, i, 12);
         else print_silent(file, t[i].tid);
     }
     for (size_t i = 0; i < fdr_location_count(file); i++) { /* no section, or more threads than it holds */

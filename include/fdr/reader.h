@@ -434,6 +434,7 @@ struct fdr_crash_thread_info {
     uint64_t pc, sp, fp;
     size_t register_count;
     const uint64_t *registers; /* in the order of docs/FORMAT.md */
+    bool own;                  /* fdr's own thread, by its name: it blocks all signals and does not answer */
 };
 /* The faulting one first. */
 FDR_API size_t fdr_crash_threads(const struct fdr_file *file, const struct fdr_crash_thread_info **rows);
