@@ -260,6 +260,30 @@ static void print_one_line(const struct death *d, const struct death *first)
            i->pid, plain_name(i->host), what, plain_name(d->path));
 }
 
+/* Ranks of one job begin within minutes. */
+#define BEGAN_APART_NS 600000000000u
+
+static void print_other_job(const struct death *d, size_t count)
+{
+    char job[128] = "", other[128], apart[HUMAN_BYTES];
+    uint64_t first = UINT64_MAX, last = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t began = fdr_file_info(d[i].file)->created_realtime_ns;
+        if (began < first) first = began;
+        if (began > last) last = began;
+        if (!*job_of(d[i].file, other, sizeof other)) continue;
+        if (*job && strcmp(job, other)) {
+            printf("warning: these are of several jobs (%s", plain_name(job));
+            printf(", %s): FIRST is of all of them\n", plain_name(other));
+            return;
+        }
+        memcpy(job, other, sizeof job);
+    }
+    if (last - first > BEGAN_APART_NS)
+        printf("warning: these began %s apart and may be of several jobs: FIRST is of all of them\n",
+               human_time(apart, last - first));
+}
+
 /* What the list of them does not say: none died by itself, and who is not in it. */
 static void print_absent(const struct death *d, size_t count)
 {
@@ -274,6 +298,7 @@ static void print_absent(const struct death *d, size_t count)
     if (d[0].first && d[0].how == BY_REQUEST)
         printf("none of these died by itself: the first was asked to end before the others\n");
     print_missing_ranks(&r);
+    print_other_job(d, count);
     free(r.rank);
 }
 

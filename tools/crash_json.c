@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/crash.h"
+#include "tools/ranks.h"
 
 static void set(json_t *o, const char *key, json_t *v) { json_object_set_new(o, key, v); }
 
@@ -107,9 +108,6 @@ static json_t *events_json(struct fdr_file *file, uint32_t location, uint64_t en
     return list;
 }
 
-static json_t *texts_json(const struct fdr_file *file)
-{
-    json_t *o = json_object();
 static json_t *replaced_json(const struct fdr_file_info *i)
 {
     char name[HUMAN_BYTES];
@@ -119,6 +117,9 @@ static json_t *replaced_json(const struct fdr_file_info *i)
     return list;
 }
 
+static json_t *texts_json(const struct fdr_file *file)
+{
+    json_t *o = json_object();
     const char *name;
     for (size_t i = 0; (name = fdr_crash_text_name(file, i)); i++) {
         size_t bytes;
@@ -143,6 +144,7 @@ json_t *crash_json(const struct death *d)
     const struct fdr_note_info *note;
     struct fdr_crash_cause_info mine = main_cause(d->file);
     const struct fdr_location_info *l = location_of(d->file, mine.tid);
+    char job[128];
     json_t *o = json_object(), *threads = json_array(), *causes = json_array(), *notes = json_object();
     set(o, "file", json_text(d->path));
     set(o, "how", json_text(how[d->how]));
@@ -150,6 +152,8 @@ json_t *crash_json(const struct death *d)
     set(o, "realtime_ns", json_u64(d->realtime_ns));
     set(o, "pid", json_u64(i->pid));
     set(o, "rank", i->rank < 0 ? json_null() : json_integer(i->rank));
+    set(o, "job", *job_of(d->file, job, sizeof job) ? json_text(job) : json_null());
+    set(o, "created_realtime_ns", json_u64(i->created_realtime_ns));
     set(o, "host", json_text(i->host));
     set(o, "exe", json_text(i->exe));
     set(o, "cause", i->has_cause ? cause_json(d->file, &mine) : json_null());
@@ -167,9 +171,9 @@ json_t *crash_json(const struct death *d)
     set(o, "threads", threads);
     set(o, "events", l ? events_json(d->file, l->id, i->has_cause ? mine.time_ns : i->last_ns) : json_array());
     set(o, "killed_in_handler", json_boolean(i->killed_in_handler));
+    set(o, "handlers_replaced", replaced_json(i)); /* it may have died of one of these without a cause in the file */
     set(o, "faults_survived", json_u64(i->faults_survived));
     set(o, "exception_caught", json_boolean(exception_was_caught(d->file)));
     set(o, "texts", texts_json(d->file));
     return o;
 }
-    set(o, "handlers_replaced", replaced_json(i)); /* it may have died of one of these without a cause in the file */

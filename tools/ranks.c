@@ -20,6 +20,19 @@ int world_size(const struct fdr_file *file)
     return 0;
 }
 
+const char *job_of(const struct fdr_file *file, char *text, size_t bytes)
+{
+    static const char *const names[] = {"SLURM_JOB_ID=", "PMIX_NAMESPACE="};
+    size_t count = 0;
+    const char *from = fdr_crash_text(file, "environment", &count);
+    text[0] = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !text[0]; i++)
+        for (const char *p = from; p && p < from + count; p += strcspn(p, "\n") + 1)
+            if (!strncmp(p, names[i], strlen(names[i])))
+                snprintf(text, bytes, "%.*s", (int)(strcspn(p, "\n") - strlen(names[i])), p + strlen(names[i]));
+    return text;
+}
+
 bool missing_ranks(const struct ranks *r, size_t i, int64_t *from, int64_t *end)
 {
     *from = i ? (int64_t)r->rank[i - 1] + 1 : 0;

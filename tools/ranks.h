@@ -8,6 +8,9 @@
 /* How many ranks the job had, as a bundle's environment tells; 0: it does not. */
 int world_size(const struct fdr_file *file);
 
+/* Which job it was, likewise; "": it does not tell. */
+const char *job_of(const struct fdr_file *file, char *text, size_t bytes);
+
 /* The ranks that there are, ascending, some perhaps twice; and how many there should be, 0: not known. A file may claim
  * any number, so those that are missing are never gone through one by one: they are intervals [*from, *end). */
 struct ranks {
