@@ -381,5 +381,36 @@ $fdr crash ranks/*.crash.fdr >out.txt
 has '^none of these died by itself' out.txt
 has '^missing: rank 1, of which' out.txt
 has '^missing: rank 3, of which' out.txt
+has_not '^warning' out.txt
+# Those of two jobs: it says so.
+for job in 4711 4712; do
+    mkdir "job$job"
+    { (ulimit -c 0; SLURM_JOB_ID=$job FDR_DIR=$work/job$job ./victim segv || true); } 2>/dev/null
+done
+$fdr crash job4711/*.crash.fdr job4712/*.crash.fdr >out.txt
+has '^warning: these are of several jobs .471., 471.' out.txt
+$fdr crash --json job4711/*.crash.fdr | tr -d ' \n' >out.txt
+has '"job":"4711"' out.txt
+$fdr crash job4711/*.crash.fdr >out.txt
+has_not '^warning' out.txt
+# fdr's own threads are told from those that did not answer
+sed -n '/^thread [0-9]* fdr-dumper/{n;p;}' out.txt >own.txt
+has "^  fdr's own: it answers no signal" own.txt
+$fdr crash --json job4711/*.crash.fdr >out.json
+python3 -c '
+import json
+threads = json.load(open("out.json"))[0]["threads"]
+assert {t["name"] for t in threads if t["own"]} >= {"fdr-dumper"}, threads
+assert not [t for t in threads if t["own"] != t["name"].startswith("fdr-")]' || bad=1
+# check takes many: a line each, the worst exit code
+dd if="$(echo job4711/*.crash.fdr)" of=cut.fdr bs=1000 count=600 2>/dev/null
+same "$($fdr check job*/*.crash.fdr >out.txt; echo $?)" 0 "check of two"
+same "$(grep -c ': whole: .* 0 findings$' out.txt)$(grep -c . out.txt)" 22 "a line each"
+same "$($fdr check job*/*.crash.fdr cut.fdr victim.c >out.txt 2>/dev/null; echo $?)" 2 "the worst exit code"
+same "$($fdr check cut.fdr job*/*.crash.fdr >out.txt; echo $?)" 1 "one of three damaged"
+same "$(grep -c . out.txt)" 3 "lines of three"
+has '^cut.fdr: damaged: .*finding.*: cut off: 600000' out.txt
+$fdr check --json job*/*.crash.fdr | tr -d ' \n' >out.txt
+has '^\[\{"file":.*"verdict":"whole".*,\{"file":.*\}\]$' out.txt
 same "$($fdr crash nothing.fdr >/dev/null 2>&1; echo $?)" 2 "no file"
 [ "$bad" = 0 ]

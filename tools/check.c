@@ -9,8 +9,11 @@
 #include "tools/live.h"
 
 struct arguments {
-    const char *path;
+    const char *path; /* the one that is looked at */
+    char **paths;
+    size_t count;
     bool json, quiet;
+    json_t *list; /* of several, as JSON */
 };
 
 static const struct argp_option options[] = {
@@ -22,7 +25,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case 'q': a->quiet = true; return 0;
     case 'j': a->json = true; return 0;
-    default: return one_file(state, key, text, &a->path);
+    case ARGP_KEY_ARG: a->paths[a->count++] = text; return 0;
+    case ARGP_KEY_END:
+        if (!a->count) argp_error(state, "a FILE is needed");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -128,6 +135,9 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
                       "check that");
     else if (strcmp(info->state, "recording") == 0 && !info->reason[0])
         add(f->notes, "left by a process that was killed; at most the record in flight on each thread is missing");
+    if (info->killed_in_handler)
+        add(f->notes,
+            "killed while it handled the signal that it died of: no stacks, registers, memory map and messages");
     if (info->dropped_bins)
         add(f->notes, "%llu bins were given back while they were copied and are not in it",
             (unsigned long long)info->dropped_bins);
@@ -135,9 +145,6 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
         add(f->notes, "%llu threads ended while they were copied from outside: their events and totals are not in it",
             (unsigned long long)info->threads_gone);
     if (info->histograms_left_out)
-    if (info->killed_in_handler)
-        add(f->notes,
-            "killed while it handled the signal that it died of: no stacks, registers, memory map and messages");
         add(f->notes,
             "%llu histograms do not go with the calls of their totals and are not shown: they moved while they were "
             "copied",
@@ -158,13 +165,18 @@ static int print_report(const struct arguments *a, const struct fdr_file *file, 
     char text[HUMAN_BYTES];
     const struct fdr_file_info *info = fdr_file_info(file);
     if (a->quiet) return DONE;
-    print_lines(f->damage, "damage: ");
-    print_lines(f->ledger, "");
-    print_lines(f->notes, "note: ");
+    if (a->count == 1) {
+        print_lines(f->damage, "damage: ");
+        print_lines(f->ledger, "");
+        print_lines(f->notes, "note: ");
+    }
     size_t locations = fdr_location_count(file), findings = json_array_size(f->damage) + json_array_size(f->ledger);
-    printf("%s: %s: %zu location%s, %s stored, %zu ledger rows, %zu finding%s\n", plain_name(a->path), verdict,
-           locations, locations == 1 ? "" : "s", human_bytes(text, info->bytes_stored), rows, findings,
-           findings == 1 ? "" : "s");
+    printf("%s: %s: %zu location%s, %s stored, %zu ledger rows, %zu finding%s", plain_name(a->path), verdict, locations,
+           locations == 1 ? "" : "s", human_bytes(text, info->bytes_stored), rows, findings, findings == 1 ? "" : "s");
+    const json_t *told = json_array_size(f->damage) ? f->damage : f->ledger;
+    if (a->count > 1 && findings)
+        printf(": %s%s", plain_name(json_string_value(json_array_get(told, 0))), findings > 1 ? ", ..." : "");
+    putchar('\n');
     return finish_output();
 }
 
@@ -177,7 +189,8 @@ static int print_object(const struct arguments *a, const char *verdict, const st
     json_object_set(o, "ledger", f->ledger);
     json_object_set(o, "notes", f->notes);
     json_object_set_new(o, "ledger_rows", json_u64(rows));
-    return print_json(o);
+    if (a->list) json_array_append_new(a->list, o);
+    return a->list ? DONE : print_json(o);
 }
 
 static int unreadable(const struct arguments *a, struct findings *f, const char *message)
@@ -188,7 +201,7 @@ static int unreadable(const struct arguments *a, struct findings *f, const char 
     return COULD_NOT;
 }
 
-static int check(const struct arguments *a, struct findings *f)
+static int check_one(const struct arguments *a, struct findings *f)
 {
     struct fdr_file *file = NULL;
     char message[512] = "";
@@ -210,23 +223,38 @@ static int check(const struct arguments *a, struct findings *f)
     return worse(whole ? DONE : DIFFERENT, printed);
 }
 
+static int check(const struct arguments *a)
+{
+    struct findings f = {json_array(), json_array(), json_array()};
+    int status = check_one(a, &f);
+    json_decref(f.damage);
+    json_decref(f.ledger);
+    json_decref(f.notes);
+    return status;
+}
+
 int verb_check(int argc, char **argv)
 {
     static const struct argp argp = {
         options,
         parse,
-        "FILE",
-        "Verifies everything. Exit code 0: whole (also after every death: a record in flight is no damage); "
-        "1: damaged, or the ledger does not add up; 2: not readable.",
+        "FILE...",
+        "Verifies everything; of several files it prints a line each. Exit code 0: whole (also after every death: a "
+        "record in flight is no damage); "
+        "1: damaged, or the ledger does not add up; 2: not readable; of several the worst.",
         NULL,
         NULL,
         NULL};
-    struct arguments a = {0};
-    struct findings f = {json_array(), json_array(), json_array()};
+    struct arguments a = {.paths = calloc((size_t)argc + 1, sizeof *a.paths)};
+    int status = DONE;
+    if (!a.paths) return COULD_NOT;
     parse_arguments(&argp, argc, argv, &a);
-    int status = check(&a, &f);
-    json_decref(f.damage);
-    json_decref(f.ledger);
-    json_decref(f.notes);
+    if (a.json && a.count > 1) a.list = json_array();
+    for (size_t i = 0; i < a.count; i++) {
+        a.path = a.paths[i];
+        status = worse(status, check(&a));
+    }
+    if (a.list) status = worse(status, print_json(a.list));
+    free(a.paths);
     return status;
 }

@@ -105,6 +105,8 @@ static void print_head(const struct death *d)
         printf("died       not: %s\n", d->how == ALIVE ? "it is running"
                                        : i->reason[0]  ? "this is a snapshot"
                                                        : "it ended well");
+    if (i->killed_in_handler)
+        printf("then       it was killed while it handled that: no stacks, registers, memory map and messages\n");
     if (i->handled_signal)
         printf("before     %s had been given to the program's own handler in thread %u, which had not returned\n",
                signal_name(i->handled_signal, when), i->handled_tid);
@@ -115,8 +117,6 @@ static void print_head(const struct death *d)
     print_text(d->file, "abort", "message");
     print_text(d->file, "exception", exception_was_caught(d->file) ? "handling" : "exception");
     print_text(d->file, "what", "what");
-    if (i->killed_in_handler)
-        printf("then       it was killed while it handled that: no stacks, registers, memory map and messages\n");
     print_text(d->file, "cmdline", "command");
     for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++)
         printf("note       %s = %s\n", plain_name(note[n].key), plain_name(note[n].value));
