@@ -118,6 +118,35 @@ static bool any_kept(const struct fdri_reader_location *l)
     return l->frame_count > 0;
 }
 
+static bool level_lost(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+{
+    const struct fdr_level *v = depth ? fdri_reader_level(f, l, depth) : NULL;
+    const struct fdr_level_points *p = fdri_reader_points(f, l, depth);
+    if (v && (v->reduced_gate || v->lost)) return true;
+    for (uint32_t c = 0; p && c < FDR_CLASS_COUNT; c++)
+        if (p->by_class[c].reduced_gate || p->by_class[c].lost) return true;
+    return false;
+}
+
+/* All that was to be stored of it is there: so it reaches back to where it began, whenever that was. */
+static bool is_whole(const struct fdr_file *f, const struct fdri_reader_location *l)
+{
+    const struct fdr_samples *samples = fdri_reader_samples(f, l);
+    if (!l->off || l->suspect || l->levels_lost || l->parts_lost || l->raw.lost_overflow || f->sb.dropped_bins)
+        return false;
+    for (size_t i = 0; i < l->part_count; i++) {
+        const struct fdri_reader_part *p = &l->part[i];
+        if (p->given_back || p->floor || p->floor_unknown || p->tail_gap) return false;
+        for (uint32_t b = 0; b < p->bin_count; b++)
+            if (p->bin[b].gap) return false;
+    }
+    for (uint32_t d = 0; d <= fdr_levels_in(l->raw.level_blocks); d++)
+        if (level_lost(f, l, d)) return false;
+    for (uint32_t d = 0; samples && d < FDR_SAMPLE_LEVELS; d++)
+        if (samples->level[d].reduced_gate || samples->level[d].lost) return false;
+    return true;
+}
+
 static void window(struct fdr_file *f)
 {
     struct fdr_file_info *i = &f->info;
@@ -127,9 +156,10 @@ static void window(struct fdr_file *f)
         if (!any_kept(l)) continue;
         if (!any || l->info.from_ns < i->first_ns) i->first_ns = l->info.from_ns;
         if (l->info.to_ns > i->last_ns) i->last_ns = l->info.to_ns;
-        if (l->info.from_ns > i->common_from_ns) i->common_from_ns = l->info.from_ns;
+        if (l->info.from_ns > i->common_from_ns && !is_whole(f, l)) i->common_from_ns = l->info.from_ns;
         any = true;
     }
+    i->common_from_ns = fdr_max(i->common_from_ns, i->first_ns);
 }
 
 static void hex(const struct fdr_superblock *sb, char *text)
@@ -249,6 +279,7 @@ void fdri_reader_info(struct fdr_file *f)
     i->state = state_name(sb->state);
     i->reason = sb->reason;
     i->has_cause = sb->state == FDR_STATE_CRASHED && (sb->cause_signal || sb->cause_realtime_ns);
+    i->killed_in_handler = f->without_section && !sb->section_off;
     i->cause_signal = (int)sb->cause_signal;
     i->cause_code = sb->cause_code;
     i->cause_addr = sb->cause_addr;
@@ -279,7 +310,6 @@ void fdri_reader_info(struct fdr_file *f)
     memory(f);
     window(f);
 }
-    i->killed_in_handler = f->without_section && !sb->section_off;
 
 const struct fdr_file_info *fdr_file_info(const struct fdr_file *f) { return &f->info; }
 size_t fdr_location_count(const struct fdr_file *f) { return f->location_count; }

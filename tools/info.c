@@ -165,8 +165,19 @@ static void print_steps(const struct fdr_file_info *info)
                human_since(at, info->clock_step[i].time_ns, info->first_ns));
 }
 
-static void print_time(const struct fdr_file_info *info)
+/* One that began later than that, of which everything is there. */
+static bool any_began_later(const struct fdr_file *file, uint64_t common_ns)
 {
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if ((l->bins || l->open_count) && l->from_ns > common_ns) return true;
+    }
+    return false;
+}
+
+static void print_time(const struct fdr_file *file)
+{
+    const struct fdr_file_info *info = fdr_file_info(file);
     char a[HUMAN_BYTES], b[HUMAN_BYTES];
     uint64_t span = info->last_ns > info->first_ns ? info->last_ns - info->first_ns : 0;
     uint64_t common = info->last_ns > info->common_from_ns ? info->last_ns - info->common_from_ns : 0;
@@ -176,8 +187,10 @@ static void print_time(const struct fdr_file_info *info)
     /* A replayed stream brings its own times, which say nothing about the wall clock here. */
     bool later = info->taken_ns && info->last_ns > info->taken_ns;
     if (ended >= info->created_realtime_ns && !later) printf(", ended %s", wall_time(a, ended));
-    printf("\ncommon     every location reaches back to %s: the last %s\n",
-           human_since(a, info->common_from_ns, info->first_ns), human_time(b, common));
+    printf("\ncommon     every location reaches back to %s%s: the last %s\n",
+           human_since(a, info->common_from_ns, info->first_ns),
+           any_began_later(file, info->common_from_ns) ? " (or to where it began, if that was later)" : "",
+           human_time(b, common));
     printf("time unit  %.6g ns\n", info->time_unit_ns);
     print_steps(info);
 }
@@ -463,7 +476,7 @@ static int print_text(const struct arguments *a, struct fdr_file *file)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
     print_identity(file, a->path);
-    print_time(info);
+    print_time(file);
     print_buffer(info);
     print_losses(info);
     if (a->config) print_config(info->config);

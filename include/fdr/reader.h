@@ -101,7 +101,7 @@ struct fdr_file_info {
     uint64_t meta_bytes;        /* definitions, stacks, totals, ledger; wherever they lie */
     uint64_t bytes_stored;      /* whole bins and headers in use */
     uint64_t first_ns, last_ns; /* over all locations */
-    uint64_t common_from_ns;    /* every location reaches back at least to here */
+    uint64_t common_from_ns;    /* every location reaches back at least to here, or is all there since it began */
     uint64_t lost_locations, lost_unattached, lost_definitions, dropped_bins;
     uint64_t unlisted_bins;     /* bins found that no list holds (given back, or in flight) */
     int64_t realtime_offset_ns; /* add to a time_ns for ns since 1970 */

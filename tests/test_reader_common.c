@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=60
+ * The window that all locations have in common: one that began late and of which nothing was given up does not narrow
+ * it, one that gave up its beginning does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+
+static fdr_region region;
+static uint64_t now;
+
+static void record(int calls)
+{
+    for (int i = 0; i < calls; i++) {
+        fdr_enter_at(region, now += 1000);
+        fdr_leave_at(region, now += 100 + (uint64_t)(i * 7919 % 500));
+    }
+}
+static void *late(void *calls)
+{
+    fdr_thread_name("late");
+    record(*(int *)calls);
+    return NULL;
+}
+
+/* `first_ns` and `common_from_ns` of it, and where the late thread begins. */
+static void window(int calls, uint64_t *first, uint64_t *common, uint64_t *from)
+{
+    char folder[] = "/tmp/fdr-common-XXXXXX", path[600], message[200] = "";
+    struct fdr_file *f = NULL;
+    pthread_t t;
+    assert_non_null(mkdtemp(folder));
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .name = "common",
+                           .buffer = "1M",
+                           .strategy = "last",
+                           .arena = "anonymous",
+                           .signal = "none",
+                           .timer = "monotonic",
+                           .dir = folder};
+    assert_int_equal(fdr_init(&c), 0);
+    region = fdr_region_define("r", NULL, 0);
+    now = 1000000;
+    record(100);
+    now += 1000000000;
+    pthread_create(&t, NULL, late, &calls);
+    pthread_join(t, NULL);
+    assert_int_equal(fdr_snapshot("window"), 0);
+    snprintf(path, sizeof path, "%s", fdr_last_snapshot());
+    fdr_finalize();
+    fdr_file_open(path, &f, message, sizeof message);
+    assert_non_null(f);
+    *first = fdr_file_info(f)->first_ns;
+    *common = fdr_file_info(f)->common_from_ns;
+    *from = 0;
+    for (size_t i = 0; i < fdr_location_count(f); i++)
+        if (!strcmp(fdr_location_info(f, i)->name, "late")) *from = fdr_location_info(f, i)->from_ns;
+    fdr_file_close(f);
+    unlink(path);
+    rmdir(folder);
+}
+
+static void who_began_late_does_not_narrow_it(void **state)
+{
+    (void)state;
+    uint64_t first, common, from;
+    window(100, &first, &common, &from);
+    assert_true(from > first);
+    assert_int_equal(common, first);
+}
+
+static void who_gave_up_its_beginning_does(void **state)
+{
+    (void)state;
+    uint64_t first, common, from;
+    window(4000000, &first, &common, &from);
+    assert_true(from > first);
+    assert_int_equal(common, from);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(who_began_late_does_not_narrow_it),
+                                       cmocka_unit_test(who_gave_up_its_beginning_does)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
