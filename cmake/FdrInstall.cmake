@@ -88,3 +88,12 @@ if(FDR_SCDOC AND pages)
     endforeach()
     add_custom_target(fdr_man ALL DEPENDS ${made})
 endif()
+
+# ---- what all that needs, without the tests -------------------------------------------------------------------
+
+add_custom_target(fdr_products)
+foreach(target ${fdr_installed} fdr_command fdr_man)
+    if(TARGET ${target})
+        add_dependencies(fdr_products ${target})
+    endif()
+endforeach()
