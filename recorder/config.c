@@ -416,7 +416,7 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     parse_keep(&in, c.keep);
     parse_counters(&in, &c);
     s->final_snapshot = choice(&in, "FDR_FINALIZE", c.finalize, finals, 0);
-    s->live_force = choice(&in, "FDR_LIVE_FORCE", NULL, onoff, 0);
+    s->live_force = choice(&in, "FDR_LIVE_FORCE", c.live_force, onoff, 0);
     char shm[64];
     snprintf(shm, sizeof shm, "/dev/shm/fdr-%u", (unsigned)geteuid());
     copy_path(s->live_dir, sizeof s->live_dir, "FDR_LIVE_DIR", get(&in, "FDR_LIVE_DIR", c.live_dir), shm);

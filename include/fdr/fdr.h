@@ -90,10 +90,11 @@ struct fdr_config {
     const char *edge_regions;  /* FDR_EDGE_REGIONS: which calls: patterns of names, "step,solve*" */
     const char *papi;          /* FDR_PAPI: PAPI events read at the edges of chosen calls */
     const char *sample; /* FDR_SAMPLE: "1kHz": samples of every thread; also "wall", "unwind", "nostack", EVENT/COUNT */
-    const char *triggers; /* FDR_TRIGGERS: a file, or lines separated by ';' (docs/TRIGGERS.md) */
-    const char *watchdog; /* FDR_WATCHDOG: "off", or how long a thread may stand still in a region, "30s" */
-    const char *pin;      /* FDR_PIN: "0", or the first moments that threads keep while they live, "5s" */
-    int strict;           /* 1: where a value makes no sense fdr_init returns -EINVAL, after the line about it */
+    const char *triggers;   /* FDR_TRIGGERS: a file, or lines separated by ';' (docs/TRIGGERS.md) */
+    const char *watchdog;   /* FDR_WATCHDOG: "off", or how long a thread may stand still in a region, "30s" */
+    const char *pin;        /* FDR_PIN: "0", or the first moments that threads keep while they live, "5s" */
+    int strict;             /* 1: where a value makes no sense fdr_init returns -EINVAL, after the line about it */
+    const char *live_force; /* FDR_LIVE_FORCE: "0", "1": a live directory that is not in RAM will do */
 };
 
 /* Starts the recording of this process. Idempotent while one is running (0). Returns 0, or -errno; after a failure
