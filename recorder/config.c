@@ -3,11 +3,13 @@
  * costs a line that names variable, value and what is used instead. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/number.h"
@@ -354,7 +356,7 @@ static void copy_path(char *to, size_t bytes, const char *variable, const char *
 }
 
 /* What is relative is so to where the program was when it started. */
-static void make_absolute(char *path, size_t bytes, const char *start)
+static void make_absolute(char *path, size_t bytes, const char *variable, const char *start)
 {
     char whole[1100];
     if (path[0] == '/' || start[0] != '/') return;
@@ -377,6 +379,23 @@ static bool name_of(struct fdri_settings *s, const char *path)
     return *name;
 }
 static void default_name(struct fdri_settings *s)
+    else
+        bad(variable, path, "too long with the working directory in front of it",
+            "it from whatever the working directory is then");
+}
+
+/* What is wrong with it now may be right when a snapshot is taken, so it is used all the same. Nothing is made to find
+ * out: several processes begin at once. */
+static void look_at_dir(const struct fdri_settings *s)
+{
+    struct stat st;
+    int e = stat(s->dir, &st) ? errno : !S_ISDIR(st.st_mode) ? ENOTDIR : 0;
+    if (!e && faccessat(AT_FDCWD, s->dir, W_OK | X_OK, AT_EACCESS)) e = errno;
+    if (e)
+        fdri_say(
+            "FDR_DIR=%s: %s; the recording goes on, but no snapshot and no bundle can be written there unless that "
+            "changes",
+            s->dir, strerror(e));
 {
     char path[512];
     fdri_own_path(path, sizeof path);
@@ -423,8 +442,10 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     char cwd[sizeof s->dir];
     if (!getcwd(cwd, sizeof cwd)) strcpy(cwd, ".");
     copy_path(s->dir, sizeof s->dir, "FDR_DIR", get(&in, "FDR_DIR", c.dir), cwd);
-    make_absolute(s->dir, sizeof s->dir, cwd);
-    make_absolute(s->live_dir, sizeof s->live_dir, cwd);
+    bool dir_given = strcmp(s->dir, cwd) != 0;
+    make_absolute(s->dir, sizeof s->dir, "FDR_DIR", cwd);
+    make_absolute(s->live_dir, sizeof s->live_dir, "FDR_LIVE_DIR", cwd);
+    if (s->enable && dir_given) look_at_dir(s);
     copy_path(s->sample, sizeof s->sample, "FDR_SAMPLE", get(&in, "FDR_SAMPLE", c.sample), "");
     copy_path(s->filter, sizeof s->filter, "FDR_FILTER", get(&in, "FDR_FILTER", c.filter), "");
     copy_path(s->triggers, sizeof s->triggers, "FDR_TRIGGERS", get(&in, "FDR_TRIGGERS", c.triggers), "");

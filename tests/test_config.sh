@@ -246,16 +246,27 @@ fi
 rm -f snapshots/*
 
 # ---- FDR_DIR: snapshots ----
+run FDR_DIR="$work/nowhere" --
+lines 1 "FDR_DIR that is not there, at the start" "FDR_DIR=$work/nowhere: No such file or directory; the recording goes on"
+[ ! -e nowhere ] || fail "FDR_DIR is made"
+run FDR_DIR="$work/nowhere" FDR_ENABLE=0 --
+lines 0 "FDR_DIR that is not there, of a program that records nothing"
 run FDR_DIR="$work/nowhere" -- one
-lines 1 "FDR_DIR that is not there" FDR_DIR "$work/nowhere"
+lines 2 "FDR_DIR that is not there" "FDR_DIR=$work/nowhere: No such file or directory; no snapshot was written"
 grep -q 'presented 100000 .*snapshot No such file' out.txt || fail "FDR_DIR missing: $(cat out.txt)"
 echo file >plain
 run FDR_DIR="$work/plain" -- one
-lines 1 "FDR_DIR that is a file" FDR_DIR "$work/plain"
+lines 2 "FDR_DIR that is a file" "FDR_DIR=$work/plain: Not a directory; the recording goes on" "no snapshot was written"
 long=$(printf 'x%.0s' $(seq 600))
 run FDR_DIR="/tmp/$long" -- one
 lines 1 "FDR_DIR too long" FDR_DIR "too long" "using"
 rm -f ./*.fdr
+relative=$(printf 'x%.0s' $(seq 250))
+relative=$relative/$(printf 'y%.0s' $(seq 250))
+mkdir -p "$relative"
+run FDR_DIR="$relative" -- one
+lines 1 "FDR_DIR too long with the working directory" "FDR_DIR=xxx" "too long with the working directory in front of it; using it from"
+rm -r "${relative%%/*}"
 mkdir elsewhere
 run FDR_DIR=snapshots CHDIR=elsewhere -- one
 lines 0 "FDR_DIR relative to where the program started"
@@ -267,7 +278,7 @@ mkdir -m 555 readonly
 readonly_dir()
 {
     run FDR_DIR="$work/readonly" "$@" -- one
-    lines 1 "FDR_DIR that is read-only" FDR_DIR "$work/readonly" "Permission denied"
+    lines 2 "FDR_DIR that is read-only" "FDR_DIR=$work/readonly: Permission denied; the recording goes on" "no snapshot was written"
     grep -q 'presented 100000 .*snapshot Permission denied' out.txt || fail "FDR_DIR read-only: $(cat out.txt)"
     [ -z "$(ls -A readonly)" ] || fail "FDR_DIR read-only: it holds $(ls -A readonly)"
 }
