@@ -85,12 +85,17 @@ bool fdri_parse_duration(const char *text, uint64_t *out)
     return parse_scaled(text, units, scale, out);
 }
 
+static const char not_a_size[] = "not a size (digits, alone or with K, M or G)";
+
+/* A size with an exponent is a slip more often than not. */
+static bool size_of(const char *text, uint64_t *out) { return !strpbrk(text, "eE") && fdri_parse_size(text, out); }
+
 static uint64_t size_setting(struct source *in, const char *variable, const char *field, uint64_t fallback,
                              const char *shown)
 {
     const char *v = get(in, variable, field);
     uint64_t out = fallback;
-    if (*v && !fdri_parse_size(v, &out)) bad(variable, v, "not a size (a number with K, M or G)", shown);
+    if (*v && !size_of(v, &out)) bad(variable, v, not_a_size, shown);
     return out;
 }
 
@@ -108,9 +113,21 @@ static uint64_t resolution_setting(struct source *in, const char *field)
 {
     static const char lossless[] = "0 (lossless)";
     uint64_t ns = duration_setting(in, "FDR_RESOLUTION", field, 0, lossless);
-    if (ns <= 3600000000000ull) return ns;
-    bad("FDR_RESOLUTION", get(in, "FDR_RESOLUTION", field), "more than an hour", lossless);
+    if (ns && ns <= 3600000000000ull) return ns;
+    const char *end, *v = get(in, "FDR_RESOLUTION", field);
+    if (ns) bad("FDR_RESOLUTION", v, "more than an hour", lossless);
+    else if (fdri_number(v, &end) > 0 && fdri_parse_duration(v, &ns))
+        bad("FDR_RESOLUTION", v, "less than half a ns", lossless);
     return 0;
+}
+
+static uint64_t deadline_setting(struct source *in, const char *field)
+{
+    uint64_t ns = duration_setting(in, "FDR_CRASH_DEADLINE", field, 800000000, "800ms");
+    if (ns) return ns;
+    bad("FDR_CRASH_DEADLINE", get(in, "FDR_CRASH_DEADLINE", field),
+        "over before anything is written (FDR_CRASH=0: no bundle)", "800ms");
+    return 800000000;
 }
 
 /* Index of the value in names[], or `fallback`. */
@@ -133,7 +150,7 @@ static void parse_buffer(struct source *in, const char *field)
     uint64_t *out = &in->s->buffer_bytes;
     *out = 0;
     snprintf(in->s->buffer_text, sizeof in->s->buffer_text, "%s", *v ? v : "(default)");
-    if (*v && !fdri_parse_size(v, out)) bad("FDR_BUFFER", v, "not a size (a number with K, M or G)", "the default");
+    if (*v && !size_of(v, out)) bad("FDR_BUFFER", v, not_a_size, "the default");
     else if (*v && !*out) bad("FDR_BUFFER", v, "a recording needs memory (FDR_ENABLE=0 turns it off)", "the default");
 }
 
@@ -141,7 +158,7 @@ static void parse_bin(struct source *in, const char *field)
 {
     const char *text = get(in, "FDR_BIN", field);
     uint64_t v = 4096;
-    if (*text && !fdri_parse_size(text, &v)) bad("FDR_BIN", text, "not a size (a number with K, M or G)", "4K");
+    if (*text && !size_of(text, &v)) bad("FDR_BIN", text, not_a_size, "4K");
     else if (!fdr_is_pow2(v) || v < FDR_BIN_MIN_BYTES || v > FDR_BIN_MAX_BYTES) {
         uint64_t near = v < FDR_BIN_MIN_BYTES   ? FDR_BIN_MIN_BYTES
                         : v > FDR_BIN_MAX_BYTES ? FDR_BIN_MAX_BYTES
@@ -316,7 +333,7 @@ static void copy_list(struct source *in, char *to, size_t bytes, const char *var
 {
     const char *v = get(in, variable, field);
     if (strlen(v) >= bytes) bad(variable, v, "longer than 511 bytes", "none");
-    else if (*v && !v[strspn(v, ", ")]) bad(variable, v, "names nothing", "none");
+    else if (*v && !v[strspn(v, ", |")]) bad(variable, v, "names nothing", "none");
     else strcpy(to, v);
 }
 
@@ -362,23 +379,6 @@ static void make_absolute(char *path, size_t bytes, const char *variable, const 
     if (path[0] == '/' || start[0] != '/') return;
     int n = snprintf(whole, sizeof whole, "%s/%s", start, path);
     if (n < (int)bytes) memcpy(path, whole, (size_t)n + 1);
-}
-
-void fdri_own_path(char *path, size_t bytes)
-{
-    ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
-    if (n < 0) n = readlink("/proc/thread-self/exe", path, bytes - 1); /* the first thread has ended */
-    path[n > 0 ? n : 0] = 0;
-}
-
-/* Of a path only what is behind the last '/': it would name another directory. */
-static bool name_of(struct fdri_settings *s, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    if (*name) snprintf(s->name, sizeof s->name, "%.63s", name);
-    return *name;
-}
-static void default_name(struct fdri_settings *s)
     else
         bad(variable, path, "too long with the working directory in front of it",
             "it from whatever the working directory is then");
@@ -396,6 +396,23 @@ static void look_at_dir(const struct fdri_settings *s)
             "FDR_DIR=%s: %s; the recording goes on, but no snapshot and no bundle can be written there unless that "
             "changes",
             s->dir, strerror(e));
+}
+
+void fdri_own_path(char *path, size_t bytes)
+{
+    ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
+    if (n < 0) n = readlink("/proc/thread-self/exe", path, bytes - 1); /* the first thread has ended */
+    path[n > 0 ? n : 0] = 0;
+}
+
+/* Of a path only what is behind the last '/': it would name another directory. */
+static bool name_of(struct fdri_settings *s, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (*name) snprintf(s->name, sizeof s->name, "%.63s", name);
+    return *name;
+}
+static void default_name(struct fdri_settings *s)
 {
     char path[512];
     fdri_own_path(path, sizeof path);
@@ -431,7 +448,7 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     s->monotonic = choice(&in, "FDR_TIMER", c.timer, timers, 0);
     parse_signal(&in, c.signal);
     s->crash = choice(&in, "FDR_CRASH", c.crash, crashes, 1);
-    s->crash_deadline_ns = duration_setting(&in, "FDR_CRASH_DEADLINE", c.crash_deadline, 800000000, "800ms");
+    s->crash_deadline_ns = deadline_setting(&in, c.crash_deadline);
     parse_keep(&in, c.keep);
     parse_counters(&in, &c);
     s->final_snapshot = choice(&in, "FDR_FINALIZE", c.finalize, finals, 0);

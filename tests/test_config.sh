@@ -138,7 +138,7 @@ done
 
 # ---- values ----
 wrong FDR_ENABLE maybe 1
-for v in 0 0M lots -1 1T 12Q 1e99 nan inf 5M5 '1 M'; do wrong FDR_BUFFER "$v" "the default"; done
+for v in 0 0M lots -1 1T 12Q 1e99 1e6 0x100000 1E2K nan inf 5M5 '1 M'; do wrong FDR_BUFFER "$v" "the default"; done
 for v in big -4K nan; do wrong FDR_BIN "$v" 4K; done
 wrong FDR_BIN 1000 512
 wrong FDR_BIN 1 512
@@ -148,7 +148,7 @@ wrong FDR_ARENA heap mapped
 for v in telescop newest LAST; do wrong FDR_STRATEGY "$v" telescope; done
 for v in duration,width depth,depth duration,depth,class,epoch,depth; do wrong FDR_REDUCE "$v" duration,depth,class,epoch; done
 for v in 5 1h -1us us nan 1usx; do wrong FDR_MIN_DURATION "$v" 0; done
-for v in fine 100 -1ns 1e9s 3601s; do wrong FDR_RESOLUTION "$v" 0; done
+for v in fine 100 -1ns 1e9s 3601s 0.1ns; do wrong FDR_RESOLUTION "$v" 0; done
 for v in 0 -3 deep 12x 99999999999999999999 ' 5' +5 -18446744073709551615; do wrong FDR_DEPTH "$v" "no limit"; done
 wrong FDR_TIMER sundial tsc
 for v in KILL 9 11 32 33 99 USR USR1x -1 RTMIN-1 RTMIN+ RTMIN+99 RTMAX+1 RTMAXx; do wrong FDR_SIGNAL "$v" USR1; done
@@ -168,7 +168,7 @@ for v in 1us 1MHz; do wrong FDR_SAMPLE "$v" 100us; done
 for v in often 1us 11s; do wrong FDR_COUNTER_INTERVAL "$v" 1ms; done
 wrong FDR_FINALIZE yes none
 for v in 2 yes ALL; do wrong FDR_CRASH "$v" 1; done
-for v in 5 soon -1ms nan; do wrong FDR_CRASH_DEADLINE "$v" 800ms; done
+for v in 5 soon -1ms nan 0 0ms; do wrong FDR_CRASH_DEADLINE "$v" 800ms; done
 for v in 0 4,x '4,' 1001 -1 equals '1 2' "$(seq -s, 17)"; do wrong FDR_TELESCOPE "$v" equal; done
 for v in 5 soon -1ms nan; do wrong FDR_PIN "$v" 0; done
 for v in 5 1ms maybe -30s 1h; do wrong FDR_WATCHDOG "$v" off; done
@@ -208,7 +208,7 @@ for name in FDR_ENABLE FDR_BUFFER FDR_STRATEGY FDR_CLASSES FDR_SAMPLE FDR_COUNTE
     run "$name=$(printf 'a\nb')" -- one
     lines 1 "$name of two lines" "$name=a?b"
 done
-for name in FDR_COUNTERS FDR_EDGE_COUNTERS FDR_PAPI FDR_EDGE_REGIONS; do wrong $name ', ,' none; done
+for name in FDR_COUNTERS FDR_EDGE_COUNTERS FDR_PAPI FDR_EDGE_REGIONS; do wrong $name ', ,' none; wrong $name '|' none; done
 run FDR_FILTER="$work/missing" -- one
 lines 1 "FDR_FILTER that is not there" FDR_FILTER "$work/missing" "recording everything"
 printf 'exclude name a\nfrobnicate name b\ninclude name c\n' >rules
@@ -370,6 +370,13 @@ if localedef -i de_DE -f UTF-8 "$work/de_DE.UTF-8" >/dev/null 2>&1; then
     grep -q 'presented 100000 lost 0 buffer 1572864 ' out.txt || fail "numbers in a German program: $(cat out.txt)"
 else
     echo "skipped: no localedef"
+fi
+
+# ---- the command ----
+if [ -x "$FDR_BUILD/bin/fdr" ]; then
+    FDR_SYMBOLS=maybe "$FDR_BUILD/bin/fdr" version >/dev/null 2>err.txt
+    [ "$(cat err.txt)" = "fdr: FDR_SYMBOLS=maybe: known: 0, 1; using 1" ] || fail "FDR_SYMBOLS=maybe: $(cat err.txt)"
+    FDR_SYMBOLS=0 "$FDR_BUILD/bin/fdr" version 2>&1 >/dev/null | grep . && fail "FDR_SYMBOLS=0 says something"
 fi
 
 # ---- many wrong at once: one line each ----

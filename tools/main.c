@@ -84,6 +84,13 @@ static void *memory_or_none(size_t bytes)
     _exit(COULD_NOT);
 }
 
+static void look_at_environment(void)
+{
+    const char *symbols = getenv("FDR_SYMBOLS");
+    if (symbols && *symbols && strcmp(symbols, "0") != 0 && strcmp(symbols, "1") != 0)
+        complain("FDR_SYMBOLS=%.200s: known: 0, 1; using 1", plain_name(symbols));
+}
+
 int main(int argc, char **argv)
 {
     char name[64];
@@ -101,6 +108,7 @@ int main(int argc, char **argv)
         return USAGE;
     }
     snprintf(name, sizeof name, "fdr %s", verb->name);
+    look_at_environment();
     argv[1] = name; /* what argp calls the program in its messages */
     return verb->run(argc - 1, argv + 1);
 }
