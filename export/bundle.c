@@ -105,7 +105,7 @@ static int put_arena(int fd)
     uint64_t high = fdr_max(fdr_min((virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes), low);
     uint64_t changes = fdri_epochs_changes();
     int e = put_section(fd);
-    promise_section(); /* for the copy of the superblock, which is last; before, the mapped file is what a kill leaves */
+    promise_section(); /* the superblock is copied last; until then a kill leaves the mapped file */
     if (!e) e = fdri_bundle_put(fd, fdri_view.base + high, fdri_view.bytes - high, high);
     if (!e) e = fdri_bundle_put(fd, fdri_view.base, low, 0);
     return e ? e : fdri_epochs_put(fd, changes);

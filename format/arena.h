@@ -171,8 +171,8 @@ struct fdr_superblock {
     uint32_t clock_steps;  /* atomic: how often */
     uint32_t clock_reserved;
     struct fdr_clock_step clock_step[FDR_CLOCK_STEPS]; /* step n (from 0) is at [n % FDR_CLOCK_STEPS] */
-    /* In a snapshot: where in the file a section as a bundle's lies (format/crash.h), 0 none. State crashed: arena_bytes,
-     * stored before the section is written; 0: the process was gone before. */
+    /* In a snapshot: where in the file a section as a bundle's lies (format/crash.h), 0 none. State crashed:
+     * arena_bytes, stored before the section is written; 0: the process was gone before. */
     uint64_t section_off;
     /* atomic: full ticks; fdr's own thread, which looks every 5 s, was there then. 0: there is none */
     uint64_t alive_tick;

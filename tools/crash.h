@@ -30,7 +30,7 @@ struct fdr_crash_cause_info main_cause(const struct fdr_file *file);
  * does not tell. */
 bool exception_was_caught(struct fdr_file *file);
 const char *signal_name(int number, char *text);
-/* "SIGSEGV, SIGABRT": signals whose handlers were replaced after fdr's, so that a death of them leaves no bundle; "". */
+/* "SIGSEGV, SIGABRT": signals whose handlers were replaced after fdr's: a death of them leaves no bundle. "": none. */
 const char *replaced_handlers(const struct fdr_file_info *info, char *text, size_t bytes);
 /* What stays of an event when the reader has gone on: of a sample its address, not its path. */
 struct past_event {
