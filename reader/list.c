@@ -211,11 +211,11 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
     bool taken = raw && raw->open_off && !raw->limit && !(uint32_t)raw->list_head; /* while the owner sleeps */
     uint64_t says = raw ? fdr_max(raw->floor_tick, taken ? raw->last_tick : 0) : 0;
     uint64_t said = says <= l->clock.stored_max ? says : 0;
+    p->floor_unknown = p->untold = raw && raw->flags & FDR_PART_UNTOLD;
     if (!oldest) {
         bool doubt = raw && fdri_reader_suspect(f, p->off, sizeof *raw); /* it may be of another partition, too */
         p->floor = doubt ? 0 : said;
-        bool untold = raw && (raw->flags & FDR_PART_UNTOLD || (l->moving && (uint32_t)raw->list_head));
-        p->floor_unknown = raw && raw->total && (doubt || untold);
+        p->floor_unknown |= raw && raw->total && (doubt || (l->moving && (uint32_t)raw->list_head));
         p->given_back = taken ? fdr_part_given(raw) : raw && (l->moving || !(uint32_t)raw->list_head) ? raw->total : 0;
         return;
     }

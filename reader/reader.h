@@ -103,6 +103,7 @@ struct fdri_reader_part {
     uint64_t forgets;    /* a rewind was under way: so many at most are in no account yet */
     uint64_t floor;      /* newest leave that was given back; 0: nothing was */
     bool floor_unknown;  /* all was given back while a snapshot was made, or the block is damaged: later than `floor` */
+    bool untold;         /* recovered, and more is missing than is told */
     uint64_t min_leave;  /* a record is kept when its leave is not below this */
     uint64_t first_tick, last_tick; /* of what is kept, when `any` */
     bool any;

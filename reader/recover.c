@@ -76,6 +76,24 @@ static void finish_superblock(struct fdri_reader_image *m)
 
 /* ---- accounts ---- */
 
+/* Records of this depth are missing, and the accounts, which were copied before its bins, do not tell: the partitions
+ * say it. */
+static void mark_untold(struct fdri_reader_image *m, const struct fdri_reader_location *l, uint32_t depth)
+{
+    for (size_t i = 0; i < l->part_count; i++) {
+        const struct fdri_reader_part *p = &l->part[i];
+        if (p->class_ != FDR_CLASS_REGION || p->depth != depth || !p->off) continue;
+        struct fdr_part *raw = fdri_reader_image_at(m, p->off);
+        raw->flags |= FDR_PART_UNTOLD;
+    }
+}
+
+static bool had_gaps(const struct fdri_reader_image *m, uint32_t location, uint32_t depth)
+{
+    const struct fdri_reader_location *l = fdri_reader_location(m->file, location);
+    return l && fdri_reader_gaps(l, depth);
+}
+
 /* What was presented and is in no account any more was lost; but what a thread did while it was copied may be in some
  * accounts only: where nothing is damaged nothing is gone. */
 static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r)
@@ -83,6 +101,8 @@ static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const 
     uint64_t sum = r->kept + r->filtered + r->reduced + r->lost;
     const struct fdri_reader_location *l = fdri_reader_location((struct fdr_file *)(uintptr_t)g, r->location);
     uint64_t *presented, *lost;
+    if (r->class_ == FDR_CLASS_REGION && sum >= r->presented && had_gaps(m, r->location, r->depth))
+        mark_untold(m, l, r->depth);
     if (sum == r->presented || (l->moving && (sum > r->presented || !fdr_file_damage_count(m->file)))) return;
     if (r->class_ == FDR_CLASS_REGION) {
         const struct fdr_level *v = fdri_reader_level(g, l, r->depth);

@@ -145,8 +145,8 @@ static bool threads_lack(const struct fdr_file *file, const struct fdr_select *s
 static void judge(struct stat_rows *rows, const struct rests *rests, enum stat_by by, bool lack)
 {
     for (size_t i = 0; by == BY_REGION && i < rows->count; i++)
-        rows->row[i].at_least = lack || (!rows->row[i].rest && (rows->row[i].at_least ||
-                                                                rows->row[i].beside_rest < rests->count));
+        rows->row[i].at_least = lack || (!rows->row[i].rest &&
+                                         (rows->row[i].at_least || rows->row[i].beside_rest < rests->count));
 }
 
 bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const struct fdr_select *select,
@@ -355,8 +355,7 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
         add_point(&(*rows)[*count - 1], t);
     }
     bool lack = threads_lack(file, select);
-    for (size_t i = 0; *rows && i < *count; i++)
-        (*rows)[i].at_least |= lack || (*rows)[i].beside_rest < folded.count;
+    for (size_t i = 0; *rows && i < *count; i++) (*rows)[i].at_least |= lack || (*rows)[i].beside_rest < folded.count;
     free(folded.has);
     free(list);
     return *rows != NULL;
