@@ -175,7 +175,7 @@ static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, ui
     /* L:claim - fails once for each claimer that is inside */
     while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue;
     uint64_t first = (uint32_t)head ? fdri_bin(&fdri_rec.arena, (uint32_t)head)->first_index : p->total, mark = first;
-    if (bin && (uint32_t)(head >> 32) <= fdri_bin(&fdri_rec.arena, bin)->seq)
+    if (bin && (int32_t)(fdri_bin(&fdri_rec.arena, bin)->seq - (uint32_t)(head >> 32)) >= 0) /* as in rewind_part */
         mark = fdri_bin(&fdri_rec.arena, bin)->first_index + FDR_COMMIT_RECORDS(commit);
     p->floor_tick = p->last_tick;
     p->open_off = 0;

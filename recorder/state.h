@@ -187,7 +187,7 @@ struct fdri_thread {
     struct fdri_hand hand;
     struct fdri_looked looked[FDRI_LOOKED];
     uint32_t passed_over; /* off of the location that gave nothing just now: another is asked before */
-    uint32_t barriers;    /* that this operation had other threads pass */
+    uint32_t barriers;    /* that others had to pass for the bin or block that is looked for */
     uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
     uint64_t stack_end;                     /* of the thread's own stack */
     uint64_t stack_bytes;                   /* gone.c: how large it can be, once that was asked; 0: nobody knows */
