@@ -5,7 +5,7 @@
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
-enum { REGIONS = 16, DEEPEST = 60, EVENTS = 112014, SHIFT = 12 };
+enum { REGIONS = 16, DEEPEST = 100, EVENTS = 112014, SHIFT = 12 };
 static fdr_region region[REGIONS];
 static fdr_marker_id mark;
 

@@ -23,7 +23,7 @@ static void record(int calls)
 {
     for (int i = 0; i < calls; i++) {
         fdr_enter_at(region, now += 1000);
-        fdr_leave_at(region, now += 100 + (uint64_t)(i * 7919 % 500));
+        fdr_leave_at(region, now += 100 + (uint64_t)i * 7919 % 500);
     }
 }
 static void *late(void *calls)
