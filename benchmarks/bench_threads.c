@@ -161,7 +161,7 @@ static int measure(uint32_t mib, uint32_t threads, uint64_t calls)
     struct fdr_config c = {.size = sizeof c,
                            .ignore_environment = 1,
                            .buffer = buffer,
-                           .keep = "1000",
+                           .keep = "256",
                            .disk = "4G",
                            .crash = "0",
                            .signal = "none",

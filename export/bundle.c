@@ -105,9 +105,10 @@ static int put_arena(int fd)
     uint64_t high = fdr_max(fdr_min((virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes), low);
     uint64_t changes = fdri_epochs_changes();
     int e = put_section(fd);
-    promise_section(); /* the superblock is copied last; until then a kill leaves the mapped file */
     if (!e) e = fdri_bundle_put(fd, fdri_view.base + high, fdri_view.bytes - high, high);
     if (!e) e = fdri_bundle_put(fd, fdri_view.base, low, 0);
+    /* the promise in the copy alone: killed until now, the mapped file is what is left, and has no section */
+    if (!e) e = fdri_bundle_put(fd, &fdri_view.bytes, 8, offsetof(struct fdr_superblock, section_off));
     return e ? e : fdri_epochs_put(fd, changes);
 }
 

@@ -32,10 +32,9 @@ FDR_RACY static bool same_frame(const struct fdr_level *a, const struct fdr_leve
 }
 
 /* As deep as the levels are that the file has by now: those that come are copied later, with what is open then. */
-FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint32_t levels, uint64_t *cut, uint32_t *copied)
+FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint32_t levels, uint32_t *copied)
 {
     uint32_t believed = 0;
-    *cut = fdr_load_acquire(&l->last_tick);       /* A:frame - the tick is read before the depth */
     uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame - pairs with R:frame */
     if (depth > fdr_levels_in(l->level_blocks) || depth > FDR_LEVELS_MAX) depth = 0;
     depth = (uint32_t)fdr_min(depth, levels);
@@ -335,16 +334,17 @@ FDR_RACY static int copy_beginning(int fd, const struct fdr_location *l)
     return fdri_put(fd, &flags, sizeof flags, flags_at);
 }
 
-/* Levels that came by now come first: what is believed of the open calls is written over them, and not they over it. */
-static int stack_of(int fd, const struct fdr_location *l, struct fdr_tail_entry *entry)
+/* Levels that came by now come first: what is believed of the open calls is written over them, and not they over it.
+ * The memory they lie in comes behind them, or it would be new once more, behind the bins. */
+FDR_RACY static int stack_of(int fd, const struct fdr_location *l, struct fdr_tail_entry *entry)
 {
-    uint64_t cut;
     uint32_t open;
-    if (!entry) return copy_stack(fd, l, FDR_LEVELS_MAX, &cut, &open);
+    if (!entry) return copy_stack(fd, l, FDR_LEVELS_MAX, &open);
     struct noted *n = note_of(entry);
-    int e = copy_new_slabs(fd, l, &n->slabs);
-    if (!e) e = copy_new_levels(fd, l, &n->level_blocks);
-    return e ? e : copy_stack(fd, l, fdr_levels_in(n->level_blocks), &entry->cut_tick, &n->open_calls);
+    entry->cut_tick = fdr_load_acquire(&l->last_tick); /* A:frame - the tick is read before levels and depth */
+    int e = copy_new_levels(fd, l, &n->level_blocks);
+    if (!e) e = copy_new_slabs(fd, l, &n->slabs);
+    return e ? e : copy_stack(fd, l, fdr_levels_in(n->level_blocks), &n->open_calls);
 }
 
 int fdri_locations_stacks(int fd, const struct fdr_location *first) { return for_each(fd, first, stack_of); }

@@ -436,7 +436,8 @@ static void recover(struct fdr_file *f)
     make_folder();
     int error = fdr_file_recover(f, path, message, sizeof message);
     text(message);
-    claim(error == 0, "what opens can be recovered");
+    claim(error == 0 || error == -ENOSPC, "what opens can be recovered");
+    if (error) return;
     claim(fdr_file_add_end(path, 9, 1, 12345) == 0, "an end can be added");
     enum fdr_verdict opened = fdr_file_open(path, &g, message, sizeof message);
     unlink(path);

@@ -89,7 +89,7 @@ uint64_t fdri_reader_accounted(const struct fdr_file *f, const struct fdri_reade
     uint64_t sum = v->filtered + v->reduced_gate + v->lost;
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
-        if (p && (p->forgets || p->tail_gap)) return UINT64_MAX;
+        if (p && (p->forgets || p->tail_gap || p->untold)) return UINT64_MAX;
         if (p) sum += stored(p);
     }
     return sum;

@@ -114,7 +114,7 @@ void fdri_outside_note_bounds(struct copy *c)
         c->stacks[i].level_blocks = l.level_blocks;
         c->stacks[i].rows_table = l.rows_table_off;
         c->stacks[i].slabs = l.slabs;
-        c->stacks[i].presented = l.flags & FDR_LOCATION_LIVE ? 0 : presented_of(c, &l);
+        c->stacks[i].presented = l.flags & FDR_LOCATION_LIVE ? UINT64_MAX : presented_of(c, &l);
         c->stacks[i].fold_from = l.fold_from;
         c->stacks[i].filtered = l.flags & FDR_LOCATION_REWINDS ? filtered_of(c, &l) : 0;
         c->tail.entry[i] = (struct fdr_tail_entry){

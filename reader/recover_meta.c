@@ -212,8 +212,13 @@ static void fix_epochs(struct fdri_reader_image *m, const struct fdri_reader_loc
                                                                    sizeof *e);
     const struct fdr_epoch_info *r;
     bool any = false, wrong = false;
-    for (size_t i = 0, n = fdr_epochs(m->file, &r); e && i < n; i++) {
-        if (r[i].location != l->id) continue;
+    size_t n = fdr_epochs(m->file, &r), i = 0;
+    for (size_t high = n; i < high;) { /* sorted by location: the first of this one */
+        size_t half = i + (high - i) / 2;
+        if (r[half].location < l->id) i = half + 1;
+        else high = half;
+    }
+    for (; e && i < n && r[i].location == l->id; i++) {
         any = true;
         wrong |= l->settled && (e->untracked ? !r[i].calls && e->epoch[r[i].index].calls : !r[i].exact);
     }

@@ -99,22 +99,26 @@ static uint64_t size_setting(struct source *in, const char *variable, const char
     return out;
 }
 
-static uint64_t duration_setting(struct source *in, const char *variable, const char *field, uint64_t fallback,
-                                 const char *shown)
+static uint64_t duration_of(const char *variable, const char *v, uint64_t fallback, const char *shown)
 {
-    const char *v = get(in, variable, field);
     uint64_t out = fallback;
     if (*v && !fdri_parse_duration(v, &out)) bad(variable, v, "not a duration (a number with ns, us, ms or s)", shown);
     return out;
+}
+
+static uint64_t duration_setting(struct source *in, const char *variable, const char *field, uint64_t fallback,
+                                 const char *shown)
+{
+    return duration_of(variable, get(in, variable, field), fallback, shown);
 }
 
 /* Coarser than an hour there would be no times. */
 static uint64_t resolution_setting(struct source *in, const char *field)
 {
     static const char lossless[] = "0 (lossless)";
-    uint64_t ns = duration_setting(in, "FDR_RESOLUTION", field, 0, lossless);
-    if (ns && ns <= 3600000000000ull) return ns;
     const char *end, *v = get(in, "FDR_RESOLUTION", field);
+    uint64_t ns = duration_of("FDR_RESOLUTION", v, 0, lossless);
+    if (ns && ns <= 3600000000000ull) return ns;
     if (ns) bad("FDR_RESOLUTION", v, "more than an hour", lossless);
     else if (fdri_number(v, &end) > 0 && fdri_parse_duration(v, &ns))
         bad("FDR_RESOLUTION", v, "less than half a ns", lossless);
@@ -123,10 +127,10 @@ static uint64_t resolution_setting(struct source *in, const char *field)
 
 static uint64_t deadline_setting(struct source *in, const char *field)
 {
-    uint64_t ns = duration_setting(in, "FDR_CRASH_DEADLINE", field, 800000000, "800ms");
+    const char *v = get(in, "FDR_CRASH_DEADLINE", field);
+    uint64_t ns = duration_of("FDR_CRASH_DEADLINE", v, 800000000, "800ms");
     if (ns) return ns;
-    bad("FDR_CRASH_DEADLINE", get(in, "FDR_CRASH_DEADLINE", field),
-        "over before anything is written (FDR_CRASH=0: no bundle)", "800ms");
+    bad("FDR_CRASH_DEADLINE", v, "over before anything is written (FDR_CRASH=0: no bundle)", "800ms");
     return 800000000;
 }
 
@@ -392,10 +396,9 @@ static void look_at_dir(const struct fdri_settings *s)
     int e = stat(s->dir, &st) ? errno : !S_ISDIR(st.st_mode) ? ENOTDIR : 0;
     if (!e && faccessat(AT_FDCWD, s->dir, W_OK | X_OK, AT_EACCESS)) e = errno;
     if (e)
-        fdri_say(
-            "FDR_DIR=%s: %s; the recording goes on, but no snapshot and no bundle can be written there unless that "
-            "changes",
-            s->dir, strerror(e));
+        fdri_say("FDR_DIR=%s: %s; the recording goes on, snapshots fail until that changes, and a bundle of a crash "
+                 "stays where the live file is",
+                 s->dir, strerror(e));
 }
 
 void fdri_own_path(char *path, size_t bytes)

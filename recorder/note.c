@@ -77,15 +77,16 @@ static bool put(const char *key, const char *value)
 
 void fdr_note(const char *key, const char *value)
 {
-    char name[FDR_NOTE_KEY_BYTES] = "";
+    char name[FDR_NOTE_KEY_BYTES] = "", text[FDR_NOTE_VALUE_BYTES] = ""; /* where they fault nothing is held yet */
     sigset_t old;
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
     bool here = false, noted = false;
     if (!key || !*key || !on) return;
     memcpy(name, key, strnlen(key, sizeof name - 1));
+    if (value) memcpy(text, value, strnlen(value, sizeof text - 1));
     fdr_signals_block(&old);
     if ((here = fdri_pass(on))) {
-        noted = put(name, value ? value : "");
+        noted = put(name, text);
         fdri_passed();
     }
     fdr_signals_restore(&old);

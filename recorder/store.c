@@ -172,7 +172,8 @@ static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_
     bool reading = fdri_is_reading(t->loc, p->class_, p->depth);
     uint32_t off = reading ? table_of_closed(t, need) : 0;
     if (!off) off = table_of_aside(t, p, need);
-    if (!off) off = (p->table_off ? fdri_meta_larger : fdri_meta)(t, FDR_META_TABLE, head + need);
+    bool nice = p->table_off && size_log2 > 9; /* else no smaller one does, too */
+    if (!off) off = (nice ? fdri_meta_larger : fdri_meta)(t, FDR_META_TABLE, head + need);
     if (!off) return false;
     fdri_give_table(t, p, off + head);
     return true;

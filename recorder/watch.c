@@ -285,9 +285,9 @@ static void finish_add(uint32_t slot)
 static int add_line(const char *line)
 {
     struct fdri_watch w;
-    const char *wrong = line ? fdri_watch_parse(line, &fdri_rec.set, &w) : "no text";
+    const char *wrong = fdri_watch_parse(line, &fdri_rec.set, &w);
     if (!wrong && !w.trigger.name[0]) wrong = "nothing in it";
-    if (wrong) fdri_say("trigger '%.200s': %s; it is not set", line ? line : "", wrong);
+    if (wrong) fdri_say("trigger '%.200s': %s; it is not set", line, wrong);
     int id = wrong ? -EINVAL : add(&w);
     if (id > 0) finish_add(slot_of(id));
     int e = id > 0 ? fdri_dumper_start() : 0;
@@ -301,13 +301,15 @@ static int add_line(const char *line)
 int fdr_trigger_add(const char *line)
 {
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    char copy[1024] = ""; /* where it faults nothing is held yet; one that is longer stays too long */
     sigset_t old;
     int id = -ESRCH;
     if (!on) return id;
+    if (line) memcpy(copy, line, strnlen(line, sizeof copy - 1));
     struct fdr_cancel cancel = fdr_cancel_off();
     fdr_signals_block(&old);
     if (fdri_pass(on)) {
-        id = add_line(line);
+        id = add_line(copy);
         if (id > 0 && fdr_load_relaxed(&fdr_switch_.on) != on) id = -ESRCH;
         fdri_passed();
     }

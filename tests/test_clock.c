@@ -43,6 +43,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define TRAPPED __attribute__((no_sanitize("address")))
 static uint8_t *code_from, *code_to; /* of this program: the machine's own time is for everybody else */
+static volatile sig_atomic_t trapped;
 extern uint8_t __executable_start[], __etext[];
 
 /* rdtsc and rdtscp, where the process may not read it. */
@@ -52,6 +53,7 @@ TRAPPED static void on_trap(int number, siginfo_t *info, void *context)
     uint8_t *at = (uint8_t *)(uintptr_t)r[REG_RIP];
     bool p = at[0] == 0x0f && at[1] == 0x01 && at[2] == 0xf9;
     (void)info;
+    trapped = 1;
     if (!p && !(at[0] == 0x0f && at[1] == 0x31)) {
         signal(number, SIG_DFL);
         return;
@@ -72,9 +74,14 @@ static bool trap(bool on)
     code_from = __executable_start;
     code_to = __etext;
     if (on) sigaction(SIGSEGV, &a, NULL);
+    trapped = 0;
     bool good = prctl(PR_SET_TSC, on ? PR_TSC_SIGSEGV : PR_TSC_ENABLE) == 0;
-    if (!on) signal(SIGSEGV, SIG_DFL);
-    return good;
+    if (on) __builtin_ia32_rdtsc();
+    if (on && !trapped) print_message("this machine says that the counter may not be read, and lets it be read\n");
+    if (on && trapped) return good;
+    signal(SIGSEGV, SIG_DFL);
+    prctl(PR_SET_TSC, PR_TSC_ENABLE);
+    return good && !on;
 }
 #else
 static bool trap(bool on) { return !on; }

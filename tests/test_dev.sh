@@ -3,6 +3,7 @@
 # What `./dev test` says at its end: parts that the time budget left out, tests that failed beside others, that skipped
 # themselves, and that cannot run here are named; the last lines are those of ctest. ctest, cmake and the package manager are stood in for.
 set -euo pipefail
+unset FDR_TEST_ALL FDR_TEST_BUDGET # each case says what it is about
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp "${FDR_SOURCE:?}/dev" "$work/dev"

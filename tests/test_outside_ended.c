@@ -93,7 +93,7 @@ static void P5_a_thread_that_gave_something_back_stands_in_it(void **state)
                            .buffer = "256K",
                            .signal = "none",
                            .crash = "0",
-                           .keep = "1000",
+                           .keep = "256,newest",
                            .arena = "anonymous"};
     (void)state;
     assert_non_null(mkdtemp(directory));

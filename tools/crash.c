@@ -269,6 +269,7 @@ static void print_other_job(const struct death *d, size_t count)
     uint64_t first = UINT64_MAX, last = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t began = fdr_file_info(d[i].file)->created_realtime_ns;
+        if (!began) continue; /* damaged, or not told */
         if (began < first) first = began;
         if (began > last) last = began;
         if (!*job_of(d[i].file, other, sizeof other)) continue;

@@ -385,9 +385,9 @@ FDR_API void fdr_phase_end(const char *name);
 /* Writes a snapshot without stopping anybody. 0, or: -ESRCH: nothing records (also in a forked child); -EDQUOT:
  * FDR_KEEP or FDR_DISK is reached; else -errno of the system call that failed on the file: -ENOSPC, -EACCES, ...;
  * -EFBIG: beyond RLIMIT_FSIZE; -EIO: not all of it could be written or read back; -EEXIST: no name is free. Nothing is
- * left of a file that failed. One line on standard error says what it was (of a quota the first time only, of -ESRCH
- * none). -EBUSY never: a running one is joined (coalesced), and its result is returned. May block on file I/O; not for
- * signal handlers (raise FDR_SIGNAL there). `reason`: NULL or "" is "api". */
+ * left of a file that failed. One line on standard error says what it was, the first time of each error in a recording
+ * (of -ESRCH none). -EBUSY never: a running one is joined (coalesced), and its result is returned. May block on file
+ * I/O; not for signal handlers (raise FDR_SIGNAL there). `reason`: NULL or "" is "api". */
 FDR_API int fdr_snapshot(const char *reason);
 /* Path of the newest complete snapshot of this process, "" if none. It stays as it is until this thread calls this
  * again, or ends. May lock, and allocate the first time; not for signal handlers. */
