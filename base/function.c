@@ -173,5 +173,5 @@ uint64_t fdr_frame_bytes(uint64_t code)
     if (!run(&r, s, shared + 4 + length, UINT64_MAX) ||
         !run(&r, p, (const uint8_t *)(uintptr_t)(entry + 4 + e.length), code - 1))
         return 0;
-    return r.now.reg == FDR_STACK_POINTER ? r.now.offset : 0;
+    return r.now.reg == (uint64_t)FDR_STACK_POINTER ? r.now.offset : 0;
 }
