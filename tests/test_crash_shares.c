@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=240
+/* ctest: label=signals timeout=400
  * P3, P7: SIGKILL at every store of a thread that comes into a full buffer: it attaches, claims bins of another thread,
  * gives back those of threads that ended and folds their accounts, rewinds, and ends. What is left is whole; nothing
  * that any thread presented is missing in the accounts and totals but the event under way, and nothing is invented.
@@ -201,8 +201,8 @@ static void step_through(struct plan p)
 static void P7_killed_at_every_store_of_claims(void **state)
 {
     (void)state;
-    step_through((struct plan){"telescope", "112K", "1K", .sleepers = 1, .events = 20000, .steps = 60});
-    step_through((struct plan){"last", "104K", "1K", .sleepers = 1, .events = 20000, .steps = 60});
+    step_through((struct plan){"telescope", "112K", "1K", .sleepers = 1, .events = 20000, .steps = 30});
+    step_through((struct plan){"last", "112K", "1K", .sleepers = 1, .events = 20000, .steps = 30});
 }
 static void P7_killed_at_every_store_of_rewinds(void **state)
 {
