@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house,slow,cross timeout=900
-# aarch64: everything compiles with warnings as errors, and what can run under qemu-user does. Needs Debian's cross compiler,
+# aarch64: what is installed compiles with warnings as errors (FDR_CROSS_ALL=1, as in ./dev cross: all tests, too), and what
+# can run under qemu-user does. Needs Debian's cross compiler,
 # qemu-user, and the libraries that scripts/cross.sh fetches; `./dev cross` gets all of them and runs this.
 #
 # Left out: test_api_signals and test_fork (qemu-user delivers process-wide signals to threads that block them, does not know
@@ -23,9 +24,15 @@ export FDR_SYSROOT=$sysroot FDR_STRESS_SNAPSHOTS=2 FDR_TEST_EMULATED=1
 cmake -G Ninja -S "$FDR_SOURCE" -B "$build" -DCMAKE_TOOLCHAIN_FILE="$FDR_SOURCE/cmake/aarch64.cmake" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O2 -g' -DFDR_DEVELOPER=ON -DFDR_WERROR=ON >"$build.log" 2>&1 ||
     { cat "$build.log"; echo "cmake failed"; exit 1; }
-cmake --build "$build" -j2 >"$build.log" 2>&1 || { tail -50 "$build.log"; echo "does not compile for aarch64"; exit 1; }
-echo "all of it compiles for aarch64: $(find "$build" -name '*.o' | wc -l) objects"
+runs=(bins numa policies api stress progress)
+targets=(--target fdr_products "${runs[@]/#/test_}")
+if [ "${FDR_CROSS_ALL:-0}" = 1 ]; then targets=(); fi
+cmake --build "$build" -j2 "${targets[@]}" >"$build.log" 2>&1 ||
+    { tail -50 "$build.log"; echo "does not compile for aarch64"; exit 1; }
+echo "compiles for aarch64: $(find "$build" -name '*.o' | wc -l) objects"
 file=$(find "$build/lib" -name 'libfdr.so.*.*' | head -1)
 objdump=aarch64-linux-gnu-objdump
 $objdump -d "$file" | grep 'mrs.*cntvct_el0' >/dev/null || { echo "libfdr.so for aarch64 does not read the counter"; exit 1; }
-ctest --test-dir "$build" --output-on-failure -j2 -R '^test_(bins|numa|policies|api|stress|progress)$'
+# A second try, as dev gives each test that failed beside others: emulated threads wait for a processor for long.
+ctest --test-dir "$build" --output-on-failure -j2 --repeat until-pass:2 \
+    -R "^test_($(IFS='|' && echo "${runs[*]}"))\$"
