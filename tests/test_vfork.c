@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=600
+/* ctest: label=signals timeout=240
  * P3, P10: a vfork child records as the thread that waits for it, whatever it does and however it ends; and storms of
  * children of every kind leave their parent's recording exact and no file of theirs. */
 #include <setjmp.h>
@@ -67,17 +67,29 @@ enum { HANDLED = 120 };
 static volatile unsigned made, is_child, went_wrong;
 static pid_t (*volatile make)(void);
 
+/* One by one: where a child takes longer than that nothing would go on between two signals of a timer that repeats. */
+static void soon(void)
+{
+    const struct itimerval once = {{0, 0}, {0, 900}};
+    setitimer(ITIMER_REAL, &once, NULL);
+}
+
 /* The child goes back into the record, too; the parent's waits until it is gone. */
 static void make_one(int unused)
 {
     (void)unused;
     int status = 0;
     pid_t pid = make();
-    if (pid == 0) is_child = 1;
-    if (pid <= 0) return;
-    made++;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-    went_wrong += status != 0;
+    if (pid == 0) {
+        is_child = 1;
+        return;
+    }
+    if (pid > 0) {
+        made++;
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+        went_wrong += status != 0;
+    }
+    if (made < HANDLED) soon();
 }
 
 /* It begins a recording of its own now and then, in which ids mean what they did. */
@@ -96,14 +108,14 @@ static void be_child(void)
 
 static void made_in_handlers(const char *arena, pid_t (*how)(void))
 {
-    struct itimerval often = {{0, 900}, {0, 900}}, never = {{0, 0}, {0, 0}};
+    struct itimerval never = {{0, 0}, {0, 0}};
     struct sigaction a = {.sa_handler = make_one, .sa_flags = SA_RESTART}, old;
     uint64_t calls = 0;
     begin(arena);
     made = is_child = went_wrong = 0;
     make = how;
     sigaction(SIGALRM, &a, &old);
-    setitimer(ITIMER_REAL, &often, NULL);
+    soon();
     for (; made < HANDLED; calls += 2) {
         record(1);
         if (is_child) be_child();
