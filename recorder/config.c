@@ -67,11 +67,12 @@ static bool parse_scaled(const char *text, const char *const *units, const doubl
     return false;
 }
 
+/* With an exponent it is a slip more often than not. */
 bool fdri_parse_size(const char *text, uint64_t *out)
 {
     static const char *const units[] = {"", "K", "M", "G", "k", "m", "g", "KiB", "MiB", "GiB", NULL};
     static const double scale[] = {1, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824};
-    return parse_scaled(text, units, scale, out);
+    return !strpbrk(text, "eE") && parse_scaled(text, units, scale, out);
 }
 
 bool fdri_parse_duration(const char *text, uint64_t *out)
@@ -87,15 +88,12 @@ bool fdri_parse_duration(const char *text, uint64_t *out)
 
 static const char not_a_size[] = "not a size (digits, alone or with K, M or G)";
 
-/* A size with an exponent is a slip more often than not. */
-static bool size_of(const char *text, uint64_t *out) { return !strpbrk(text, "eE") && fdri_parse_size(text, out); }
-
 static uint64_t size_setting(struct source *in, const char *variable, const char *field, uint64_t fallback,
                              const char *shown)
 {
     const char *v = get(in, variable, field);
     uint64_t out = fallback;
-    if (*v && !size_of(v, &out)) bad(variable, v, not_a_size, shown);
+    if (*v && !fdri_parse_size(v, &out)) bad(variable, v, not_a_size, shown);
     return out;
 }
 
@@ -154,7 +152,7 @@ static void parse_buffer(struct source *in, const char *field)
     uint64_t *out = &in->s->buffer_bytes;
     *out = 0;
     snprintf(in->s->buffer_text, sizeof in->s->buffer_text, "%s", *v ? v : "(default)");
-    if (*v && !size_of(v, out)) bad("FDR_BUFFER", v, not_a_size, "the default");
+    if (*v && !fdri_parse_size(v, out)) bad("FDR_BUFFER", v, not_a_size, "the default");
     else if (*v && !*out) bad("FDR_BUFFER", v, "a recording needs memory (FDR_ENABLE=0 turns it off)", "the default");
 }
 
@@ -162,7 +160,7 @@ static void parse_bin(struct source *in, const char *field)
 {
     const char *text = get(in, "FDR_BIN", field);
     uint64_t v = 4096;
-    if (*text && !size_of(text, &v)) bad("FDR_BIN", text, not_a_size, "4K");
+    if (*text && !fdri_parse_size(text, &v)) bad("FDR_BIN", text, not_a_size, "4K");
     else if (!fdr_is_pow2(v) || v < FDR_BIN_MIN_BYTES || v > FDR_BIN_MAX_BYTES) {
         uint64_t near = v < FDR_BIN_MIN_BYTES   ? FDR_BIN_MIN_BYTES
                         : v > FDR_BIN_MAX_BYTES ? FDR_BIN_MAX_BYTES

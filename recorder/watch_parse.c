@@ -35,7 +35,7 @@ static bool value(const char *text, double *out)
 {
     uint64_t bytes;
     if (number(text, "", out)) return true;
-    if (strpbrk(text, "eE") || !fdri_parse_size(text, &bytes)) return false; /* as settings: digits and a unit */
+    if (!fdri_parse_size(text, &bytes)) return false;
     *out = (double)bytes;
     return true;
 }
