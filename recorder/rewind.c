@@ -128,6 +128,12 @@ static void forget(struct fdr_part *p, uint64_t most)
     fdr_signal_fence();
 }
 
+/* Is the bin that had this number in the list that begins like this? Numbers may have turned over. */
+static bool is_listed(uint64_t head, uint32_t seq)
+{
+    return (uint32_t)head && (int32_t)(seq - (uint32_t)(head >> 32)) >= 0;
+}
+
 /* Back to nothing: the partition was made, or all its marked bins were given back, since the mark. */
 static uint64_t cut_all(struct fdri_thread *t, struct fdr_part *p)
 {
@@ -165,8 +171,10 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
 }
 
 /* A claimer is inside and does not leave: it may have read any link of the list. So all of the list goes at once, in a
- * way that makes its swap fail: the seqs go on, none comes back. What was stored before the mark counts as reduced. */
-static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint64_t commit)
+ * way that makes its swap fail: the seqs go on, none comes back. What was stored before the mark counts as reduced. The
+ * marked bin is still ours if the list that was taken begins no later: till then its header may be another's. */
+static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint32_t seq,
+                                   uint64_t commit)
 {
     uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
     uint64_t end = stored(p);
@@ -175,8 +183,7 @@ static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, ui
     /* L:claim - fails once for each claimer that is inside */
     while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue;
     uint64_t first = (uint32_t)head ? fdri_bin(&fdri_rec.arena, (uint32_t)head)->first_index : p->total, mark = first;
-    if (bin && (int32_t)(fdri_bin(&fdri_rec.arena, bin)->seq - (uint32_t)(head >> 32)) >= 0) /* as in rewind_part */
-        mark = fdri_bin(&fdri_rec.arena, bin)->first_index + FDR_COMMIT_RECORDS(commit);
+    if (bin && is_listed(head, seq)) mark = fdri_bin(&fdri_rec.arena, bin)->first_index + FDR_COMMIT_RECORDS(commit);
     p->floor_tick = p->last_tick;
     p->open_off = 0;
     p->total = mark;
@@ -200,11 +207,11 @@ void fdri_rewind_account(struct fdri_thread *t, const struct fdr_part *p, uint64
 static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint32_t seq, uint64_t commit,
                         bool alone)
 {
-    uint64_t head = fdr_load_acquire(&p->list_head);                                   /* A:claim */
-    bool held = bin && (int32_t)(seq - (uint32_t)(head >> 32)) >= 0 && (uint32_t)head; /* seq may have turned over */
+    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    bool held = bin && is_listed(head, seq);
     if (held && p->open_off == bin && fdri_bin(&fdri_rec.arena, bin)->commit == commit) return; /* untouched */
     if (alone) fdri_rewind_account(t, p, held ? cut_to(t, p, bin, commit) : cut_all(t, p));
-    else fdri_rewind_account(t, p, cut_beside_claimer(t, p, held ? bin : 0, commit));
+    else fdri_rewind_account(t, p, cut_beside_claimer(t, p, held ? bin : 0, seq, commit));
     fdr_signal_fence();
     forget(p, 0);
 }

@@ -16,7 +16,8 @@
  *          4 seq_back       it is taken off whole, with a seq that was used before
  *          5 late_word      a claimer looks for the pin before its word stands
  *          6 no_forgets     nothing says that records go before they are counted
- *          7 count_first    they are counted before they go */
+ *          7 count_first    they are counted before they go
+ *          8 seq_of_bin     the marked bin's number is read from its header when the list is taken off, not from the mark */
 #define BINS 3
 #define GARBAGE 9
 
@@ -88,7 +89,7 @@ inline announce(n)
 proctype owner()
 {
     byte b, nx, mark_off, mark_seq, mark_recs, n, h, s, looks;
-    bool alone;
+    bool alone, held;
     store_one();
     store_one();
     atomic { mark_off = open_off; mark_seq = open_seq }; /* fdr_rewind_mark */
@@ -103,7 +104,7 @@ proctype owner()
     :: !alone && looks < 2 -> atomic { looks++; alone = inside == 0 }
     :: else -> break
     od;
-    atomic { looks = 0; h = head_off; s = head_seq };
+    atomic { looks = 0; h = head_off; s = head_seq; held = h != 0 && mark_seq >= s };
     n = (open_off != 0 -> first[open_off] + recs[open_off] : total);
     if
     :: h == 0 -> skip
@@ -138,7 +139,7 @@ proctype owner()
             b = h;
             looks = (h != 0 -> first[h] : n);
             if
-            :: h != 0 && mark_seq >= s -> looks = first[mark_off] + recs[mark_off]
+            :: h != 0 && held && (mutant == 8 -> seq[mark_off] : mark_seq) >= s -> looks = first[mark_off] + recs[mark_off]
             :: else
             fi;
             n = n - looks;
@@ -158,7 +159,7 @@ proctype owner()
     forgets = 0;
     assert(!alone || entered == 0);
     pinned = false;
-    atomic { looks = 0; n = 0; h = 0; s = 0; mark_off = 0; mark_seq = 0; alone = false };
+    atomic { looks = 0; n = 0; h = 0; s = 0; mark_off = 0; mark_seq = 0; alone = false; held = false };
     store_one();
     store_one()
 }
@@ -193,7 +194,7 @@ proctype claimer()
                 fi
             };
             if
-            :: o != 0 -> atomic { assert(holder[o] == _pid); seq[o] = GARBAGE; next[o] = GARBAGE; recs[o] = GARBAGE }
+            :: o != 0 -> atomic { assert(holder[o] == _pid); seq[o] = GARBAGE; first[o] = GARBAGE; next[o] = GARBAGE; recs[o] = GARBAGE }
             :: else
             fi
         fi;
