@@ -70,6 +70,7 @@ uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind,
                         uint32_t bytes);                  /* nothing is given back for it */
 void fdri_meta_ahead(struct fdri_thread *t);              /* room for some small blocks, while there is any */
 void fdri_meta_give(struct fdri_thread *t, uint32_t off); /* not needed any more */
+bool fdri_meta_reusable(uint32_t bytes);                  /* does one of that size, given back, serve again? */
 void fdri_meta_release(struct fdri_thread *t);            /* all of it: the location is no more */
 uint64_t fdri_meta_bytes(void);                           /* in use by all */
 

@@ -195,6 +195,8 @@ void fdri_meta_ahead(struct fdri_thread *t)
     if (s) use_slab(t, fdri_off_of(t, s) + (uint32_t)sizeof *s, fdri_off_of(t, s) + s->head.bytes);
 }
 
+bool fdri_meta_reusable(uint32_t bytes) { return fdr_align_up(bytes, FDR_META_ALIGN) < SMALL_BYTES; }
+
 void fdri_meta_give(struct fdri_thread *t, uint32_t off)
 {
     struct fdr_meta_head *h = fdri_off(t, off);

@@ -160,6 +160,16 @@ static uint32_t table_bytes(uint32_t class_, uint32_t contexts)
     }
 }
 
+/* A new table with room for `need` bytes. One that is too large to be used again once the partition has outgrown it
+ * is made for the largest bins at once. Nice: not if others have to give something for it. */
+static uint32_t new_table(struct fdri_thread *t, const struct fdr_part *p, uint32_t need, bool nice)
+{
+    const uint32_t head = sizeof(struct fdr_meta_head);
+    uint32_t last = table_bytes(p->class_, fdr_contexts(1u << fdri_rec.arena.bin_log2)), off = 0;
+    if (last > need && !fdri_meta_reusable(head + need)) off = fdri_meta_larger(t, FDR_META_TABLE, head + last);
+    return off ? off : (nice ? fdri_meta_larger : fdri_meta)(t, FDR_META_TABLE, head + need);
+}
+
 /* The encoder's table of partition p, large enough for bins of 1 << size_log2 bytes. */
 static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2)
 {
@@ -173,7 +183,7 @@ static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_
     uint32_t off = reading ? table_of_closed(t, need) : 0;
     if (!off) off = table_of_aside(t, p, need);
     bool nice = p->table_off && size_log2 > 9; /* else no smaller one does, too */
-    if (!off) off = (nice ? fdri_meta_larger : fdri_meta)(t, FDR_META_TABLE, head + need);
+    if (!off) off = new_table(t, p, need, nice);
     if (!off) return false;
     fdri_give_table(t, p, off + head);
     return true;
