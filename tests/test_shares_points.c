@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <fdr/fdr.h>
+#include <fdr/reader.h>
 
 enum { SLEEPERS = 60, LEVELS = 9, TREES = 55, BUSY_TREES = 15000, EVERY = 37 };
 
@@ -39,6 +40,34 @@ static void *sleeper(void *unused)
     pthread_barrier_wait(&all_sleep);
     pthread_barrier_wait(&over);
     return unused;
+}
+
+/* Of each class and depth of each sleeper: what is kept is what was presented. The busy thread has more calls of every
+ * depth than that. */
+static void all_of_sleepers_is_kept(void)
+{
+    struct fdr_file *f;
+    char message[200] = "";
+    const struct fdr_ledger_row *row;
+    unsigned long long calls = 0, points = 0;
+    assert_int_equal(fdr_snapshot(NULL), 0);
+    if (fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message) != FDR_WHOLE) fail_msg("%s", message);
+    size_t n = fdr_ledger(f, &row);
+    uint32_t busy = UINT32_MAX;
+    for (size_t i = 0; i < n; i++)
+        if (row[i].presented == BUSY_TREES && row[i].class_ == FDR_IN_REGION) busy = row[i].location;
+    assert_int_not_equal(busy, UINT32_MAX);
+    for (size_t i = 0; i < n; i++) {
+        if (row[i].location == busy) continue;
+        if (row[i].kept != row[i].presented)
+            fail_msg("location %u, class %u, depth %u: %llu of %llu kept", row[i].location, row[i].class_, row[i].depth,
+                     (unsigned long long)row[i].kept, (unsigned long long)row[i].presented);
+        *(row[i].class_ == FDR_IN_REGION ? &calls : &points) += row[i].kept;
+    }
+    assert_int_equal(calls, SLEEPERS * TREES * LEVELS);
+    assert_int_equal(points, SLEEPERS * (TREES * LEVELS / EVERY * 2));
+    fdr_file_close(f);
+    unlink(fdr_last_snapshot());
 }
 
 static void P1_points_of_sleepers_leave_room(void **state)
@@ -72,6 +101,7 @@ static void P1_points_of_sleepers_leave_room(void **state)
                   (unsigned long long)u.presented, (unsigned long long)u.lost, calls);
     assert_int_equal(u.lost, 0);
     assert_true(u.stored >= u.presented / 10 * 9);
+    all_of_sleepers_is_kept();
     pthread_barrier_wait(&over);
     for (int i = 0; i < SLEEPERS; i++) pthread_join(thread[i], NULL);
     fdr_finalize();
