@@ -100,6 +100,13 @@ bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_loc
     return state != FDRI_READER_BIN_BAD;
 }
 
+bool fdri_reader_bins_missing(const struct fdri_reader_part *p)
+{
+    for (uint32_t b = 0; b < p->bin_count; b++)
+        if (p->bin[b].gap || fdr_load_relaxed(&p->bin[b].state) == FDRI_READER_BIN_BAD) return true;
+    return false;
+}
+
 /* How many records a payload holds whose header is not to be believed, and the time from its beginning to its newest
  * leave: the commit word checks both, whatever else was damaged. */
 static bool count_payload(const struct fdr_file *f, uint64_t off, const struct fdr_bin *h, uint64_t *records,

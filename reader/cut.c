@@ -112,9 +112,7 @@ bool fdri_reader_gaps(const struct fdri_reader_location *l, uint32_t depth)
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
         if (!p) continue;
-        if (p->tail_gap || p->untold) return true;
-        for (uint32_t b = 0; b < p->bin_count; b++)
-            if (p->bin[b].gap || fdr_load_relaxed(&p->bin[b].state) == FDRI_READER_BIN_BAD) return true;
+        if (p->tail_gap || p->untold || fdri_reader_bins_missing(p)) return true;
     }
     return false;
 }

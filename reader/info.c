@@ -136,9 +136,7 @@ static bool is_whole(const struct fdr_file *f, const struct fdri_reader_location
         return false;
     for (size_t i = 0; i < l->part_count; i++) {
         const struct fdri_reader_part *p = &l->part[i];
-        if (p->given_back || p->floor || p->floor_unknown || p->tail_gap) return false;
-        for (uint32_t b = 0; b < p->bin_count; b++)
-            if (p->bin[b].gap) return false;
+        if (p->given_back || p->floor || p->floor_unknown || p->tail_gap || fdri_reader_bins_missing(p)) return false;
     }
     for (uint32_t d = 0; d <= fdr_levels_in(l->raw.level_blocks); d++)
         if (level_lost(f, l, d)) return false;

@@ -140,9 +140,7 @@ static bool needs_care(const struct fdr_file *f, const struct fdri_reader_locati
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
         const struct fdri_reader_part *p = &l->part[i];
         if (p->aside) return true;
-        for (uint32_t b = 0; b < p->bin_count; b++)
-            if (p->bin[b].gap || p->bin[b].state == FDRI_READER_BIN_BAD) return true;
-        if (p->tail_gap || p->floor_unknown) return true;
+        if (fdri_reader_bins_missing(p) || p->tail_gap || p->floor_unknown) return true;
         if (p->bin_count && p->depth > deepest + 1 && p->depth > l->frame_count + 1) return true;
         if (p->bin_count) deepest = p->depth;
     }

@@ -309,6 +309,8 @@ bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_loc
                           uint64_t mark, uint64_t *gone, uint64_t *newest);
 /* The same, once. */
 bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b);
+/* A bin is known to be missing, or to be damaged. */
+bool fdri_reader_bins_missing(const struct fdri_reader_part *p);
 void fdri_reader_scan(struct fdr_file *f);
 uint32_t fdri_reader_scan_bin_bytes(const struct fdr_file *f);
 /* Marks a header as listed. */

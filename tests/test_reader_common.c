@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
  * The window that all locations have in common: one that began late and of which nothing was given up does not narrow
- * it, one that gave up its beginning does. */
+ * it, one that gave up its beginning, or of which that is damaged, does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +15,8 @@
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
+
+#include "format/arena.h"
 
 static fdr_region region;
 static uint64_t now;
@@ -33,8 +35,27 @@ static void *late(void *calls)
     return NULL;
 }
 
+/* A bit of the first record in the first bin of that location. */
+static void damage_first(const char *path, uint32_t location)
+{
+    FILE *file = fopen(path, "r+");
+    struct fdr_bin b;
+    long at = 0;
+    assert_non_null(file);
+    for (;; at += FDR_BIN_MIN_BYTES) {
+        assert_int_equal(fseek(file, at, SEEK_SET), 0);
+        if (fread(&b, sizeof b, 1, file) != 1) fail_msg("location %u has no bin", location);
+        if (b.magic == FDR_BIN_MAGIC && b.location == location && b.seq == 1) break;
+    }
+    fseek(file, at + (long)sizeof b, SEEK_SET);
+    int byte = fgetc(file);
+    fseek(file, at + (long)sizeof b, SEEK_SET);
+    fputc(byte ^ 16, file);
+    assert_int_equal(fclose(file), 0);
+}
+
 /* `first_ns` and `common_from_ns` of it, and where the late thread begins. */
-static void window(int calls, uint64_t *first, uint64_t *common, uint64_t *from)
+static void window(int calls, bool damaged, uint64_t *first, uint64_t *common, uint64_t *from)
 {
     char folder[] = "/tmp/fdr-common-XXXXXX", path[600], message[200] = "";
     struct fdr_file *f = NULL;
@@ -59,6 +80,7 @@ static void window(int calls, uint64_t *first, uint64_t *common, uint64_t *from)
     assert_int_equal(fdr_snapshot("window"), 0);
     snprintf(path, sizeof path, "%s", fdr_last_snapshot());
     fdr_finalize();
+    if (damaged) damage_first(path, 1);
     fdr_file_open(path, &f, message, sizeof message);
     assert_non_null(f);
     *first = fdr_file_info(f)->first_ns;
@@ -75,7 +97,7 @@ static void who_began_late_does_not_narrow_it(void **state)
 {
     (void)state;
     uint64_t first, common, from;
-    window(100, &first, &common, &from);
+    window(100, false, &first, &common, &from);
     assert_true(from > first);
     assert_int_equal(common, first);
 }
@@ -84,14 +106,24 @@ static void who_gave_up_its_beginning_does(void **state)
 {
     (void)state;
     uint64_t first, common, from;
-    window(4000000, &first, &common, &from);
+    window(4000000, false, &first, &common, &from);
     assert_true(from > first);
+    assert_int_equal(common, from);
+}
+
+static void of_which_that_is_damaged_does(void **state)
+{
+    (void)state;
+    uint64_t first, common, from;
+    window(100000, true, &first, &common, &from);
+    assert_true(from > first + 1000000000);
     assert_int_equal(common, from);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(who_began_late_does_not_narrow_it),
-                                       cmocka_unit_test(who_gave_up_its_beginning_does)};
+                                       cmocka_unit_test(who_gave_up_its_beginning_does),
+                                       cmocka_unit_test(of_which_that_is_damaged_does)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
