@@ -126,11 +126,12 @@ void fdri_outside_note_bounds(struct copy *c)
 
 /* What is there is another's by now, or on its way there: the copy has pieces of both. Nothing stops that from outside.
  * A thread that ended may have begun to give its memory back long ago: as long as nothing of its accounts goes to those
- * of [ended] it is as good as any. */
+ * of [ended] it is as good as any. What went is seen by what is left, and what is on its way by the flag. */
 static bool is_gone(struct copy *c, uint32_t i, const struct fdr_location *l)
 {
     if (l->id != c->tail.entry[i].location || l->flags & FDR_LOCATION_FREE) return true;
     if (!(l->flags & FDR_LOCATION_FOLDING)) return false;
+    if (l->flags & FDR_LOCATION_MOVING) return true;
     return l->fold_from != c->stacks[i].fold_from || presented_of(c, l) != c->stacks[i].presented;
 }
 

@@ -277,12 +277,11 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
     carry_out();
 }
 
-int fdri_fold(struct fdri_thread *into, struct fdri_thread *t)
+static int fold_some(struct fdri_thread *into, struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     uint32_t left = STEPS, levels = fdr_levels_in(l->level_blocks) + 1;
     const struct fdr_part *next;
-    if (!fdri_rec.arena.super->fold_off) return -1;
     fdr_store_relaxed(&l->epochs_off, 0u); /* they are differences of totals that are about to go */
     fdr_signal_fence();
     for (uint32_t off = l->parts_first; off; off = next->next) {
@@ -307,4 +306,16 @@ int fdri_fold(struct fdri_thread *into, struct fdri_thread *t)
     }
     fold_sums(into, t);
     return 1;
+}
+
+/* Who copies from outside cannot lock this out: what it has of a location that says so at the end is in two places. */
+int fdri_fold(struct fdri_thread *into, struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    if (!fdri_rec.arena.super->fold_off) return -1;
+    fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_MOVING);
+    fdr_fence_release(); /* R:moving - who copies a byte of what follows finds the flag */
+    int done = fold_some(into, t);
+    fdr_store_release(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_MOVING); /* R:moving */
+    return done;
 }
