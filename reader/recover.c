@@ -204,7 +204,8 @@ static void write_crash(struct fdri_reader_image *m)
     const struct fdr_file *f = m->file;
     struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
     struct fdr_crash head;
-    sb->section_off = 0;
+    bool lost = f->sb.state == FDR_STATE_CRASHED && !(f->without_section && !f->sb.section_off);
+    sb->section_off = lost && !f->bundle ? m->arena_bytes : 0; /* promised: so it is not said that it was never begun */
     if (!f->bundle || (f->has_crash && m->bytes_all != m->arena_bytes)) return;
     uint64_t from = f->has_crash ? f->end : f->sb.section_off, to = (m->bytes_all + 7) & ~7ull;
     memcpy(&head, f->bytes + from, sizeof head);

@@ -205,6 +205,20 @@ static void drop_accounts(struct fdri_reader_image *m, struct fdri_reader_locati
     l->accounts_dropped = true;
 }
 
+/* The first row of a location in rows sorted by location, whose number lies at `at` in each. */
+static size_t first_of(const void *rows, size_t count, size_t bytes, size_t at, uint32_t location)
+{
+    size_t low = 0;
+    for (size_t high = count; low < high;) {
+        size_t half = low + (high - low) / 2;
+        uint32_t here;
+        memcpy(&here, (const uint8_t *)rows + half * bytes + at, sizeof here);
+        if (here < location) low = half + 1;
+        else high = half;
+    }
+    return low;
+}
+
 /* Epochs that the reader would call damaged, or whose rows are not their sums, are left out. */
 static void fix_epochs(struct fdri_reader_image *m, const struct fdri_reader_location *l, struct fdr_location *raw)
 {
@@ -212,12 +226,8 @@ static void fix_epochs(struct fdri_reader_image *m, const struct fdri_reader_loc
                                                                    sizeof *e);
     const struct fdr_epoch_info *r;
     bool any = false, wrong = false;
-    size_t n = fdr_epochs(m->file, &r), i = 0;
-    for (size_t high = n; i < high;) { /* sorted by location: the first of this one */
-        size_t half = i + (high - i) / 2;
-        if (r[half].location < l->id) i = half + 1;
-        else high = half;
-    }
+    size_t n = fdr_epochs(m->file, &r);
+    size_t i = first_of(r, n, sizeof *r, offsetof(struct fdr_epoch_info, location), l->id);
     for (; e && i < n && r[i].location == l->id; i++) {
         any = true;
         wrong |= l->settled && (e->untracked ? !r[i].calls && e->epoch[r[i].index].calls : !r[i].exact);
@@ -231,7 +241,8 @@ static void fix_reductions(struct fdri_reader_image *m, struct fdr_location *raw
                                                         sizeof(struct fdr_reductions_block));
     const struct fdr_reduction_info *rows;
     size_t have = 0, n = fdr_reductions(m->file, &rows);
-    for (size_t i = 0; i < n; i++) have += rows[i].location == raw->id;
+    size_t first = first_of(rows, n, sizeof *rows, offsetof(struct fdr_reduction_info, location), raw->id);
+    while (first + have < n && rows[first + have].location == raw->id) have++;
     uint32_t want = raw->reduction_count < FDR_REDUCTION_LINES ? raw->reduction_count : FDR_REDUCTION_LINES;
     if (h && have >= want) return;
     raw->reductions_off = 0;

@@ -71,9 +71,8 @@ static void find_end(struct fdr_file *f)
     if (f->tail_bad) fdri_reader_damage(f, "cut off: the tail is not complete");
     else if (sb->snapshot_number && !f->has_tail && f->size >= sb->arena_bytes)
         fdri_reader_damage(f, "cut off: the tail is missing");
-    else if (sb->state == FDR_STATE_CRASHED && !f->has_tail && !f->has_crash && !f->spare.chunk_count && !sb->cut &&
-             f->size == said) /* one that was recovered has checks, and may have none */
-        f->without_section = true;
+    else if (sb->state == FDR_STATE_CRASHED && !f->has_tail && !f->has_crash && !sb->cut)
+        f->without_section = f->spare.chunk_count ? !sb->section_off : f->size == said;
     if (f->without_section && sb->section_off)
         fdri_reader_damage(f, "the crash section is missing: stacks, registers, memory map and messages of the death");
 }

@@ -37,6 +37,18 @@ static void fault(void)
     *nowhere = 1;
 }
 
+static void recovered_says_so(struct fdr_file *f, const struct death_place *p, bool killed)
+{
+    char path[600], message[200] = "";
+    struct fdr_file *again;
+    snprintf(path, sizeof path, "%s/recovered.fdr", p->dir);
+    if (fdr_file_recover(f, path, message, sizeof message)) fail_msg("stage %d: %s", here, message);
+    if (fdr_file_open(path, &again, message, sizeof message) != FDR_WHOLE) fail_msg("stage %d: %s", here, message);
+    assert_int_equal(fdr_file_info(again)->killed_in_handler, killed);
+    fdr_file_close(again);
+    unlink(path);
+}
+
 static void P7_killed_in_the_handler(void **state)
 {
     (void)state;
@@ -55,6 +67,7 @@ static void P7_killed_in_the_handler(void **state)
         assert_string_equal(fdr_file_info(f)->state, "crashed");
         assert_int_equal(fdr_file_info(f)->cause_signal, SIGSEGV);
         assert_int_equal(fdr_file_info(f)->killed_in_handler, here < 2);
+        recovered_says_so(f, p, here < 2);
         fdr_file_close(f);
     }
 }
