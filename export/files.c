@@ -32,6 +32,7 @@ static uint32_t next_number = 1;
 /* ---- snapshots that were not written: each error is said once in a recording, the others are counted ---- */
 
 static uint64_t said_errors[4]; /* a bit for each errno */
+static uint8_t said_refusals[FDRI_TRIGGERS + 1];
 static uint64_t unsaid;
 
 bool fdri_files_failed(int e)
@@ -54,6 +55,7 @@ void fdri_files_reset(void)
 {
     written = bytes_on_disk = unsaid = 0;
     memset(said_errors, 0, sizeof said_errors);
+    memset(said_refusals, 0, sizeof said_refusals);
 }
 
 const char *fdri_files_last(void) { return written ? ring[(written - 1) % REMEMBERED].path : ""; }
@@ -91,26 +93,36 @@ static uint64_t size_now(void)
     return (uint64_t)(uint32_t)virgin * s->bin_bytes + fdri_view.bytes - (virgin >> 32) * FDR_META_ALIGN;
 }
 
-static const char too_small[] = "FDR_DISK is less than one takes";
+/* What may be in the way of one more. */
+enum obstacle { NONE, TRIGGER_KEEP, KEEP, TOO_SMALL, USED_UP };
+static const char *const obstacle_text[] = {
+    [TRIGGER_KEEP] = "it has as many as it may keep",
+    [KEEP] = "FDR_KEEP is reached",
+    [TOO_SMALL] = "FDR_DISK is less than one takes",
+    [USED_UP] = "FDR_DISK is used up",
+};
 
 /* Of one trigger's, or with owner 0 everybody's, `leaving` and their bytes could go, or do when there is a new one. */
-static const char *in_the_way(const struct fdri_quota *q, uint64_t guess, const struct all *leaving)
+static enum obstacle in_the_way(const struct fdri_quota *q, uint64_t guess, const struct all *leaving)
 {
     uint64_t most = fdr_min((uint64_t)q->keep, (uint64_t)REMEMBERED) + leaving->count;
-    if (!q->keep_newest && all_of(q->owner).count >= most)
-        return q->owner ? "it has as many as it may keep" : "FDR_KEEP is reached";
-    if (guess > fdri_view.disk_bytes) return too_small;
-    return bytes_on_disk - leaving->bytes + guess > fdri_view.disk_bytes ? "FDR_DISK is used up" : NULL;
+    if (!q->keep_newest && all_of(q->owner).count >= most) return q->owner ? TRIGGER_KEEP : KEEP;
+    if (guess > fdri_view.disk_bytes) return TOO_SMALL;
+    return bytes_on_disk - leaving->bytes + guess > fdri_view.disk_bytes ? USED_UP : NONE;
 }
 
-static int refuse(const struct fdri_quota *q, const char *why)
+/* Said once in a recording for each reason and trigger: "no more" says it of those that follow. */
+static int refuse(const struct fdri_quota *q, enum obstacle why)
 {
-    static unsigned said[FDRI_TRIGGERS + 1];
-    if (fdri_once(&said[q->owner % (FDRI_TRIGGERS + 1)]))
+    uint8_t *said = &said_refusals[q->owner % (FDRI_TRIGGERS + 1)];
+    bool first = !(*said >> why & 1);
+    *said |= (uint8_t)(1u << why);
+    if (first)
         fdri_say("no more snapshots%s%s: %s (%llu written, %llu bytes kept; FDR_DISK is %llu)%s",
-                 q->owner ? " of trigger " : "", q->owner ? q->name : "", why, (unsigned long long)written,
-                 (unsigned long long)bytes_on_disk, (unsigned long long)fdri_view.disk_bytes,
-                 q->keep_newest || why == too_small ? ""
+                 q->owner ? " of trigger " : "", q->owner ? q->name : "", obstacle_text[why],
+                 (unsigned long long)written, (unsigned long long)bytes_on_disk,
+                 (unsigned long long)fdri_view.disk_bytes,
+                 q->keep_newest || why == TOO_SMALL ? ""
                  : q->owner                         ? "; 'keep N,newest' keeps the newest instead"
                                                     : "; FDR_KEEP=N,newest keeps the newest instead");
     return -EDQUOT;
@@ -123,7 +135,7 @@ int fdri_files_admit(const struct fdri_quota *quota)
     uint64_t guess = fdr_max(written ? ring[(written - 1) % REMEMBERED].bytes : 0, size_now());
     struct fdri_quota whole = fdri_whole_quota();
     struct all mine = quota->keep_newest ? all_of(quota->owner) : (struct all){0}, any = mine;
-    const char *why = in_the_way(quota, guess, &mine);
+    enum obstacle why = in_the_way(quota, guess, &mine);
     if (why) return refuse(quota, why);
     any.count = mine.count >= quota->keep ? mine.count + 1 - quota->keep : 0;
     if (whole.keep_newest) any = all_of(0);

@@ -198,7 +198,7 @@ FDR_RACY void fdri_locations_note(const struct fdr_location *first, uint32_t new
         tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .under_way = busy, .completed = completed_of(l)};
         noted[i] = (struct noted){.off = off_of(l),
                                   .level_blocks = l->level_blocks,
-                                  .slabs = l->slabs,
+                                  .slabs = fdr_load_acquire(&l->slabs),               /* A:block */
                                   .rows_table = fdr_load_acquire(&l->rows_table_off), /* A:rows */
                                   .filtered = fdr_load_relaxed(&l->flags) & FDR_LOCATION_REWINDS ? filtered_of(l) : 0};
     }

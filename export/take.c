@@ -24,6 +24,18 @@ static uint64_t finished; /* snapshots written or failed, ever */
 static int last_result;
 static char last_path[FDRI_PATH_MAX];
 
+/* Signals wait: a handler that forks waits for the lock. */
+static void lock_it(sigset_t *old)
+{
+    fdr_signals_block(old);
+    pthread_mutex_lock(&lock);
+}
+static void unlock_it(const sigset_t *old)
+{
+    pthread_mutex_unlock(&lock);
+    fdr_signals_restore(old);
+}
+
 /* A copy under a temporary name, or nothing. */
 static int copy_into(struct fdri_new_file *f, const struct fdri_why *why)
 {
@@ -58,13 +70,20 @@ static int write_one(const struct fdri_why *why, const struct fdri_quota *quota)
     return e;
 }
 
-/* Waits for the one under way; true: its result is the caller's, too. */
-static bool waited(bool join, int *result)
+enum { A_MOMENT = 1000000 }; /* ns */
+
+/* Waits for the one under way; true: its result is the caller's, too. Not on the condition, which takes the lock back
+ * while signals are open: a disk may take its time, and Ctrl-C is not to wait for it. */
+static bool waited(bool join, int *result, sigset_t *old)
 {
     bool one = running;
     while (running) {
         uint64_t mine = finished + 1;
-        while (finished < mine) pthread_cond_wait(&done, &lock);
+        while (finished < mine) {
+            unlock_it(old);
+            fdr_raw_sleep(A_MOMENT);
+            lock_it(old);
+        }
         *result = last_result;
         if (join) break;
     }
@@ -75,21 +94,22 @@ static bool waited(bool join, int *result)
 int fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool join)
 {
     int result = -ESRCH;
-    pthread_mutex_lock(&lock);
-    if (!active || waited(join, &result)) {
-        pthread_mutex_unlock(&lock);
+    sigset_t old;
+    lock_it(&old);
+    if (!active || waited(join, &result, &old)) {
+        unlock_it(&old);
         return result;
     }
     running = true;
-    pthread_mutex_unlock(&lock);
+    unlock_it(&old);
     result = write_one(why, quota);
-    pthread_mutex_lock(&lock);
+    lock_it(&old);
     running = false;
     finished++;
     last_result = result;
     if (!result) memcpy(last_path, fdri_files_last(), sizeof last_path);
     pthread_cond_broadcast(&done);
-    pthread_mutex_unlock(&lock);
+    unlock_it(&old);
     return result;
 }
 
@@ -108,9 +128,10 @@ struct fdri_quota fdri_whole_quota(void)
 /* The recording may have only just begun: then there is nobody to ask yet. */
 static void look(void)
 {
-    pthread_mutex_lock(&lock);
+    sigset_t old;
+    lock_it(&old);
     void (*it)(void) = active ? fdri_view.look : NULL;
-    pthread_mutex_unlock(&lock);
+    unlock_it(&old);
     if (it) it();
 }
 

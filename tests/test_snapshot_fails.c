@@ -136,6 +136,22 @@ static void a_directory_that_is_gone_is_said_once(void **state)
     assert_int_equal(times("\n"), 2);
 }
 
+static void a_refusal_is_said_once(void **state)
+{
+    (void)state;
+    listen();
+    for (int i = 0; i < 2; i++) { /* in each recording */
+        snapshots_start((struct fdr_config){.buffer = "1M", .keep = "1,oldest"});
+        assert_int_equal(fdr_snapshot("first"), 0);
+        for (int j = 0; j < 3; j++) assert_int_equal(fdr_snapshot("one more"), -EDQUOT);
+        fdr_finalize();
+    }
+    listened();
+    if (times("\n") != 2) print_message("%s", said);
+    assert_int_equal(times("no more snapshots: FDR_KEEP is reached"), 2);
+    assert_int_equal(times("\n"), 2);
+}
+
 /* ---- what counts ---- */
 
 static void those_that_were_written_count(void **state)
@@ -275,9 +291,9 @@ static void a_child_leaves_the_file_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_error_is_said_once),       cmocka_unit_test(a_directory_that_is_gone_is_said_once),
-        cmocka_unit_test(those_that_were_written_count), cmocka_unit_test(the_oldest_makes_room),
-        cmocka_unit_test(one_at_most_goes_in_vain),      cmocka_unit_test(else_none_goes),
-        cmocka_unit_test(a_child_leaves_the_file_alone)};
+        cmocka_unit_test(each_error_is_said_once), cmocka_unit_test(a_directory_that_is_gone_is_said_once),
+        cmocka_unit_test(a_refusal_is_said_once),  cmocka_unit_test(those_that_were_written_count),
+        cmocka_unit_test(the_oldest_makes_room),   cmocka_unit_test(one_at_most_goes_in_vain),
+        cmocka_unit_test(else_none_goes),          cmocka_unit_test(a_child_leaves_the_file_alone)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
