@@ -13,18 +13,21 @@ files()
     fi
 }
 
-count=0
-bad=0
+ours=()
 while IFS= read -r file; do
     [ -f "$file" ] || continue
     case $file in
         fuzz/seeds/* | tests/golden/* | *.fdr | *.evt | *.evt.zst | *.png | *.svg) continue ;;
     esac
-    count=$((count + 1))
-    if ! head -n 8 "$file" | grep -q 'SPDX-License-Identifier"\{0,1\}: "\{0,1\}MIT'; then
-        echo "$file: no SPDX-License-Identifier: MIT"
-        bad=$((bad + 1))
-    fi
+    ours+=("$file")
 done < <(files)
+count=${#ours[@]}
+named=$(awk 'FNR > 8 { nextfile } /SPDX-License-Identifier"?: "?MIT/ { print FILENAME; nextfile }' "${ours[@]}")
+bad=0
+while IFS= read -r file; do
+    [ -n "$file" ] || continue
+    echo "$file: no SPDX-License-Identifier: MIT"
+    bad=$((bad + 1))
+done < <(comm -23 <(printf '%s\n' "${ours[@]}" | sort) <(sort <<<"$named"))
 echo "$count files, $bad without a license line"
 [ "$count" -gt 0 ] && [ "$bad" = 0 ]
