@@ -5,22 +5,32 @@ set -euo pipefail
 cd "${FDR_SOURCE:-$(dirname "$0")/..}"
 
 # Per folder: the header paths it may include, as extended regular expressions. "fdr/" is include/fdr.
-declare -A may=(
-    [include/fdr]='fdr/'
-    [base]='base/'
-    [format]='format/|base/'
-    [bins]='bins/|format/|base/'
-    [policies]='policies/'
-    [recorder]='recorder/|bins/|policies/|format/|base/|fdr/|fdr_build\.h$|export/view\.h$|sampler/[a-z]+_view\.h$'
-    [sampler]='sampler/|base/|fdr/'
-    [export]='export/|format/|base/|fdr/'
-    [reader]='reader/|format/|base/|fdr/|fdr_build\.h$'
-    [convert]='convert/|fdr/'
-    [tools]='tools/|fdr/|fdr_build\.h$'
-    [adapters]='adapters/|fdr/'
-    [examples]='examples/|fdr/'
-    [benchmarks]='benchmarks/|fdr/'
-)
+declare -A may=()
+
+# allowed CELL: the last column of the table as a regular expression, each part with a | behind it.
+allowed()
+{
+    local part
+    while IFS= read -r part; do
+        case $part in
+            itself | 'standard C' | 'the OS'*) ;;
+            'public headers') printf 'fdr/|' ;;
+            */*.h) sed 's/\./\\./g; s/\*/[a-z]+/g; s/$/$|/' <<<"$part" | tr -d '\n' ;;
+            base | format | bins | policies) printf '%s/|' "$part" ;;
+            *) echo "docs/ARCHITECTURE.md: not understood in the layer table: '$part'" >&2; exit 1 ;;
+        esac
+    done < <(sed 's/;.*//; s/, /\n/g; s/`//g' <<<"$1")
+}
+
+while IFS='|' read -r _ names _ cell _; do
+    rule=$(allowed "$(sed 's/^ *//; s/ *$//' <<<"$cell")")
+    for name in $(tr -d '`,' <<<"$names"); do
+        name=${name%/}
+        may[$name]="$rule${name#include/}/"
+    done
+done < <(sed -n '/^| folder | its one job | may include |/,/^$/p' docs/ARCHITECTURE.md | tail -n +3 | sed '/^$/d')
+# What the build writes: the version.
+for name in recorder reader tools; do may[$name]="${may[$name]:?is not in the layer table}|fdr_build\.h\$"; done
 # Where system headers are restricted, the ones that are allowed.
 standard='assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|uchar|wchar|wctype'
 bytes_only='assert|inttypes|limits|stdalign|stdatomic|stdbool|stddef|stdint|string'
