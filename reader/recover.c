@@ -103,7 +103,10 @@ static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const 
     uint64_t *presented, *lost;
     if (r->class_ == FDR_CLASS_REGION && sum >= r->presented && had_gaps(m, r->location, r->depth))
         mark_untold(m, l, r->depth);
-    if (sum == r->presented || (l->moving && (sum > r->presented || !fdr_file_damage_count(m->file)))) return;
+    /* those that begin anew make it look as if it had been moving: the tail has what they were */
+    const struct fdri_reader_location *was = fdri_reader_location(m->file, r->location);
+    bool moving = l->moving && !(was && was->accounts_dropped);
+    if (sum == r->presented || (moving && (sum > r->presented || !fdr_file_damage_count(m->file)))) return;
     if (r->class_ == FDR_CLASS_REGION) {
         const struct fdr_level *v = fdri_reader_level(g, l, r->depth);
         if (!v) { /* deeper than the stack: all of it is lost */
