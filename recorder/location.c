@@ -161,6 +161,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->no_more_skipped = t->sought = t->many_wait = false;
     memset(t->looked, 0, sizeof t->looked);
     t->passed_over = t->barriers = 0;
+    t->room_search = t->meta_search = (struct fdri_search){0, 0, FDRI_CREDIT};
     t->hand = (struct fdri_hand){0};
     t->no_more_levels = false;
     t->frozen_off = 0;

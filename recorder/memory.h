@@ -67,8 +67,48 @@ uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t byte
 /* The same, instead of a smaller one that does, too: little of what is stored is given back for it. */
 uint32_t fdri_meta_larger(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
 uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind,
-                        uint32_t bytes);                  /* nothing is given back for it */
-void fdri_meta_ahead(struct fdri_thread *t);              /* room for some small blocks, while there is any */
+                        uint32_t bytes);     /* nothing is given back for it */
+void fdri_meta_ahead(struct fdri_thread *t); /* room for some small blocks, while there is any */
+/* Where there is much too little memory for all threads a search takes a hundred times as long as recording an event,
+ * each event begins one, and what it finds another thread takes away before it is used. So
+ *   after FDRI_PATIENCE in a row that found nothing the next one is made 2, 4, .. 1024 requests later;
+ *   beside other threads a search for a bin costs credit, which the records stored in bins bring in again: without any
+ *   only each FDRI_POOR_PAUSE-th request is followed by one.
+ * What the others would have found is lost, and counted, and the thread goes on at its own speed. */
+enum {
+    FDRI_PATIENCE = 8,
+    FDRI_PAUSE_LOG2 = 10,
+    FDRI_CREDIT = 4096, /* records */
+    FDRI_SEARCH_COST = 16,
+    FDRI_POOR_PAUSE = 64
+};
+static inline uint32_t fdri_search_weary(const struct fdri_search *s)
+{
+    return s->failed > FDRI_PATIENCE ? s->failed - FDRI_PATIENCE : 0;
+}
+static inline bool fdri_search_pauses(struct fdri_search *s)
+{
+    if (FDR_LIKELY(!s->pause)) return false;
+    s->pause--;
+    return true;
+}
+/* The bin looked for before is full, or gone. */
+static inline void fdri_search_yields(struct fdri_search *s, uint32_t records)
+{
+    int32_t credit = s->credit + (int32_t)records;
+    s->credit = credit < FDRI_CREDIT ? credit : FDRI_CREDIT;
+}
+static inline void fdri_search_over(struct fdri_search *s, bool found)
+{
+    if (found) s->failed = 0;
+    else if (s->failed < FDRI_PATIENCE + FDRI_PAUSE_LOG2) s->failed++;
+    uint32_t weary = fdri_search_weary(s);
+    if (weary) s->pause = 1u << weary;
+    if (s->credit >= 0) return;
+    s->credit += FDRI_SEARCH_COST;
+    s->pause = (uint32_t)fdr_max(s->pause, FDRI_POOR_PAUSE);
+}
+
 void fdri_meta_give(struct fdri_thread *t, uint32_t off); /* not needed any more */
 bool fdri_meta_reusable(uint32_t bytes);                  /* does one of that size, given back, serve again? */
 void fdri_meta_release(struct fdri_thread *t);            /* all of it: the location is no more */
@@ -153,13 +193,14 @@ struct fdri_size {
 uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got_log2);
 /* Bins it holds, those counted that it has in pieces beside others. */
 uint32_t fdri_share_held(const struct fdr_location *l);
-bool fdri_poor(const struct fdri_thread *t);       /* beside its accounts it has next to nothing */
-uint32_t fdri_fair_share(void);                    /* bins for each live location, of those in use */
-uint32_t fdri_full_share(void);                    /* the same when all will be */
-enum { FDRI_MANY_THREADS = 8 };                    /* more live ones than that are many */
-bool fdri_crowded(void);                           /* that is little, and they are many */
-bool fdri_share_rich(const struct fdri_thread *t); /* it holds more than live ones do on average */
-void fdri_share_note(const struct fdri_thread *t); /* this location took a bin */
+bool fdri_poor(const struct fdri_thread *t);        /* beside its accounts it has next to nothing */
+uint32_t fdri_fair_share(void);                     /* bins for each live location, of those in use */
+uint32_t fdri_full_share(void);                     /* the same when all will be */
+enum { FDRI_MANY_THREADS = 8 };                     /* more live ones than that are many */
+bool fdri_crowded(void);                            /* that is little, and they are many */
+bool fdri_share_alone(const struct fdri_thread *t); /* nobody else is there, or was */
+bool fdri_share_rich(const struct fdri_thread *t);  /* it holds more than live ones do on average */
+void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
 
 /* ---- telescope.c, epoch.c, epoch_rows.c: nothing under other strategies ---- */
 void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);   /* a partition was made */

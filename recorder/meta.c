@@ -64,8 +64,13 @@ static uint32_t piece_of_all(struct fdri_thread *t, uint32_t want)
 static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
 {
     if (want > full_log2()) return 0;
-    uint32_t off = fair_piece(t, want, source == BINS_OF_ALL ? ROUNDS : LARGER_ROUNDS);
-    return off || source != BINS_OF_ALL ? off : piece_of_all(t, want);
+    if (source != BINS_OF_ALL) return t->meta_search.pause ? 0 : fair_piece(t, want, LARGER_ROUNDS);
+    bool begun = t->loc->level_blocks; /* who is only coming has patience of its own: attach.c */
+    if (begun && fdri_search_pauses(&t->meta_search)) return 0;
+    uint32_t off = fair_piece(t, want, ROUNDS);
+    if (!off) off = piece_of_all(t, want);
+    if (begun) fdri_search_over(&t->meta_search, off);
+    return off;
 }
 
 /* Blocks that fit a bin, and may go there, do so before they take the room of those that are kept for newcomers: larger

@@ -215,12 +215,18 @@ FDR_RACY static bool sleeps(struct fdr_location *v)
     return fdri_fall_asleep(v) && !ns;
 }
 
+/* An operation may make others pass so many; fewer, where searches find nothing again and again. */
+static uint32_t barriers_left(const struct fdri_thread *t, uint32_t must)
+{
+    uint32_t weary = fdri_search_weary(must ? &t->meta_search : &t->room_search);
+    return (must ? BARRIERS_MUST : BARRIERS) >> fdr_min(weary, 4);
+}
+
 /* Only for who has next to nothing, or much less than the others, or must have it: it makes a system call. */
 static uint32_t claim_newest(struct fdri_thread *t, struct fdr_location *v, bool at_least, uint32_t must,
                              uint32_t *size, struct fdri_given *given)
 {
-    bool attaches = !(t->loc->level_blocks | t->loc->samples_off),
-         left = t->barriers < (must ? BARRIERS_MUST : BARRIERS);
+    bool attaches = !(t->loc->level_blocks | t->loc->samples_off), left = t->barriers < barriers_left(t, must);
     bool may = (attaches || left) && (must || fdri_poor(t) || is_due(t));
     struct fdr_part *p = may && sleeps(v) ? choose(v, true, leaves(true, at_least, must)) : NULL;
     t->barriers += p != NULL;
@@ -414,7 +420,7 @@ uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2)
 
 /* No other thread is there, and none has ended that left anything. Who is only coming, samples, and the accounts of
  * those that ended do not count among them: they are beside one. */
-static bool alone(const struct fdri_thread *t)
+bool fdri_share_alone(const struct fdri_thread *t)
 {
     uint32_t flags = fdr_load_relaxed(&t->loc->flags);
     bool counts = flags & FDR_LOCATION_LIVE && !(flags & FDR_LOCATION_SAMPLES);
@@ -425,7 +431,7 @@ static bool alone(const struct fdri_thread *t)
 static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, bool at_least, uint32_t *got)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || alone(t)) return 0; /* FIRST: what is there stays */
+    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || fdri_share_alone(t)) return 0; /* FIRST: what is there stays */
     struct fdr_location *v = rich_one(t, at_least);
     uint32_t came = 0, off = v ? claim_from(t, v, size, at_least, &came) : 0;
     if (off) fdri_piece_split(a, t->loc, off, a->bin_log2, *got = size.want);

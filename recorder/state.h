@@ -123,6 +123,13 @@ struct fdri_hand {
 };
 enum { FDRI_SPARE_CELLS = 3 };
 enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2 }; /* later.c */
+/* How searches for memory went: memory.h. */
+struct fdri_search {
+    uint32_t failed; /* one after the other, up to now */
+    uint32_t pause;  /* so many requests are not followed by one */
+    int32_t credit;  /* records */
+};
+
 struct fdri_thread {
     uint32_t recording; /* number of the recording this belongs to */
     /* the same where a leave may take the fastest path: the counter as it is, no unit of time above it */
@@ -188,6 +195,7 @@ struct fdri_thread {
     struct fdri_looked looked[FDRI_LOOKED];
     uint32_t passed_over; /* off of the location that gave nothing just now: another is asked before */
     uint32_t barriers;    /* that others had to pass for the bin or block that is looked for */
+    struct fdri_search room_search, meta_search;
     uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
     uint64_t stack_end;                     /* of the thread's own stack */
     uint64_t stack_bytes;                   /* gone.c: how large it can be, once that was asked; 0: nobody knows */

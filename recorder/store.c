@@ -95,6 +95,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
     }
     if ((off = fdri_ready_take(t, *got = want))) return off;
     fdr_add_relaxed(&fdri_rec.shares.turn, 1ull);
+    if (!fdri_share_alone(t)) t->room_search.credit -= FDRI_SEARCH_COST;
     refill(t, p);
     off = fdri_share_any(t, (struct fdri_size){want, 9, 0}, got);
     if (!off) off = fdri_reduce(t, p, want, got);
@@ -334,39 +335,50 @@ static bool closed_meanwhile(const struct fdri_thread *t, const struct fdr_part 
     return !(uint32_t)fdr_load_relaxed(&p->list_head) && gate_closed(t, p->depth, p->class_, p->band);
 }
 
+/* The slot's partition, which is made with its first record. NULL: there is none, or it is not looked for room now. */
+static struct fdr_part *part_of(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band)
+{
+    if (*slot == 0 && gate_closed(t, depth, class_, band)) *slot = FDRI_GATE_CLOSED;
+    if (*slot == FDRI_GATE_CLOSED || fdri_search_pauses(&t->room_search)) return NULL;
+    if (*slot) return fdri_off(t, *slot);
+    struct fdr_part *p = fdri_make_part(t, depth, class_, band);
+    if (p) *slot = fdri_off_of(t, p);
+    else fdri_search_over(&t->room_search, false);
+    return p;
+}
+
+/* A bin for it, which is not open yet, or 0. */
+static uint32_t next_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t *slot, uint32_t *got)
+{
+    fdri_search_yields(&t->room_search, FDR_COMMIT_RECORDS(p->progress));
+    fdri_part_seal(&fdri_rec.arena, p);
+    fdri_telescope_sealed(t, p);
+    uint32_t want = next_size(t, p), off = want ? find_bin(t, p, want, got) : 0;
+    if (*slot != FDRI_GATE_CLOSED && closed_meanwhile(t, p)) {
+        *slot = FDRI_GATE_CLOSED;
+        p->flags |= FDR_PART_CLOSED;
+    }
+    fdri_search_over(&t->room_search, off || *slot == FDRI_GATE_CLOSED);
+    if (!off || *slot != FDRI_GATE_CLOSED) return off;
+    fdri_piece_give(&fdri_rec.arena, t->loc, off, *got); /* closed by what its own table or bin took */
+    return 0;
+}
+
 struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
                            uint64_t *reduced, uint64_t *lost)
 {
-    struct fdr_part *p = NULL;
-    uint32_t want = 0, got = 0, off = 0;
+    uint32_t got = 0;
     t->barriers = 0;
     if (fdri_rec.set.pin_ns) fdri_aside_look(t);
     fdri_join_look(t);
     uint32_t *joined = *slot ? NULL : fdri_joined_slot(t, depth, class_, &band);
     if (joined) *slot = *joined;
     if (joined && *slot > FDRI_GATE_CLOSED && !fdr_encode_full(fdri_off(t, *slot))) return fdri_off(t, *slot);
-    if (*slot == 0) {
-        if (gate_closed(t, depth, class_, band)) *slot = FDRI_GATE_CLOSED;
-        else if ((p = fdri_make_part(t, depth, class_, band))) *slot = fdri_off_of(t, p);
-        if (joined) *joined = *slot;
-    } else if (*slot != FDRI_GATE_CLOSED) {
-        p = fdri_off(t, *slot);
-    }
-    if (p) {
-        fdri_part_seal(&fdri_rec.arena, p);
-        fdri_telescope_sealed(t, p);
-        if ((want = next_size(t, p))) off = find_bin(t, p, want, &got);
-        if (*slot != FDRI_GATE_CLOSED && closed_meanwhile(t, p)) {
-            *slot = FDRI_GATE_CLOSED;
-            p->flags |= FDR_PART_CLOSED;
-        }
-    }
+    struct fdr_part *p = part_of(t, slot, depth, class_, band);
+    if (joined) *joined = *slot;
+    uint32_t off = p ? next_bin(t, p, slot, &got) : 0;
     const struct fdr_level *v = fdri_level(t, depth);
     bool calls = class_ == FDR_CLASS_REGION;
-    if (off && *slot == FDRI_GATE_CLOSED) { /* closed by what its own table or bin took */
-        fdri_piece_give(&fdri_rec.arena, t->loc, off, got);
-        off = 0;
-    }
     if (!off && *slot != FDRI_GATE_CLOSED && fdri_rec.set.strategy == FDR_STRATEGY_FIRST)
         fdri_stop(t, t->loc->last_tick);
     if (!off) {
