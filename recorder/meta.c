@@ -65,7 +65,8 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
 {
     if (want > full_log2()) return 0;
     if (source != BINS_OF_ALL) return t->meta_search.pause ? 0 : fair_piece(t, want, LARGER_ROUNDS);
-    bool begun = t->loc->level_blocks; /* who is only coming has patience of its own: attach.c */
+    /* who is only coming has patience of its own: attach.c */
+    bool begun = t->loc->level_blocks || t->loc->samples_off || t->no_more_levels;
     if (begun && fdri_search_pauses(&t->meta_search)) return 0;
     uint32_t off = fair_piece(t, want, ROUNDS);
     if (!off) off = piece_of_all(t, want);
