@@ -195,7 +195,10 @@ void fdri_part_seal(struct fdri_arena *a, struct fdr_part *p)
 
 void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p)
 {
-    uint32_t off = (uint32_t)fdr_load_acquire(&p->list_head);                                     /* A:claim */
+    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint32_t off = (uint32_t)head;
+    /* the open one, if it is listed, was the newest, or one was linked behind it */
+    if (off && p->open_off && (int32_t)(p->open_seq - (uint32_t)(head >> 32)) >= 0) off = p->open_off;
     for (uint32_t next = off; next; next = fdr_load_acquire(&fdri_bin(a, off)->next)) off = next; /* A:list */
     if (off) p->open_seq = fdri_bin(a, off)->seq;
     p->open_off = off;

@@ -16,6 +16,7 @@
 #include "base/racy.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
+#include "recorder/stack.h"
 #include "sampler/samples_view.h"
 
 enum { LOOK_AGAIN = 1024 }; /* a thread that found no room looks again after so many events, at first sooner */
@@ -232,11 +233,22 @@ static void take_back_leave(const struct fdri_thread *t, struct fdr_part *p)
     p->last_tick = fdr_min(p->last_tick, fdri_level(t, p->depth)->enter_tick >> t->shift);
 }
 
+/* The operation was at another depth, that of the call that is open or of the one it has just closed, and nothing is
+ * left half-done here: the open bin, which costs memory, stays open. Points may have been at any depth. */
+static bool is_untouched(const struct fdr_part *p, uint32_t depth)
+{
+    if (p->class_ != FDR_CLASS_REGION || p->depth == depth || p->depth == depth + 1) return false;
+    if (!p->open_off || !p->limit || !(uint32_t)fdr_load_relaxed(&p->list_head)) return false;
+    const struct fdr_bin *b = fdri_bin(&fdri_rec.arena, p->open_off);
+    return b->seq == p->open_seq && !b->next && b->commit == fdr_commit_word(p);
+}
+
 /* An operation ended in the middle. A call whose record was complete is closed; what else was left half-done is sealed
  * away. */
 static void mend(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
+    uint32_t depth = l->depth;
     l->abandoned++;
     fdri_awake(&fdri_rec.arena, l); /* also where it was left while waking up */
     fdri_count_late(t->base, l);
@@ -245,8 +257,10 @@ static void mend(struct fdri_thread *t)
     fdri_ended_abandoned(l);
     fdri_claim_pin(&fdri_rec.arena, l);
     for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
-        fdri_part_mend(&fdri_rec.arena, fdri_off(t, off));
-        take_back_leave(t, fdri_off(t, off));
+        struct fdr_part *p = fdri_off(t, off);
+        if (is_untouched(p, depth)) continue;
+        fdri_part_mend(&fdri_rec.arena, p);
+        take_back_leave(t, p);
     }
     fdri_claim_unpin(l);
     fdri_rows_again(t);
@@ -266,6 +280,8 @@ static void end_location(struct fdri_thread *t)
     fdr_signal_fence();
     fdri_stay_awake(&fdri_rec.arena, l);
     fdri_count_late(t->base, l);
+    /* by pthread_exit or as it was cancelled: its calls are over, and count */
+    if (l->depth) fdri_close_open(t, t->times_given ? 0 : fdri_clamp_live(t, fdri_tick_live(t)));
     t->recording = t->plain = t->rounded = 0;
     fdri_ready_release(t);
     fdri_ended_prepare(t);
@@ -338,14 +354,17 @@ static void give_up(struct fdri_thread *t)
 }
 
 /* What a handler records while this thread is in the middle of a record is over when that is: it may hold what others
- * wait for. */
+ * wait for, and what it has entered and not left, as it was left by longjmp, ended no later. */
 static void end_lane(uint64_t here)
 {
     struct fdri_thread *lane = &fdri_lane;
-    if (FDR_LIKELY(lane->recording != fdri_self.recording || !lane->loc->busy)) return;
+    if (FDR_LIKELY(lane->recording != fdri_self.recording)) return;
+    bool left = lane->loc->busy;
+    if (FDR_LIKELY(!left && !lane->loc->depth)) return;
     fdr_store_relaxed(&lane->loc->busy, here);
     fdr_signal_fence();
-    give_up(lane);
+    if (left) give_up(lane);
+    fdri_close_open(lane, 0);
     fdri_end(lane);
 }
 

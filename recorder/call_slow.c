@@ -292,6 +292,15 @@ static void close_gone(struct fdri_thread *t, const struct fdri_function *f)
     close_from(t, from, end_of(t, from, true, 0));
 }
 
+void fdri_close_open(struct fdri_thread *t, uint64_t tick)
+{
+    struct fdr_location *l = t->loc;
+    if (l->overflow) set_overflow(t, 0);
+    if (!l->depth) return;
+    l->unbalanced++;
+    close_from(t, 1, fdr_max(tick, l->last_tick));
+}
+
 /* Where on the stack is this region (or code address), counted from the top? 0 = not there. */
 static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64_t address)
 {

@@ -177,6 +177,16 @@ static bool give_bin(struct fdr_location *l)
     return given.bytes != 0;
 }
 
+/* For the first memory of [ended], in vain: each who needs room would begin another one. Under the lock. */
+static struct fdri_search *search_of(bool ns)
+{
+    static struct fdri_search search[2];
+    static uint32_t recording;
+    if (recording != fdri_rec.number) memset(search, 0, sizeof search);
+    recording = fdri_rec.number;
+    return &search[ns];
+}
+
 static struct fdri_thread *ended_of(bool ns)
 {
     struct fdri_thread *t = &ended[ns];
@@ -188,9 +198,12 @@ static struct fdri_thread *ended_of(bool ns)
     memset((uint32_t *)t + 1, 0,
            sizeof *t - sizeof(uint32_t)); /* all but `recording`, which is looked at without the lock */
     struct fdr_location *spare = fdri_rec.shares.spare[ns];
-    if (!spare) return NULL;
+    struct fdri_search *search = search_of(ns);
+    if (!spare || fdri_search_pauses(search)) return NULL;
     fdr_store_relaxed(&spare->flags, (uint32_t)(FDR_LOCATION_FREE | FDR_LOCATION_ENDED)); /* it may take the last bin */
-    if (!fdri_location_make(t, spare, UINT32_MAX, "[ended]")) return NULL;
+    bool made = fdri_location_make(t, spare, UINT32_MAX, "[ended]");
+    fdri_search_over(search, made);
+    if (!made) return NULL;
     t->fresh = false;
     t->loc->tid = 0;
     t->loc->start_tick = UINT64_MAX;

@@ -157,6 +157,7 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
 {
     struct fdr_location *l = t->loc;
     bytes = (uint32_t)fdr_align_up(bytes, FDR_META_ALIGN);
+    if (kind == FDR_META_LEVELS || kind == FDR_META_FROZEN) t->meta_search.pause = 0; /* refused, they are for good */
     uint32_t *reuse = bytes < SMALL_BYTES ? &l->meta_free[bytes / FDR_META_ALIGN - 1] : NULL;
     if (reuse && *reuse) {
         uint32_t off = *reuse;

@@ -58,6 +58,8 @@ static inline __attribute__((always_inline)) struct fdr_level *fdri_parent_of(st
     return FDR_LIKELY((depth - 1) % FDR_LEVELS_STEP) ? v - 1 : fdri_level(t, depth - 1);
 }
 
+/* call_slow.c: closes all calls that are open, without a leave of their own, at `tick` or the newest event. */
+void fdri_close_open(struct fdri_thread *t, uint64_t tick);
 /* call_slow.c: closes the top call, a timed one, at `tick`: totals, then storage, then the stack. */
 void fdri_close_top(struct fdri_thread *t, struct fdr_location *l, struct fdr_level *v, uint32_t depth, uint64_t tick);
 #endif

@@ -134,7 +134,8 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
         add(f->notes, "a process is writing to it right now: the ledger was not checked; take a snapshot to "
                       "check that");
     else if (strcmp(info->state, "recording") == 0 && !info->reason[0])
-        add(f->notes, "left by a process that was killed; at most the record in flight on each thread is missing");
+        add(f->notes, "left by a process that was killed, or that ended without a word (_exit, exec); at most the "
+                      "record in flight on each thread is missing");
     if (info->killed_in_handler)
         add(f->notes,
             "killed while it handled the signal that it died of: no stacks, registers, memory map and messages");

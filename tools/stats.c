@@ -258,9 +258,22 @@ static void rounding_line(const struct fdr_file *file)
     out_text(" ns: a call may differ by as much from what exact totals count\n");
 }
 
+/* It has events and not one total: they were where the file was damaged or cut. */
+static bool totals_gone(const struct fdr_file *file)
+{
+    const struct fdr_total *total;
+    uint64_t stored = 0;
+    for (size_t i = 0; i < fdr_location_count(file); i++) stored += fdr_location_info(file, i)->bytes_stored;
+    return stored && !fdr_totals(file, &total);
+}
+
 static void source_line(const struct fdr_file *file, bool events)
 {
     char text[HUMAN_BYTES];
+    if (!events && totals_gone(file)) {
+        out_text("# the totals of this run are not there; --events counts the calls that are kept\n");
+        return;
+    }
     const struct fdr_file_info *info = fdr_file_info(file);
     const struct fdr_reduction_info *reductions;
     uint64_t taken = 0;
