@@ -101,6 +101,7 @@ static void *thread(void *unused)
 {
     fdr_thread_name("worker");
     program(&of_thread, 400, 5000);
+    while (of_thread.depth) oracle_leave(&of_thread, of_thread.last); /* what is open when a thread ends is over */
     return unused;
 }
 
