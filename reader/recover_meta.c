@@ -115,6 +115,7 @@ static void fix_level(struct fdri_reader_image *m, struct fdri_reader_location *
 {
     raw->levels_off[block] = (uint32_t)l->levels_off[block];
     if (raw->levels_off[block]) return;
+    l->accounts_dropped = true;
     uint32_t bytes = fdr_levels_bytes(fdr_levels_of(block));
     uint32_t off = fdri_reader_image_meta(m, FDR_META_LEVELS, bytes, l->id);
     if (off) ((struct fdr_levels_block *)fdri_reader_image_at(m, off))->index = block;
@@ -133,6 +134,7 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
         if (!raw->levels_off[i]) raw->level_blocks = i;
     }
     if (!fdri_reader_level(m->file, l, 0)) {
+        l->accounts_dropped = true;
         uint32_t off = fdri_reader_image_meta(m, FDR_META_LEVELS, fdr_levels_bytes(1), l->id);
         if (off) ((struct fdr_levels_block *)fdri_reader_image_at(m, off))->index = UINT32_MAX;
         raw->level0_off = off ? off + (uint32_t)offsetof(struct fdr_levels_block, level) : 0;
@@ -156,9 +158,10 @@ static void clear_points(struct fdri_reader_image *m, struct fdri_reader_locatio
 {
     for (uint32_t d = 0; d <= fdr_levels_in(raw->level_blocks); d++) {
         const struct fdr_level *v = fdri_reader_level(m->file, l, d);
-        if (v && v->points_off && !fdri_reader_points(m->file, l, d))
-            ((struct fdr_level *)fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - m->file->bytes)))->points_off =
-                0;
+        if (!v || !v->points_off || fdri_reader_points(m->file, l, d)) continue;
+        uint64_t off = (uint64_t)((const uint8_t *)v - m->file->bytes);
+        ((struct fdr_level *)fdri_reader_image_at(m, off))->points_off = 0;
+        l->accounts_dropped = true;
     }
 }
 

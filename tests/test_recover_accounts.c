@@ -60,8 +60,8 @@ static uint8_t *snapshot(size_t *bytes)
     return all;
 }
 
-/* Behind its head one byte in so many is wrong. */
-static void recover_without(uint8_t *all, size_t bytes, size_t at, const struct fdr_meta_head *head)
+/* From `from` on, its head or what is behind it, one byte in so many is wrong. */
+static void recover_without(uint8_t *all, size_t bytes, size_t at, const struct fdr_meta_head *head, size_t from)
 {
     struct fdr_file *f, *g;
     char message[200] = "";
@@ -69,7 +69,7 @@ static void recover_without(uint8_t *all, size_t bytes, size_t at, const struct 
     uint64_t kept = 0, events = 0;
     uint8_t *damaged = malloc(bytes);
     memcpy(damaged, all, bytes);
-    for (size_t i = sizeof *head; i < head->bytes; i += 97) damaged[at + i] ^= 0x55;
+    for (size_t i = from; i < head->bytes; i += 97) damaged[at + i] ^= 0x55;
     assert_int_not_equal(fdr_file_open_memory(damaged, bytes, &f, message, sizeof message), FDR_UNREADABLE);
     assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
     fdr_file_close(f);
@@ -100,10 +100,12 @@ static void P8_a_damaged_block_of_accounts(void **state)
         struct fdr_meta_head head;
         memcpy(&head, all + at, sizeof head);
         if (head.magic != FDR_META_MAGIC || at + head.bytes > bytes) continue;
-        if (head.kind != FDR_META_POINTS && head.kind != FDR_META_LEVELS && head.kind != FDR_META_PART) continue;
+        bool location = head.kind == FDR_META_LOCATION, part = head.kind == FDR_META_PART;
+        if (head.kind != FDR_META_POINTS && head.kind != FDR_META_LEVELS && !part && !location) continue;
         points += head.kind == FDR_META_POINTS;
         levels += head.kind == FDR_META_LEVELS;
-        recover_without(all, bytes, at, &head);
+        recover_without(all, bytes, at, &head, sizeof head);
+        recover_without(all, bytes, at, &head, 0);
     }
     assert_true(points >= 4 && levels >= 2);
     free(all);
