@@ -249,6 +249,9 @@ static void mend(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     uint32_t depth = l->depth;
+    bool rewound = false; /* in the middle of that: what is not sealed would count as gone */
+    for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
+        rewound |= ((struct fdr_part *)fdri_off(t, off))->forgets != 0;
     l->abandoned++;
     fdri_awake(&fdri_rec.arena, l); /* also where it was left while waking up */
     fdri_count_late(t->base, l);
@@ -258,7 +261,7 @@ static void mend(struct fdri_thread *t)
     fdri_claim_pin(&fdri_rec.arena, l);
     for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
         struct fdr_part *p = fdri_off(t, off);
-        if (is_untouched(p, depth)) continue;
+        if (!rewound && is_untouched(p, depth)) continue;
         fdri_part_mend(&fdri_rec.arena, p);
         take_back_leave(t, p);
     }
@@ -271,17 +274,29 @@ static void mend(struct fdri_thread *t)
     if (t->aside_units) fdri_telescope_aside(t);
 }
 
+static void give_up(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    mend(t);
+    t->top = fdri_level(t, l->depth);
+    t->untimed = 0;
+    for (uint32_t d = 1; d <= l->depth && d <= t->depth_limit; d++)
+        t->untimed += fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED;
+    fdri_set_pause(t);
+}
+
 /* From the push on the location is somebody else's. */
 static void end_location(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
-    if (l->busy) mend(t); /* the thread ended from a handler, in the middle of an operation */
+    if (l->busy) give_up(t); /* the thread ended from a handler, in the middle of an operation */
     fdr_store_relaxed(&l->busy, (uint64_t)(uintptr_t)__builtin_frame_address(0));
     fdr_signal_fence();
     fdri_stay_awake(&fdri_rec.arena, l);
     fdri_count_late(t->base, l);
     /* by pthread_exit or as it was cancelled: its calls are over, and count */
-    if (l->depth) fdri_close_open(t, t->times_given ? 0 : fdri_clamp_live(t, fdri_tick_live(t)));
+    bool now = !t->times_given && t != &fdri_lane; /* of a handler: with its newest event */
+    if (l->depth) fdri_close_open(t, now ? fdri_clamp_live(t, fdri_tick_live(t)) : 0);
     t->recording = t->plain = t->rounded = 0;
     fdri_ready_release(t);
     fdri_ended_prepare(t);
@@ -342,17 +357,6 @@ static bool is_gone(const struct fdri_thread *t, uint64_t here)
     return here + 768 > t->loc->busy && !on_alternate(t, here);
 }
 
-static void give_up(struct fdri_thread *t)
-{
-    struct fdr_location *l = t->loc;
-    mend(t);
-    t->top = fdri_level(t, l->depth);
-    t->untimed = 0;
-    for (uint32_t d = 1; d <= l->depth && d <= t->depth_limit; d++)
-        t->untimed += fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED;
-    fdri_set_pause(t);
-}
-
 /* What a handler records while this thread is in the middle of a record is over when that is: it may hold what others
  * wait for, and what it has entered and not left, as it was left by longjmp, ended no later. */
 static void end_lane(uint64_t here)
@@ -364,7 +368,9 @@ static void end_lane(uint64_t here)
     fdr_store_relaxed(&lane->loc->busy, here);
     fdr_signal_fence();
     if (left) give_up(lane);
-    fdri_close_open(lane, 0);
+    fdri_stay_awake(&fdri_rec.arena, lane->loc);
+    fdri_count_late(lane->base, lane->loc);
+    if (fdr_load_relaxed(&fdr_switch_.on) == lane->recording) fdri_close_open(lane, 0); /* as claim() */
     fdri_end(lane);
 }
 
