@@ -218,8 +218,7 @@ static void print_losses(const struct fdr_file_info *info)
     print_count(info->lost_locations, "thread", "found no room in the buffer and had nothing recorded");
     print_count(info->lost_unattached, "event",
                 "lost: of threads that found no room or recorded behind the last of their destructors, or (without "
-                "duration) of "
-                "depths that had none for them");
+                "duration) of depths that had none for them");
     print_count(info->lost_definitions, "time",
                 "a name was defined that found no room, one asked for again each time; its calls are recorded as "
                 "[unknown]");

@@ -263,7 +263,10 @@ static bool totals_gone(const struct fdr_file *file)
 {
     const struct fdr_total *total;
     uint64_t stored = 0;
-    for (size_t i = 0; i < fdr_location_count(file); i++) stored += fdr_location_info(file, i)->bytes_stored;
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (!l->samples) stored += l->bytes_stored; /* they are in no totals */
+    }
     return stored && !fdr_totals(file, &total);
 }
 
