@@ -90,7 +90,8 @@ struct fdri_target {
     struct fdri_calls calls;
     void *ring;
     uint64_t ring_bytes;
-    struct fdri_frames frames; /* from here on: of the sample under way */
+    uint64_t opened_ns, beside_ns; /* CPU time before the ring was there, and since then beside what its event counts */
+    struct fdri_frames frames;     /* from here on: of the sample under way */
     struct fdri_window window;
 };
 
