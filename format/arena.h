@@ -331,25 +331,34 @@ static inline uint64_t fdr_band_edge_ns(uint32_t i)
 }
 
 /* ---- location: one thread's stream ---- */
-/* Levels lie in blocks: the first two have 8, which is what most threads ever need, the others 16. */
-#define FDR_LEVELS_STEP      8 /* a block ends at a multiple of it */
-#define FDR_LEVELS_LARGE     16
+/* Levels lie in blocks: the first 36 have 7, which with their slab's head are 1 KiB, as larger pieces are dear where
+ * memory is in small ones; the others, which hardly any thread needs, have 28. */
+#define FDR_LEVELS_STEP      7 /* a block ends at a multiple of it */
+#define FDR_LEVELS_LARGE     28
+#define FDR_LEVEL_BLOCKS     36 /* of the first kind */
 #define FDR_LEVEL_BLOCKS_MAX 64
-#define FDR_LEVELS_MAX       ((FDR_LEVEL_BLOCKS_MAX - 1) * FDR_LEVELS_LARGE) /* the stack kept */
-static_assert(FDR_LEVELS_LARGE == 2 * FDR_LEVELS_STEP, "the first two blocks are as one of the others");
+#define FDR_LEVELS_NEAR      (FDR_LEVEL_BLOCKS * FDR_LEVELS_STEP)
+#define FDR_LEVELS_MAX       (FDR_LEVELS_NEAR + (FDR_LEVEL_BLOCKS_MAX - FDR_LEVEL_BLOCKS) * FDR_LEVELS_LARGE) /* kept */
+static_assert(FDR_LEVELS_LARGE % FDR_LEVELS_STEP == 0, "where blocks end");
 static inline uint32_t fdr_levels_in(uint32_t blocks) /* in so many blocks */
 {
-    return blocks < 2 ? blocks * FDR_LEVELS_STEP : (blocks - 1) * FDR_LEVELS_LARGE;
+    if (blocks <= FDR_LEVEL_BLOCKS) return blocks * FDR_LEVELS_STEP;
+    return FDR_LEVELS_NEAR + (blocks - FDR_LEVEL_BLOCKS) * FDR_LEVELS_LARGE;
 }
-static inline uint32_t fdr_levels_of(uint32_t block) { return block < 2 ? FDR_LEVELS_STEP : FDR_LEVELS_LARGE; }
+static inline uint32_t fdr_levels_of(uint32_t block)
+{
+    return block < FDR_LEVEL_BLOCKS ? FDR_LEVELS_STEP : FDR_LEVELS_LARGE;
+}
 /* Where level `depth` >= 1 is. */
 static inline uint32_t fdr_level_block(uint32_t depth)
 {
-    return depth <= FDR_LEVELS_LARGE ? (depth - 1) / FDR_LEVELS_STEP : (depth - 1) / FDR_LEVELS_LARGE + 1;
+    if (depth <= FDR_LEVELS_NEAR) return (depth - 1) / FDR_LEVELS_STEP;
+    return FDR_LEVEL_BLOCKS + (depth - 1 - FDR_LEVELS_NEAR) / FDR_LEVELS_LARGE;
 }
 static inline uint32_t fdr_level_entry(uint32_t depth)
 {
-    return depth <= FDR_LEVELS_LARGE ? (depth - 1) % FDR_LEVELS_STEP : (depth - 1) % FDR_LEVELS_LARGE;
+    if (depth <= FDR_LEVELS_NEAR) return (depth - 1) % FDR_LEVELS_STEP;
+    return (depth - 1 - FDR_LEVELS_NEAR) % FDR_LEVELS_LARGE;
 }
 #define FDR_REDUCTION_LINES 48
 #define FDR_EPOCH_CUTS      16

@@ -256,7 +256,7 @@ static int prepared(struct fdri_thread *t)
 /* Can bins hold accounts? */
 static bool bins_hold(void)
 {
-    return fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(FDR_LEVELS_LARGE);
+    return fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(FDR_LEVELS_STEP);
 }
 
 /* Would bins of others help who wants a place for accounts? Where they hold no block of levels, only if bins are short,

@@ -298,14 +298,14 @@ class Location:
     def level(self, depth):
         if depth == 0:
             return self.image.u32(self.at + 344)
-        block, entry = divmod(depth - 1, 8 if depth <= 16 else 16)
-        return self.image.u32(self.at + 88 + (block + (depth > 16)) * 4) + 64 + entry * 128
+        block, entry = divmod(depth - 1, 7) if depth <= 252 else divmod(depth - 253, 28)
+        return self.image.u32(self.at + 88 + (block + 36 * (depth > 252)) * 4) + 64 + entry * 128
 
     def accounts(self):
         """(class, depth) -> [presented, kept, filtered, reduced, lost], section 6.3."""
         image, rows = self.image, {}
         blocks = image.u32(self.at + 84)
-        for depth in range((blocks * 8 if blocks < 2 else (blocks - 1) * 16) + 1):
+        for depth in range((blocks * 7 if blocks <= 36 else blocks * 28 - 756) + 1):
             level = self.level(depth)
             if depth:
                 rows[0, depth] = [image.u64(level + 24), 0, *(image.u64(level + 64 + 8 * i) for i in range(3))]
