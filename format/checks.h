@@ -9,7 +9,7 @@
 
 #include "format/arena.h"
 
-enum { FDR_CHUNK_LOG2_LEAST = 8, FDR_CHUNKS_MOST = 4096 };
+enum { FDR_CHUNK_LOG2_LEAST = 6, FDR_CHUNKS_MOST = 4096 };
 
 /* ---- the spare ---- */
 

@@ -75,21 +75,28 @@ static enum place place_child(const struct fdri_reader_call *c, const struct fdr
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 
-/* The parent of the head of depth d, which began in its tick as c did, is missing. Is c around it? Of what was set
- * aside, and counts as kept, only those parents are missing that were still open then (a filter keeps none out that is
- * named), and so was c if it ended later: in it they are. */
-static bool was_open(const struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint32_t d)
+/* The parent of the head of depth d, a zero-length call, is missing. Of what was set aside, and counts as kept, only
+ * those parents are missing that were still open at a moment that this tells (a filter keeps none out that is named);
+ * 0: of others. */
+static uint64_t parents_open_at(const struct fdri_reader_stream *s, uint32_t d, bool *lost)
 {
     const struct fdri_reader_depth *v = &s->level[d];
     const struct fdri_reader_part *p = v->cursors ? v->cursor[v->from]->part : NULL;
-    if (!p || !p->aside || v->head->enter > p->aside_tick || c->leave <= p->aside_tick) return false;
     const struct fdr_level *missing = fdri_reader_level(s->file, s->location, d - 1);
-    return missing && (p->aside_parents || !missing->lost) && v->head->tie.in_tick && c->enter == v->head->enter;
+    *lost = missing && missing->lost;
+    if (!p || !p->aside || v->head->enter > p->aside_tick || !missing) return 0;
+    return p->aside_parents || !*lost ? p->aside_tick : 0;
 }
 
-/* A zero-length call deeper than that: c must span its tick beyond doubt. */
-static enum place place_orphan(const struct fdri_reader_call *c, const struct fdr_record *r)
+/* A zero-length call deeper than a child of c: c must span its tick beyond doubt. */
+static enum place place_orphan(const struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint32_t d)
 {
+    const struct fdr_record *r = s->level[d].head;
+    bool lost;
+    uint64_t open_at = parents_open_at(s, d, &lost);
+    if (open_at && c->leave > open_at && r->tie.in_tick && c->enter == r->enter)
+        return INSIDE; /* c was open then, too: in it they are */
+    if (!open_at && lost && r->tie.in_tick && r->enter == c->leave) return NOWHERE; /* in c, or in what came behind */
     if (c->enter < r->enter && (r->enter < c->leave || (!r->tie.in_tick && r->enter == c->leave))) return INSIDE;
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
@@ -101,10 +108,7 @@ static enum place place(const struct fdri_reader_stream *s, uint32_t k, uint32_t
     const struct fdr_record *r = s->level[d].head;
     if (r->enter < s->now) return NOWHERE;
     if (k == s->base) return INSIDE;
-    if (r->enter == r->leave) {
-        if (d == k + 1) return place_child(c, r);
-        return was_open(s, c, d) ? INSIDE : place_orphan(c, r);
-    }
+    if (r->enter == r->leave) return d == k + 1 ? place_child(c, r) : place_orphan(s, c, d);
     if (r->leave <= c->leave) return INSIDE;
     if (s->location->moving && r->leave == FDRI_READER_OPEN && r->enter < c->leave && c->leave >= s->location->cut)
         return INSIDE; /* open at the cut, as c was, whose record came since */
@@ -128,7 +132,7 @@ enum fdri_reader_step fdri_reader_careful_step(struct fdri_reader_stream *s, uin
         enum place where = *d ? place(s, k, *d) : AFTER;
         if (where == AFTER) return s->depth == s->base ? FDRI_READER_END : FDRI_READER_LEAVE;
         if (where == NOWHERE || beyond_cut(s, k, *d)) {
-            s->dropped++;
+            if (s->dropped) s->dropped[*d]++;
             fdri_reader_stream_advance(s, *d);
             continue;
         }

@@ -187,8 +187,9 @@ void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
     bool none = from == UINT64_MAX;
     if (l->moving && !none) to = fdr_min(to, fdr_max(l->cut, from)); /* what came later is not shown */
     uint64_t start = l->raw.start_tick <= l->clock.stored_max ? l->raw.start_tick : 0;
+    l->from_tick = none ? start : from;
     l->end_tick = none ? start : to;
-    l->info.from_ns = fdri_reader_ns(&l->clock, none ? start : from);
+    l->info.from_ns = fdri_reader_ns(&l->clock, l->from_tick);
     l->info.to_ns = fdri_reader_ns(&l->clock, l->end_tick);
     l->careful = needs_care(f, l);
 }

@@ -89,8 +89,40 @@ static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l,
     if (row) *row = r;
 }
 
-static void count_location(struct fdr_file *f, const struct fdri_reader_location *l)
+static bool any_lost(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
+    for (uint32_t d = 1; d <= fdr_levels_in(l->raw.level_blocks); d++) {
+        const struct fdr_level *v = fdri_reader_level(f, l, d);
+        if (v && v->lost) return true;
+    }
+    return false;
+}
+
+/* Where calls were lost for want of memory those that began and ended in the same unit of time may have no place: then
+ * they are lost with their parents. `row`: those of the location's calls. */
+static void count_unplaced(struct fdr_file *f, struct fdri_reader_location *l, struct fdr_ledger_row *row, size_t rows)
+{
+    const struct fdr_select calls = {.classes = 1u << FDR_IN_REGION};
+    if (f->headers_only || l->moving || !l->careful || !rows || !any_lost(f, l)) return;
+    uint64_t *unplaced = fdri_reader_calloc(FDRI_READER_DEPTH_MAX + 2ul, sizeof *unplaced);
+    struct fdri_reader_stream *s = unplaced ? fdri_reader_stream_open(f, l, &calls) : NULL;
+    struct fdr_read_event e;
+    if (s) {
+        s->dropped = unplaced;
+        while (fdri_reader_stream_next(s, &e)) continue;
+        fdri_reader_stream_close(s);
+    }
+    for (size_t i = 0; s && i < rows; i++) {
+        uint64_t n = row[i].depth <= FDRI_READER_DEPTH_MAX ? fdr_min(row[i].kept, unplaced[row[i].depth]) : 0;
+        row[i].kept -= n;
+        row[i].lost += n;
+    }
+    free(unplaced);
+}
+
+static void count_location(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    size_t first = f->ledger_count;
     uint32_t levels = fdr_levels_in(l->raw.level_blocks), deepest = 0;
     for (uint32_t i = 0; i < l->raw.level_blocks; i++)
         if (l->levels_off[i]) deepest = fdr_levels_in(i + 1);
@@ -99,6 +131,7 @@ static void count_location(struct fdr_file *f, const struct fdri_reader_location
     if (fdri_reader_samples(f, l) && deepest < FDR_SAMPLE_LEVELS - 1) deepest = FDR_SAMPLE_LEVELS - 1;
     for (uint32_t c = 0; c < FDR_CLASS_COUNT; c++) {
         for (uint32_t d = c == FDR_CLASS_REGION; d <= deepest; d++) count_cell(f, l, c, d);
+        if (c == FDR_CLASS_REGION) count_unplaced(f, l, f->ledger + first, f->ledger_count - first);
         if (c != FDR_CLASS_REGION || !(l->raw.presented_overflow | l->raw.lost_overflow)) continue;
         struct fdr_ledger_row *r = new_row(f, l->id, c, levels + 1);
         if (!r) return;

@@ -139,8 +139,8 @@ struct fdri_reader_location {
     uint64_t *over;  /* by depth, where it moved: a missing call that was open behind this tick was open at the cut */
     struct fdr_tail_entry tail;
     uint64_t presented_before;
-    bool careful;      /* a call's ancestor may be missing */
-    uint64_t end_tick; /* stored: newest kept event or open call */
+    bool careful;                 /* a call's ancestor may be missing */
+    uint64_t from_tick, end_tick; /* stored: oldest and newest kept event or open call */
     struct fdr_location_info info;
     struct fdr_open_call *open;
 };
@@ -490,8 +490,8 @@ struct fdri_reader_stream {
     uint64_t *tree; /* careful: least key over depths */
     uint32_t tree_size;
     struct fdri_reader_points points;
-    uint64_t dropped; /* records that contradicted what was shown */
-    bool point_next;  /* the next point comes before anything else */
+    uint64_t *dropped; /* by depth: records that fit nowhere; NULL: nobody asks */
+    bool point_next;   /* the next point comes before anything else */
 };
 enum fdri_reader_step { FDRI_READER_CALL, FDRI_READER_MAKE_UP, FDRI_READER_LEAVE, FDRI_READER_END };
 

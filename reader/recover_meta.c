@@ -260,7 +260,10 @@ static void recover_location(struct fdri_reader_image *m, struct fdri_reader_loc
     if (!off) return;
     struct fdr_location *raw = fdri_reader_image_at(m, off);
     raw->id = raw->head.location = l->id;
-    if (!l->off) raw->parent = UINT32_MAX;
+    if (!l->off) {
+        raw->parent = UINT32_MAX;
+        raw->start_tick = l->from_tick;
+    }
     raw->busy = 0;
     raw->flags = (raw->flags & ~of_bins) | (l->raw.flags & of_bins);
     if (l->off) drop_accounts(m, l, raw);

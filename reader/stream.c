@@ -375,10 +375,8 @@ static bool show_point(struct fdri_reader_stream *s, struct fdr_read_event *e)
     uint64_t ns = fdri_reader_ns(&s->clock, p->record.enter);
     bool shown = (!w->from_ns || ns >= w->from_ns) && (!w->to_ns || ns <= w->to_ns);
     if (p->path) shown = shown && fdri_reader_sample_wanted(w, p->path);
-    if (s->location->moving && p->depth < s->depth) { /* calls that were over by then; their records are not here yet */
-        shown = false;
-        s->dropped++;
-    }
+    if (s->location->moving && p->depth < s->depth)
+        shown = false; /* calls that were over by then; their records are not here yet */
     s->now = p->record.enter;
     s->now_ns = ns;
     if (shown) {

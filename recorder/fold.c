@@ -16,6 +16,10 @@ static struct {
     uint32_t id, slot;
 } ahead;
 
+/* Who copies from outside cannot lock folding out: what it has of a location that says so at the end is in two places.
+ * `moving`: whose handler may leave it there by longjmp; under the lock of what ended. */
+static struct fdr_location *moving;
+
 static struct fdr_fold *book(void) { return fdri_at(&fdri_rec.arena, fdri_rec.arena.super->fold_off); }
 
 bool fdri_fold_start(void)
@@ -23,6 +27,7 @@ bool fdri_fold_start(void)
     uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_FOLD, sizeof(struct fdr_fold), UINT32_MAX);
     fdri_rec.arena.super->fold_off = off;
     words = 0;
+    moving = NULL;
     ahead.id = UINT32_MAX;
     return off != 0;
 }
@@ -63,6 +68,21 @@ static void carry_out(void)
     fdr_signal_fence();
 }
 
+static void begin_move(struct fdr_location *l)
+{
+    moving = l;
+    fdr_signal_fence();
+    fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_MOVING);
+    fdr_fence_release(); /* R:moving - who copies a byte of what follows finds the flag */
+}
+
+static void end_move(struct fdr_location *l)
+{
+    fdr_store_release(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_MOVING); /* R:moving */
+    fdr_signal_fence();
+    moving = NULL;
+}
+
 void fdri_fold_undo(void)
 {
     struct fdr_fold *f = book();
@@ -71,6 +91,7 @@ void fdri_fold_undo(void)
     fdr_signal_fence();
     fdr_store_release(&f->count, 0u); /* R:fold */
     words = 0;
+    if (moving) end_move(moving); /* what is under way is undone */
 }
 
 /* Level d of `into`, with accounts of points if need be; NULL: no room. */
@@ -308,14 +329,12 @@ static int fold_some(struct fdri_thread *into, struct fdri_thread *t)
     return 1;
 }
 
-/* Who copies from outside cannot lock this out: what it has of a location that says so at the end is in two places. */
 int fdri_fold(struct fdri_thread *into, struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     if (!fdri_rec.arena.super->fold_off) return -1;
-    fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_MOVING);
-    fdr_fence_release(); /* R:moving - who copies a byte of what follows finds the flag */
+    begin_move(l);
     int done = fold_some(into, t);
-    fdr_store_release(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_MOVING); /* R:moving */
+    end_move(l);
     return done;
 }

@@ -31,21 +31,37 @@ void fdri_set_pause(struct fdri_thread *t)
     fdri_set_soft(t);
 }
 
-bool fdri_grow_levels(struct fdri_thread *t)
+static bool grow(struct fdri_thread *t, bool may_stop)
 {
     struct fdr_location *l = t->loc;
-    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX || t->no_more_levels) return false;
-    uint32_t levels = fdr_levels_of(l->level_blocks), off = 0;
-    t->barriers = 0;
-    bool may_stop = fdri_rec.set.strategy == FDR_STRATEGY_FIRST && !(l->flags & FDR_LOCATION_STOPPED);
+    uint32_t off = 0;
+    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX) return false;
     if (!may_stop || fdri_frozen_ahead(t, fdr_levels_in(l->level_blocks + 1)))
-        off = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(levels));
-    if (!off) return !(t->no_more_levels = true);
+        off = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(fdr_levels_of(l->level_blocks)));
+    if (!off) return false;
     ((struct fdr_levels_block *)fdri_off(t, off))->index = l->level_blocks;
     l->levels_off[l->level_blocks] = off;
     fdr_signal_fence();
     l->level_blocks++;
     fdri_set_soft(t);
+    return true;
+}
+
+/* Strategy `first` gives nothing back: what is not there when memory is full never comes. So who calls deep has more
+ * than it needs. */
+enum { AHEAD_FROM = 2, AHEAD = 2 };
+bool fdri_grow_levels(struct fdri_thread *t)
+{
+    const struct fdr_location *l = t->loc;
+    bool may_stop = fdri_rec.set.strategy == FDR_STRATEGY_FIRST && !(l->flags & FDR_LOCATION_STOPPED);
+    uint32_t ahead = may_stop && l->level_blocks >= AHEAD_FROM ? AHEAD : 0;
+    if (t->no_more_levels) return false;
+    t->barriers = 0;
+    if (!grow(t, may_stop)) {
+        t->no_more_levels = l->level_blocks < FDR_LEVEL_BLOCKS_MAX;
+        return false;
+    }
+    while (ahead-- && grow(t, may_stop)) continue;
     return true;
 }
 

@@ -5,11 +5,24 @@
 
 #include "tests/oracle_match.h"
 
+enum { ORACLE_LEVELS = 7 }; /* FORMAT.md, 5: blocks of levels */
+
 struct oracle_cell {
     uint64_t presented, filtered, shown;
 };
 
-/* A stack that found no more room: the ledger's deepest row stands for all calls from its depth on. */
+/* Calls of the location that were only counted. */
+static inline uint64_t oracle_untimed(struct fdr_file *f, uint32_t location)
+{
+    const struct fdr_total *total;
+    uint64_t untimed = 0;
+    for (size_t n = fdr_totals(f, &total), i = 0; i < n; i++)
+        if (total[i].location == location) untimed += total[i].untimed;
+    return untimed;
+}
+
+/* A stack that found no more room: the ledger's deepest row stands for all calls from its depth on, which were only
+ * counted. */
 static inline uint32_t oracle_held_depth(const struct oracle *o, struct fdr_file *f, uint32_t location)
 {
     const struct fdr_ledger_row *rows;
@@ -20,7 +33,7 @@ static inline uint32_t oracle_held_depth(const struct oracle *o, struct fdr_file
     for (size_t i = 0; i < n; i++)
         if (rows[i].location == location && rows[i].class_ == FDR_IN_REGION)
             held = rows[i].presented == rows[i].lost ? rows[i].depth - 1 : ORACLE_NONE;
-    return held >= deepest || held % 8 ? 0 : held;
+    return held >= deepest || held % ORACLE_LEVELS || !oracle_untimed(f, location) ? 0 : held;
 }
 
 static inline const char *oracle_ledger(const struct oracle *o, const struct oracle_rules *r,

@@ -67,6 +67,18 @@ static uint32_t left_over(void)
     return left;
 }
 
+/* As long as one says so, who copies from outside takes its thread for gone. */
+static bool one_moves(void)
+{
+    uint32_t flags = 0;
+    for (uint32_t off = fdri_rec.arena.super->location_first; off;) {
+        const struct fdr_location *l = fdri_off(&fdri_self, off);
+        flags |= l->flags;
+        off = l->next;
+    }
+    return flags & FDR_LOCATION_MOVING;
+}
+
 static void at_each_instruction(bool claimed)
 {
     uint32_t n = 1, tried = 0;
@@ -84,6 +96,7 @@ static void at_each_instruction(bool claimed)
             for (uint32_t i = rnd(&seed, 60); i; i--) room();
         leave_at(room, n);
         present(1);
+        if (one_moves()) fail_msg("left at %u: accounts are on their way for good", n);
         if (claimed) fdri_claim_leave(&fdri_rec.arena, place);
         for (uint32_t i = 0; i < ROUNDS && fdri_rec.shares.ended_last; i++) room();
         if (left_over()) fail_msg("left at %u: %u threads that ended are not worked off", n, left_over());

@@ -211,7 +211,7 @@ static void P3_P4_P9_threads_that_take_turns(void **state)
 {
     (void)state;
     /* calls around them gave while their bins were looked for; no room to tell what was open when storing stopped */
-    static const uint64_t found[] = {107, 95, 101, 355, 363, 406, 3029, 3035};
+    static const uint64_t found[] = {107, 95, 101, 355, 363, 406, 3029, 3035, 86, 207, 226, 234, 389};
     uint64_t first = setting("FDR_TEST_FIRST", 1), rounds = setting("FDR_TEST_ROUNDS", ROUNDS), wrong = 0;
     for (size_t i = 0; i < sizeof found / sizeof *found; i++) wrong += is_wrong(found[i]);
     for (uint64_t i = first; i < first + rounds; i++) wrong += is_wrong(i);

@@ -18,6 +18,7 @@
 #include "format/arena.h"
 
 static char folder[] = "/tmp/fdr-accounts-XXXXXX", recovered[64];
+static uint64_t begun_ns; /* the location */
 
 static void record(void)
 {
@@ -85,6 +86,8 @@ static void recover_without(uint8_t *all, size_t bytes, size_t at, const struct 
         events += row[i].presented;
     }
     assert_true(kept > 0 && events >= kept);
+    assert_true(fdr_location_info(g, 0)->start_ns >=
+                begun_ns); /* a location made anew did not begin with the machine */
     fdr_file_close(g);
     unlink(recovered);
     free(damaged);
@@ -96,6 +99,11 @@ static void P8_a_damaged_block_of_accounts(void **state)
     unsigned points = 0, levels = 0;
     (void)state;
     uint8_t *all = snapshot(&bytes);
+    struct fdr_file *whole;
+    assert_int_equal(fdr_file_open_memory(all, bytes, &whole, NULL, 0), FDR_WHOLE);
+    begun_ns = fdr_location_info(whole, 0)->start_ns;
+    fdr_file_close(whole);
+    assert_true(begun_ns > 0);
     for (size_t at = 0; at + sizeof(struct fdr_meta_head) <= bytes; at += FDR_META_ALIGN) {
         struct fdr_meta_head head;
         memcpy(&head, all + at, sizeof head);
