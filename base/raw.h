@@ -28,10 +28,14 @@ static inline long fdr_raw_pwrite(int fd, const void *from, uint64_t count, uint
     return fdr_raw_result(syscall(SYS_pwrite64, fd, from, count, off));
 }
 static inline int fdr_raw_fstat(int fd, struct stat *st) { return (int)fdr_raw_result(syscall(SYS_fstat, fd, st)); }
-/* Of the path itself, not of what a link names. */
-static inline int fdr_raw_lstat(const char *path, struct stat *st)
+/* Of the path itself, not of what a link names; or with the flag 0 of that. */
+static inline int fdr_raw_fstatat(int dir, const char *path, struct stat *st, int flags)
 {
-    return (int)fdr_raw_result(syscall(SYS_newfstatat, AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW));
+    return (int)fdr_raw_result(syscall(SYS_newfstatat, dir, path, st, flags));
+}
+static inline int fdr_raw_lstat(int dir, const char *path, struct stat *st)
+{
+    return fdr_raw_fstatat(dir, path, st, AT_SYMLINK_NOFOLLOW);
 }
 static inline int fdr_raw_unlinkat(int dir, const char *path)
 {

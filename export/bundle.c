@@ -35,27 +35,24 @@ char *fdri_decimal(char *to, uint64_t value)
 
 /* ---- what is still ours ---- */
 
-static bool is_it(int fd, const struct fdri_held *held)
-{
-    struct stat st;
-    return fd >= 0 && fdr_raw_fstat(fd, &st) == 0 && st.st_dev == held->dev && st.st_ino == held->ino;
-}
-
 /* The descriptor, or the path opened anew where the application closed it; -1: neither. */
-static int regain(const struct fdri_held *held, const char *path, int flags)
+static int regain(const struct fdri_held *held, int at, const char *path, int flags)
 {
     if (held->fd < 0) return -1;
-    if (is_it(held->fd, held)) return held->fd;
-    int fd = fdr_raw_openat(AT_FDCWD, path, flags | O_CLOEXEC, 0);
-    return is_it(fd, held) ? fd : -1;
+    if (fdri_is_held(held->fd, held)) return held->fd;
+    int fd = fdr_raw_openat(at, path, flags | O_CLOEXEC, 0);
+    return fdri_is_held(fd, held) ? fd : -1;
 }
+
+/* The live file's name, and the directory it counts from. */
+static int live_at(const char **name) { return fdri_held_at(&fdri_view.at_live, fdri_view.live_path, name); }
 
 /* A program that ran out of descriptors dies of it, and /proc is read through some. */
 void fdri_bundle_spend(void)
 {
     for (int i = 0; i < FDRI_CRASH_SPARE; i++) {
         struct fdri_held *spare = &fdri_crash.spare[i];
-        if (is_it(spare->fd, spare)) fdr_raw_close(spare->fd);
+        if (fdri_is_held(spare->fd, spare)) fdr_raw_close(spare->fd);
         spare->fd = -1;
     }
 }
@@ -141,7 +138,7 @@ static void more_time(void)
 static int fill(int fd)
 {
     int e = put_arena(fd);
-    if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT) || fdri_crash.live.fd >= 0) return e;
+    if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT) || fdri_view.live.fd >= 0) return e;
     uint32_t cut = e == -ETIME ? FDR_CUT_DEADLINE : FDR_CUT_DISK;
     more_time();
     e = fdri_bundle_put(fd, fdri_view.base, FDR_SUPERBLOCK_BYTES, 0);
@@ -155,9 +152,10 @@ static int copy_unnamed(int dir)
     char self[48];
     struct stat st;
     int fd = fdri_crash.file.fd;
-    if (!is_it(fd, &fdri_crash.file) || fdr_raw_fstat(fd, &st) || st.st_nlink || st.st_size) return -EBADF;
-    int e = fill(fd);
+    if (!fdri_is_held(fd, &fdri_crash.file) || fdr_raw_fstat(fd, &st) || st.st_nlink || st.st_size) return -EBADF;
     fdri_decimal(fdri_append(self, self + sizeof self, "/proc/self/fd/"), (uint64_t)fd);
+    if (fdr_raw_fstatat(AT_FDCWD, self, &st, 0)) return -ENOENT; /* another root without /proc: nothing names it */
+    int e = fill(fd);
     return e ? e : name_it(AT_FDCWD, self, dir, "", true);
 }
 
@@ -191,41 +189,95 @@ static void finish_live(int live, int dir)
 {
     promise_section();
     if (may_write(fdri_view.bytes + fdri_section.used)) put_section(live);
-    if (dir >= 0 && name_it(AT_FDCWD, fdri_view.live_path, dir, "", false) == 0) return;
-    name_it(AT_FDCWD, fdri_view.live_path, AT_FDCWD, fdri_crash.live_dir, false);
+    const char *name;
+    int at = live_at(&name);
+    if (dir >= 0 && name_it(at, name, dir, "", false) == 0) return;
+    name_it(at, name, at, at == AT_FDCWD ? fdri_crash.live_dir : "", false);
 }
 
-static bool path_is_live(void)
+/* 1: the live file has its name still; 0: it has not; else -errno: it may not be looked for any more. */
+static int look_for_live(struct stat *st)
+{
+    const char *name;
+    int at = live_at(&name), e = fdr_raw_lstat(at, name, st); /* no openat: it may be refused */
+    if (e) return e == -ENOENT ? 0 : e;
+    return st->st_dev == fdri_view.live.dev && st->st_ino == fdri_view.live.ino;
+}
+
+/* The names it has, as its descriptor tells; -1: the program closed that. */
+static long links_of_live(void)
 {
     struct stat st;
-    const struct fdri_held *live = &fdri_crash.live;
-    if (live->fd < 0 || fdr_raw_lstat(fdri_view.live_path, &st)) return false; /* no openat: it may be refused */
-    return st.st_dev == live->dev && st.st_ino == live->ino;
+    const struct fdri_held *live = &fdri_view.live;
+    return fdri_is_held(live->fd, live) && fdr_raw_fstat(live->fd, &st) == 0 ? (long)st.st_nlink : -1;
+}
+
+static bool live_is_there(void)
+{
+    struct stat st;
+    int there = fdri_view.live.fd >= 0 ? look_for_live(&st) : 0;
+    return there >= 0 ? there : links_of_live() > 0;
+}
+
+/* Its memory goes, and it is a recording of nothing, whose cause and settings are all there is. Not from the second
+ * page on: pages are larger elsewhere. */
+static void empty_live(void)
+{
+    enum { PAGE_AT_MOST = 65536 };
+    fdr_superblock_forget((void *)fdri_view.base);
+    fdr_signal_fence(); /* killed before the next, it is a recording of nothing all the same */
+    syscall(SYS_madvise, fdri_view.base + PAGE_AT_MOST, fdri_view.bytes - PAGE_AT_MOST, MADV_REMOVE);
+}
+
+/* 0, also where it has gone already; not where nobody can tell. */
+static int unlink_live(int there)
+{
+    const char *name;
+    int at = live_at(&name);
+    if (there) return fdr_raw_unlinkat(at, name);
+    return at != AT_FDCWD || links_of_live() == 0 ? 0 : -ENOENT;
+}
+
+int fdri_live_remove(bool empty)
+{
+    struct fdr_superblock *s = (void *)fdri_view.base;
+    struct stat st;
+    if (!fdri_view.live_path[0]) return 0;
+    fdr_store_relaxed(&s->over, 1u); /* first: who is killed in between leaves a file that says so */
+    fdr_signal_fence();
+    int there = look_for_live(&st), e = unlink_live(there);
+    fdr_store_relaxed(&s->over_error, (uint32_t)-e);
+    bool kept = (there > 0 ? (long)st.st_nlink : links_of_live()) > 1; /* by somebody, under another name */
+    if (e && e != -ENOENT && empty && !kept) empty_live();
+    return e;
 }
 
 static bool beside(int dir)
 {
     struct stat st;
-    return dir >= 0 && fdr_raw_fstat(dir, &st) == 0 && st.st_dev == fdri_crash.live.dev;
+    return dir >= 0 && fdr_raw_fstat(dir, &st) == 0 && st.st_dev == fdri_view.live.dev;
 }
 
 /* A snapshot under way will not be finished; the bundle has all that would be in it. */
 static void drop_unfinished(void)
 {
-    if (fdri_death.cause[0].signal && fdr_load_acquire(&fdri_unfinished.there)) /* A:unfinished */
-        fdr_raw_unlinkat(AT_FDCWD, fdri_unfinished.path);
+    const char *name;
+    if (!fdri_death.cause[0].signal || !fdr_load_acquire(&fdri_unfinished.there)) return; /* A:unfinished */
+    int at = fdri_held_at(&fdri_view.at_dir, fdri_unfinished.path, &name);
+    fdr_raw_unlinkat(at, name);
 }
 
 void fdri_bundle_write(void)
 {
-    bool wanted = fdri_death.signal->fault || fdri_view.crash >= FDRI_CRASH_ALL, named = path_is_live();
-    int live = named ? regain(&fdri_crash.live, fdri_view.live_path, O_RDWR | O_NOFOLLOW) : -1;
-    int dir = regain(&fdri_crash.dir, fdri_view.dir, O_PATH | O_DIRECTORY);
+    bool wanted = fdri_death.signal->fault || fdri_view.crash >= FDRI_CRASH_ALL;
+    const char *name;
+    int at = live_at(&name), live = live_is_there() ? regain(&fdri_view.live, at, name, O_RDWR | O_NOFOLLOW) : -1;
+    int dir = regain(&fdri_view.at_dir, AT_FDCWD, fdri_view.dir, O_PATH | O_DIRECTORY);
     drop_unfinished(); /* first: it may hold the room that the bundle needs */
     if (live >= 0 && (!wanted || beside(dir))) {
         finish_live(live, wanted ? dir : -1);
     } else if (wanted && copy(dir) == 0) {
-        if (named) fdr_raw_unlinkat(AT_FDCWD, fdri_view.live_path);
+        fdri_live_remove(fdri_death.cause[0].signal != 0);                    /* else the process goes on to its end */
         syscall(SYS_madvise, fdri_view.base, fdri_view.bytes, MADV_DONTDUMP); /* a core need not hold it again */
     } else if (live >= 0) {
         more_time(); /* the section is small and the memory is near */

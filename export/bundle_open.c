@@ -1,37 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a crash will need open, opened while there is time: FDR_DIR, and in it a file without a name, which leaves
- * nothing behind when it is not used. */
+/* What a crash will need open, opened while there is time: a file without a name in FDR_DIR, which leaves nothing
+ * behind when it is not used. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "export/crash.h"
 #include "export/export.h"
-
-static struct fdri_held hold(int fd)
-{
-    struct stat st;
-    struct fdri_held none = {-1, 0, 0};
-    if (fd < 0) return none;
-    if (fstat(fd, &st)) {
-        close(fd);
-        return none;
-    }
-    return (struct fdri_held){fd, st.st_dev, st.st_ino};
-}
-
-/* Out of the way of programs that count on small numbers. */
-static int high(int fd)
-{
-    int up = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 100) : -1;
-    if (up < 0) return fd;
-    close(fd);
-    return up;
-}
 
 static void make_stem(void)
 {
@@ -44,11 +21,9 @@ static void make_stem(void)
 void fdri_bundle_open(void)
 {
     make_stem();
-    fdri_crash.live = hold(fdri_view.live_fd);
-    fdri_crash.dir = hold(high(open(fdri_view.dir, O_PATH | O_DIRECTORY | O_CLOEXEC)));
-    fdri_crash.file = hold(high(open(fdri_view.dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)));
+    fdri_crash.file = fdri_hold(open(fdri_view.dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     for (int i = 0; i < FDRI_CRASH_SPARE; i++)
-        fdri_crash.spare[i] = hold(fcntl(fdri_crash.dir.fd, F_DUPFD_CLOEXEC, fdri_crash.dir.fd));
+        fdri_crash.spare[i] = fdri_hold(fcntl(fdri_view.at_dir.fd, F_DUPFD_CLOEXEC, fdri_view.at_dir.fd));
     snprintf(fdri_crash.live_dir, sizeof fdri_crash.live_dir, "%s", fdri_view.live_path);
     char *slash = strrchr(fdri_crash.live_dir, '/');
     if (slash) slash[1] = 0;
@@ -56,13 +31,6 @@ void fdri_bundle_open(void)
 
 void fdri_bundle_close(void)
 {
-    struct stat st;
-    struct fdri_held *held[2 + FDRI_CRASH_SPARE] = {&fdri_crash.dir, &fdri_crash.file};
-    for (int i = 0; i < FDRI_CRASH_SPARE; i++) held[2 + i] = &fdri_crash.spare[i];
-    for (int i = 0; i < 2 + FDRI_CRASH_SPARE; i++) {
-        int fd = held[i]->fd;
-        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == held[i]->dev && st.st_ino == held[i]->ino) close(fd);
-        held[i]->fd = -1;
-    }
-    fdri_crash.live.fd = -1;
+    fdri_let_go(&fdri_crash.file);
+    for (int i = 0; i < FDRI_CRASH_SPARE; i++) fdri_let_go(&fdri_crash.spare[i]);
 }

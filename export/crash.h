@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/held.h"
 #include "export/view.h"
 #include "export/words.h"
 #include "format/crash.h"
@@ -39,23 +40,17 @@ enum { FDRI_CRASH_SIGNALS = 10 };
 enum { FDRI_CHAINED = SA_NOCLDSTOP };
 extern struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS];
 
-/* A descriptor and what it was when it was opened: applications close what is not theirs. */
-struct fdri_held {
-    int fd;
-    uint64_t dev, ino;
-};
-
 /* std::exception_ptr: what was thrown. It is no plain value, so it is returned in memory, as whatever is large. */
 struct fdri_thrown {
     const void *object, *nothing[3];
 };
 
 struct fdri_crash {
-    int pid;                          /* whose recording; 0: none */
-    bool hidden;                      /* children made without atfork handlers do not have the arena (crash_start.c) */
-    int seen_by;                      /* such a child that has a view of its own; 0: none */
-    bool ended;                       /* its bundle was left by exit or the like: no other one is */
-    struct fdri_held live, dir, file; /* the mapped arena, FDR_DIR, an unnamed file in it; fd -1: none */
+    int pid;               /* whose recording; 0: none */
+    bool hidden;           /* children made without atfork handlers do not have the arena (crash_start.c) */
+    int seen_by;           /* such a child that has a view of its own; 0: none */
+    bool ended;            /* its bundle was left by exit or the like: no other one is */
+    struct fdri_held file; /* an unnamed file in FDR_DIR */
     struct fdri_held spare[FDRI_CRASH_SPARE]; /* closed by the crash, which then has that many to open */
     char live_dir[512];
     char stem[FDRI_STEM_MAX];            /* "NAME.HOST.PID[.rRANK]." */

@@ -82,9 +82,8 @@ static void hide(bool hidden)
 /* In such a child: a view of its own of the file, in which a record can end and definitions can be read. */
 bool fdri_crash_see_again(void)
 {
-    struct stat st;
-    const struct fdri_held *live = &fdri_crash.live;
-    bool is = fdr_raw_fstat(live->fd, &st) == 0 && st.st_dev == live->dev && st.st_ino == live->ino;
+    const struct fdri_held *live = &fdri_view.live;
+    bool is = fdri_is_held(live->fd, live);
     long m = syscall(SYS_mmap, fdri_view.base, fdri_view.bytes, PROT_READ | PROT_WRITE,
                      MAP_FIXED | MAP_PRIVATE | (is ? 0 : MAP_ANONYMOUS | MAP_NORESERVE), is ? live->fd : -1, 0);
     if (m != -1) fdr_store_relaxed(&fdri_crash.hidden, false);
@@ -131,7 +130,7 @@ static void note_handlers(void)
     for (const struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (s->installed) handlers |= bit(s);
     fdr_store_relaxed(&super->handlers, handlers);
-    hide(fdri_crash.live.fd >= 0 && handlers >> (SIGSEGV - 1) & 1);
+    hide(fdri_view.live.fd >= 0 && handlers >> (SIGSEGV - 1) & 1);
 }
 
 void fdr_handlers_chain(void)

@@ -78,9 +78,13 @@ static struct all all_of(uint32_t owner)
     return a;
 }
 
+static int at_dir(const char *path, const char **name) { return fdri_held_at(&fdri_view.at_dir, path, name); }
+
 static void remove_it(struct kept *k)
 {
-    if (unlink(k->path) && errno != ENOENT) fdri_say("%s: %s; it stays", k->path, strerror(errno));
+    const char *name;
+    int at = at_dir(k->path, &name);
+    if (unlinkat(at, name, 0) && errno != ENOENT) fdri_say("%s: %s; it stays", k->path, strerror(errno));
     k->gone = true;
     bytes_on_disk -= k->bytes;
 }
@@ -153,7 +157,9 @@ int fdri_files_admit(const struct fdri_quota *quota)
 static uint64_t room_there(void)
 {
     struct statvfs s;
-    return statvfs(fdri_view.dir, &s) ? 0 : (uint64_t)s.f_bavail * s.f_frsize;
+    const struct fdri_held *dir = &fdri_view.at_dir;
+    int e = fdri_is_held(dir->fd, dir) ? fstatvfs(dir->fd, &s) : statvfs(fdri_view.dir, &s);
+    return e ? 0 : (uint64_t)s.f_bavail * s.f_frsize;
 }
 
 /* The oldest where it is due to go with the next one; never the only one. NULL: none is. */
@@ -203,7 +209,9 @@ int fdri_file_begin(struct fdri_new_file *f)
     memcpy(fdri_unfinished.path, f->temporary, sizeof f->temporary);
     /* R:unfinished - pairs with A:unfinished; before the file is made, for this thread may die behind that */
     fdr_store_release(&fdri_unfinished.there, 1u);
-    f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const char *name;
+    int at = at_dir(f->temporary, &name);
+    f->fd = openat(at, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->fd >= 0) return 0;
     int e = errno;
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
@@ -213,8 +221,10 @@ int fdri_file_begin(struct fdri_new_file *f)
 
 void fdri_file_abandon(struct fdri_new_file *f)
 {
+    const char *name;
+    int at = at_dir(f->temporary, &name);
     close(f->fd);
-    unlink(f->temporary);
+    unlinkat(at, name, 0);
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
 }
 
@@ -233,9 +243,11 @@ static void remember(const struct fdri_new_file *f, uint32_t owner)
 int fdri_file_commit(struct fdri_new_file *f, uint32_t owner)
 {
     int e = -EEXIST;
+    const char *part, *name;
     for (int tries = 0; tries < 10000 && e == -EEXIST; tries++) {
         make_path(f->path, sizeof f->path, next_number++, "fdr");
-        e = fdr_raw_rename_new(AT_FDCWD, f->temporary, AT_FDCWD, f->path);
+        int from = at_dir(f->temporary, &part), to = at_dir(f->path, &name);
+        e = fdr_raw_rename_new(from, part, to, name);
     }
     if (!e) {
         fdr_store_relaxed(&fdri_unfinished.there, 0u);

@@ -9,6 +9,7 @@
 #include <fdr/fdr.h>
 
 #include "base/atomic.h"
+#include "base/held.h"
 #include "base/raw.h"
 #include "format/arena.h"
 
@@ -43,7 +44,9 @@ struct fdri_export_view {
     void (*look)(void);
     bool (*hold)(void); /* nobody gives back a location's accounts until release(); false: somebody may */
     void (*release)(void);
-    int live_fd; /* the mapped arena's file, -1: anonymous; the recorder closes it */
+    /* The mapped arena's file, none: anonymous; FDR_LIVE_DIR and FDR_DIR, as they are when the recording begins: by
+     * then the process may be in another root, or another user's. The recorder closes them. */
+    struct fdri_held live, at_live, at_dir;
     char live_path[512];
     uint64_t watchdog_ns;              /* FDR_WATCHDOG, 0: off */
     uint64_t (*poll)(uint64_t now_ns); /* looks for what the record path cannot see; returns when to be called again */
@@ -99,6 +102,10 @@ bool fdri_crash_end(const char *by, int status);
 bool fdri_crash_ended(void);     /* one was left so, and no other recording has begun since */
 bool fdri_crash_under_way(void); /* a thread leaves one now, or has: the process dies */
 void fdri_crash_fork(int phase);
+/* The recording is over, all that is worth keeping is elsewhere: its live file goes. One that cannot be removed says
+ * that it is over, and with `empty` (nobody is in the middle of a record) gives its memory back. 0: it is gone, or
+ * -errno. Async-signal-safe. */
+int fdri_live_remove(bool empty);
 /* A child: its arena is a view of its own of its parent's file. */
 bool fdri_crash_own_view(void);
 /* Looks who holds the signals now, and says so in the superblock. Async-signal-safe. */

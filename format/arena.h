@@ -176,6 +176,10 @@ struct fdr_superblock {
     uint64_t section_off;
     /* atomic: full ticks; fdr's own thread, which looks every 5 s, was there then. 0: there is none */
     uint64_t alive_tick;
+    /* atomic. 1: the process needs its live file no more: the recording ended, or its bundle is another file. It
+     * removed this one next; over_error: it could not, for this errno, and there may be nothing left in it. */
+    uint32_t over;
+    uint32_t over_error;
 };
 enum fdr_reason_kind {
     FDR_REASON_UNKNOWN = 0,
@@ -187,6 +191,16 @@ enum fdr_reason_kind {
     FDR_REASON_OUTSIDE
 };
 static_assert(sizeof(struct fdr_superblock) <= FDR_SUPERBLOCK_BYTES, "superblock");
+/* A recording of nothing: no location, no definition, no note, no bin. Async-signal-safe. */
+static inline void fdr_superblock_forget(struct fdr_superblock *s)
+{
+    s->location_first = s->location_count = s->fold_off = 0;
+    s->defs_first = s->defs_last = s->notes_off = 0;
+    for (int i = 0; i < 16; i++) s->def_count[i] = 0;
+    s->node_count = s->nodes_off = s->free_bins = 0;
+    s->free_stack = s->alive_tick = 0;
+    s->virgin = s->arena_bytes / FDR_META_ALIGN << 32;
+}
 
 /* ---- NUMA nodes: the stripe of `stripe_bytes` at offset k * stripe_bytes lies on node[k % node_count] ---- */
 struct fdr_node {

@@ -277,7 +277,9 @@ void fdri_reader_info(struct fdr_file *f)
     i->state = state_name(sb->state);
     i->reason = sb->reason;
     i->has_cause = sb->state == FDR_STATE_CRASHED && (sb->cause_signal || sb->cause_realtime_ns);
-    i->killed_in_handler = f->without_section && !sb->section_off;
+    i->killed_in_handler = f->without_section && !sb->section_off && !sb->over;
+    i->over = sb->over;
+    i->over_error = (int)sb->over_error;
     i->cause_signal = (int)sb->cause_signal;
     i->cause_code = sb->cause_code;
     i->cause_addr = sb->cause_addr;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cgroup.h"
+#include "export/view.h"
 #include "recorder/recorder.h"
 
 uint64_t fdri_memory_limit(void)
@@ -63,7 +64,7 @@ static int open_live_dir(const struct fdri_settings *s, const char **why)
         *why = strerror(errno);
         return -errno;
     }
-    int fd = open(s->live_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(s->live_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st)) {
         *why = strerror(errno);
         if (fd >= 0) close(fd);
@@ -170,22 +171,14 @@ static int open_live(struct fdri_recorder *r, int dir, uint64_t bytes)
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) return -EFBIG; /* exceeding it is a signal */
     int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0) fd = name_live(r, dir, take_new, -1);
-    if (fd < 0) return fd;
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, 100); /* out of the way of programs that count on small numbers */
-    if (high < 0) return fd;
-    close(fd);
-    return high;
+    return fd < 0 ? name_live(r, dir, take_new, -1) : fd;
 }
 
 void fdri_arena_publish(struct fdri_recorder *r)
 {
-    const char *why = NULL;
-    if (r->live_fd < 0 || r->live_path[0]) return;
-    int dir = open_live_dir(&r->set, &why), e = dir < 0 ? dir : name_live(r, dir, take_link, r->live_fd);
-    if (e < 0)
-        fdri_say("FDR_LIVE_DIR=%s: %s; a SIGKILL takes the recording along", r->set.live_dir, why ? why : strerror(-e));
-    if (dir >= 0) close(dir);
+    if (r->live.fd < 0 || r->live_path[0]) return;
+    int e = name_live(r, r->at_live.fd, take_link, r->live.fd);
+    if (e < 0) fdri_say("FDR_LIVE_DIR=%s: %s; a SIGKILL takes the recording along", r->set.live_dir, strerror(-e));
 }
 
 /* MAP_FAILED, with errno, and the file is gone: a full file system is an error now, not SIGBUS at hour 300. */
@@ -207,24 +200,32 @@ static void *map_file(struct fdri_recorder *r, int fd, uint64_t bytes)
     return MAP_FAILED;
 }
 
+static void let_go(struct fdri_recorder *r)
+{
+    fdri_let_go(&r->live);
+    fdri_let_go(&r->at_live);
+    fdri_let_go(&r->at_dir);
+    r->live_path[0] = 0;
+}
+
 static void *map_live(struct fdri_recorder *r, uint64_t bytes)
 {
     const char *why = NULL;
     int dir = open_live_dir(&r->set, &why), fd = -1;
     void *m = MAP_FAILED;
     if (dir >= 0) {
-        fd = open_live(r, dir, bytes);
+        r->at_live = fdri_hold(dir);
+        fd = open_live(r, r->at_live.fd, bytes);
         if (fd < 0) why = strerror(-fd);
-        close(dir);
     }
     if (fd >= 0 && (m = map_file(r, fd, bytes)) == MAP_FAILED) why = strerror(errno);
     if (m == MAP_FAILED) {
         fdri_say("FDR_LIVE_DIR=%s: %s; recording into anonymous memory, which a SIGKILL takes along", r->set.live_dir,
                  why ? why : "unusable");
-        r->live_path[0] = 0;
+        let_go(r);
         return NULL;
     }
-    r->live_fd = fd;
+    r->live = fdri_hold(fd);
     return m;
 }
 
@@ -249,7 +250,7 @@ int fdri_arena_make(struct fdri_recorder *r)
         bytes = used;
     }
     bytes &= ~4095ull;
-    r->live_fd = -1;
+    r->live = r->at_live = r->at_dir = FDRI_HOLDS_NONE;
     r->live_path[0] = 0;
     fdr_topology_read(&r->topology);
     void *m = r->set.arena == FDRI_MAPPED ? map_live(r, bytes) : NULL;
@@ -289,12 +290,20 @@ int fdri_arena_make(struct fdri_recorder *r)
     return 0;
 }
 
+/* empty: nobody is in the middle of a record. */
+static void remove_live(const struct fdri_recorder *r, bool empty)
+{
+    if (!r->live_path[0]) return;
+    int e = fdri_live_remove(empty);
+    if (e)
+        fdri_say("%s: the live file cannot be removed: %s; it stays, and says that it is over", r->live_path,
+                 strerror(-e));
+}
+
 void fdri_arena_leave(struct fdri_recorder *r, bool unlink_live)
 {
-    if (r->live_fd >= 0) close(r->live_fd);
-    if (unlink_live && r->live_path[0]) unlink(r->live_path);
-    r->live_fd = -1;
-    r->live_path[0] = 0;
+    if (unlink_live) remove_live(r, false);
+    let_go(r);
 }
 
 /* The memory stays mapped, and empty: a thread that saw the switch on long ago finds no open call and no region in
@@ -302,9 +311,7 @@ void fdri_arena_leave(struct fdri_recorder *r, bool unlink_live)
 void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live)
 {
     if (!r->arena.base) return;
+    if (unlink_live) remove_live(r, true);
     fdri_pages_empty();
-    if (r->live_fd >= 0) close(r->live_fd);
-    if (unlink_live && r->live_path[0]) unlink(r->live_path);
-    r->live_fd = -1;
-    r->live_path[0] = 0;
+    let_go(r);
 }

@@ -2,6 +2,7 @@
 /* Start and end of a recording, and what becomes of it in a forked child. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 /* One page of its own, so that the kernel can hand a zeroed one to every kind of child. */
 struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(4096)));
 
-struct fdri_recorder fdri_rec = {.live_fd = -1};
+struct fdri_recorder fdri_rec = {.live = {-1, 0, 0}, .at_live = {-1, 0, 0}, .at_dir = {-1, 0, 0}};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t recordings;
 
@@ -105,7 +106,7 @@ static void fork_child(void)
     fdri_crash_fork(3);
     exit_status = 0;
     exiting = false;
-    bool own = fdri_rec.live_fd < 0 || fdri_crash_own_view();
+    bool own = fdri_rec.live.fd < 0 || fdri_crash_own_view();
     bool back = own && fdri_rec.running && (goes_back(&fdri_self) || goes_back(&fdri_lane));
     if (fdri_rec.running) fdri_define_save();
     if (back) fdri_arena_leave(&fdri_rec, false);
@@ -232,7 +233,10 @@ static void start_export(struct fdri_recorder *r)
     memcpy(v.name, r->set.name, sizeof v.name);
     memcpy(v.dir, r->set.dir, sizeof v.dir);
     memcpy(v.live_path, r->live_path, sizeof v.live_path);
-    v.live_fd = r->live_fd;
+    r->at_dir = fdri_hold(open(r->set.dir, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    v.live = r->live;
+    v.at_live = r->at_live;
+    v.at_dir = r->at_dir;
     v.hold = hold_accounts;
     v.release = fdri_ended_unlock;
     v.crash = (enum fdri_crash_mode)r->set.crash;
@@ -392,7 +396,9 @@ static void finalize(void)
     stop_recording();
     if (!over) fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
     if (fdri_rec.set.final_snapshot && !over) fdri_export_final("finalize");
-    give_memory_back(over, !fdri_crash_ended());
+    /* a bundle left by exit is the live file, or took its place: then another try says why it did not go */
+    bool again = fdr_load_relaxed(&fdri_rec.arena.super->over_error) != 0;
+    give_memory_back(over, !fdri_crash_ended() || again);
 }
 
 void fdr_finalize(void)

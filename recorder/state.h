@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/say.h"
 #include "base/signals.h"
 #include "bins/bins.h"
@@ -85,8 +86,8 @@ struct fdri_recorder {
     uint32_t shift;
     struct fdr_clock_reading start;
     uint64_t ticks_per_second;
-    uint64_t tick_to_ns; /* 32.32 */
-    int live_fd;
+    uint64_t tick_to_ns;                    /* 32.32 */
+    struct fdri_held live, at_live, at_dir; /* the arena's file, FDR_LIVE_DIR, FDR_DIR */
     char live_path[512];
     uint32_t bin_reserve;  /* bins that serve first bins only */
     uint64_t meta_in_bins; /* atomic: bytes of meta blocks that lie in pieces of bins */

@@ -218,7 +218,7 @@ static void P7_a_file_in_hugetlbfs(void **state)
     for (size_t i = 0; i < 3 && can; i++) {
         c.buffer = sizes[i];
         assert_int_equal(fdr_init(&c), 0);
-        assert_true(fdri_rec.live_fd >= 0);
+        assert_true(fdri_rec.live.fd >= 0);
         fdr_finalize();
     }
     rmdir(live);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 wrap=fdri_copy_arena,statvfs
+/* ctest: label=signals timeout=120 wrap=fdri_copy_arena,statvfs,fstatvfs
  * P10: snapshots that cannot be written: what is said of them, what counts, what stays of those that were, and what a
  * child that is made meanwhile does to them. */
 #include <setjmp.h>
@@ -45,6 +45,12 @@ int __wrap_statvfs(const char *path, struct statvfs *s)
     (void)path;
     *s = (struct statvfs){.f_bsize = 4096, .f_frsize = 4096, .f_bavail = room / 4096, .f_bfree = room / 4096};
     return 0;
+}
+int __wrap_fstatvfs(int fd, struct statvfs *s);
+int __wrap_fstatvfs(int fd, struct statvfs *s)
+{
+    (void)fd;
+    return __wrap_statvfs("", s);
 }
 
 /* `count` snapshots, each of which fails so. */

@@ -390,7 +390,8 @@ FDR_API void fdr_phase_end(const char *name);
  * I/O; not for signal handlers (raise FDR_SIGNAL there). `reason`: NULL or "" is "api". */
 FDR_API int fdr_snapshot(const char *reason);
 /* Path of the newest complete snapshot of this process, "" if none. It stays as it is until this thread calls this
- * again, or ends. May lock, and allocate the first time; not for signal handlers. */
+ * again, or ends. As it was reached when the recording began: before a chroot. May lock, and allocate the first time;
+ * not for signal handlers. */
 FDR_API const char *fdr_last_snapshot(void);
 
 /* ---- triggers ------------------------------------------------------------------------------------------ */

@@ -139,6 +139,10 @@ struct fdr_file_info {
     /* Threads that ended while they were copied from outside: nothing of theirs is there, and [ended] may lack them. */
     uint64_t threads_gone;
     bool killed_in_handler; /* it was killed while it handled the cause: no stacks, registers, map and messages */
+    /* A live file that its process needed no more: the recording ended, or its bundle is another file. It removed this
+     * one next; over_error: it could not, for this errno, and there may be nothing left in it. */
+    bool over;
+    int over_error;
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/held.h"
+
+/* Out of the way of programs that count on small numbers. */
+static int high(int fd)
+{
+    int up = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 100) : -1;
+    if (up < 0) return fd;
+    close(fd);
+    return up;
+}
+
+struct fdri_held fdri_hold(int fd)
+{
+    int up = high(fd);
+    struct stat st;
+    if (up < 0) return FDRI_HOLDS_NONE;
+    if (fstat(up, &st) == 0) return (struct fdri_held){up, st.st_dev, st.st_ino};
+    close(up);
+    return FDRI_HOLDS_NONE;
+}
+
+void fdri_let_go(struct fdri_held *held)
+{
+    if (fdri_is_held(held->fd, held)) close(held->fd);
+    *held = FDRI_HOLDS_NONE;
+}
