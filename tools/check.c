@@ -136,6 +136,9 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
     else if (strcmp(info->state, "recording") == 0 && !info->reason[0])
         add(f->notes, "left by a process that was killed, or that ended without a word (_exit, exec); at most the "
                       "record in flight on each thread is missing");
+    if (info->over)
+        add(f->notes, "over: the process needed this live file no more%s%s",
+            info->over_error ? " and could not remove it: " : "", info->over_error ? strerror(info->over_error) : "");
     if (info->killed_in_handler)
         add(f->notes,
             "killed while it handled the signal that it died of: no stacks, registers, memory map and messages");

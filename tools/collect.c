@@ -70,6 +70,18 @@ static int from_process(const struct arguments *a, const struct left *l, json_t 
     return e ? COULD_NOT : DONE;
 }
 
+/* What was to be kept is in another file. */
+static int remove_over(const struct arguments *a, const struct left *l, json_t *list)
+{
+    int e = left_remove(l);
+    if (e && !left_gone(l)) {
+        complain("%s: over, and cannot be removed: %s", l->path, strerror(-e));
+        return COULD_NOT;
+    }
+    say(a, list, l, "", "over, its process could not remove it: removed");
+    return DONE;
+}
+
 static int take(const struct arguments *a, const struct left *l, json_t *list)
 {
     char to[4096];
@@ -79,6 +91,7 @@ static int take(const struct arguments *a, const struct left *l, json_t *list)
         complain("%s: no recording that can be read; it stays", l->path);
         return COULD_NOT;
     }
+    if (l->over) return remove_over(a, l, list);
     int e = left_copy(l, a->out, to, sizeof to);
     if (e && left_gone(l)) return DONE;
     if (!e && (e = left_remove(l)) && left_gone(l)) e = 0;

@@ -219,6 +219,24 @@ static void judge(struct death *d)
         d->how = written_by(d->path, i) ? ALIVE : KILLED;
         if (d->how == KILLED && i->has_end && i->end_realtime_ns) d->realtime_ns = i->end_realtime_ns;
     }
+    if (i->over) d->how = OVER;
+}
+
+static bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b)
+{
+    return a->pid == b->pid && a->created_realtime_ns == b->created_realtime_ns && !strcmp(a->host, b->host);
+}
+
+/* Who was killed when its bundle was there and the live file was not gone yet was not killed while it wrote that. */
+static void find_bundles(struct death *d, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; fdr_file_info(d[i].file)->killed_in_handler && k < count; k++) {
+            const struct fdr_file_info *other = fdr_file_info(d[k].file);
+            if (other->has_cause && !other->killed_in_handler && !other->over &&
+                same_recording(fdr_file_info(d[i].file), other))
+                d[i].how = OVER;
+        }
 }
 
 /* A fault comes before what it made others do. Where nobody faulted: a process that was killed and had fallen silent
@@ -254,6 +272,7 @@ static void print_one_line(const struct death *d, const struct death *first)
     const char *what = d->how == KILLED     ? unseen
                        : d->how == ALIVE    ? "still running"
                        : d->how == NO_DEATH ? "a snapshot, not a death"
+                       : d->how == OVER     ? "over: what is left of the live file, not a death"
                                             : describe_cause(d->file, &c, cause, sizeof cause);
     printf("%s  %-16s %spid %u on %s: %s  %s\n", d->first ? "FIRST" : "     ",
            d->realtime_ns ? human_since(since, d->realtime_ns, first ? first->realtime_ns : d->realtime_ns) : "", rank,
@@ -342,6 +361,7 @@ int verb_crash(int argc, char **argv)
         d[count] = (struct death){.path = a.path[i], .file = open_recording(a.path[i], &status)};
         if (d[count].file) judge(&d[count++]);
     }
+    find_bundles(d, count);
     struct death *first = d && count ? first_of(d, count) : NULL;
     if (first) first->first = true;
     if (count) qsort(d, count, sizeof *d, by_time);

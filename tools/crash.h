@@ -11,9 +11,9 @@ enum { CRASH_EVENTS = 50 };
 struct death {
     const char *path;
     struct fdr_file *file;
-    enum { BY_FAULT, BY_REQUEST, KILLED, ALIVE, NO_DEATH } how;
-    uint64_t realtime_ns; /* of the cause; else when it was seen last */
-    bool first;           /* died before the others */
+    enum { BY_FAULT, BY_REQUEST, KILLED, ALIVE, NO_DEATH, OVER } how; /* over: another file tells of it */
+    uint64_t realtime_ns;                                             /* of the cause; else when it was seen last */
+    bool first;                                                       /* died before the others */
 };
 
 /* The location of a thread; NULL: it recorded nothing. */

@@ -137,7 +137,7 @@ static json_t *texts_json(const struct fdr_file *file)
 
 json_t *crash_json(const struct death *d)
 {
-    static const char *const how[] = {"fault", "request", "killed", "alive", "none"};
+    static const char *const how[] = {"fault", "request", "killed", "alive", "none", "over"};
     const struct fdr_file_info *i = fdr_file_info(d->file);
     const struct fdr_crash_thread_info *t;
     const struct fdr_crash_cause_info *c;
@@ -170,7 +170,8 @@ json_t *crash_json(const struct death *d)
             json_array_append_new(threads, stackless_json(d->file, fdr_location_info(d->file, n), mine.tid));
     set(o, "threads", threads);
     set(o, "events", l ? events_json(d->file, l->id, i->has_cause ? mine.time_ns : i->last_ns) : json_array());
-    set(o, "killed_in_handler", json_boolean(i->killed_in_handler));
+    set(o, "killed_in_handler", json_boolean(i->killed_in_handler && d->how != OVER));
+    set(o, "over", json_boolean(d->how == OVER));
     set(o, "handlers_replaced", replaced_json(i)); /* it may have died of one of these without a cause in the file */
     set(o, "faults_survived", json_u64(i->faults_survived));
     set(o, "exception_caught", json_boolean(exception_was_caught(d->file)));

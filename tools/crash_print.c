@@ -86,6 +86,14 @@ static void print_unseen(const struct fdr_file_info *i)
            "machine went down\n");
 }
 
+/* What is left of a live file is no death, and no loss. */
+static void print_over(const struct fdr_file_info *i)
+{
+    printf("over       the process needed this live file no more%s%s; %s\n",
+           i->over_error ? " and could not remove it: " : "", i->over_error ? strerror(i->over_error) : "",
+           i->has_cause ? "its bundle is in FDR_DIR" : "the recording had ended");
+}
+
 static void print_head(const struct death *d)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
@@ -105,7 +113,8 @@ static void print_head(const struct death *d)
         printf("died       not: %s\n", d->how == ALIVE ? "it is running"
                                        : i->reason[0]  ? "this is a snapshot"
                                                        : "it ended well");
-    if (i->killed_in_handler)
+    if (i->over) print_over(i);
+    if (i->killed_in_handler && d->how != OVER)
         printf("then       it was killed while it handled that: no stacks, registers, memory map and messages\n");
     if (i->handled_signal)
         printf("before     %s had been given to the program's own handler in thread %u, which had not returned\n",

@@ -81,7 +81,7 @@ static uint64_t bytes_of(const struct left *l) { return (uint64_t)l->stat.st_blo
 static bool spared(const struct arguments *a, const struct left *l, uint64_t age)
 {
     if (l->part) return l->live || age < 600;
-    return l->live || !l->readable || (is_unread(&l->stat) && !a->unread);
+    return l->live || !l->readable || (is_unread(&l->stat) && !a->unread && !l->over);
 }
 
 static int remove_it(const struct arguments *a, const struct left *l, json_t *list)

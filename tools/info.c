@@ -47,6 +47,10 @@ static void print_why(const struct fdr_file *file, const char *path)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
     char name[HUMAN_BYTES];
+    if (info->over)
+        printf("note       over: the process needed this live file no more%s%s\n",
+               info->over_error ? " and could not remove it: " : "",
+               info->over_error ? strerror(info->over_error) : "");
     if (info->has_cause && info->killed_in_handler)
         printf("note       killed while it handled the cause: no stacks, registers, memory map and messages of the "
                "death\n");

@@ -249,6 +249,7 @@ static void set_sizes(json_t *o, const struct fdr_file_info *info)
     set_u64(o, "dropped_bins", info->dropped_bins);
     set_u64(o, "threads_gone", info->threads_gone);
     set(o, "killed_in_handler", json_boolean(info->killed_in_handler));
+    set(o, "over", json_boolean(info->over));
     set_u64(o, "unlisted_bins", info->unlisted_bins);
 }
 

@@ -13,6 +13,7 @@ struct left {
     int dir;
     struct stat stat;
     bool readable, live;  /* live: some process maps it */
+    bool over;            /* its process was to remove it and could not: nothing in it is to be kept */
     bool part;            /* the temporary name of a file that was never complete; live: some process has it open */
     uint32_t pid, writer; /* as the file says; the process that maps it, 0: none does */
 };

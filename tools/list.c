@@ -40,11 +40,13 @@ struct entry {
     struct fdr_file *file; /* NULL: not readable */
 };
 
-/* "live": some process maps it. "left": a recording whose process is gone. "kept": a snapshot or bundle. */
+/* "live": some process maps it. "left": a recording whose process is gone. "kept": a snapshot or bundle. "over":
+ * a live file that its process needed no more and could not remove. */
 static const char *condition(const struct entry *e)
 {
     if (e->live) return "live";
     if (!e->readable) return "unreadable";
+    if (fdr_file_info(e->file)->over) return "over";
     return strcmp(fdr_file_info(e->file)->state, "recording") == 0 && !fdr_file_info(e->file)->reason[0] ? "left"
                                                                                                          : "kept";
 }
@@ -142,7 +144,7 @@ int verb_list(int argc, char **argv)
         "[DIRECTORY...]",
         "Recordings in the live directory (FDR_LIVE_DIR, else /dev/shm/fdr-<uid>) and in the working "
         "directory, or in the directories given. live: a process maps it; left: its process is gone; "
-        "kept: a snapshot or bundle.",
+        "kept: a snapshot or bundle; over: its process needed it no more and could not remove it.",
         NULL,
         NULL,
         NULL};

@@ -144,6 +144,7 @@ static void keep(const struct left *l, const char *out, int status, uint64_t kil
         complain("%s: process %u still writes it; it stays", l->path, l->pid);
         return;
     }
+    if (l->over && left_remove(l) == 0) return; /* its process could not */
     int e = left_copy(l, out, to, sizeof to);
     if (!e) {
         e = fdr_file_add_end(to, (pid_t)l->pid == (pid_t)child ? status : INT_MIN, (uint32_t)kills, realtime_ns());
