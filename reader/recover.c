@@ -3,6 +3,7 @@
  * accounts say that what was in bad bins is lost. */
 #include "reader/recover.h"
 
+#include "base/bits.h"
 #include "format/checks.h"
 #include "format/crash.h"
 
@@ -40,6 +41,14 @@ static uint64_t first_meta(struct fdr_file *f, uint64_t after)
     return first;
 }
 
+/* What was there once had room in the arena; so has what is made anew of it in as much again. Offs are 32 bits wide. */
+static uint64_t grow_to(uint64_t arena_bytes)
+{
+    enum { LEAST = 1 << 20 };
+    uint64_t most = UINT32_MAX & ~(uint64_t)(FDR_META_ALIGN - 1);
+    return fdr_max(arena_bytes, fdr_min(arena_bytes + fdr_max(arena_bytes, LEAST), most));
+}
+
 static void lay_out(struct fdri_reader_image *m)
 {
     struct fdr_file *f = m->file;
@@ -66,6 +75,8 @@ static void finish_superblock(struct fdri_reader_image *m)
     uint64_t end = sb->virgin;
     if (m->meta_first < end) m->meta_first = end;
     sb->virgin = m->meta_first / FDR_META_ALIGN << 32 | (end - sb->bins_off) / sb->bin_bytes;
+    if (m->arena_bytes != sb->arena_bytes) sb->bins_total = (uint32_t)((m->arena_bytes - sb->bins_off) / sb->bin_bytes);
+    sb->arena_bytes = m->arena_bytes;
     sb->free_stack = 0;
     sb->free_bins = 0;
     sb->nodes_off = 0;
@@ -304,34 +315,51 @@ static void summary(struct fdr_file *f, char *message, size_t message_bytes)
              (unsigned long long)(good + bad), f->damage_count);
 }
 
+/* The image, but for what makes a file of it. */
+static void rebuild(struct fdri_reader_image *m)
+{
+    const struct fdr_file *f = m->file;
+    memcpy(m->bytes, f->bytes, f->end);
+    lay_out(m);
+    fdri_reader_recover_definitions(m);
+    fdri_reader_recover_notes(m);
+    fdri_reader_recover_locations(m);
+    fdri_reader_recover_unlisted(m);
+    finish_superblock(m);
+    m->bytes_all = m->arena_bytes;
+}
+
+static int settle_and_write(struct fdri_reader_image *m, const char *out_path)
+{
+    const struct fdr_file *f = m->file;
+    if (fdri_reader_memory_short(f)) return -ENOMEM;
+    if (f->has_tail || f->sb.snapshot_number) write_tail(m);
+    if (!settle_all(m)) return -EBADMSG;
+    write_crash(m);
+    write_checks(m);
+    return write_file(m, out_path);
+}
+
 int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, size_t message_bytes)
 {
     char none[1];
     if (!message || !message_bytes) message = none, message_bytes = sizeof none;
     fdr_file_verify(f);
-    struct fdri_reader_image m = {.file = f, .arena_bytes = f->sb.arena_bytes};
-    uint64_t room = m.arena_bytes + sizeof(struct fdr_tail) + FDR_TAIL_ENTRIES * sizeof(struct fdr_tail_entry) + 16 +
+    struct fdri_reader_image m = {.file = f, .arena_bytes = f->sb.arena_bytes, .grow_to = grow_to(f->sb.arena_bytes)};
+    uint64_t room = m.grow_to + sizeof(struct fdr_tail) + FDR_TAIL_ENTRIES * sizeof(struct fdr_tail_entry) + 16 +
                     FDR_CHUNKS_MOST * sizeof(struct fdr_chunk) + FDR_CRASH_MAX_BYTES;
     m.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m.bytes == MAP_FAILED) {
         snprintf(message, message_bytes, "out of memory");
         return -ENOMEM;
     }
-    memcpy(m.bytes, f->bytes, f->end);
-    lay_out(&m);
-    fdri_reader_recover_definitions(&m);
-    fdri_reader_recover_notes(&m);
-    fdri_reader_recover_locations(&m);
-    fdri_reader_recover_unlisted(&m);
-    finish_superblock(&m);
-    m.bytes_all = m.arena_bytes;
-    if (f->has_tail || f->sb.snapshot_number) write_tail(&m);
-    bool enough = !fdri_reader_memory_short(f), settled = enough && settle_all(&m);
-    if (settled) write_crash(&m);
-    if (settled) write_checks(&m);
-    int result = settled ? write_file(&m, out_path) : enough ? -EBADMSG : -ENOMEM;
+    rebuild(&m);
+    int result = m.short_of_room ? -ENOSPC : settle_and_write(&m, out_path);
     munmap(m.bytes, room);
-    if (result) snprintf(message, message_bytes, "cannot write %s: %s", out_path, strerror(-result));
+    if (m.short_of_room)
+        snprintf(message, message_bytes, "cannot write %s: no room in its arena for what has to be made anew",
+                 out_path);
+    else if (result) snprintf(message, message_bytes, "cannot write %s: %s", out_path, strerror(-result));
     else summary(f, message, message_bytes);
     return result;
 }

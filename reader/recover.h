@@ -6,18 +6,20 @@
 #include "reader/reader.h"
 
 struct fdri_reader_image {
-    struct fdr_file *file; /* what is read */
-    uint8_t *bytes;        /* what is written: arena_bytes, then the tail */
-    uint64_t arena_bytes, bytes_all;
+    struct fdr_file *file;           /* what is read */
+    uint8_t *bytes;                  /* what is written: arena_bytes, then the tail */
+    uint64_t arena_bytes, bytes_all; /* arena_bytes: may grow until the superblock is finished */
     struct {
         uint64_t low, high;
     } room[2];            /* new meta blocks come from here, downwards from high */
     uint64_t room_end[2]; /* where the rooms ended at first */
     uint64_t meta_first;
+    uint64_t grow_to; /* where both are used up the arena grows, to here at most */
+    bool short_of_room;
 };
 
 static inline void *fdri_reader_image_at(const struct fdri_reader_image *m, uint64_t off) { return m->bytes + off; }
-/* A zeroed meta block; 0: no room. */
+/* A zeroed meta block; 0: no room, and nothing is to be written. */
 uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes,
                                 uint32_t location);
 

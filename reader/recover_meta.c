@@ -1,22 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /* Recovery of everything but bins: chains are linked anew, what cannot be read is left out, what is missing is made. */
+#include "base/bits.h"
 #include "reader/recover.h"
 
 #include <string.h>
 
-uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes, uint32_t location)
+/* An arena that is in use for long is full of bins and meta blocks. What has to be made anew lies behind it then: else
+ * bins that are good would have no account, or no location. */
+static uint64_t grow(struct fdri_reader_image *m, uint64_t bytes)
 {
-    bytes = (bytes + FDR_META_ALIGN - 1) & ~(uint64_t)(FDR_META_ALIGN - 1);
+    uint64_t off = fdr_align_up(m->arena_bytes, FDR_META_ALIGN);
+    if (off > m->grow_to || bytes > m->grow_to - off) {
+        m->short_of_room = true;
+        return 0;
+    }
+    m->arena_bytes = off + bytes;
+    return off;
+}
+
+static uint64_t find_room(struct fdri_reader_image *m, uint64_t bytes)
+{
     for (int i = 0; i < 2; i++) {
         if (m->room[i].high < m->room[i].low || m->room[i].high - m->room[i].low < bytes) continue;
         uint64_t off = m->room[i].high -= bytes;
         if (off < m->meta_first) m->meta_first = off;
-        struct fdr_meta_head *h = fdri_reader_image_at(m, off);
-        memset(h, 0, bytes);
-        *h = (struct fdr_meta_head){FDR_META_MAGIC, (uint16_t)kind, 0, (uint32_t)bytes, location};
-        return (uint32_t)off;
+        return off;
     }
-    return 0;
+    return grow(m, bytes);
+}
+
+uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes, uint32_t location)
+{
+    bytes = fdr_align_up(bytes, FDR_META_ALIGN);
+    uint64_t off = find_room(m, bytes);
+    if (!off) return 0;
+    struct fdr_meta_head *h = fdri_reader_image_at(m, off);
+    memset(h, 0, bytes);
+    *h = (struct fdr_meta_head){FDR_META_MAGIC, (uint16_t)kind, 0, (uint32_t)bytes, location};
+    return (uint32_t)off;
 }
 
 /* ---- definitions ---- */
@@ -147,7 +168,9 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
 static bool made_here(const struct fdri_reader_image *m, uint64_t off)
 {
     if (off % FDR_META_ALIGN || off + sizeof(struct fdr_level_points) > m->arena_bytes) return false;
-    if (!(off >= m->room[0].high && off < m->room_end[0]) && !(off >= m->room[1].high && off < m->room_end[1]))
+    bool grown = off >= m->file->sb.arena_bytes;
+    if (!grown && !(off >= m->room[0].high && off < m->room_end[0]) &&
+        !(off >= m->room[1].high && off < m->room_end[1]))
         return false;
     const struct fdr_meta_head *h = fdri_reader_image_at(m, off);
     return h->magic == FDR_META_MAGIC && h->kind == FDR_META_POINTS;

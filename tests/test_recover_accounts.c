@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
  * P8: any one block of accounts is damaged: what is recovered is whole, its ledger adds up, and nothing that is kept is
- * without an account. */
+ * without an account. Also where there is no room for accounts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,17 +17,18 @@
 #include <fdr/reader.h>
 
 #include "format/arena.h"
+#include "format/record.h"
 
 static char folder[] = "/tmp/fdr-accounts-XXXXXX", recovered[64];
 static uint64_t begun_ns; /* the location */
 
-static void record(void)
+static void record(uint64_t rounds)
 {
     fdr_region region[4] = {fdr_region_define("a", NULL, 0), fdr_region_define("b", NULL, 0),
                             fdr_region_define("c", NULL, 0), fdr_region_define("d", NULL, 0)};
     fdr_marker_id marker = fdr_marker_define("m");
     fdr_metric_id metric = fdr_metric_define("g", "", FDR_U64, FDR_METRIC_GAUGE);
-    for (uint64_t i = 0; i < 300; i++) {
+    for (uint64_t i = 0; i < rounds; i++) {
         for (int d = 0; d < 4; d++) {
             fdr_marker(marker, i);
             fdr_metric_u64(metric, i);
@@ -36,17 +38,18 @@ static void record(void)
     }
 }
 
-static uint8_t *snapshot(size_t *bytes)
+static uint8_t *snapshot_of(const char *buffer, const char *bin, uint64_t rounds, size_t *bytes)
 {
     struct fdr_config c = {.size = sizeof c,
                            .ignore_environment = 1,
-                           .buffer = "256K",
+                           .buffer = buffer,
+                           .bin = bin,
                            .signal = "none",
                            .crash = "0",
                            .arena = "anonymous",
                            .dir = folder};
     assert_int_equal(fdr_init(&c), 0);
-    record();
+    record(rounds);
     assert_int_equal(fdr_snapshot(NULL), 0);
     FILE *file = fopen(fdr_last_snapshot(), "r");
     assert_non_null(file);
@@ -60,6 +63,8 @@ static uint8_t *snapshot(size_t *bytes)
     fdr_finalize();
     return all;
 }
+
+static uint8_t *snapshot(size_t *bytes) { return snapshot_of("256K", NULL, 300, bytes); }
 
 /* From `from` on, its head or what is behind it, one byte in so many is wrong. */
 static void recover_without(uint8_t *all, size_t bytes, size_t at, const struct fdr_meta_head *head, size_t from)
@@ -119,6 +124,117 @@ static void P8_a_damaged_block_of_accounts(void **state)
     free(all);
 }
 
+/* What of the calls and points is kept; each row has to add up where `exact`. */
+static uint64_t kept_of(struct fdr_file *f, bool exact)
+{
+    const struct fdr_ledger_row *row;
+    uint64_t kept = 0;
+    size_t n = fdr_ledger(f, &row);
+    for (size_t i = 0; i < n; i++) {
+        kept += row[i].kept;
+        if (exact && row[i].presented != row[i].kept + row[i].filtered + row[i].reduced + row[i].lost)
+            fail_msg("class %u depth %u: %llu presented, %llu kept", row[i].class_, row[i].depth,
+                     (unsigned long long)row[i].presented, (unsigned long long)row[i].kept);
+    }
+    return kept;
+}
+
+static uint64_t events_of(struct fdr_file *f)
+{
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    struct fdr_read_event e;
+    uint64_t events = 0;
+    assert_non_null(it);
+    while (fdr_iter_next(it, &e)) events++;
+    fdr_iter_close(it);
+    return events;
+}
+
+/* No block says any more what belongs to locations, nor that there is any. */
+static void without_blocks(uint8_t *all, size_t bytes)
+{
+    for (size_t at = FDR_SUPERBLOCK_BYTES; at + sizeof(struct fdr_meta_head) <= bytes; at += FDR_META_ALIGN) {
+        struct fdr_meta_head head;
+        memcpy(&head, all + at, sizeof head);
+        if (head.magic == FDR_META_MAGIC && head.kind != FDR_META_DEFS) all[at] ^= 0x55;
+    }
+}
+
+/* Meta blocks begin where bins end, and the spare does not know better. */
+static void without_room(uint8_t *all)
+{
+    struct fdr_superblock *sb = (void *)all;
+    uint64_t bins = sb->virgin & UINT32_MAX;
+    sb->virgin = (sb->bins_off + bins * sb->bin_bytes) / FDR_META_ALIGN << 32 | bins;
+    all[FDR_SPARE_OFF] ^= 0x55;
+}
+
+/* Of a full arena nothing is left but its bins: what they need to be accounted for finds no room in it. All of what can
+ * be shown of the damaged file is in the recovered one. */
+static void P8_no_room_for_accounts(void **state)
+{
+    struct fdr_file *f, *g;
+    char message[200] = "";
+    size_t bytes;
+    (void)state;
+    uint8_t *all = snapshot_of("72K", "512", 3000, &bytes);
+    uint64_t before = ((const struct fdr_superblock *)(const void *)all)->arena_bytes;
+    without_blocks(all, bytes);
+    without_room(all);
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    assert_int_equal(fdr_location_count(f), 1);
+    uint64_t kept = kept_of(f, false), events = events_of(f);
+    assert_true(kept > 500);
+    assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
+    fdr_file_close(f);
+    enum fdr_verdict opened = fdr_file_open(recovered, &g, message, sizeof message);
+    if (opened != FDR_WHOLE || fdr_file_verify(g) != FDR_WHOLE) fail_msg("%s %s", message, fdr_file_damage(g, 0));
+    assert_int_equal(kept_of(g, true), kept);
+    assert_int_equal(events_of(g), events);
+    assert_in_range(fdr_file_info(g)->buffer_bytes, before + 1, 2 * before);
+    fdr_file_close(g);
+    unlink(recovered);
+    free(all);
+}
+
+/* Empty bins that are good, each of a point in 1,008 calls of a location of its own. */
+static void claim_much(uint8_t *all)
+{
+    const struct fdr_superblock *sb = (const void *)all;
+    for (uint32_t i = 0; i < (sb->virgin & UINT32_MAX); i++) {
+        struct fdr_bin *b = (void *)(all + sb->bins_off + (uint64_t)i * sb->bin_bytes);
+        *b = (struct fdr_bin){.magic = FDR_BIN_MAGIC,
+                              .location = 1000 + i,
+                              .seq = 1,
+                              .depth = FDR_LEVELS_MAX,
+                              .class_ = FDR_CLASS_MARKER,
+                              .size_log2 = 9,
+                              .commit = FDR_COMMIT(0, 0, fdr_check24(FDR_HASH_SEED)),
+                              .generation = 1};
+        b->check = fdr_check32((const uint8_t *)b + 8, 40);
+    }
+}
+
+/* A small file cannot have a large one made of it: that is refused, and said; no file is left. */
+static void P8_more_accounts_than_fit(void **state)
+{
+    struct fdr_file *f;
+    char message[200] = "";
+    size_t bytes;
+    (void)state;
+    uint8_t *all = snapshot_of("72K", "512", 3000, &bytes);
+    without_blocks(all, bytes);
+    without_room(all);
+    claim_much(all);
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    assert_true(fdr_location_count(f) > 20);
+    assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), -ENOSPC);
+    assert_non_null(strstr(message, "no room"));
+    assert_int_not_equal(access(recovered, F_OK), 0);
+    fdr_file_close(f);
+    free(all);
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -134,6 +250,8 @@ static int leave(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_damaged_block_of_accounts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P8_a_damaged_block_of_accounts), cmocka_unit_test(P8_no_room_for_accounts),
+        cmocka_unit_test(P8_more_accounts_than_fit), cmocka_unit_test(P8_a_damaged_clock)};
     return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -471,7 +471,8 @@ struct fdr_note_info {
 };
 FDR_API size_t fdr_notes(const struct fdr_file *file, const struct fdr_note_info **rows);
 
-/* Writes what is readable as a fresh, whole file: damaged bins left out and said so. 0 or -errno. */
+/* Writes what is readable as a fresh, whole file: damaged bins left out and said so. 0 or -errno; -ENOSPC also where
+ * what has to be made anew is more than the recording ever held (1 MiB at least): then nothing is written. */
 FDR_API int fdr_file_recover(struct fdr_file *file, const char *out_path, char *message, size_t message_bytes);
 
 /* ---- conversions: 0 or -errno. `out_path` "-": standard output; a file appears when it is whole ---- */
