@@ -119,6 +119,7 @@ static void repair_clock(struct fdr_file *f)
     if (sb->clock_kind > FDR_CLOCK_NS || !fdri_reader_clock_init(&f->clock, sb)) {
         fdri_reader_damage(f, "superblock: the clock is damaged, times are in ticks");
         fdri_reader_clock_ns(&f->clock, sb->shift);
+        sb->clock_kind = FDR_CLOCK_NS; /* as they are shown; what is recovered says nothing else */
     }
     if (sb->band_edge_count > 3) sb->band_edge_count = 3;
     if (sb->state < FDR_STATE_RECORDING || sb->state > FDR_STATE_CRASHED) {

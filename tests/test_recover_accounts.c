@@ -235,6 +235,29 @@ static void P8_more_accounts_than_fit(void **state)
     free(all);
 }
 
+/* Times of a clock that makes no sense are shown as they are, before and after. */
+static void P8_a_damaged_clock(void **state)
+{
+    struct fdr_file *f, *g;
+    char message[200] = "";
+    size_t bytes;
+    (void)state;
+    uint8_t *all = snapshot(&bytes);
+    ((struct fdr_superblock *)(void *)all)->clock_kind = 77;
+    all[FDR_SPARE_OFF] ^= 0x55;
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
+    uint64_t last = fdr_file_info(f)->last_ns, events = events_of(f);
+    fdr_file_close(f);
+    assert_int_equal(fdr_file_open(recovered, &g, message, sizeof message), FDR_WHOLE);
+    assert_int_equal(fdr_file_verify(g), FDR_WHOLE);
+    assert_int_equal(fdr_file_info(g)->last_ns, last);
+    assert_int_equal(events_of(g), events);
+    fdr_file_close(g);
+    unlink(recovered);
+    free(all);
+}
+
 static int enter(void **state)
 {
     (void)state;
