@@ -80,6 +80,7 @@ static void finish_superblock(struct fdri_reader_image *m)
     sb->free_stack = 0;
     sb->free_bins = 0;
     sb->nodes_off = 0;
+    sb->cut = FDR_CUT_NOT; /* what is missing was said, and is booked as lost: the new file is complete */
     sb->dropped_bins = m->file->sb.dropped_bins;
     if (sb->state == FDR_STATE_RECORDING && !sb->snapshot_number) sb->state = m->file->sb.state;
     fdr_spare_begin(sb);

@@ -258,6 +258,33 @@ static void P8_a_damaged_clock(void **state)
     free(all);
 }
 
+/* Of a bundle whose deadline was over, or that found the disk full, a complete file is made; it is not taken for one
+ * of a process that was killed while it handled its signal. */
+static void P8_a_bundle_that_was_cut(void **state)
+{
+    struct fdr_file *f, *g;
+    char message[200] = "";
+    size_t bytes;
+    (void)state;
+    uint8_t *all = snapshot(&bytes);
+    struct fdr_superblock *sb = (void *)all;
+    sb->state = FDR_STATE_CRASHED;
+    sb->snapshot_number = 0;
+    all[FDR_SPARE_OFF] ^= 0x55;
+    for (sb->cut = FDR_CUT_DEADLINE; sb->cut <= FDR_CUT_DISK; sb->cut++) {
+        assert_int_equal(fdr_file_open_memory(all, sb->arena_bytes / 4 * 3, &f, message, sizeof message), FDR_DAMAGED);
+        assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
+        fdr_file_close(f);
+        assert_int_equal(fdr_file_open(recovered, &g, message, sizeof message), FDR_WHOLE);
+        assert_int_equal(fdr_file_verify(g), FDR_WHOLE);
+        assert_false(fdr_file_info(g)->killed_in_handler);
+        kept_of(g, true);
+        fdr_file_close(g);
+        unlink(recovered);
+    }
+    free(all);
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -275,6 +302,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P8_a_damaged_block_of_accounts), cmocka_unit_test(P8_no_room_for_accounts),
-        cmocka_unit_test(P8_more_accounts_than_fit), cmocka_unit_test(P8_a_damaged_clock)};
+        cmocka_unit_test(P8_more_accounts_than_fit), cmocka_unit_test(P8_a_damaged_clock),
+        cmocka_unit_test(P8_a_bundle_that_was_cut)};
     return cmocka_run_group_tests(tests, enter, leave);
 }
