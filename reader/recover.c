@@ -17,6 +17,8 @@
 
 /* ---- the image ---- */
 
+static bool all_zero(const uint8_t *p, size_t n) { return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0); }
+
 /* Bins end here in the image: behind the last one that is listed. */
 static uint64_t bins_end(const struct fdr_file *f)
 {
@@ -65,6 +67,8 @@ static void lay_out(struct fdri_reader_image *m)
     m->room[0].high = f->end < m->arena_bytes ? m->arena_bytes : 0;
     m->room[1].low = end;
     m->room[1].high = m->meta_first < cut ? m->meta_first : cut;
+    /* What was never used is zero. Else the border is wrong, and blocks that are good may lie there. */
+    if (m->room[1].high > end && !all_zero(m->bytes + end, m->room[1].high - end)) m->room[1].high = end;
     for (int i = 0; i < 2; i++) m->room_end[i] = m->room[i].high;
     sb->virgin = end;
 }
@@ -267,8 +271,6 @@ static void write_checks(struct fdri_reader_image *m)
 }
 
 /* ---- the file ---- */
-
-static bool all_zero(const uint8_t *p, size_t n) { return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0); }
 
 static int write_sparse(int fd, const uint8_t *bytes, uint64_t count)
 {
