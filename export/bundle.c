@@ -154,7 +154,8 @@ static int copy_unnamed(int dir)
     int fd = fdri_crash.file.fd;
     if (!fdri_is_held(fd, &fdri_crash.file) || fdr_raw_fstat(fd, &st) || st.st_nlink || st.st_size) return -EBADF;
     fdri_decimal(fdri_append(self, self + sizeof self, "/proc/self/fd/"), (uint64_t)fd);
-    if (fdr_raw_fstatat(AT_FDCWD, self, &st, 0)) return -ENOENT; /* another root without /proc: nothing names it */
+    if (fdr_raw_fstatat(AT_FDCWD, self, &st, 0) || st.st_dev != fdri_crash.file.dev || st.st_ino != fdri_crash.file.ino)
+        return -ENOENT; /* another root without /proc: nothing names it */
     int e = fill(fd);
     return e ? e : name_it(AT_FDCWD, self, dir, "", true);
 }
@@ -247,8 +248,10 @@ int fdri_live_remove(bool empty)
     fdr_signal_fence();
     int there = look_for_live(&st), e = unlink_live(there);
     fdr_store_relaxed(&s->over_error, (uint32_t)-e);
-    bool kept = (there > 0 ? (long)st.st_nlink : links_of_live()) > 1; /* by somebody, under another name */
-    if (e && e != -ENOENT && empty && !kept) empty_live();
+    bool kept = e ? (there > 0 ? (long)st.st_nlink : links_of_live()) > 1
+                  : links_of_live() > 0 || (there > 0 && st.st_nlink > 1); /* by somebody, under another name */
+    if (kept) fdr_store_relaxed(&s->over, 0u); /* it is a recording, and whoever collects those must not remove it */
+    else if (e && e != -ENOENT && empty) empty_live();
     return e;
 }
 

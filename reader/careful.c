@@ -132,7 +132,7 @@ enum fdri_reader_step fdri_reader_careful_step(struct fdri_reader_stream *s, uin
         enum place where = *d ? place(s, k, *d) : AFTER;
         if (where == AFTER) return s->depth == s->base ? FDRI_READER_END : FDRI_READER_LEAVE;
         if (where == NOWHERE || beyond_cut(s, k, *d)) {
-            if (s->dropped) s->dropped[*d]++;
+            if (s->unplaced) fdri_reader_unplaced_add(s->unplaced, *d, s->level[*d].head->leave);
             fdri_reader_stream_advance(s, *d);
             continue;
         }

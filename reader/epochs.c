@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Detail by age: the epochs of a location, what is kept of each, and their totals. */
+#include "base/bits.h"
 #include "reader/reader.h"
 
 #include <stdlib.h>
@@ -202,6 +203,11 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
     for (size_t i = 0; i < l->part_count; i++)
         for (uint32_t b = 0; b < l->part[i].bin_count; b++)
             count_bin(f, l, &l->part[i], &l->part[i].bin[b], e, &f->epoch[first]);
+    fdri_reader_find_unplaced(f, l);
+    for (size_t i = 0; i < l->unplaced_count; i++) {
+        struct fdr_epoch_info *of = &f->epoch[first + epoch_of(e, l->unplaced[i].leave)];
+        of->kept_events -= fdr_min(of->kept_events, 2);
+    }
 }
 
 static void once(struct fdr_file *f)

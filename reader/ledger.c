@@ -89,35 +89,17 @@ static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l,
     if (row) *row = r;
 }
 
-static bool any_lost(const struct fdr_file *f, const struct fdri_reader_location *l)
-{
-    for (uint32_t d = 1; d <= fdr_levels_in(l->raw.level_blocks); d++) {
-        const struct fdr_level *v = fdri_reader_level(f, l, d);
-        if (v && v->lost) return true;
-    }
-    return false;
-}
-
-/* Where calls were lost for want of memory those that began and ended in the same unit of time may have no place: then
- * they are lost with their parents. `row`: those of the location's calls. */
+/* Those that have no place are lost, as their parents are. `row`: those of the location's calls. */
 static void count_unplaced(struct fdr_file *f, struct fdri_reader_location *l, struct fdr_ledger_row *row, size_t rows)
 {
-    const struct fdr_select calls = {.classes = 1u << FDR_IN_REGION};
-    if (f->headers_only || l->moving || !l->careful || !rows || !any_lost(f, l)) return;
-    uint64_t *unplaced = fdri_reader_calloc(FDRI_READER_DEPTH_MAX + 2ul, sizeof *unplaced);
-    struct fdri_reader_stream *s = unplaced ? fdri_reader_stream_open(f, l, &calls) : NULL;
-    struct fdr_read_event e;
-    if (s) {
-        s->dropped = unplaced;
-        while (fdri_reader_stream_next(s, &e)) continue;
-        fdri_reader_stream_close(s);
-    }
-    for (size_t i = 0; s && i < rows; i++) {
-        uint64_t n = row[i].depth <= FDRI_READER_DEPTH_MAX ? fdr_min(row[i].kept, unplaced[row[i].depth]) : 0;
-        row[i].kept -= n;
-        row[i].lost += n;
-    }
-    free(unplaced);
+    fdri_reader_find_unplaced(f, l);
+    for (size_t i = 0; i < l->unplaced_count; i++)
+        for (size_t k = 0; k < rows; k++) {
+            if (row[k].depth != l->unplaced[i].depth || !row[k].kept) continue;
+            row[k].kept--;
+            row[k].lost++;
+            break;
+        }
 }
 
 static void count_location(struct fdr_file *f, struct fdri_reader_location *l)

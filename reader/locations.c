@@ -14,7 +14,7 @@ static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64
 {
     const struct fdr_levels_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location,
                                                                          fdr_levels_bytes(fdr_levels_of(index)));
-    return b && b->index == index ? b : NULL;
+    return b && b->index == index && b->head.bytes == fdr_levels_bytes(fdr_levels_of(index)) ? b : NULL;
 }
 
 const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l,

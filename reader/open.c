@@ -163,6 +163,7 @@ static void free_locations(struct fdr_file *f)
         free(l->frozen);
         free(l->open);
         free(l->over);
+        free(l->unplaced);
     }
     free(f->location);
 }

@@ -159,6 +159,7 @@ static void put_superblock(struct copy *c, const char *reason)
     s->dropped_bins = c->dropped;
     s->reason_kind = FDR_REASON_OUTSIDE;
     s->section_off = 0; /* of a process that dies meanwhile: its own file gets that */
+    s->over = s->over_error = 0;
     memset(s->reason, 0, sizeof s->reason);
     strncpy(s->reason, reason, sizeof s->reason - 1);
     memcpy(page, s, sizeof *s);

@@ -15,7 +15,7 @@
  *   samples.c    streams of samples: levels, weights   places.c   names for their addresses
  *   epochs.c     detail by age                  balance.c    how well memory is used
  *   undo.c       accounts that a kill left half moved   end.c   how the process ended, added by who saw it
- *   calls.c      calls with their times
+ *   calls.c      calls with their times          unplaced.c   calls that are not shown, as their parents are lost
  *   merge.c      all locations by time           ledger.c, totals.c, reductions.c, info.c, definitions.c
  *   bundle*.c    what a fatal signal left behind the arena, and notes; unwind_*.c its stacks
  *   recover*.c   a fresh whole file              symbols*.c, demangle*.c  names for addresses
@@ -115,6 +115,11 @@ struct fdri_reader_frame {
     uint32_t region, flags, ordinal; /* FDR_ORDINAL_COUNTED, mostly */
 };
 #define FDRI_READER_NO_ORDINAL (FDR_ORDINAL_COUNTED - 1u) /* not known, and nobody's */
+struct fdri_reader_unplaced {                             /* unplaced.c */
+    uint32_t depth;
+    uint64_t leave;
+};
+
 struct fdri_reader_location {
     uint32_t id;
     uint64_t off;                              /* of struct fdr_location; 0: known from its bins only */
@@ -143,6 +148,9 @@ struct fdri_reader_location {
     uint64_t from_tick, end_tick; /* stored: oldest and newest kept event or open call */
     struct fdr_location_info info;
     struct fdr_open_call *open;
+    bool unplaced_known;
+    struct fdri_reader_unplaced *unplaced; /* calls that lie in bins and are not shown */
+    size_t unplaced_count, unplaced_room;
 };
 
 struct fdri_reader_found { /* a valid bin header somewhere */
@@ -451,6 +459,11 @@ bool fdri_reader_points_open(struct fdri_reader_points *q, struct fdr_file *f, s
 void fdri_reader_points_next(struct fdri_reader_points *q); /* drops the first pending one */
 void fdri_reader_points_close(struct fdri_reader_points *q);
 
+/* ---- unplaced.c ---- */
+/* Once for each location, where it can have such calls; under f->lock. */
+void fdri_reader_find_unplaced(struct fdr_file *f, struct fdri_reader_location *l);
+void fdri_reader_unplaced_add(struct fdri_reader_location *l, uint32_t depth, uint64_t leave);
+
 /* ---- stream.c, stream_open.c, careful.c ---- */
 #define FDRI_READER_OPEN (UINT64_MAX - 1) /* leave of an open call */
 struct fdri_reader_depth {                /* the calls of one depth */
@@ -490,8 +503,8 @@ struct fdri_reader_stream {
     uint64_t *tree; /* careful: least key over depths */
     uint32_t tree_size;
     struct fdri_reader_points points;
-    uint64_t *dropped; /* by depth: records that fit nowhere; NULL: nobody asks */
-    bool point_next;   /* the next point comes before anything else */
+    struct fdri_reader_location *unplaced; /* gets calls that fit nowhere; NULL: nobody asks */
+    bool point_next;                       /* the next point comes before anything else */
 };
 enum fdri_reader_step { FDRI_READER_CALL, FDRI_READER_MAKE_UP, FDRI_READER_LEAVE, FDRI_READER_END };
 

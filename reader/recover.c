@@ -81,6 +81,7 @@ static void finish_superblock(struct fdri_reader_image *m)
     sb->virgin = m->meta_first / FDR_META_ALIGN << 32 | (end - sb->bins_off) / sb->bin_bytes;
     if (m->arena_bytes != sb->arena_bytes) sb->bins_total = (uint32_t)((m->arena_bytes - sb->bins_off) / sb->bin_bytes);
     sb->arena_bytes = m->arena_bytes;
+    sb->over = sb->over_error = 0; /* this one is to be kept */
     sb->free_stack = 0;
     sb->free_bins = 0;
     sb->nodes_off = 0;

@@ -253,15 +253,19 @@ static int prepared(struct fdri_thread *t)
     return into ? fdri_fold_prepare(into, t) : -1;
 }
 
-/* Can bins hold accounts? */
-static bool bins_hold(void)
+/* Can bins hold accounts as l's? */
+static bool bins_hold(const struct fdr_location *l)
 {
-    return fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(FDR_LEVELS_STEP);
+    uint32_t levels = l->level_blocks ? fdr_levels_of(l->level_blocks - 1) : FDR_LEVELS_STEP;
+    return fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(levels);
 }
 
 /* Would bins of others help who wants a place for accounts? Where they hold no block of levels, only if bins are short,
  * too: nothing free but what is kept for newcomers. */
-static bool bins_help(void) { return bins_hold() || fdri_bins_free(&fdri_rec.arena) <= fdri_rec.bin_reserve; }
+static bool bins_help(const struct fdr_location *l)
+{
+    return bins_hold(l) || fdri_bins_free(&fdri_rec.arena) <= fdri_rec.bin_reserve;
+}
 
 /* Enough for a place for l's accounts, if bins can hold it at all. */
 static uint32_t last_bins(const struct fdr_location *l)
@@ -269,7 +273,7 @@ static uint32_t last_bins(const struct fdr_location *l)
     enum { ROW_BYTES = 2 * sizeof(struct fdr_row) }; /* with a histogram of a cell or two */
     const struct fdr_rowtable *table = l->rows_table_off ? fdri_at(&fdri_rec.arena, l->rows_table_off) : NULL;
     uint32_t rows = table ? table->used * ROW_BYTES / fdri_rec.arena.super->bin_bytes : 0;
-    return bins_hold() ? 2 * l->level_blocks + rows + 4 : 0;
+    return bins_hold(l) ? fdr_levels_in(l->level_blocks) / 8 + rows + 6 : 0;
 }
 
 /* Of the last ones that l gives the place becomes. */
@@ -301,7 +305,7 @@ static bool work_off(struct fdr_location *l)
 {
     if (oldest_part(l)) return give(l);
     int result = fold(l);
-    for (int i = 0; i < POPS && result < 0 && bins_help() && give_bin_behind(l); i++) result = fold(l);
+    for (int i = 0; i < POPS && result < 0 && bins_help(l) && give_bin_behind(l); i++) result = fold(l);
     return result >= 0;
 }
 
@@ -370,7 +374,7 @@ void fdri_ended_prepare(struct fdri_thread *t)
     for (int i = 0, done; i < ROUNDS; i++) {
         while (!(done = prepared(t))) continue;
         if (done > 0 || (last && fdr_load_relaxed(&t->loc->bins_held) > last)) break;
-        enum outcome outcome = i < ROUNDS / 2 && bins_help() ? work(FDRI_ATTACHING) : work_whole();
+        enum outcome outcome = i < ROUNDS / 2 && bins_help(t->loc) ? work(FDRI_ATTACHING) : work_whole();
         if (outcome != ROOM && !(last && give_bin(t->loc))) break;
     }
     fdri_ended_unlock();

@@ -6,7 +6,7 @@
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
-/* The first slab holds what a location begins with: level 0, 8 levels, the table of rows and a few rows. With the
+/* The first slab holds what a location begins with: level 0, 7 levels, the table of rows and a few rows. With the
  * location itself it makes 4 KiB; among very many threads it is half a bin, of which there are more. */
 enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), CROWDED_BYTES = 2048 };
 enum { SMALL_BYTES = 640, REST_BYTES = 128 };

@@ -48,7 +48,7 @@ static void look(struct left *l)
     if (file && !named_live) l->writer = written_by(l->path, fdr_file_info(file));
     if (file) l->pid = fdr_file_info(file)->pid;
     l->live = l->writer != 0;
-    l->over = file && !l->live && fdr_file_info(file)->over;
+    l->over = named_live && file && !l->live && fdr_file_info(file)->over;
     if (file) fdr_file_close(file);
 }
 

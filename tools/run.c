@@ -144,7 +144,11 @@ static void keep(const struct left *l, const char *out, int status, uint64_t kil
         complain("%s: process %u still writes it; it stays", l->path, l->pid);
         return;
     }
-    if (l->over && left_remove(l) == 0) return; /* its process could not */
+    if (l->over) { /* its process could not remove it */
+        int e = left_remove(l);
+        if (e) complain("%s: %s; it stays", l->path, strerror(-e));
+        return;
+    }
     int e = left_copy(l, out, to, sizeof to);
     if (!e) {
         e = fdr_file_add_end(to, (pid_t)l->pid == (pid_t)child ? status : INT_MIN, (uint32_t)kills, realtime_ns());

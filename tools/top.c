@@ -291,6 +291,17 @@ static void wait_for(uint64_t ns)
     while (!interrupted && nanosleep(&t, &t) && errno == EINTR) {}
 }
 
+/* Between two recordings of a process there is none for a moment. */
+static bool look_soon(uint32_t pid, struct look *l, char *message, size_t message_bytes)
+{
+    enum { LOOKS = 10, WAIT_NS = 10000000 };
+    for (int i = 0; i < LOOKS && !interrupted; i++) {
+        if (i) wait_for(WAIT_NS);
+        if (look_at(pid, l, message, message_bytes)) return true;
+    }
+    return false;
+}
+
 static int watch(const struct arguments *a)
 {
     struct look now, before = {0};
@@ -300,7 +311,7 @@ static int watch(const struct arguments *a)
     uint64_t n = 0;
     for (; !interrupted && status == DONE && (a->count == 0 || n < a->count); n++) {
         if (n) wait_for(a->interval_ns);
-        if (interrupted || !look_at(a->pid, &now, message, sizeof message)) break;
+        if (interrupted || !look_soon(a->pid, &now, message, sizeof message)) break;
         message[0] = '\0'; /* what a moving copy lacks is no news here */
         if (!a->json) print_look(&now, &before, terminal);
         status = a->json ? print_object(&now, &before) : finish_output();

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls that lie in bins and are not shown: where calls were lost for want of memory those of length 0 may have no
+ * place, and are lost with their parents. */
+#include "reader/reader.h"
+
+static bool any_lost(const struct fdr_file *f, const struct fdri_reader_location *l)
+{
+    for (uint32_t d = 1; d <= fdr_levels_in(l->raw.level_blocks); d++) {
+        const struct fdr_level *v = fdri_reader_level(f, l, d);
+        if (v && v->lost) return true;
+    }
+    return false;
+}
+
+void fdri_reader_find_unplaced(struct fdr_file *f, struct fdri_reader_location *l)
+{
+    const struct fdr_select calls = {.classes = 1u << FDR_IN_REGION};
+    struct fdr_read_event e;
+    if (l->unplaced_known || f->headers_only || l->moving || !l->careful || !any_lost(f, l)) return;
+    l->unplaced_known = true;
+    struct fdri_reader_stream *s = fdri_reader_stream_open(f, l, &calls);
+    if (!s) return;
+    s->unplaced = l;
+    while (fdri_reader_stream_next(s, &e)) continue;
+    fdri_reader_stream_close(s);
+}
+
+void fdri_reader_unplaced_add(struct fdri_reader_location *l, uint32_t depth, uint64_t leave)
+{
+    if (!fdri_reader_room(&l->unplaced, l->unplaced_count, &l->unplaced_room, sizeof *l->unplaced)) return;
+    l->unplaced[l->unplaced_count++] = (struct fdri_reader_unplaced){depth, leave};
+}
