@@ -29,8 +29,8 @@ enum { FDRI_KEEP_MAX = 256 }; /* so many snapshots are known by name */
 
 struct fdri_export_view {
     /* The arena. Export writes into its superblock only: snapshots_taken, handlers, handlers_lost, faults_survived;
-     * where the process ends by a signal or a bad exit cause_*, reason, clock_last, state, section_off; over, over_error,
-     * and all that fdr_superblock_forget takes away. */
+     * where the process ends by a signal or a bad exit cause_*, reason, clock_last, state, section_off; over,
+     * over_error, and all that fdr_superblock_forget takes away. */
     uint8_t *base;
     uint64_t bytes;
     bool ticks; /* clock of the recording: tick counter, else ns */

@@ -232,9 +232,9 @@ struct fdr_ledger_row {
     uint32_t location, class_, depth;
     uint64_t presented, kept, filtered, reduced, lost;
 };
-/* Decodes all bins on first use. Rows sorted by location, class, depth. Calls of length 0 that are not shown
- * as their parent was lost for want of memory, and their place cannot be told, are lost (not in a snapshot of a location
- * that went on). */
+/* Decodes all bins on first use. Rows sorted by location, class, depth. Calls of length 0 that are not shown as their
+ * parent was lost for want of memory, and their place cannot be told, are lost (not in a snapshot of a location that
+ * went on). */
 FDR_API size_t fdr_ledger(struct fdr_file *file, const struct fdr_ledger_row **rows);
 /* Snapshots of a live process: presented of a location before and after its bins were copied (equal elsewhere). 0
  * and 0 of a location that is not there; 0 and UINT64_MAX where it is not known. */
