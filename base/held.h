@@ -12,8 +12,9 @@
 struct fdri_held {
     int fd; /* -1: none */
     uint64_t dev, ino;
+    bool path; /* O_PATH: one of the program's that is open to be read is another one */
 };
-#define FDRI_HOLDS_NONE ((struct fdri_held){-1, 0, 0})
+#define FDRI_HOLDS_NONE ((struct fdri_held){-1, 0, 0, false})
 /* fd, out of the way of programs that count on small numbers, or -1. Closed where it cannot be told apart. */
 struct fdri_held fdri_hold(int fd);
 void fdri_let_go(struct fdri_held *held); /* closes it, if it is there still */

@@ -246,10 +246,11 @@ int fdri_live_remove(bool empty)
     if (!fdri_view.live_path[0]) return 0;
     fdr_store_relaxed(&s->over, 1u); /* first: who is killed in between leaves a file that says so */
     fdr_signal_fence();
-    int there = look_for_live(&st), e = unlink_live(there);
+    int there = look_for_live(&st);
+    long names = there > 0 ? (long)st.st_nlink : links_of_live();
+    int e = unlink_live(there);
     fdr_store_relaxed(&s->over_error, (uint32_t)-e);
-    bool kept = e ? (there > 0 ? (long)st.st_nlink : links_of_live()) > 1
-                  : links_of_live() > 0 || (there > 0 && st.st_nlink > 1); /* by somebody, under another name */
+    bool kept = names > (there || e ? 1 : 0);  /* by somebody, under another name than ours */
     if (kept) fdr_store_relaxed(&s->over, 0u); /* it is a recording, and whoever collects those must not remove it */
     else if (e && e != -ENOENT && empty) empty_live();
     return e;

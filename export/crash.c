@@ -15,7 +15,7 @@
 #include "export/crash.h"
 #include "export/export.h"
 
-struct fdri_crash fdri_crash = {.file = {-1, 0, 0}};
+struct fdri_crash fdri_crash = {.file = {.fd = -1}};
 struct fdri_death fdri_death = {.causes = 1}; /* the first one is that of the death */
 static uint32_t winner;                       /* atomic: thread id of the first fatal signal's thread; 0: none */
 static sigjmp_buf behind;                     /* where to go on after a fault in the handler itself */

@@ -89,17 +89,18 @@ static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l,
     if (row) *row = r;
 }
 
-/* Those that have no place are lost, as their parents are. `row`: those of the location's calls. */
+/* Those that have no place are lost, as their parents are. `row`: those of the location's calls, by depth. */
 static void count_unplaced(struct fdr_file *f, struct fdri_reader_location *l, struct fdr_ledger_row *row, size_t rows)
 {
     fdri_reader_find_unplaced(f, l);
-    for (size_t i = 0; i < l->unplaced_count; i++)
-        for (size_t k = 0; k < rows; k++) {
-            if (row[k].depth != l->unplaced[i].depth || !row[k].kept) continue;
-            row[k].kept--;
-            row[k].lost++;
-            break;
-        }
+    for (size_t i = 0; rows && i < l->unplaced_count; i++) {
+        uint32_t depth = l->unplaced[i].depth;
+        size_t k = fdr_min(depth - fdr_min(depth, row->depth), rows - 1); /* or before: not every depth has one */
+        while (k && row[k].depth > depth) k--;
+        if (row[k].depth != depth || !row[k].kept) continue;
+        row[k].kept--;
+        row[k].lost++;
+    }
 }
 
 static void count_location(struct fdr_file *f, struct fdri_reader_location *l)

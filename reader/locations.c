@@ -12,9 +12,9 @@
 static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location,
                                                 uint32_t index)
 {
-    const struct fdr_levels_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location,
-                                                                         fdr_levels_bytes(fdr_levels_of(index)));
-    return b && b->index == index && b->head.bytes == fdr_levels_bytes(fdr_levels_of(index)) ? b : NULL;
+    uint32_t bytes = fdr_levels_bytes(fdr_levels_of(index));
+    const struct fdr_levels_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location, bytes);
+    return b && b->index == index && b->head.bytes == bytes ? b : NULL;
 }
 
 const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l,

@@ -115,7 +115,8 @@ struct fdri_reader_frame {
     uint32_t region, flags, ordinal; /* FDR_ORDINAL_COUNTED, mostly */
 };
 #define FDRI_READER_NO_ORDINAL (FDR_ORDINAL_COUNTED - 1u) /* not known, and nobody's */
-struct fdri_reader_unplaced {                             /* unplaced.c */
+
+struct fdri_reader_unplaced { /* unplaced.c */
     uint32_t depth;
     uint64_t leave;
 };

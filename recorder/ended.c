@@ -270,10 +270,10 @@ static bool bins_help(const struct fdr_location *l)
 /* Enough for a place for l's accounts, if bins can hold it at all. */
 static uint32_t last_bins(const struct fdr_location *l)
 {
-    enum { ROW_BYTES = 2 * sizeof(struct fdr_row) }; /* with a histogram of a cell or two */
+    enum { ROW_BYTES = 2 * sizeof(struct fdr_row), LEVELS = 8, OTHERS = 6 }; /* of a row with a histogram; a bin */
     const struct fdr_rowtable *table = l->rows_table_off ? fdri_at(&fdri_rec.arena, l->rows_table_off) : NULL;
     uint32_t rows = table ? table->used * ROW_BYTES / fdri_rec.arena.super->bin_bytes : 0;
-    return bins_hold(l) ? fdr_levels_in(l->level_blocks) / 8 + rows + 6 : 0;
+    return bins_hold(l) ? fdr_levels_in(l->level_blocks) / LEVELS + rows + OTHERS : 0;
 }
 
 /* Of the last ones that l gives the place becomes. */

@@ -22,7 +22,7 @@
 /* One page of its own, so that the kernel can hand a zeroed one to every kind of child. */
 struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(4096)));
 
-struct fdri_recorder fdri_rec = {.live = {-1, 0, 0}, .at_live = {-1, 0, 0}, .at_dir = {-1, 0, 0}};
+struct fdri_recorder fdri_rec = {.live = {.fd = -1}, .at_live = {.fd = -1}, .at_dir = {.fd = -1}};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t recordings;
 

@@ -130,6 +130,29 @@ static inline int death_ends_with(const char *path, const char *end)
     return n >= m && !strcmp(path + n - m, end);
 }
 
+/* How many files of the directory end so, and the path of one of them ("": none; the last two stay). */
+static inline int death_count(const char *dir, const char *end)
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) n += death_ends_with(e->d_name, end);
+    if (d) closedir(d);
+    return n;
+}
+
+static inline const char *death_find(const char *dir, const char *end)
+{
+    static char path[2][600];
+    static int turn;
+    char *p = path[turn++ % 2];
+    DIR *d = opendir(dir);
+    *p = 0;
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (death_ends_with(e->d_name, end)) snprintf(p, sizeof path[0], "%.255s/%.255s", dir, e->d_name);
+    if (d) closedir(d);
+    return p;
+}
+
 /* Whole, and each location's ledger right within the one event that was under way. NULL, or what is wrong. */
 static inline const char *death_check(struct fdr_file *f)
 {

@@ -96,15 +96,6 @@ static void root_and_close_all(void)
 
 /* ---- what is left ---- */
 
-static int count(const char *dir, const char *end)
-{
-    int n = 0;
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d));) n += death_ends_with(e->d_name, end);
-    if (d) closedir(d);
-    return n;
-}
-
 static const char *said(void)
 {
     static char text[4096];
@@ -166,19 +157,6 @@ static struct fdr_file *opened(const char *path)
     return f;
 }
 
-static const char *find(const char *dir, const char *end)
-{
-    static char path[2][600];
-    static int turn;
-    char *p = path[turn++ % 2];
-    DIR *d = opendir(dir);
-    *p = 0;
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (death_ends_with(e->d_name, end)) snprintf(p, sizeof path[0], "%.255s/%.255s", dir, e->d_name);
-    if (d) closedir(d);
-    return p;
-}
-
 /* What `fdr VERB A [B]` says; its exit status is 0. */
 static const char *told(const char *verb, const char *a, const char *b)
 {
@@ -195,11 +173,11 @@ static const char *told(const char *verb, const char *a, const char *b)
 
 static void expect_files(int snapshots, int bundles, int live)
 {
-    assert_int_equal(count(place->dir, ".part"), 0);
-    assert_int_equal(count(place->dir, ".fdr"), snapshots + bundles);
-    assert_int_equal(count(place->dir, ".crash.fdr"), bundles);
-    assert_int_equal(count(place->live, ""), 2 + live); /* "." and ".." */
-    assert_int_equal(count(place->live, ".fdr"), live);
+    assert_int_equal(death_count(place->dir, ".part"), 0);
+    assert_int_equal(death_count(place->dir, ".fdr"), snapshots + bundles);
+    assert_int_equal(death_count(place->dir, ".crash.fdr"), bundles);
+    assert_int_equal(death_count(place->live, ""), 2 + live); /* "." and ".." */
+    assert_int_equal(death_count(place->live, ".fdr"), live);
 }
 
 static void expect_bundle(const char *path, int signal)
@@ -237,8 +215,8 @@ static void expect_over(const char *path, const char *state)
 static void collected(void)
 {
     assert_non_null(strstr(told("collect -o", place->dir, place->live), "over, "));
-    assert_int_equal(count(place->live, ".fdr"), 0);
-    assert_int_equal(count(place->dir, ".live.fdr"), 0);
+    assert_int_equal(death_count(place->live, ".fdr"), 0);
+    assert_int_equal(death_count(place->dir, ".live.fdr"), 0);
 }
 
 static void expect_line(const char *error)
@@ -259,16 +237,16 @@ static void another_root(void **state)
     assert_int_equal(run(root_and_finish), 5 << 8);
     expect_files(1, 0, 0);
     assert_string_equal(said(), "");
-    struct fdr_file *f = opened(find(place->dir, ".fdr"));
+    struct fdr_file *f = opened(death_find(place->dir, ".fdr"));
     assert_string_equal(fdr_file_info(f)->reason, "now");
     fdr_file_close(f);
     assert_int_equal(run(root_and_die), SIGSEGV);
     expect_files(0, 1, 0);
-    expect_bundle(find(place->dir, ".crash.fdr"), SIGSEGV);
+    expect_bundle(death_find(place->dir, ".crash.fdr"), SIGSEGV);
     assert_int_equal(run(root_and_term), SIGTERM);
     expect_files(0, 0, 1);
-    assert_true(death_ends_with(find(place->live, ".fdr"), ".crash.fdr"));
-    expect_bundle(find(place->live, ".fdr"), SIGTERM);
+    assert_true(death_ends_with(death_find(place->live, ".fdr"), ".crash.fdr"));
+    expect_bundle(death_find(place->live, ".fdr"), SIGTERM);
 }
 
 static void a_child_in_another_root(void **state)
@@ -279,7 +257,7 @@ static void a_child_in_another_root(void **state)
     if (sanitized && *sanitized) skip(); /* the look for leaks at exit needs a /proc */
     assert_int_equal(run(root_and_fork), SIGKILL);
     expect_files(1, 0, 1);
-    struct fdr_file *f = opened(find(place->live, ".live.fdr"));
+    struct fdr_file *f = opened(death_find(place->live, ".live.fdr"));
     assert_null(death_check(f));
     assert_false(fdr_file_info(f)->over);
     fdr_file_close(f);
@@ -292,7 +270,7 @@ static void another_user(void **state)
     assert_int_equal(run(nobody_and_finish), 5 << 8);
     expect_files(1, 0, 1);
     expect_line("Permission denied");
-    expect_over(find(place->live, ".live.fdr"), "finalized");
+    expect_over(death_find(place->live, ".live.fdr"), "finalized");
     collected();
 }
 
@@ -311,7 +289,7 @@ static void another_user_dies(void **state)
     needs_root();
     assert_int_equal(run(nobody_and_die), SIGSEGV);
     expect_files(0, 1, 1);
-    const char *bundle = find(place->dir, ".crash.fdr"), *live = find(place->live, ".live.fdr");
+    const char *bundle = death_find(place->dir, ".crash.fdr"), *live = death_find(place->live, ".live.fdr");
     expect_bundle(bundle, SIGSEGV);
     expect_over(live, "crashed");
     for (int marked = 1; marked >= 0; marked--) {
@@ -336,17 +314,17 @@ static void another_user_is_ended(void **state)
     needs_root();
     assert_int_equal(run(nobody_and_term), SIGTERM);
     expect_files(0, 0, 1);
-    expect_bundle(find(place->live, ".live.fdr"), SIGTERM);
+    expect_bundle(death_find(place->live, ".live.fdr"), SIGTERM);
     mode = 0755;
     assert_int_equal(run(nobody_and_die), SIGSEGV);
     mode = 0777;
     expect_files(0, 0, 1);
-    expect_bundle(find(place->live, ".live.fdr"), SIGSEGV);
+    expect_bundle(death_find(place->live, ".live.fdr"), SIGSEGV);
     assert_int_equal(run_with("exit", nobody_and_exit), 6 << 8);
     expect_files(0, 1, 1);
     expect_line("Permission denied");
-    expect_bundle(find(place->dir, ".crash.fdr"), 0);
-    expect_over(find(place->live, ".live.fdr"), "crashed");
+    expect_bundle(death_find(place->dir, ".crash.fdr"), 0);
+    expect_over(death_find(place->live, ".live.fdr"), "crashed");
     collected();
 }
 
@@ -357,14 +335,14 @@ static void another_directory(void **state)
     expect_files(1, 0, 0);
     assert_int_equal(run(elsewhere_and_die), SIGSEGV);
     expect_files(0, 1, 0);
-    expect_bundle(find(place->dir, ".crash.fdr"), SIGSEGV);
+    expect_bundle(death_find(place->dir, ".crash.fdr"), SIGSEGV);
 }
 
 static void link_and_finish(void)
 {
     char to[600];
     snprintf(to, sizeof to, "%.255s/mine.live.fdr", place->live);
-    if (link(find(place->live, ".live.fdr"), to)) _exit(92);
+    if (link(death_find(place->live, ".live.fdr"), to)) _exit(92);
     fdr_finalize();
     _exit(5);
 }
@@ -372,7 +350,7 @@ static void move_and_finish(void)
 {
     char to[600];
     snprintf(to, sizeof to, "%.255s/mine.live.fdr", place->live);
-    if (rename(find(place->live, ".live.fdr"), to)) _exit(92);
+    if (rename(death_find(place->live, ".live.fdr"), to)) _exit(92);
     fdr_finalize();
     _exit(5);
 }
@@ -385,7 +363,7 @@ static void kept_by_somebody(void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(run(how[i]), 5 << 8);
         expect_files(0, 0, 1);
-        struct fdr_file *f = opened(find(place->live, "mine.live.fdr"));
+        struct fdr_file *f = opened(death_find(place->live, "mine.live.fdr"));
         assert_false(fdr_file_info(f)->over);
         fdr_file_close(f);
     }
@@ -407,7 +385,7 @@ static void closed_in_another_root(void **state)
     assert_int_equal(run(root_and_close_all), 5 << 8);
     expect_files(0, 0, 1);
     expect_line("No such file");
-    struct fdr_file *f = opened(find(place->live, ".live.fdr"));
+    struct fdr_file *f = opened(death_find(place->live, ".live.fdr"));
     assert_true(fdr_file_info(f)->over);
     assert_string_equal(fdr_file_info(f)->state, "finalized");
     assert_null(death_check(f));

@@ -26,34 +26,14 @@ static void record(int n)
 
 /* ---- what is left ---- */
 
-static int count(const char *dir, const char *end)
-{
-    int n = 0;
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d));) n += death_ends_with(e->d_name, end);
-    if (d) closedir(d);
-    return n;
-}
-
-static const char *find(const char *dir, const char *end)
-{
-    static char path[600];
-    DIR *d = opendir(dir);
-    path[0] = 0;
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (death_ends_with(e->d_name, end)) snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-    if (d) closedir(d);
-    return path;
-}
-
 /* Every recording there is whole; the one that ends so has this cause (0: none). */
 static void expect(const char *dir, const char *end, int signal)
 {
     struct fdr_file *f = NULL;
     char message[200] = "";
-    assert_int_equal(count(dir, end), 1);
-    enum fdr_verdict v = fdr_file_open(find(dir, end), &f, message, sizeof message);
-    if (v != FDR_WHOLE) fail_msg("%s: %s", find(dir, end), message);
+    assert_int_equal(death_count(dir, end), 1);
+    enum fdr_verdict v = fdr_file_open(death_find(dir, end), &f, message, sizeof message);
+    if (v != FDR_WHOLE) fail_msg("%s: %s", death_find(dir, end), message);
     const char *wrong = death_check(f);
     if (wrong) fail_msg("%s", wrong);
     assert_int_equal(fdr_file_info(f)->has_cause ? fdr_file_info(f)->cause_signal : 0, signal);
@@ -68,7 +48,7 @@ static void dies_of(void (*die)(void), int signal)
     int status = death_of(&c, die, &pid);
     if (!WIFSIGNALED(status) || WTERMSIG(status) != signal) fail_msg("wait status %x", (unsigned)status);
     expect(p->dir, ".crash.fdr", signal);
-    assert_int_equal(count(p->live, ".fdr"), 0);
+    assert_int_equal(death_count(p->live, ".fdr"), 0);
 }
 
 /* ---- while snapshots are written ---- */
@@ -102,8 +82,8 @@ static void P7_while_snapshots_are_written(void **state)
         int status = death_of(&c, die_beside_snapshots, &pid);
         assert_int_equal(WTERMSIG(status), SIGSEGV);
         expect(p->dir, ".crash.fdr", SIGSEGV);
-        parts += count(p->dir, ".part");
-        assert_int_equal(count(p->live, ".fdr"), 0);
+        parts += death_count(p->dir, ".part");
+        assert_int_equal(death_count(p->live, ".fdr"), 0);
     }
     assert_in_range(parts, 0, 2); /* of a thread that got no processor for 200 ms, and began the file then */
 }
@@ -133,7 +113,7 @@ static void P7_while_the_recording_ends(void **state)
     c.signal = "USR1";
     assert_int_equal(WTERMSIG(death_of(&c, die_in_finalize, &pid)), SIGSEGV);
     expect(p->dir, ".crash.fdr", SIGSEGV);
-    assert_int_equal(count(p->live, ".fdr"), 0);
+    assert_int_equal(death_count(p->live, ".fdr"), 0);
 }
 
 /* ---- in the allocator, where a thread's part of the C++ library is not allocated ---- */
@@ -277,7 +257,7 @@ static void P7_nobody_can_be_asked(void **state)
     struct fdr_file *f;
     char message[200], name[48];
     dies_of(die_with_all_signals_taken, SIGSEGV);
-    assert_int_equal(fdr_file_open(find(death_place_as_it_is()->dir, ".crash.fdr"), &f, message, sizeof message),
+    assert_int_equal(fdr_file_open(death_find(death_place_as_it_is()->dir, ".crash.fdr"), &f, message, sizeof message),
                      FDR_WHOLE);
     size_t n = fdr_crash_threads(f, &t);
     assert_true(n >= 2 && t[0].faulting && t[0].answered);
@@ -312,7 +292,7 @@ static void P7_exec_in_a_thread(void **state)
     struct fdr_config c = death_config(p);
     assert_int_equal(death_of(&c, exec_in_a_thread, &pid), 0);
     expect(p->live, ".live.fdr", 0);
-    assert_int_equal(count(p->dir, ".fdr"), 0);
+    assert_int_equal(death_count(p->dir, ".fdr"), 0);
 }
 
 /* The same process id twice: what the first left is not written over. */
@@ -369,8 +349,8 @@ static void P7_twins(void **state)
         assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
         assert_int_equal(WTERMSIG(status), SIGSEGV);
     }
-    assert_int_equal(count(p->dir, ".crash.fdr"), TWINS);
-    assert_int_equal(count(p->live, ".fdr"), 0);
+    assert_int_equal(death_count(p->dir, ".crash.fdr"), TWINS);
+    assert_int_equal(death_count(p->live, ".fdr"), 0);
 }
 
 int main(int argc, char **argv)

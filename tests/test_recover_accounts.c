@@ -66,35 +66,58 @@ static uint8_t *snapshot_of(const char *buffer, const char *bin, uint64_t rounds
 
 static uint8_t *snapshot(size_t *bytes) { return snapshot_of("256K", NULL, 300, bytes); }
 
+/* What of the calls and points is kept; each row has to add up where `exact`. */
+static uint64_t kept_of(struct fdr_file *f, bool exact)
+{
+    const struct fdr_ledger_row *row;
+    uint64_t kept = 0;
+    size_t n = fdr_ledger(f, &row);
+    for (size_t i = 0; i < n; i++) {
+        kept += row[i].kept;
+        if (exact && row[i].presented != row[i].kept + row[i].filtered + row[i].reduced + row[i].lost)
+            fail_msg("class %u depth %u: %llu presented, %llu kept", row[i].class_, row[i].depth,
+                     (unsigned long long)row[i].presented, (unsigned long long)row[i].kept);
+    }
+    return kept;
+}
+
+/* What is recovered of f, which is closed: it is whole. */
+static struct fdr_file *recover(struct fdr_file *f, const char *what, size_t at)
+{
+    struct fdr_file *g;
+    char message[200] = "";
+    assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
+    fdr_file_close(f);
+    if (fdr_file_open(recovered, &g, message, sizeof message) != FDR_WHOLE || fdr_file_verify(g) != FDR_WHOLE)
+        fail_msg("%s at %zu: %s %s", what, at, message, fdr_file_damage(g, 0));
+    return g;
+}
+
+static void forget(struct fdr_file *g)
+{
+    fdr_file_close(g);
+    unlink(recovered);
+}
+
 /* From `from` on, its head or what is behind it, one byte in so many is wrong. */
 static void recover_without(uint8_t *all, size_t bytes, size_t at, const struct fdr_meta_head *head, size_t from)
 {
-    struct fdr_file *f, *g;
+    struct fdr_file *f;
     char message[200] = "";
     const struct fdr_ledger_row *row;
-    uint64_t kept = 0, events = 0;
+    uint64_t events = 0;
     uint8_t *damaged = malloc(bytes);
     memcpy(damaged, all, bytes);
     for (size_t i = from; i < head->bytes; i += 97) damaged[at + i] ^= 0x55;
     assert_int_not_equal(fdr_file_open_memory(damaged, bytes, &f, message, sizeof message), FDR_UNREADABLE);
-    assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
-    fdr_file_close(f);
-    if (fdr_file_open(recovered, &g, message, sizeof message) != FDR_WHOLE || fdr_file_verify(g) != FDR_WHOLE)
-        fail_msg("without block %u at %zu: %s %s", head->kind, at, message, fdr_file_damage(g, 0));
+    struct fdr_file *g = recover(f, "without a block", at);
+    uint64_t kept = kept_of(g, true);
     size_t n = fdr_ledger(g, &row);
-    for (size_t i = 0; i < n; i++) {
-        kept += row[i].kept;
-        if (row[i].presented != row[i].kept + row[i].filtered + row[i].reduced + row[i].lost)
-            fail_msg("without block %u at %zu: class %u depth %u: %llu presented, %llu kept", head->kind, at,
-                     row[i].class_, row[i].depth, (unsigned long long)row[i].presented,
-                     (unsigned long long)row[i].kept);
-        events += row[i].presented;
-    }
+    for (size_t i = 0; i < n; i++) events += row[i].presented;
     assert_true(kept > 0 && events >= kept);
-    assert_true(fdr_location_info(g, 0)->start_ns >=
-                begun_ns); /* a location made anew did not begin with the machine */
-    fdr_file_close(g);
-    unlink(recovered);
+    /* a location made anew did not begin with the machine */
+    assert_true(fdr_location_info(g, 0)->start_ns >= begun_ns);
+    forget(g);
     free(damaged);
 }
 
@@ -122,21 +145,6 @@ static void P8_a_damaged_block_of_accounts(void **state)
     }
     assert_true(points >= 4 && levels >= 2);
     free(all);
-}
-
-/* What of the calls and points is kept; each row has to add up where `exact`. */
-static uint64_t kept_of(struct fdr_file *f, bool exact)
-{
-    const struct fdr_ledger_row *row;
-    uint64_t kept = 0;
-    size_t n = fdr_ledger(f, &row);
-    for (size_t i = 0; i < n; i++) {
-        kept += row[i].kept;
-        if (exact && row[i].presented != row[i].kept + row[i].filtered + row[i].reduced + row[i].lost)
-            fail_msg("class %u depth %u: %llu presented, %llu kept", row[i].class_, row[i].depth,
-                     (unsigned long long)row[i].presented, (unsigned long long)row[i].kept);
-    }
-    return kept;
 }
 
 static uint64_t events_of(struct fdr_file *f)
@@ -173,7 +181,7 @@ static void without_room(uint8_t *all)
  * be shown of the damaged file is in the recovered one. */
 static void P8_no_room_for_accounts(void **state)
 {
-    struct fdr_file *f, *g;
+    struct fdr_file *f;
     char message[200] = "";
     size_t bytes;
     (void)state;
@@ -185,19 +193,15 @@ static void P8_no_room_for_accounts(void **state)
     assert_int_equal(fdr_location_count(f), 1);
     uint64_t kept = kept_of(f, false), events = events_of(f);
     assert_true(kept > 500);
-    assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
-    fdr_file_close(f);
-    enum fdr_verdict opened = fdr_file_open(recovered, &g, message, sizeof message);
-    if (opened != FDR_WHOLE || fdr_file_verify(g) != FDR_WHOLE) fail_msg("%s %s", message, fdr_file_damage(g, 0));
+    struct fdr_file *g = recover(f, "no room", 0);
     assert_int_equal(kept_of(g, true), kept);
     assert_int_equal(events_of(g), events);
     assert_in_range(fdr_file_info(g)->buffer_bytes, before + 1, 2 * before);
-    fdr_file_close(g);
-    unlink(recovered);
+    forget(g);
     free(all);
 }
 
-/* Empty bins that are good, each of a point in 1,008 calls of a location of its own. */
+/* Empty bins that are good, each of a point in as many calls as there can be, of a location of its own. */
 static void claim_much(uint8_t *all)
 {
     const struct fdr_superblock *sb = (const void *)all;
@@ -239,7 +243,7 @@ static void P8_more_accounts_than_fit(void **state)
  * anew take the place of no block that is good. */
 static void P8_a_damaged_border(void **state)
 {
-    struct fdr_file *f, *g;
+    struct fdr_file *f;
     char message[200] = "";
     size_t bytes;
     (void)state;
@@ -257,22 +261,18 @@ static void P8_a_damaged_border(void **state)
     size_t regions = fdr_definition_count(f, FDR_REGION_DEFINITION);
     uint64_t kept = kept_of(f, false), events = events_of(f);
     assert_true(regions >= 4 && kept > 500);
-    assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
-    fdr_file_close(f);
-    enum fdr_verdict opened = fdr_file_open(recovered, &g, message, sizeof message);
-    if (opened != FDR_WHOLE || fdr_file_verify(g) != FDR_WHOLE) fail_msg("%s %s", message, fdr_file_damage(g, 0));
+    struct fdr_file *g = recover(f, "the border", 0);
     assert_int_equal(kept_of(g, true), kept);
     assert_int_equal(events_of(g), events);
     assert_int_equal(fdr_definition_count(g, FDR_REGION_DEFINITION), regions);
-    fdr_file_close(g);
-    unlink(recovered);
+    forget(g);
     free(all);
 }
 
 /* Times of a clock that makes no sense are shown as they are, before and after. */
 static void P8_a_damaged_clock(void **state)
 {
-    struct fdr_file *f, *g;
+    struct fdr_file *f;
     char message[200] = "";
     size_t bytes;
     (void)state;
@@ -280,15 +280,11 @@ static void P8_a_damaged_clock(void **state)
     ((struct fdr_superblock *)(void *)all)->clock_kind = 77;
     all[FDR_SPARE_OFF] ^= 0x55;
     assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
-    assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
     uint64_t last = fdr_file_info(f)->last_ns, events = events_of(f);
-    fdr_file_close(f);
-    assert_int_equal(fdr_file_open(recovered, &g, message, sizeof message), FDR_WHOLE);
-    assert_int_equal(fdr_file_verify(g), FDR_WHOLE);
+    struct fdr_file *g = recover(f, "the clock", 0);
     assert_int_equal(fdr_file_info(g)->last_ns, last);
     assert_int_equal(events_of(g), events);
-    fdr_file_close(g);
-    unlink(recovered);
+    forget(g);
     free(all);
 }
 
@@ -296,7 +292,7 @@ static void P8_a_damaged_clock(void **state)
  * of a process that was killed while it handled its signal. */
 static void P8_a_bundle_that_was_cut(void **state)
 {
-    struct fdr_file *f, *g;
+    struct fdr_file *f;
     char message[200] = "";
     size_t bytes;
     (void)state;
@@ -307,14 +303,10 @@ static void P8_a_bundle_that_was_cut(void **state)
     all[FDR_SPARE_OFF] ^= 0x55;
     for (sb->cut = FDR_CUT_DEADLINE; sb->cut <= FDR_CUT_DISK; sb->cut++) {
         assert_int_equal(fdr_file_open_memory(all, sb->arena_bytes / 4 * 3, &f, message, sizeof message), FDR_DAMAGED);
-        assert_int_equal(fdr_file_recover(f, recovered, message, sizeof message), 0);
-        fdr_file_close(f);
-        assert_int_equal(fdr_file_open(recovered, &g, message, sizeof message), FDR_WHOLE);
-        assert_int_equal(fdr_file_verify(g), FDR_WHOLE);
+        struct fdr_file *g = recover(f, "cut", (size_t)sb->cut);
         assert_false(fdr_file_info(g)->killed_in_handler);
         kept_of(g, true);
-        fdr_file_close(g);
-        unlink(recovered);
+        forget(g);
     }
     free(all);
 }

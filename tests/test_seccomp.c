@@ -150,15 +150,6 @@ static void live_and_die(void)
 }
 static void live_and_abort(void) { live(), abort(); }
 
-static int files_in(const char *directory, const char *end)
-{
-    int n = 0;
-    DIR *d = opendir(directory);
-    for (struct dirent *e; d && (e = readdir(d));) n += death_ends_with(e->d_name, end);
-    if (d) closedir(d);
-    return n;
-}
-
 static void each(void (*die)(void), int expected)
 {
     static const char *const arenas[] = {"mapped", "anonymous"};
@@ -173,8 +164,8 @@ static void each(void (*die)(void), int expected)
         if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip();
         if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) fail_msg("a call that is not on the list");
         assert_int_equal(status & ~0x80, expected);
-        assert_int_equal(files_in(p->dir, ".fdr"), 4 + WIFSIGNALED(expected));
-        assert_int_equal(files_in(p->dir, ".crash.fdr"), WIFSIGNALED(expected));
+        assert_int_equal(death_count(p->dir, ".fdr"), 4 + WIFSIGNALED(expected));
+        assert_int_equal(death_count(p->dir, ".crash.fdr"), WIFSIGNALED(expected));
         assert_string_equal(death_file(p->live), "");
     }
 }
