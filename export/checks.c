@@ -7,21 +7,38 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "base/racy.h"
 #include "export/export.h"
 
 static struct fdr_chunk chunks[FDR_CHUNKS_MOST]; /* one snapshot at a time */
 static uint8_t block[65536];
+static uint64_t block_off, block_bytes; /* what of the file stands in it */
+
+/* The file's bytes from `off` on, `*count` of them at most; NULL: *count is -errno. Chunks are small and most lie side
+ * by side: one reading serves many. */
+static const uint8_t *file_at(int fd, uint64_t off, int64_t *count)
+{
+    while (off < block_off || off >= block_off + block_bytes) {
+        ssize_t n = pread(fd, block, sizeof block, (off_t)off);
+        if (n < 0 && errno == EINTR) continue;
+        block_off = off;
+        block_bytes = n > 0 ? (uint64_t)n : 0;
+        if (n > 0) break;
+        *count = n ? -errno : -EIO;
+        return NULL;
+    }
+    *count = (int64_t)fdr_min((uint64_t)*count, block_off + block_bytes - off);
+    return block + (off - block_off);
+}
 
 /* h as in fdr_check32 before its last step, over what the file holds in [off, off + count). */
 static int check_file(int fd, uint64_t off, uint64_t count, uint32_t *check)
 {
     uint64_t h = fdr_check32_begin((uint32_t)count);
     while (count) {
-        ssize_t n = pread(fd, block, fdr_min(count, sizeof block), (off_t)off);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n ? -errno : -EIO;
-        h = fdr_check32_add(h, block, (uint32_t)n);
+        int64_t n = (int64_t)count;
+        const uint8_t *bytes = file_at(fd, off, &n);
+        if (!bytes) return (int)n;
+        h = fdr_check32_add(h, bytes, (uint32_t)n);
         off += (uint64_t)n;
         count -= (uint64_t)n;
     }
@@ -31,16 +48,12 @@ static int check_file(int fd, uint64_t off, uint64_t count, uint32_t *check)
 
 /* The pieces of bins that are meta blocks now: more than were copied, perhaps; their place in the file is checked as it
  * is. */
-FDR_RACY static void add_pieces(struct fdr_chunk_list *l, uint64_t virgin)
+static void add_pieces(struct fdr_chunk_list *l, uint64_t virgin)
 {
     const struct fdr_superblock *s = (const void *)fdri_view.base;
-    uint32_t bin_bytes = s->bin_bytes;
-    uint64_t end = s->bins_off + (uint64_t)(uint32_t)virgin * bin_bytes;
-    for (uint64_t off = s->bins_off; off < end; off += FDR_BIN_MIN_BYTES) {
-        uint32_t room = bin_bytes - (uint32_t)((off - s->bins_off) % bin_bytes);
-        uint32_t bytes = fdri_meta_piece(fdri_view.base + off, room);
-        if (bytes) fdr_chunks_add(l, off, off + bytes);
-    }
+    uint64_t off = s->bins_off, end = off + (uint64_t)(uint32_t)virgin * s->bin_bytes;
+    for (uint32_t bytes; (off = fdri_next_meta_piece(off, end, &bytes)) < end; off += bytes)
+        fdr_chunks_add(l, off, off + bytes);
 }
 
 int fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare)
@@ -48,6 +61,7 @@ int fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spa
     uint32_t room = (FDR_TAIL_MAX_BYTES - tail_bytes - 8) / sizeof(struct fdr_chunk);
     struct fdr_chunk_list l = {
         .chunk = chunks, .log2 = FDR_CHUNK_LOG2_LEAST, .most = (uint32_t)fdr_min(room, FDR_CHUNKS_MOST)};
+    block_bytes = 0;
     add_pieces(&l, virgin);
     fdr_chunks_add(&l, (virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes);
     int e = check_file(fd, fdri_view.bytes, tail_bytes, &spare->tail_check);

@@ -81,6 +81,8 @@ int fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spa
 int fdri_put(int fd, const void *bytes, uint64_t count, uint64_t off);
 /* Bytes of the piece of a bin that begins here with a meta block; 0: there is none in these `room` bytes. */
 uint32_t fdri_meta_piece(const uint8_t *from, uint32_t room);
+/* Of the pieces of bins in [off, end) the first that is a meta block, and its bytes; end: there is none. */
+uint64_t fdri_next_meta_piece(uint64_t off, uint64_t end, uint32_t *bytes);
 
 /* ---- files.c ---- */
 struct fdri_new_file {

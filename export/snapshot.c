@@ -75,17 +75,43 @@ FDR_RACY uint32_t fdri_meta_piece(const uint8_t *from, uint32_t room)
     return good ? bytes : 0;
 }
 
-FDR_RACY static int copy_meta_pieces(int fd, uint64_t virgin)
+/* The size that a header says, which must fit its place; 0: it is none. */
+FDR_RACY static uint32_t size_of(const uint8_t *from, uint32_t room)
 {
-    uint32_t bin_bytes = super()->bin_bytes;
-    uint64_t end = super()->bins_off + (uint64_t)(uint32_t)virgin * bin_bytes;
-    for (uint64_t off = super()->bins_off; off < end; off += FDR_BIN_MIN_BYTES) {
-        uint32_t room = bin_bytes - (uint32_t)((off - super()->bins_off) % bin_bytes);
-        uint32_t bytes = fdri_meta_piece(fdri_view.base + off, room);
-        int e = bytes ? fdri_put_live(fd, fdri_view.base + off, bytes, off) : 0;
-        if (e) return e;
+    const struct fdr_bin *b = (const void *)from;
+    uint32_t log2 = fdr_load_relaxed(&b->size_log2), size = log2 >= 9 && log2 <= 16 ? 1u << log2 : 0;
+    uint64_t at_ = (uint64_t)(from - fdri_view.base) - super()->bins_off;
+    return b->magic == FDR_BIN_MAGIC && size && size <= room && !(at_ & (size - 1)) ? size : 0;
+}
+
+/* In use, and all of its slot: no meta block lies in it. */
+FDR_RACY static bool whole_bin(const uint8_t *from, uint32_t bin_bytes)
+{
+    const struct fdr_bin *b = (const void *)from;
+    uint32_t generation = fdr_load_acquire(&b->generation); /* G:check - pairs with G:open: the size is as new */
+    return generation & 1 && size_of(from, bin_bytes) == bin_bytes;
+}
+
+FDR_RACY uint64_t fdri_next_meta_piece(uint64_t off, uint64_t end, uint32_t *bytes)
+{
+    uint64_t bins = super()->bins_off;
+    uint32_t bin_bytes = super()->bin_bytes, step = FDR_BIN_MIN_BYTES;
+    for (; off < end; off += step) {
+        const uint8_t *from = fdri_view.base + off;
+        uint32_t within = (uint32_t)(off - bins) & (bin_bytes - 1);
+        step = !within && whole_bin(from, bin_bytes) ? bin_bytes : FDR_BIN_MIN_BYTES;
+        if (step == FDR_BIN_MIN_BYTES && (*bytes = fdri_meta_piece(from, bin_bytes - within))) return off;
     }
-    return 0;
+    return end;
+}
+
+static int copy_meta_pieces(int fd, uint64_t virgin)
+{
+    uint64_t off = super()->bins_off, end = off + (uint64_t)(uint32_t)virgin * super()->bin_bytes;
+    int e = 0;
+    for (uint32_t bytes; !e && (off = fdri_next_meta_piece(off, end, &bytes)) < end; off += bytes)
+        e = fdri_put_live(fd, fdri_view.base + off, bytes, off);
+    return e;
 }
 
 static int copy_meta(int fd, uint64_t *virgin)
@@ -103,15 +129,6 @@ static int copy_meta(int fd, uint64_t *virgin)
 }
 
 /* ---- 3: bins ---- */
-
-/* The size that a header says, which must fit its place; 0: it is none. */
-FDR_RACY static uint32_t size_of(const uint8_t *from, uint32_t room)
-{
-    const struct fdr_bin *b = (const void *)from;
-    uint32_t log2 = fdr_load_relaxed(&b->size_log2), size = log2 >= 9 && log2 <= 16 ? 1u << log2 : 0;
-    uint64_t at_ = (uint64_t)(from - fdri_view.base) - super()->bins_off;
-    return b->magic == FDR_BIN_MAGIC && size && size <= room && !(at_ & (size - 1)) ? size : 0;
-}
 
 /* Copies one bin or piece into `to`; the bytes that were copied, 0 when it is nobody's or was taken away meanwhile.
  * *size is its own, or the least where it has none: read behind the generation like all else, for halves become wholes
