@@ -69,6 +69,15 @@ class Raw:
     def take_replay(self, stream, variant, text):
         self.replay.setdefault(variant, {})[stream] = json.loads(text)
 
+    def turns(self, variant):
+        """Of what was replayed several times, as VARIANT 1, VARIANT 2 ...: {stream: [what each said]}."""
+        found = {}
+        for name, streams in self.replay.items():
+            if re.fullmatch(re.escape(variant) + r" \d+", name):
+                for stream, said in streams.items():
+                    found.setdefault(stream, []).append(said)
+        return found
+
     def take_repeat(self, stream, variant, count):
         self.repeats.setdefault(variant, {})[stream] = int(count)
 
@@ -323,7 +332,7 @@ def per_mib(j):
 
 def memory_rows(raw):
     """The second and the fifth row of "memory that ages", and the memory balance."""
-    cost = {s: per_mib(j) for s, j in raw.replay.get("bin 4K 8M", {}).items() if per_mib(j)}
+    cost = {s: median(map(per_mib, js)) for s, js in raw.turns("giving back").items() if all(map(per_mib, js))}
     if not raw.replay.get("never full"):
         row("m", "memory that ages", why(raw, "memory"), "-", "-", "-")
         return
@@ -332,8 +341,7 @@ def memory_rows(raw):
         row("m", "giving back, us per MiB, 8 MiB, bins of 4 KiB (published: 100 to 400)",
             f"median {median(cost.values()):.0f}, {min(cost.values()):.0f} .. {cost[worst]:.0f} ({worst})", "<= 20", "<= 2",
             verdict(cost[worst], 20, 2))
-    hundred = raw.replay.get("hundred", {})
-    slow = {s: j["ns_per_event"] / hundred[s]["ns_per_event"] for s, j in raw.replay.get("hundredth", {}).items() if s in hundred}
+    slow = {s: median(j["ns_per_event"] / h["ns_per_event"] for j, h in zip(js, hs)) for s, js, hs in hundredths(raw)}
     if slow:
         worst = max(slow, key=slow.get)
         row("m", "an event with telescope into 1 MiB, 1/100 of the run / into a buffer that never fills",
@@ -370,14 +378,19 @@ def memory_details(raw):
     balance_details(raw)
 
 
+def hundredths(raw):
+    """Stream, its turns into 1 MiB, its turns into a buffer that never fills."""
+    hundred = raw.turns("hundred")
+    return [(s, js, hundred[s]) for s, js in raw.turns("hundredth").items() if s in hundred]
+
+
 def hundredth_details(raw):
     print("### A buffer of 1/100 of the run (telescope, 1 MiB; a run of 100 MiB of bins, lossless)\n")
     head("stream", "times over", "events", "MiB of bins when nothing is reduced", "steps that gave bins back",
          "ns per event, 256 MiB", "ns per event, 1 MiB")
-    for s, j in raw.replay.get("hundredth", {}).items():
-        h = raw.replay["hundred"].get(s)
-        row(s, raw.repeats["hundredth"][s], f"{j['events']:,}", f"{h['bytes_stored'] / 1048576:.1f}" if h else "-",
-            f"{j['reductions']:,}", f"{h['ns_per_event']:.1f}" if h else "-", f"{j['ns_per_event']:.1f}")
+    for s, js, hs in hundredths(raw):
+        row(s, raw.repeats["hundredth 1"][s], f"{js[0]['events']:,}", f"{hs[0]['bytes_stored'] / 1048576:.1f}",
+            f"{js[0]['reductions']:,}", *(spread([j["ns_per_event"] for j in turns]) for turns in (hs, js)))
     print()
 
 
