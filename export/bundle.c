@@ -58,22 +58,26 @@ void fdri_bundle_spend(void)
 }
 
 /* Writing beyond RLIMIT_FSIZE would be a signal of its own. */
-static bool may_write(uint64_t bytes)
+static uint64_t may_end(void)
 {
     struct {
         uint64_t now, most;
     } limit;
-    return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || bytes <= limit.now;
+    return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 ? limit.now : UINT64_MAX;
 }
+
+static bool may_write(uint64_t bytes) { return bytes <= may_end(); }
 
 /* ---- bytes ---- */
 
 int fdri_bundle_put(int fd, const void *from, uint64_t count, uint64_t off)
 {
     const uint8_t *p = from;
+    uint64_t end = may_end();
     while (count) {
+        if (off >= end) return -EFBIG;
         if (fdr_clock_ns(CLOCK_MONOTONIC) > fdri_death.until_ns) return -ETIME;
-        long n = fdr_raw_pwrite(fd, p, fdr_min(count, CHUNK), off);
+        long n = fdr_raw_pwrite(fd, p, fdr_min(fdr_min(count, CHUNK), end - off), off);
         if (n == -EINTR) continue;
         if (n <= 0) return n ? (int)n : -EIO;
         p += n;
@@ -138,9 +142,11 @@ static void more_time(void)
 static int fill(int fd)
 {
     int e = put_arena(fd);
-    if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT) || fdri_view.live.fd >= 0) return e;
+    if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT && e != -EFBIG) || fdri_view.live.fd >= 0) return e;
     uint32_t cut = e == -ETIME ? FDR_CUT_DEADLINE : FDR_CUT_DISK;
     more_time();
+    if (e == -EFBIG)
+        fdri_bundle_put(fd, fdri_view.base, fdri_view.bytes, 0); /* the end did not fit: the beginning does */
     e = fdri_bundle_put(fd, fdri_view.base, FDR_SUPERBLOCK_BYTES, 0);
     more_time();
     return e ? e : fdri_bundle_put(fd, (const uint8_t *)&cut, sizeof cut, offsetof(struct fdr_superblock, cut));
@@ -177,8 +183,8 @@ static int copy_named(int dir)
 
 static int copy(int dir)
 {
-    if (dir < 0 || fdri_view.bytes > fdri_view.disk_bytes || !may_write(fdri_view.bytes + fdri_section.used))
-        return -EFBIG;
+    if (dir < 0 || fdri_view.bytes > fdri_view.disk_bytes) return -EFBIG;
+    if (fdri_view.live.fd >= 0 && !may_write(fdri_view.bytes + fdri_section.used)) return -EFBIG;
     int e = copy_unnamed(dir);
     return e == 0 || e == -ETIME || e == -ENOSPC || e == -EDQUOT ? e : copy_named(dir);
 }
@@ -249,8 +255,8 @@ int fdri_live_remove(bool empty)
     int there = look_for_live(&st);
     long names = there > 0 ? (long)st.st_nlink : links_of_live();
     int e = unlink_live(there);
-    fdr_store_relaxed(&s->over_error, (uint32_t)-e);
-    bool kept = names > (there || e ? 1 : 0);  /* by somebody, under another name than ours */
+    bool kept = names > (there || e ? 1 : 0); /* by somebody, under another name than ours */
+    fdr_store_relaxed(&s->over_error, kept ? 0u : (uint32_t)-e);
     if (kept) fdr_store_relaxed(&s->over, 0u); /* it is a recording, and whoever collects those must not remove it */
     else if (e && e != -ENOENT && empty) empty_live();
     return e;

@@ -50,13 +50,14 @@ static void find_end(struct fdr_file *f)
     uint64_t said = sb->arena_bytes;
     if (sb->cut == FDR_CUT_DEADLINE)
         fdri_reader_damage(f, "cut off: FDR_CRASH_DEADLINE was over before all was written");
-    if (sb->cut == FDR_CUT_DISK) fdri_reader_damage(f, "cut off: the disk or a quota was full before all was written");
-    if (said >= FDR_SUPERBLOCK_BYTES && said <= f->size && f->size - said >= sizeof tail)
-        memcpy(&tail, f->bytes + said, sizeof tail);
+    if (sb->cut == FDR_CUT_DISK)
+        fdri_reader_damage(f, "cut off: the disk or a quota was full, or RLIMIT_FSIZE reached, before all was written");
+    bool fits = said >= FDR_SUPERBLOCK_BYTES && said <= f->size && said % FDR_META_ALIGN == 0 && said <= ARENA_MOST;
+    if (fits && f->size - said >= sizeof tail) memcpy(&tail, f->bytes + said, sizeof tail);
     f->has_tail = tail.magic == FDR_TAIL_MAGIC;
     f->has_crash = tail.magic == FDR_CRASH_MAGIC;
-    bool known = f->spare.chunk_count && said <= f->size; /* what follows is the tail, if there is one, and checks */
-    if (said == f->size || f->has_tail || f->has_crash || known) {
+    bool known = f->spare.chunk_count; /* what follows is the tail, if there is one, and checks */
+    if (fits && (said == f->size || f->has_tail || f->has_crash || known)) {
         f->end = said;
     } else if (said < FDR_SUPERBLOCK_BYTES || said % FDR_META_ALIGN || said < f->size || said > ARENA_MOST) {
         fdri_reader_damage(f, "superblock: arena of %llu bytes in a file of %llu bytes", (unsigned long long)said,

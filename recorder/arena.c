@@ -295,9 +295,10 @@ static void remove_live(const struct fdri_recorder *r, bool empty)
 {
     if (!r->live_path[0]) return;
     int e = fdri_live_remove(empty);
+    bool over = fdr_load_relaxed(&r->arena.super->over) != 0;
     if (e)
-        fdri_say("%s: the live file cannot be removed: %s; it stays, and says that it is over", r->live_path,
-                 strerror(-e));
+        fdri_say("%s: the live file cannot be removed: %s; it stays, %s", r->live_path, strerror(-e),
+                 over ? "and says that it is over" : "as somebody has given it another name, too");
 }
 
 void fdri_arena_leave(struct fdri_recorder *r, bool unlink_live)
