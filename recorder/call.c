@@ -78,8 +78,9 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
 {
     struct fdr_location *l = t->loc;
     uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
-    if (FDR_UNLIKELY(l->depth >= t->soft || l->busy || region > FDR_ID_MAX)) return false;
+    if (FDR_UNLIKELY(l->busy || region > FDR_ID_MAX)) return false;
     mark_busy(l);
+    if (FDR_UNLIKELY(l->depth >= t->soft)) return not_busy(l); /* a handler may leave calls open until it is marked */
     /* The counter waits for what stands before it in program order: so the look-up comes behind it, and runs, where the
      * processor lets it, while the clock is read. soft is 0 where the location has another clock. */
     uint64_t tick = fdr_ticks();
@@ -142,9 +143,9 @@ static void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint
 static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread *t, struct fdri_function f, bool look)
 {
     struct fdr_location *l = t->loc;
-    if (FDR_UNLIKELY(l->depth >= t->soft || l->busy || t->known_version != fdr_load_relaxed(&fdri_address_version)))
-        return false;
+    if (FDR_UNLIKELY(l->busy || t->known_version != fdr_load_relaxed(&fdri_address_version))) return false;
     mark_busy(l);
+    if (FDR_UNLIKELY(l->depth >= t->soft)) return not_busy(l); /* a handler may leave calls open until it is marked */
     uint64_t tick = fdr_ticks();
     const struct fdri_known *k = fdri_known_of(t, f.address);
     if (FDR_UNLIKELY(k->address != f.address || tick < l->last_tick)) return not_busy(l);
