@@ -59,18 +59,20 @@ static void merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
     fdri_epoch_rows_merge(t, e, i);
     a->units += b->units;
     a->births += b->births;
-    a->tier = (uint32_t)fdr_max(a->tier, b->tier) + 1;
+    a->tier = (uint32_t)fdr_min(fdr_max(a->tier, b->tier) + 1, FDRI_TIERS - 1);
     memmove(b, b + 1, (e->count - i - 2) * sizeof *b);
     e->count--;
     end_change(e);
 }
 
-/* One at a time: a carry through all tiers takes as many bins opened as there are tiers. */
+/* One at a time: a carry through all tiers takes as many bins opened as there are tiers. Behind some 10^9 epochs each
+ * tier has what it may have and the table is full: then the two oldest are merged. */
 static void merge_one(struct fdri_thread *t, struct fdr_epochs *e)
 {
     uint32_t tier[FDR_EPOCHS_MAX], closed = e->count - 1;
     for (uint32_t i = 0; i < closed; i++) tier[i] = e->epoch[i].tier;
     uint32_t i = fdri_policy_merge(tier, closed);
+    if (i == closed && e->count == FDR_EPOCHS_MAX) i = 0;
     e->merging = i < closed;
     if (e->merging) merge(t, e, i);
 }
@@ -110,7 +112,7 @@ bool fdri_epoch_step(struct fdri_thread *t)
     struct fdr_epochs *e = fdri_epochs(t);
     uint64_t since = fdri_tick_now();
     bool cuts = !e->merging && cut(t, e);
-    if (e->merging) merge_one(t, e);
+    if (e->merging || e->count == FDR_EPOCHS_MAX) merge_one(t, e);
     e->merging |= cuts;
     fdri_reduction_took(t, since);
     return cuts;

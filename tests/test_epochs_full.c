@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=60
+ * Strategy telescope behind some 10^9 epochs: every tier has what it may have, so nothing is merged by age any more,
+ * and the table of epochs is full. The run goes on being cut. Nobody waits for so many: the table is filled by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "fdr/fdr.h"
+#include "recorder/reduce.h"
+
+enum { MORE_EPOCHS = 100 };
+
+static uint64_t now = 1000;
+static fdr_region region;
+
+static void record(int calls)
+{
+    for (int i = 0; i < calls; i++) {
+        fdr_enter_at(region, now += 30 + i % 7);
+        fdr_leave_at(region, now += 50 + i % 1013);
+    }
+}
+
+/* One epoch of the greatest tier that merges, two of each below: bijective numbers with the digits 1 and 2. */
+static void fill_table(struct fdr_epochs *e)
+{
+    uint32_t closed = FDR_EPOCHS_MAX - 1;
+    uint64_t until = e->epoch[e->count - 1].from_tick, step = (until - e->epoch[0].from_tick) / FDR_EPOCHS_MAX;
+    struct fdr_epoch last = e->epoch[e->count - 1];
+    assert_true(step > 0);
+    for (uint32_t i = 0; i < closed; i++)
+        e->epoch[i] = (struct fdr_epoch){.from_tick = e->epoch[0].from_tick + i * step,
+                                         .tier = (closed - i) / FDRI_EPOCHS_A_TIER,
+                                         .number = last.number - closed + i,
+                                         .births = 1};
+    e->epoch[closed] = last;
+    e->count = FDR_EPOCHS_MAX;
+    e->merging = 0;
+}
+
+static void the_table_is_full(void **state)
+{
+    (void)state;
+    struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .buffer = "1M", .finalize = "none", .crash = "0"};
+    assert_int_equal(fdr_init(&c), 0);
+    region = fdr_region_define("work", NULL, 0);
+    while (!fdri_self.loc || !fdri_epochs(&fdri_self) || fdri_epochs(&fdri_self)->epoch[0].tier < 4 ||
+           fdri_epochs(&fdri_self)->merging)
+        record(1000);
+    struct fdr_epochs *e = fdri_epochs(&fdri_self);
+    fill_table(e);
+    uint32_t tier[FDR_EPOCHS_MAX];
+    for (uint32_t i = 0; i + 1 < e->count; i++) tier[i] = e->epoch[i].tier;
+    assert_int_equal(fdri_policy_merge(tier, e->count - 1), e->count - 1); /* else this would show nothing */
+    uint32_t before = fdri_self.loc->epoch, rounds = 0;
+    while (fdri_self.loc->epoch - before < MORE_EPOCHS && rounds++ < 1000) {
+        record(1000);
+        assert_true(e->count <= FDR_EPOCHS_MAX && fdri_epoch_tiers(e) <= FDRI_TIERS);
+        for (uint32_t i = 0; i + 1 < e->count; i++) {
+            assert_true(e->epoch[i].from_tick < e->epoch[i + 1].from_tick);
+            assert_true(e->epoch[i].tier >= e->epoch[i + 1].tier);
+        }
+    }
+    assert_true(fdri_self.loc->epoch - before >= MORE_EPOCHS);
+    fdr_finalize();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_table_is_full)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
