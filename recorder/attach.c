@@ -15,6 +15,7 @@
 #include "base/ownstack.h"
 #include "base/racy.h"
 #include "export/view.h"
+#include "recorder/grace.h"
 #include "recorder/recorder.h"
 #include "recorder/stack.h"
 #include "sampler/samples_view.h"
@@ -352,9 +353,19 @@ static bool on_alternate(const struct fdri_thread *t, uint64_t here)
 /* An operation that a handler interrupted and then left by longjmp never cleared `busy`. If this frame lies above the
  * interrupted one, or beside it as when a loop calls again, and not on an alternate stack, that operation is gone: what
  * a handler does lies below by at least the frame the kernel pushed for it, which is over a kilobyte. */
-static bool is_gone(const struct fdri_thread *t, uint64_t here)
+static bool is_gone(const struct fdri_thread *t, uint64_t mark, uint64_t here)
 {
-    return here + 768 > t->loc->busy && !on_alternate(t, here);
+    return here + 768 > mark && !on_alternate(t, here);
+}
+
+__thread struct fdri_reading fdri_reading;
+
+void fdri_read_abandoned(uint64_t here)
+{
+    if (!fdri_reading.count || fdri_self.recording != fdr_load_relaxed(&fdr_switch_.on)) return;
+    if (!is_gone(&fdri_self, fdri_reading.frame, here)) return;
+    for (; fdri_reading.count && urcu_bp_read_ongoing(); fdri_reading.count--) urcu_bp_read_unlock();
+    fdri_reading.count = 0;
 }
 
 /* What a handler records while this thread is in the middle of a record is over when that is: it may hold what others
@@ -377,13 +388,14 @@ static void end_lane(uint64_t here)
 static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri_domain domain)
 {
     bool left = t->loc->busy;
-    if (left && !is_gone(t, here)) return NULL;
+    if (left && !is_gone(t, t->loc->busy, here)) return NULL;
     /* that one's mark may lie far below: a handler that comes from here on is inside of this, and does not do the same
      * once more */
     fdr_store_relaxed(&t->loc->busy, here);
     fdr_signal_fence();
     if (t == &fdri_self) end_lane(here);
     if (left) give_up(t);
+    if (left) fdri_read_abandoned(here);
     /* After fdr_finalize turned the switch off and had every thread pass a barrier, either it sees us busy or we see
      * this. */
     if (fdr_load_relaxed(&fdr_switch_.on) != t->recording) {

@@ -22,15 +22,35 @@
 extern bool fdri_forked;         /* this is a child: nobody may wait for a grace period */
 extern uint32_t fdri_grace_word; /* no value; stands for all sections */
 
-/* The thread is attached: liburcu knows it. Nests, also in handlers. In a forked child nothing that was replaced is
+/* Of the sections this thread is in, how many, and where its stack stood at the first of them. */
+struct fdri_reading {
+    uint32_t count;
+    uint64_t frame;
+};
+extern __thread struct fdri_reading fdri_reading __attribute__((visibility("hidden")));
+
+/* Ends those that a handler left by longjmp: else no grace period would ever be over. here: where the stack stands. */
+void fdri_read_abandoned(uint64_t here);
+
+/* The thread is attached: liburcu knows it. Nests in handlers, and in nothing else: a section that begins where one of
+ * the same thread stands open shows that this was left. In a forked child nothing that was replaced is
  * freed, so there is nothing to guard; liburcu's locks may be held there by threads that it has not. */
 static inline void fdri_read_begin(void)
 {
-    if (FDR_LIKELY(!fdri_forked)) urcu_bp_read_lock();
+    uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    if (FDR_UNLIKELY(fdri_forked)) return;
+    if (FDR_UNLIKELY(fdri_reading.count)) fdri_read_abandoned(here);
+    if (!fdri_reading.count) fdri_reading.frame = here;
+    fdri_reading.count++;
+    fdr_signal_fence(); /* left here it counts one too many, which liburcu does not know */
+    urcu_bp_read_lock();
 }
 static inline void fdri_read_end(void)
 {
     fdr_hand_over(&fdri_grace_word);
-    if (FDR_LIKELY(!fdri_forked)) urcu_bp_read_unlock();
+    if (FDR_UNLIKELY(fdri_forked)) return;
+    urcu_bp_read_unlock();
+    fdr_signal_fence(); /* here as well */
+    fdri_reading.count--;
 }
 #endif
