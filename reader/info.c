@@ -278,6 +278,8 @@ void fdri_reader_info(struct fdr_file *f)
     i->reason = sb->reason;
     i->has_cause = sb->state == FDR_STATE_CRASHED && (sb->cause_signal || sb->cause_realtime_ns);
     i->killed_in_handler = f->without_section && !sb->section_off && !sb->over;
+    for (size_t n = 0; n < f->location_count; n++)
+        i->accounts_anew += (f->location[n].raw.flags & FDR_LOCATION_ANEW) != 0;
     i->over = sb->over;
     i->over_error = (int)sb->over_error;
     i->cause_signal = (int)sb->cause_signal;

@@ -251,6 +251,7 @@ struct fdr_file {
     struct fdr_total *total;
     size_t total_count, total_room;
     uint64_t total_slots; /* looked at so far */
+    uint64_t total_looks; /* at rows in blocks whose table is damaged */
     struct fdr_sample_stream *stream;
     size_t stream_count, stream_room;
     bool has_streams;

@@ -69,7 +69,6 @@ static void lay_out(struct fdri_reader_image *m)
     m->room[1].high = m->meta_first < cut ? m->meta_first : cut;
     /* What was never used is zero. Else the border is wrong, and blocks that are good may lie there. */
     if (m->room[1].high > end && !all_zero(m->bytes + end, m->room[1].high - end)) m->room[1].high = end;
-    for (int i = 0; i < 2; i++) m->room_end[i] = m->room[i].high;
     sb->virgin = end;
 }
 
@@ -81,13 +80,12 @@ static void finish_superblock(struct fdri_reader_image *m)
     sb->virgin = m->meta_first / FDR_META_ALIGN << 32 | (end - sb->bins_off) / sb->bin_bytes;
     if (m->arena_bytes != sb->arena_bytes) sb->bins_total = (uint32_t)((m->arena_bytes - sb->bins_off) / sb->bin_bytes);
     sb->arena_bytes = m->arena_bytes;
-    sb->over = sb->over_error = 0; /* this one is to be kept */
+    /* this one is to be kept; that the section of a death is another file still holds */
+    if (sb->state != FDR_STATE_CRASHED) sb->over = sb->over_error = 0;
     sb->free_stack = 0;
     sb->free_bins = 0;
     sb->nodes_off = 0;
     sb->cut = FDR_CUT_NOT; /* what is missing was said, and is booked as lost: the new file is complete */
-    sb->dropped_bins = m->file->sb.dropped_bins;
-    if (sb->state == FDR_STATE_RECORDING && !sb->snapshot_number) sb->state = m->file->sb.state;
     fdr_spare_begin(sb);
 }
 
@@ -338,7 +336,9 @@ static int settle_and_write(struct fdri_reader_image *m, const char *out_path)
     const struct fdr_file *f = m->file;
     if (fdri_reader_memory_short(f)) return -ENOMEM;
     if (f->has_tail || f->sb.snapshot_number) write_tail(m);
-    if (!settle_all(m)) return -EBADMSG;
+    bool settled = settle_all(m);
+    if (fdri_reader_memory_short(f)) return -ENOMEM;
+    if (!settled) return -EBADMSG;
     write_crash(m);
     write_checks(m);
     return write_file(m, out_path);

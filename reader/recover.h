@@ -11,10 +11,10 @@ struct fdri_reader_image {
     uint64_t arena_bytes, bytes_all; /* arena_bytes: may grow until the superblock is finished */
     struct {
         uint64_t low, high;
-    } room[2];            /* new meta blocks come from here, downwards from high */
-    uint64_t room_end[2]; /* where the rooms ended at first */
+    } room[2]; /* new meta blocks come from here, downwards from high */
     uint64_t meta_first;
-    uint64_t grow_to; /* where both are used up the arena grows, to here at most */
+    uint64_t grow_to;     /* where both are used up the arena grows, to here at most */
+    uint64_t table_slots; /* of tables of totals, looked at so far */
     bool short_of_room;
 };
 

@@ -114,7 +114,9 @@ void fdri_reader_recover_totals(struct fdri_reader_image *m, struct fdr_location
     uint64_t off = raw->rows_table_off;
     const struct fdr_rowtable *t = (const void *)fdri_reader_meta_at(m->file, off, FDR_META_ROWTABLE, raw->id,
                                                                      sizeof *t);
-    if (!t || t->log2 > 24 || !fdri_reader_at(m->file, off + sizeof *t, sizeof(uint32_t) << t->log2)) {
+    bool good = t && t->log2 <= 24 && fdri_reader_at(m->file, off + sizeof *t, sizeof(uint32_t) << t->log2);
+    m->table_slots += good ? 1u << t->log2 : 0;
+    if (!good || m->table_slots > m->file->end) { /* tables that overlap: no recorder wrote them */
         raw->rows_table_off = 0;
         return;
     }
@@ -164,18 +166,6 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
     if (!l->stopped) raw->frozen_off = 0;
 }
 
-/* Is it a points block that this recovery made? */
-static bool made_here(const struct fdri_reader_image *m, uint64_t off)
-{
-    if (off % FDR_META_ALIGN || off + sizeof(struct fdr_level_points) > m->arena_bytes) return false;
-    bool grown = off >= m->file->sb.arena_bytes;
-    if (!grown && !(off >= m->room[0].high && off < m->room_end[0]) &&
-        !(off >= m->room[1].high && off < m->room_end[1]))
-        return false;
-    const struct fdr_meta_head *h = fdri_reader_image_at(m, off);
-    return h->magic == FDR_META_MAGIC && h->kind == FDR_META_POINTS;
-}
-
 /* No offset that leads nowhere. */
 static void clear_points(struct fdri_reader_image *m, struct fdri_reader_location *l, const struct fdr_location *raw)
 {
@@ -188,7 +178,7 @@ static void clear_points(struct fdri_reader_image *m, struct fdri_reader_locatio
     }
 }
 
-/* A points block for every depth that holds points, so that they have accounts. */
+/* A points block for every depth that holds points, so that they have accounts. What leads nowhere was cleared. */
 static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location *l, const struct fdr_location *raw)
 {
     for (size_t i = 0; i < l->part_count; i++) {
@@ -199,8 +189,21 @@ static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location 
         struct fdr_levels_block *levels = p->depth ? fdri_reader_image_at(m, raw->levels_off[block]) : NULL;
         struct fdr_level *v = levels ? &levels->level[fdr_level_entry(p->depth)]
                                      : fdri_reader_image_at(m, raw->level0_off);
-        if (!made_here(m, v->points_off))
+        if (!v->points_off)
             v->points_off = fdri_reader_image_meta(m, FDR_META_POINTS, sizeof(struct fdr_level_points), l->id);
+    }
+}
+
+static void drop_accounts_of_samples(struct fdri_reader_image *m, struct fdri_reader_location *l)
+{
+    const struct fdr_samples *s = fdri_reader_samples(m->file, l);
+    uint64_t off = s ? (uint64_t)((const uint8_t *)s - m->file->bytes) : 0;
+    struct fdr_samples *w = fdri_reader_image_at(m, off);
+    for (uint32_t i = 0; s && i < FDR_SAMPLE_LEVELS; i++) {
+        uint64_t at = off + (uint64_t)((const uint8_t *)&s->level[i] - (const uint8_t *)s);
+        if (!fdri_reader_suspect(m->file, at, sizeof s->level[i])) continue;
+        w->level[i].presented = w->level[i].filtered = w->level[i].reduced_gate = w->level[i].lost = 0;
+        l->accounts_dropped = true;
     }
 }
 
@@ -208,7 +211,7 @@ static void fix_points(struct fdri_reader_image *m, struct fdri_reader_location 
 static void drop_accounts(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw)
 {
     const uint8_t *base = m->file->bytes;
-    for (uint32_t d = 0; d <= fdr_levels_in(raw->level_blocks); d++) {
+    for (uint32_t d = 0; d <= fdr_levels_in(l->raw.level_blocks); d++) { /* raw's own is not mended yet */
         const struct fdr_level *v = fdri_reader_level(m->file, l, d);
         const struct fdr_level_points *p = fdri_reader_points(m->file, l, d);
         if (v && fdri_reader_suspect(m->file, (uint64_t)((const uint8_t *)v - base), sizeof *v)) {
@@ -222,6 +225,7 @@ static void drop_accounts(struct fdri_reader_image *m, struct fdri_reader_locati
             l->accounts_dropped = true;
         }
     }
+    drop_accounts_of_samples(m, l);
     if (!l->suspect) return;
     raw->lost_overflow = raw->presented_overflow = 0;
     raw->floor_tick = 0;
@@ -261,7 +265,7 @@ static void fix_epochs(struct fdri_reader_image *m, const struct fdri_reader_loc
     if (!any || wrong) raw->epochs_off = 0;
 }
 
-static void fix_reductions(struct fdri_reader_image *m, struct fdr_location *raw)
+static void fix_reductions(struct fdri_reader_image *m, const struct fdri_reader_location *l, struct fdr_location *raw)
 {
     const struct fdr_meta_head *h = fdri_reader_meta_at(m->file, raw->reductions_off, FDR_META_REDUCTIONS, raw->id,
                                                         sizeof(struct fdr_reductions_block));
@@ -270,6 +274,8 @@ static void fix_reductions(struct fdri_reader_image *m, struct fdr_location *raw
     size_t first = first_of(rows, n, sizeof *rows, offsetof(struct fdr_reduction_info, location), raw->id);
     while (first + have < n && rows[first + have].location == raw->id) have++;
     uint32_t want = raw->reduction_count < FDR_REDUCTION_LINES ? raw->reduction_count : FDR_REDUCTION_LINES;
+    /* the reader makes up one for what the block had no room for */
+    if (!l->suspect && (l->raw.reductions_dropped_events || l->raw.reductions_dropped_bytes)) want++;
     if (h && have >= want) return;
     raw->reductions_off = 0;
     raw->reduction_count = 0;
@@ -294,9 +300,10 @@ static void recover_location(struct fdri_reader_image *m, struct fdri_reader_loc
     clear_points(m, l, raw);
     fix_points(m, l, raw);
     fix_epochs(m, l, raw);
-    fix_reductions(m, raw);
+    fix_reductions(m, l, raw);
     fdri_reader_recover_totals(m, raw);
     fdri_reader_recover_parts(m, l, raw);
+    if (!l->off || l->accounts_dropped) raw->flags |= FDR_LOCATION_ANEW;
     **link = off;
     *link = &raw->next;
     ((struct fdr_superblock *)fdri_reader_image_at(m, 0))->location_count++;

@@ -106,6 +106,12 @@ static inline int death_of(const struct fdr_config *config, void (*die)(void), p
     return -1;
 }
 
+static inline int death_ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), m = strlen(end);
+    return n >= m && !strcmp(path + n - m, end);
+}
+
 /* The one recording in a directory: its path; "" none, "2" several. Other files (cores) do not count. */
 static inline const char *death_file(const char *dir)
 {
@@ -115,19 +121,12 @@ static inline const char *death_file(const char *dir)
     DIR *d = opendir(dir);
     *p = 0;
     for (struct dirent *e; d && (e = readdir(d));) {
-        size_t n = strlen(e->d_name);
-        if (n < 4 || (strcmp(e->d_name + n - 4, ".fdr") && strcmp(e->d_name + n - 5, ".part"))) continue;
+        if (!death_ends_with(e->d_name, ".fdr") && !death_ends_with(e->d_name, ".part")) continue;
         if (*p) strcpy(p, "2");
         else snprintf(p, 512, "%.255s/%.255s", dir, e->d_name);
     }
     if (d) closedir(d);
     return p;
-}
-
-static inline int death_ends_with(const char *path, const char *end)
-{
-    size_t n = strlen(path), m = strlen(end);
-    return n >= m && !strcmp(path + n - m, end);
 }
 
 /* How many files of the directory end so, and the path of one of them ("": none; the last two stay). */

@@ -305,7 +305,8 @@ static void P8_a_bundle_that_was_cut(void **state)
         assert_int_equal(fdr_file_open_memory(all, sb->arena_bytes / 4 * 3, &f, message, sizeof message), FDR_DAMAGED);
         struct fdr_file *g = recover(f, "cut", (size_t)sb->cut);
         assert_false(fdr_file_info(g)->killed_in_handler);
-        kept_of(g, true);
+        assert_true(kept_of(g, true) > 0);
+        assert_int_equal(fdr_file_info(g)->accounts_anew > 0, 1);
         forget(g);
     }
     free(all);

@@ -148,6 +148,10 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
     if (info->threads_gone)
         add(f->notes, "%llu threads ended while they were copied from outside: their events and totals are not in it",
             (unsigned long long)info->threads_gone);
+    if (info->accounts_anew)
+        add(f->notes,
+            "recovered: accounts of %llu locations were made anew of what was found; more was presented than they say",
+            (unsigned long long)info->accounts_anew);
     if (info->histograms_left_out)
         add(f->notes,
             "%llu histograms do not go with the calls of their totals and are not shown: they moved while they were "

@@ -227,6 +227,8 @@ static void print_losses(const struct fdr_file_info *info)
                 "a name was defined that found no room, one asked for again each time; its calls are recorded as "
                 "[unknown]");
     print_count(info->threads_gone, "thread", "ended while the snapshot copied, from outside: not in it");
+    print_count(info->accounts_anew, "location",
+                "recovered with accounts made anew: what is called presented there is what was found, and more was");
     print_count(info->dropped_bins, "bin", "given back while the snapshot copied: not in it");
     print_count(info->unlisted_bins, "bin", "of nobody any more (given back, or in flight): not shown");
 }
