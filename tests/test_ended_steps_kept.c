@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=60
+ * P3: the steps of a thread that ended stay counted in fdr_usage().reductions, also when its accounts have become those
+ * of [ended]. */
+#include <pthread.h>
+
+#include "tests/api_fixture.h"
+
+enum { CALLS = 300000, OTHERS = 200 };
+static fdr_region region;
+
+static void *record(void *calls)
+{
+    for (uintptr_t i = 0; i < (uintptr_t)calls; i++) fdr_enter(region), fdr_leave(region);
+    return NULL;
+}
+
+static void run(uintptr_t calls)
+{
+    pthread_t t;
+    assert_int_equal(pthread_create(&t, NULL, record, (void *)calls), 0);
+    pthread_join(t, NULL);
+}
+
+static void P3_steps_of_threads_that_ended(void **state)
+{
+    struct fdr_config c = oracle_config(oracle_directory());
+    (void)state;
+    c.buffer = "256K";
+    c.timer = NULL;
+    assert_int_equal(fdr_init(&c), 0);
+    region = fdr_region_define("work", NULL, 0);
+    run(CALLS);
+    uint64_t steps = fdr_usage().reductions;
+    assert_true(steps > 0);
+    for (int i = 0; i < OTHERS; i++) {
+        run(10);
+        uint64_t now = fdr_usage().reductions;
+        if (now < steps) fail_msg("%llu reductions, then %llu", (unsigned long long)steps, (unsigned long long)now);
+        steps = now;
+    }
+    fdr_finalize();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_steps_of_threads_that_ended)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
