@@ -394,8 +394,10 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
     fdr_store_relaxed(&t->loc->busy, here);
     fdr_signal_fence();
     if (t == &fdri_self) end_lane(here);
-    if (left) give_up(t);
-    if (left) fdri_read_abandoned(here);
+    if (left) {
+        give_up(t);
+        fdri_read_abandoned(here);
+    }
     /* After fdr_finalize turned the switch off and had every thread pass a barrier, either it sees us busy or we see
      * this. */
     if (fdr_load_relaxed(&fdr_switch_.on) != t->recording) {

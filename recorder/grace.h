@@ -33,8 +33,8 @@ extern __thread struct fdri_reading fdri_reading __attribute__((visibility("hidd
 void fdri_read_abandoned(uint64_t here);
 
 /* The thread is attached: liburcu knows it. Nests in handlers, and in nothing else: a section that begins where one of
- * the same thread stands open shows that this was left. In a forked child nothing that was replaced is
- * freed, so there is nothing to guard; liburcu's locks may be held there by threads that it has not. */
+ * the same thread stands open shows that this was left. In a forked child nothing that was replaced is freed, so there
+ * is nothing to guard; liburcu's locks may be held there by threads that it has not. */
 static inline void fdri_read_begin(void)
 {
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);

@@ -363,7 +363,7 @@ int fdr_trigger_remove(int trigger)
 
 /* Its place is not another recording's meanwhile, nor, as far as liburcu knows this thread, another trigger's: making
  * itself known there takes a lock, which a handler must not. A handler that left in the middle by longjmp would leave
- * the section open for ever. */
+ * the section open until the thread's next record. */
 void fdr_trigger_fire(int trigger, double value)
 {
     struct fdri_seen seen = {.type = FDR_VALUE_F64, .location = UINT32_MAX, .key = FDRI_NO_KEY, .field = FDRI_NO_FIELD};

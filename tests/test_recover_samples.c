@@ -58,8 +58,10 @@ static void recovered_is_whole(const struct image *m)
     fdr_totals(g, &totals);
     fdr_epochs(g, &epochs);
     if (fdr_file_damage_count(g)) fail_msg("%s", fdr_file_damage(g, 0));
-    for (size_t i = 0, n = fdr_ledger(g, &r); i < n; i++)
+    for (size_t i = 0, n = fdr_ledger(g, &r); i < n; i++) {
         assert_int_equal(r[i].presented, r[i].kept + r[i].filtered + r[i].reduced + r[i].lost);
+        assert_true(r[i].presented < 1ull << 40); /* nobody recorded so many here */
+    }
     fdr_file_close(g);
 }
 
@@ -135,9 +137,41 @@ static void P8_damaged_epochs(void **state)
     end(NULL);
 }
 
+/* A count of samples that nobody can have presented is no account, and levels that no thread can have are not
+ * walked. */
+static void P8_damaged_counts(void **state)
+{
+    unsigned samples = 0, locations = 0;
+    (void)state;
+    begin(NULL);
+    record();
+    struct image m = snapshot();
+    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_samples) <= m.count; off += FDR_META_ALIGN) {
+        struct fdr_meta_head *h = (void *)(m.bytes + off);
+        if (h->magic == FDR_META_MAGIC && h->kind == FDR_META_SAMPLES) {
+            struct fdr_samples *s = (void *)h;
+            s->level[0].presented ^= 1ull << 60;
+            recovered_is_whole(&m);
+            s->level[0].presented ^= 1ull << 60;
+            samples++;
+        }
+        if (h->magic == FDR_META_MAGIC && h->kind == FDR_META_LOCATION) {
+            struct fdr_location *l = (void *)h;
+            l->level_blocks ^= 1u << 31;
+            recovered_is_whole(&m);
+            l->level_blocks ^= 1u << 31;
+            locations++;
+        }
+    }
+    assert_true(samples > 0 && locations > 1);
+    free(m.bytes);
+    end(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P8_damaged_bins_of_samples),
-                                       cmocka_unit_test(P8_keys_without_totals), cmocka_unit_test(P8_damaged_epochs)};
+                                       cmocka_unit_test(P8_keys_without_totals), cmocka_unit_test(P8_damaged_epochs),
+                                       cmocka_unit_test(P8_damaged_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,7 +150,7 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
             (unsigned long long)info->threads_gone);
     if (info->accounts_anew)
         add(f->notes,
-            "recovered: accounts of %llu locations were made anew of what was found; more was presented than they say",
+            "recovered: accounts of %llu locations were made anew of what was found, which may be less than there was",
             (unsigned long long)info->accounts_anew);
     if (info->histograms_left_out)
         add(f->notes,

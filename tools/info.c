@@ -228,7 +228,7 @@ static void print_losses(const struct fdr_file_info *info)
                 "[unknown]");
     print_count(info->threads_gone, "thread", "ended while the snapshot copied, from outside: not in it");
     print_count(info->accounts_anew, "location",
-                "recovered with accounts made anew: what is called presented there is what was found, and more was");
+                "recovered with accounts made anew: presented is what was found there, and may have been more");
     print_count(info->dropped_bins, "bin", "given back while the snapshot copied: not in it");
     print_count(info->unlisted_bins, "bin", "of nobody any more (given back, or in flight): not shown");
 }
