@@ -655,7 +655,7 @@ static_assert(sizeof(struct fdr_part) == 128 && offsetof(struct fdr_part, progre
 enum fdr_part_flags {
     FDR_PART_CLOSED = 1,
     FDR_PART_COUNTED = 2 /* its newest bin is counted in an epoch */,
-    FDR_PART_UNTOLD = 4,   /* more is missing than accounts or floor_tick tell; only recovery sets it */
+    FDR_PART_UNTOLD = 4,   /* more is missing than accounts tell, T is floor_tick (FORMAT 7.2); only recovery sets it */
     FDR_PART_REWOUND = 8,  /* a rewind ended the newest bin: the next one is small */
     FDR_PART_GROWING = 16, /* twice as large as the one before, until the size is right again */
     FDR_PART_ASIDE = 32,   /* set aside: of the first moments (FDR_PIN), and nothing is given back of it */

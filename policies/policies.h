@@ -83,8 +83,11 @@ uint64_t fdri_policy_epoch(const struct fdri_tier_shares *s, uint32_t tiers, uin
 uint32_t fdri_policy_tier(const struct fdri_tier_shares *s, const uint64_t *held, uint32_t tiers, uint64_t total,
                           uint32_t without, uint64_t *over);
 
-/* Tiers of `count` epochs, oldest first, never rising. Index of the older of the two to merge next, or `count`. */
-uint32_t fdri_policy_merge(const uint32_t *tier, uint32_t count);
+/* Tiers of `count` epochs that are over, oldest first, never rising; `most` is how many of them there may be. Index of
+ * the older of the two to merge next, or `count`: one more of a tier than it may have, or, behind some 10^9 epochs,
+ * when each tier has what it may have and there are `most`, the two oldest of all. */
+uint32_t fdri_policy_merge(const uint32_t *tier, uint32_t count, uint32_t most);
+
 /* ---- samples: levels of one location; level k and above hold one sample for each 2^k periods ---- */
 enum { FDRI_SAMPLE_LEVELS = 40 };
 /* Of the sample that ends period `after` when the one before ended `before`: the highest bit in which the two differ.

@@ -35,7 +35,7 @@ uint32_t fdri_policy_tier(const struct fdri_tier_shares *s, const uint64_t *held
     return best;
 }
 
-uint32_t fdri_policy_merge(const uint32_t *tier, uint32_t count)
+uint32_t fdri_policy_merge(const uint32_t *tier, uint32_t count, uint32_t most)
 {
     uint32_t same = 0;
     for (uint32_t i = count; i-- > 0;) { /* newest first: an epoch that has just ended makes the first step */
@@ -44,5 +44,5 @@ uint32_t fdri_policy_merge(const uint32_t *tier, uint32_t count)
         while (i > 0 && tier[i - 1] == tier[i]) i--; /* the two oldest of the tier */
         return i;
     }
-    return count;
+    return count >= most && count > 1 ? 0 : count;
 }

@@ -89,11 +89,15 @@ static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l,
     if (row) *row = r;
 }
 
-/* Those that have no place are lost, as their parents are. `row`: those of the location's calls, by depth. */
-static void count_unplaced(struct fdr_file *f, struct fdri_reader_location *l, struct fdr_ledger_row *row, size_t rows)
+/* Those that have no place are lost, as their parents are. The location's calls have the rows from `first` on, by
+ * depth. */
+static void count_unplaced(struct fdr_file *f, struct fdri_reader_location *l, size_t first)
 {
+    size_t rows = f->ledger_count - first;
     fdri_reader_find_unplaced(f, l);
-    for (size_t i = 0; rows && i < l->unplaced_count; i++) {
+    if (!rows) return;
+    struct fdr_ledger_row *row = f->ledger + first;
+    for (size_t i = 0; i < l->unplaced_count; i++) {
         uint32_t depth = l->unplaced[i].depth;
         size_t k = fdr_min(depth - fdr_min(depth, row->depth), rows - 1); /* or before: not every depth has one */
         while (k && row[k].depth > depth) k--;
@@ -114,7 +118,7 @@ static void count_location(struct fdr_file *f, struct fdri_reader_location *l)
     if (fdri_reader_samples(f, l) && deepest < FDR_SAMPLE_LEVELS - 1) deepest = FDR_SAMPLE_LEVELS - 1;
     for (uint32_t c = 0; c < FDR_CLASS_COUNT; c++) {
         for (uint32_t d = c == FDR_CLASS_REGION; d <= deepest; d++) count_cell(f, l, c, d);
-        if (c == FDR_CLASS_REGION) count_unplaced(f, l, f->ledger + first, f->ledger_count - first);
+        if (c == FDR_CLASS_REGION) count_unplaced(f, l, first);
         if (c != FDR_CLASS_REGION || !(l->raw.presented_overflow | l->raw.lost_overflow)) continue;
         struct fdr_ledger_row *r = new_row(f, l->id, c, levels + 1);
         if (!r) return;

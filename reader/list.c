@@ -202,6 +202,11 @@ static void behind_damage(const struct fdr_file *f, struct fdri_reader_part *p, 
     }
 }
 
+uint64_t fdri_reader_floor_told(const struct fdri_reader_bin *oldest, uint64_t given_back)
+{
+    return given_back ? oldest->base_tick : 0;
+}
+
 /* What was given back ends where the oldest bin held begins to count. floor_tick may be one bin ahead when the
  * recorder was killed while giving back. */
 static void set_floor(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p,
@@ -224,8 +229,12 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
         behind_damage(f, p, raw, said);
         return;
     }
+    p->floor = fdri_reader_floor_told(oldest, p->given_back);
+    if (p->untold && !fdri_reader_suspect(f, p->off, sizeof *raw)) { /* bins before the oldest were damaged, once */
+        p->floor = said;
+        return;
+    }
     uint64_t end = p->bin_count > 1 ? p->bin[1].base_tick : raw ? raw->last_tick : 0;
-    p->floor = oldest->first_index ? oldest->base_tick : 0;
     if (said == end && said > p->floor) p->floor = said;
 }
 

@@ -319,6 +319,8 @@ bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_loc
                           uint64_t mark, uint64_t *gone, uint64_t *newest);
 /* The same, once. */
 bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b);
+/* The newest leave that was given back, as far as the oldest bin held tells. */
+uint64_t fdri_reader_floor_told(const struct fdri_reader_bin *oldest, uint64_t given_back);
 /* A bin is known to be missing, or to be damaged. */
 bool fdri_reader_bins_missing(const struct fdri_reader_part *p);
 void fdri_reader_scan(struct fdr_file *f);

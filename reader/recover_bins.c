@@ -35,7 +35,9 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
     fdr_encode_close(raw);
     raw->floor_tick = p->floor;
     raw->flags &= (uint8_t)~FDR_PART_UNTOLD;
-    if (p->floor_unknown) raw->flags |= FDR_PART_UNTOLD;
+    /* earlier than where the oldest begins: what was between them is damaged, not given back, and hides no calls */
+    bool earlier = p->bin_count && p->floor < fdri_reader_floor_told(&p->bin[0], p->given_back);
+    if (p->floor_unknown || earlier) raw->flags |= FDR_PART_UNTOLD;
     raw->last_tick = p->any ? p->last_tick : p->floor;
 }
 

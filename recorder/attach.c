@@ -25,7 +25,6 @@ enum { LOOK_AGAIN = 1024 }; /* a thread that found no room looks again after so 
 __thread uint32_t fdri_inside;
 static pthread_key_t exit_key;
 static bool have_key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* How often this thread's destructors have come round. Behind the last time nothing tells when it ends, and a handler
  * that comes still would attach it for good: what it records is lost. */
 static __thread uint32_t rounds;
@@ -36,7 +35,7 @@ static bool is_over(void)
     return FDR_UNLIKELY(rounds >= PTHREAD_DESTRUCTOR_ITERATIONS) && syscall(SYS_gettid) != getpid();
 }
 
-static void make_key(void) { have_key = pthread_key_create(&exit_key, fdri_detach) == 0; }
+void fdri_attach_once(void) { have_key = pthread_key_create(&exit_key, fdri_detach) == 0; }
 
 static bool build(struct fdri_thread *t, bool lane)
 {
@@ -109,10 +108,8 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     struct fdr_cancel cancel = fdr_cancel_off();
     fdri_inside++;
     bool here = fdri_pass(number), ok = here && build(t, lane);
-    if (here && !lane) {
-        pthread_once(&once, make_key);
-        if (have_key) pthread_setspecific(exit_key, t); /* without room, too: it may find some near its end */
-    }
+    if (here && !lane && have_key)
+        pthread_setspecific(exit_key, t); /* without room, too: it may find some near its end */
     if (here && !ok) {
         static unsigned said;
         if (t->dead_for != number) fdri_no_room((uint32_t)syscall(SYS_gettid), true);

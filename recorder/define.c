@@ -25,7 +25,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
  * signal handler that interrupted the program's allocator. */
 static uint32_t *index_off;
 static uint32_t index_log2, index_used;
-static uint64_t block_bytes; /* of all blocks of definitions */
+static uint64_t block_bytes;                    /* of all blocks of definitions */
+static bool out_of_ids[FDR_DEF_COLLECTIVE + 1]; /* a saved definition found no room: the ids behind it stay theirs */
 static uint8_t metric_type[METRICS_MAX];
 static struct fdri_event_shape shapes[EVENTS_MAX];
 static uint32_t fields_most; /* of all types; before the shape of one says so */
@@ -187,7 +188,8 @@ static uint32_t write_def(const struct wanted *w, const void *payload, uint32_t 
     uint32_t text = (uint32_t)fdr_align_up(w->name_bytes + w->file_bytes + 2, 8);
     uint32_t bytes = (uint32_t)sizeof(struct fdr_def) + text + (uint32_t)fdr_align_up(payload_bytes, 8);
     struct fdr_defs_block *block;
-    struct fdr_def *d = s->def_count[w->kind] < most_of(w->kind) ? append(bytes, &block) : NULL;
+    bool allowed = !out_of_ids[w->kind] && s->def_count[w->kind] < most_of(w->kind);
+    struct fdr_def *d = allowed ? append(bytes, &block) : NULL;
     if (!d) return 0;
     *d = (struct fdr_def){.bytes = bytes,
                           .kind = w->kind,
@@ -302,7 +304,7 @@ void fdri_define_end(void)
 }
 
 /* One that does not fit here any more keeps its id, with the beginning of its name: else those behind it would get
- * others. Where that does not fit either nothing does that follows. */
+ * others. Where that does not fit either nothing of its kind is defined any more. */
 static void define_cut(const struct fdr_def *d)
 {
     char name[40] = "";
@@ -320,6 +322,7 @@ static void define_again(const struct fdr_def *d)
     /* rules may have changed; a code address gets its decision when it is first seen again */
     if (d->kind == FDR_DEF_REGION && !d->value && id) fdri_rules_define(id, w.name, w.file, false);
     if (id != d->id) define_cut(d);
+    out_of_ids[d->kind] = defined((enum fdr_def_kind)d->kind) < d->id;
 }
 
 /* Nobody defines anything before all that was saved is there: its ids are those of the recording before. */
@@ -329,6 +332,7 @@ void fdri_define_reset(void)
     drop_index();
     index_log2 = index_used = 0;
     block_bytes = 0;
+    memset(out_of_ids, 0, sizeof out_of_ids);
     for (size_t at = 0; at < saved_bytes;) {
         const struct fdr_def *d = (const void *)(saved + at);
         define_again(d);

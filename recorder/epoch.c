@@ -65,14 +65,12 @@ static void merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
     end_change(e);
 }
 
-/* One at a time: a carry through all tiers takes as many bins opened as there are tiers. Behind some 10^9 epochs each
- * tier has what it may have and the table is full: then the two oldest are merged. */
+/* One at a time: a carry through all tiers takes as many bins opened as there are tiers. */
 static void merge_one(struct fdri_thread *t, struct fdr_epochs *e)
 {
     uint32_t tier[FDR_EPOCHS_MAX], closed = e->count - 1;
     for (uint32_t i = 0; i < closed; i++) tier[i] = e->epoch[i].tier;
-    uint32_t i = fdri_policy_merge(tier, closed);
-    if (i == closed && e->count == FDR_EPOCHS_MAX) i = 0;
+    uint32_t i = fdri_policy_merge(tier, closed, FDR_EPOCHS_MAX - 1);
     e->merging = i < closed;
     if (e->merging) merge(t, e, i);
 }

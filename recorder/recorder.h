@@ -53,6 +53,9 @@ uint32_t fdri_passing(void); /* threads, and streams of samples, that are coming
 bool fdri_pass(uint32_t number);
 void fdri_passing_fork(void); /* in the child: who was coming or going is not there */
 void fdri_passed(void);
+/* With the first recording of the process, before anybody attaches: an early key is one of the first 32, for which
+ * glibc allocates nothing, so a handler may be what attaches a thread. */
+void fdri_attach_once(void);
 void fdri_detach(void *unused);
 /* Counts a thread that found no room: itself, where it has not yet, or the sampler, which may come again and again.
  * Async-signal-safe. */

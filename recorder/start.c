@@ -156,6 +156,7 @@ static void once(void)
      * handlers below still do it for fork() */
     wiped = madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK) == 0;
     fdr_raw_barrier_register();
+    fdri_attach_once();
     pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
@@ -253,7 +254,9 @@ enum { AT_END_NS = 10000000, AT_START_NS = 200000000 };
 static bool quiet(const struct fdri_arena *a)
 {
     if (fdri_passing()) return false;
-    const struct fdr_location *own = fdri_self.loc, *lane = fdri_lane.loc;
+    /* another recording's may have lain at the same address */
+    const struct fdr_location *own = fdri_self.recording == fdri_rec.number ? fdri_self.loc : NULL,
+                              *lane = fdri_lane.recording == fdri_rec.number ? fdri_lane.loc : NULL;
     for (uint32_t off = fdr_load_acquire(&a->super->location_first); off;) { /* A:location */
         const struct fdr_location *l = fdri_at(a, off);
         uint32_t flags = fdr_load_acquire(&l->flags);  /* A:location */

@@ -54,7 +54,8 @@ static void the_table_is_full(void **state)
     fill_table(e);
     uint32_t tier[FDR_EPOCHS_MAX];
     for (uint32_t i = 0; i + 1 < e->count; i++) tier[i] = e->epoch[i].tier;
-    assert_int_equal(fdri_policy_merge(tier, e->count - 1), e->count - 1); /* else this would show nothing */
+    /* else this would show nothing */
+    assert_int_equal(fdri_policy_merge(tier, e->count - 1, FDR_EPOCHS_MAX), e->count - 1);
     uint32_t before = fdri_self.loc->epoch, rounds = 0;
     while (fdri_self.loc->epoch - before < MORE_EPOCHS && rounds++ < 1000) {
         record(1000);

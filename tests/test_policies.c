@@ -206,7 +206,7 @@ static void P1_epochs_grow_with_the_logarithm(void **state)
     for (uint32_t n = 1; n <= 100000; n++) {
         tier[count] = 0;
         births[count++] = 1;
-        for (uint32_t i; (i = fdri_policy_merge(tier, count)) < count; count--) {
+        for (uint32_t i; (i = fdri_policy_merge(tier, count, 64)) < count; count--) {
             assert_int_equal(tier[i], tier[i + 1]);
             tier[i]++;
             births[i] += births[i + 1];
@@ -224,6 +224,18 @@ static void P1_epochs_grow_with_the_logarithm(void **state)
         if (count > most) most = count;
     }
     assert_true(most < 40);
+}
+
+/* A full table with no tier above its number: the two oldest, and nothing while there is room. */
+static void P1_a_full_table_merges_the_oldest(void **state)
+{
+    uint32_t tier[8] = {3, 3, 2, 2, 1, 1, 0, 0};
+    (void)state;
+    assert_int_equal(fdri_policy_merge(tier, 8, 9), 8);
+    assert_int_equal(fdri_policy_merge(tier, 8, 8), 0);
+    assert_int_equal(fdri_policy_merge(tier, 1, 1), 1);
+    tier[5] = tier[6] = 0; /* four of one tier go first */
+    assert_true(fdri_policy_merge(tier, 8, 8) > 0);
 }
 
 static void P10_tiers_have_their_shares(void **state)
@@ -255,10 +267,10 @@ static void P10_tiers_have_their_shares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P10_the_order_is_strict_and_weak), cmocka_unit_test(P9_what_is_kept_is_closed_upward),
-        cmocka_unit_test(P10_each_step_takes_what_it_says), cmocka_unit_test(P10_classes_go_in_the_users_order),
-        cmocka_unit_test(P10_epochs_are_cut_by_share),      cmocka_unit_test(P1_epochs_grow_with_the_logarithm),
-        cmocka_unit_test(P10_tiers_have_their_shares),
+        cmocka_unit_test(P10_the_order_is_strict_and_weak),  cmocka_unit_test(P9_what_is_kept_is_closed_upward),
+        cmocka_unit_test(P10_each_step_takes_what_it_says),  cmocka_unit_test(P10_classes_go_in_the_users_order),
+        cmocka_unit_test(P10_epochs_are_cut_by_share),       cmocka_unit_test(P1_epochs_grow_with_the_logarithm),
+        cmocka_unit_test(P1_a_full_table_merges_the_oldest), cmocka_unit_test(P10_tiers_have_their_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,7 +249,9 @@ class Partition:
             self.bins.append(one)
             seq, off = seq + 1, one.next
         self.reduced = self.bins[0].first_index if self.bins else self.total
+        untold = image.u8(at + 53) & 4
         self.floor = self.bins[0].base_tick if self.bins and self.reduced else 0 if self.bins else self.floor_tick
+        if untold: self.floor = self.floor_tick
         self.least = 0  # section 7.3
         self.records = []
 

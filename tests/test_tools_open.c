@@ -80,6 +80,17 @@ static void without_reason(void)
     unlink(fdr_last_snapshot());
 }
 
+/* Whatever its name is: none, or a part of the message. */
+static void names_what_is_not_there(const char *path, const char *wanted)
+{
+    const char *build = getenv("FDR_BUILD");
+    char command[512], line[512] = "";
+    snprintf(command, sizeof command, "cd %s && %s/bin/fdr info '%s' 2>&1", folder, build ? build : ".", path);
+    FILE *said = popen(command, "r");
+    assert(said && fgets(line, sizeof line, said));
+    assert(pclose(said) != 0 && strstr(line, wanted));
+}
+
 int main(void)
 {
     const char *build = getenv("FDR_BUILD");
@@ -96,6 +107,8 @@ int main(void)
     int status = pclose(said);
     unlink(fdr_last_snapshot());
     without_reason();
+    names_what_is_not_there("", "fdr: \"\": cannot open");
+    names_what_is_not_there("e", "fdr: e: cannot open");
     fdr_finalize();
     rmdir(folder);
     assert(status == 0 && open);

@@ -158,9 +158,9 @@ struct fdr_file *open_recording(const char *path, int *status)
     enum fdr_verdict verdict = open_quietly(path, &file, message, sizeof message);
     take_told(file); /* who had this place before was closed without close_recording */
     if (verdict != FDR_WHOLE || !file) {
-        bool named = strstr(message, path) != NULL; /* the reader may have said which file */
         const char *text = message[0] ? message : "not readable as a recording";
-        complain("%s%s%s", named ? "" : path, named ? "" : ": ", text);
+        if (!strncmp(text, "process ", 8)) complain("%s", text); /* it was a number, and has been said */
+        else complain("%s: %s", *path ? path : "\"\"", text);
         if (file) remember_told(file);
     }
     *status = worse(*status, file ? (verdict == FDR_WHOLE ? DONE : DIFFERENT) : COULD_NOT);
