@@ -21,6 +21,8 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
         h->seq = seq + i;
         h->first_index = index;
         h->location = l->id;
+        /* damaged bins may disagree: all are read by the unit that the location was found to have */
+        h->flags = (uint8_t)((h->flags & ~FDR_BIN_NS) | (l->raw.flags & FDR_LOCATION_NS ? FDR_BIN_NS : 0));
         h->check = fdr_check32((const uint8_t *)h + 8, 40);
         h->next = i + 1 < p->bin_count ? p->bin[i + 1].off : 0;
         h->generation |= 1;

@@ -288,6 +288,31 @@ static void P8_a_damaged_clock(void **state)
     free(all);
 }
 
+/* Every second bin says of its times another unit than the rest: what is recovered has one. */
+static void P8_bins_that_disagree_about_their_unit(void **state)
+{
+    struct fdr_file *f;
+    char message[200] = "";
+    size_t bytes, bins = 0;
+    (void)state;
+    uint8_t *all = snapshot(&bytes);
+    const struct fdr_superblock *sb = (void *)all;
+    for (size_t at = sb->bins_off; at < (sb->virgin >> 32) * FDR_META_ALIGN; at += FDR_BIN_MIN_BYTES) {
+        struct fdr_bin *h = (void *)(all + at);
+        if (!h->size_log2 || h->check != fdr_check32((uint8_t *)h + 8, 40)) continue;
+        if (bins++ % 2) continue;
+        h->flags ^= FDR_BIN_NS;
+        h->check = fdr_check32((uint8_t *)h + 8, 40);
+    }
+    assert_true(bins > 4);
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    uint64_t events = events_of(f);
+    struct fdr_file *g = recover(f, "units", 0);
+    assert_int_equal(events_of(g), events);
+    forget(g);
+    free(all);
+}
+
 /* Of a bundle whose deadline was over, or that found the disk full, a complete file is made; it is not taken for one
  * of a process that was killed while it handled its signal. */
 static void P8_a_bundle_that_was_cut(void **state)
@@ -332,6 +357,7 @@ int main(void)
                                        cmocka_unit_test(P8_more_accounts_than_fit),
                                        cmocka_unit_test(P8_a_damaged_border),
                                        cmocka_unit_test(P8_a_damaged_clock),
+                                       cmocka_unit_test(P8_bins_that_disagree_about_their_unit),
                                        cmocka_unit_test(P8_a_bundle_that_was_cut)};
     return cmocka_run_group_tests(tests, enter, leave);
 }
