@@ -11,6 +11,11 @@ static inline uint32_t fdr_log2_ceil(uint64_t v) { return v <= 1 ? 0u : 64u - (u
 static inline uint64_t fdr_align_up(uint64_t v, uint64_t to) { return (v + to - 1) & ~(to - 1); }
 static inline uint64_t fdr_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t fdr_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
+/* A counter of 32 bits that stands still at its greatest value. */
+static inline uint32_t fdr_count_up(uint32_t counter, uint64_t by)
+{
+    return (uint32_t)fdr_min(counter + by, UINT32_MAX);
+}
 
 /* A double and its bits. */
 static inline uint64_t fdr_bits_of(double v)

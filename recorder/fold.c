@@ -293,7 +293,7 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
     move(&w->points_without_row, &l->points_without_row);
     set_half(&w->abandoned, w->abandoned + l->abandoned);
     set_half(&l->abandoned, 0);
-    set_half(&w->reduction_steps, w->reduction_steps + l->reduction_steps);
+    set_half(&w->reduction_steps, fdr_count_up(w->reduction_steps, l->reduction_steps));
     set_half(&l->reduction_steps, 0);
     move(&w->reduction_ticks, &l->reduction_ticks);
     set(&w->reduction_worst, fdr_max(w->reduction_worst, l->reduction_worst));

@@ -59,7 +59,7 @@ static void add_to_line(struct fdri_thread *t, const struct fdr_reduction *wante
 {
     struct fdr_location *l = t->loc;
     struct fdr_reduction *line = old_line(t, wanted);
-    l->reduction_steps++;
+    l->reduction_steps = fdr_count_up(l->reduction_steps, 1);
     if (!line) {
         line = new_line(t);
         if (!line) {
@@ -74,7 +74,7 @@ static void add_to_line(struct fdri_thread *t, const struct fdr_reduction *wante
     }
     line->events += g->events;
     line->bytes += g->bytes;
-    line->steps++;
+    line->steps = fdr_count_up(line->steps, 1);
     line->closed |= closed;
     if (g->from_tick < line->from_tick) line->from_tick = g->from_tick;
     if (g->to_tick > line->to_tick) line->to_tick = g->to_tick;

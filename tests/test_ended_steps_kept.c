@@ -42,8 +42,31 @@ static void P3_steps_of_threads_that_ended(void **state)
     fdr_finalize();
 }
 
+/* After weeks at full speed the counter of 32 bits has come to its end: it stays there. */
+static void P3_steps_never_become_fewer(void **state)
+{
+    struct fdr_config c = oracle_config(oracle_directory());
+    (void)state;
+    c.buffer = "256K";
+    c.timer = NULL;
+    assert_int_equal(fdr_init(&c), 0);
+    region = fdr_region_define("work", NULL, 0);
+    record((void *)(uintptr_t)CALLS);
+    assert_true(fdri_self.loc->reduction_steps > 0);
+    fdri_self.loc->reduction_steps = UINT32_MAX - 1;
+    struct fdr_reductions_block *b = fdri_at(&fdri_rec.arena, fdri_self.loc->reductions_off);
+    for (int i = 0; i < FDR_REDUCTION_LINES; i++) b->line[i].steps = UINT32_MAX - 1;
+    record((void *)(uintptr_t)(4 * CALLS));
+    assert_int_equal(fdri_self.loc->reduction_steps, UINT32_MAX);
+    bool any = false;
+    for (int i = 0; i < FDR_REDUCTION_LINES; i++) any |= b->line[i].steps == UINT32_MAX;
+    assert_true(any);
+    fdr_finalize();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_steps_of_threads_that_ended)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_steps_of_threads_that_ended),
+                                       cmocka_unit_test(P3_steps_never_become_fewer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -248,8 +248,8 @@ struct fdr_reduction_info {
                          samples | "earlier": the sum of lines that found no place */
     char what[96];    /* e.g. "region calls < 256 ns at depth 12" */
     uint64_t events, bytes, from_ns, to_ns;
-    uint32_t steps;
-    bool gone; /* nothing of it is left and it is no longer stored */
+    uint32_t steps; /* 2^32 - 1: as many, or more */
+    bool gone;      /* nothing of it is left and it is no longer stored */
 };
 /* By location; of each the oldest first. */
 FDR_API size_t fdr_reductions(const struct fdr_file *file, const struct fdr_reduction_info **rows);
