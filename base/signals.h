@@ -23,6 +23,22 @@ static inline void fdr_signals_but_faults(sigset_t *set)
     sigdelset(set, SIGABRT);
 }
 
+/* Blocks those of them that have a handler: nothing of the program runs in between, and one that ends the process
+ * still does. Cancellation is another matter. *old is for fdr_signals_restore only. */
+static inline void fdr_signals_block_handled(sigset_t *old)
+{
+    uint64_t mask = 0, was = 0;
+    sigset_t may;
+    fdr_signals_but_faults(&may);
+    for (int s = 1; s <= 64; s++) {
+        struct sigaction a;
+        if (sigismember(&may, s) != 1 || sigaction(s, NULL, &a)) continue;
+        if (a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN)) mask |= 1ull << (s - 1);
+    }
+    fdr_raw_mask(SIG_BLOCK, &mask, &was);
+    memcpy(old, &was, sizeof was);
+}
+
 /* Blocks these, and cancellation (glibc's signal 32). *old is for fdr_signals_restore only. */
 static inline void fdr_signals_block(sigset_t *old)
 {

@@ -59,36 +59,61 @@ static size_t shown_of(const char *text)
     return n;
 }
 
-/* scheme://user:password@host: the password; 0: there is none. */
-static size_t password_in(const char *text, size_t *bytes)
+/* What begins with "://" is an address: its password, as in ://user:password@host, or NULL. */
+static const char *password_of(const char *address, size_t *bytes)
 {
-    const char *scheme = strstr(text, "://");
-    if (!scheme) return 0;
-    size_t authority = strcspn(scheme + 3, "/?#"), user;
-    const char *at = memrchr(scheme + 3, '@', authority);
-    if (!at || (user = strcspn(scheme + 3, ":")) >= (size_t)(at - scheme - 3)) return 0;
-    const char *from = scheme + 3 + user + 1;
+    size_t authority = strcspn(address + 3, "/?#"), user;
+    const char *at = memrchr(address + 3, '@', authority);
+    if (!at || (user = strcspn(address + 3, ":")) >= (size_t)(at - address - 3)) return NULL;
+    const char *from = address + 3 + user + 1;
     *bytes = (size_t)(at - from);
-    return (size_t)(from - text);
+    return from;
+}
+
+/* What begins with "Bearer " or "Basic ": what follows that, or NULL. */
+static const char *credentials_of(const char *text, size_t *bytes)
+{
+    size_t word = !strncasecmp(text, "bearer ", 7) ? 7 : !strncasecmp(text, "basic ", 6) ? 6 : 0;
+    if (!word) return NULL;
+    text += word + strspn(text + word, " ");
+    *bytes = strcspn(text, " \"',;");
+    return *bytes ? text : NULL;
+}
+
+static bool in_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+/* The first part of p that is not to be shown, which begins at `text` or behind; NULL: there is none. */
+static const char *hidden_in(const char *text, const char *p, size_t *bytes)
+{
+    const char *from = NULL;
+    for (; !from && *p; p++) {
+        if (!strncmp(p, "://", 3)) from = password_of(p, bytes);
+        else if (p == text || !in_word(p[-1])) from = credentials_of(p, bytes);
+    }
+    return from;
 }
 
 static void put_text(struct text *t, const char *text)
 {
-    size_t shown = shown_of(text), bytes, from = password_in(text, &bytes);
-    if (from && from < shown) {
-        put(t, text, from), put(t, "***", 3);
-        if (from + bytes < shown) put(t, text + from + bytes, shown - from - bytes);
-    } else {
-        put(t, text, shown);
+    const char *p = text, *end = text + shown_of(text), *from;
+    size_t bytes;
+    while (p < end && (from = hidden_in(text, p, &bytes)) && from < end) {
+        put(t, p, (size_t)(from - p)), put(t, "***", 3);
+        p = from + bytes;
     }
-    if (text[shown]) put(t, "***", 3);
+    if (p < end) put(t, p, (size_t)(end - p));
+    if (*end) put(t, "***", 3);
 }
 
 /* Does what follows belong to it: "--token VALUE", "Authorization: VALUE", "Bearer VALUE"? */
 static bool hides_next(const char *argument)
 {
     size_t n = strlen(argument), is = strcspn(argument, "=:");
-    if (!strcasecmp(argument, "bearer") || !strcasecmp(argument, "basic")) return true;
+    const char *word = strrchr(argument, ' ') ? strrchr(argument, ' ') + 1 : argument;
+    if (!strcasecmp(word, "bearer") || !strcasecmp(word, "basic")) return true;
     return (is == n && *argument == '-' && secret(argument, n)) || (is + 1 == n && secret(argument, is));
 }
 

@@ -120,7 +120,7 @@ static void count_location(struct fdr_file *f, struct fdri_reader_location *l)
         for (uint32_t d = c == FDR_CLASS_REGION; d <= deepest; d++) count_cell(f, l, c, d);
         if (c == FDR_CLASS_REGION) count_unplaced(f, l, first);
         if (c != FDR_CLASS_REGION || !(l->raw.presented_overflow | l->raw.lost_overflow)) continue;
-        struct fdr_ledger_row *r = new_row(f, l->id, c, levels + 1);
+        struct fdr_ledger_row *r = new_row(f, l->id, c, (uint32_t)fdr_max(levels, deepest) + 1);
         if (!r) return;
         r->presented = l->raw.presented_overflow;
         r->lost = l->raw.lost_overflow;

@@ -274,10 +274,11 @@ static void close_from(struct fdri_thread *t, uint32_t from, uint64_t tick)
     while (l->depth >= from) close_any(t, tick);
 }
 
-/* When do the calls from depth `from` on end? */
+/* When do the calls from depth `from` on end? The clock is read for those that have a time. */
 static uint64_t end_of(struct fdri_thread *t, uint32_t from, bool live, uint64_t time_ns)
 {
-    if (fdri_level(t, from)->flags & FDR_LEVEL_UNTIMED) return t->loc->last_tick;
+    while (from <= t->loc->depth && fdri_level(t, from)->flags & FDR_LEVEL_UNTIMED) from++;
+    if (from > t->loc->depth) return t->loc->last_tick;
     return live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
 }
 

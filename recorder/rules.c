@@ -17,6 +17,7 @@ enum { RULES_MAX = 255, PHASES_MAX = 32, LINE_MOST = 511, COUNT_MAX = (1 << 20) 
 struct pattern {
     struct fdri_rule rule;
     bool by_file, named; /* named: not for regions known by address */
+    bool yields;         /* where another rule leaves calls out it decides */
     char glob[200];
 };
 static struct pattern patterns[RULES_MAX];
@@ -49,6 +50,7 @@ void fdri_rules_define(uint32_t region, const char *name, const char *file, bool
     for (uint32_t i = 0; i < pattern_count; i++) { /* the last one that matches decides */
         const char *text = patterns[i].by_file ? file : name;
         if (fnmatch(patterns[i].glob, text, 0) || (patterns[i].named && by_address)) continue;
+        if (patterns[i].yields && d && patterns[d - 1].rule.mode != FDRI_RULE_COUNTERS) continue;
         d = patterns[i].rule.mode == FDRI_RULE_NONE ? 0 : (uint8_t)(i + 1);
     }
     fdr_store_relaxed(&decision[region], d);
@@ -143,7 +145,7 @@ static void add_edges(bool edges, const char *regions)
     for (char *glob = strtok_r(copy, ",", &save); glob && pattern_count < RULES_MAX;
          glob = strtok_r(NULL, ",", &save)) {
         struct pattern *p = &patterns[pattern_count++];
-        *p = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS};
+        *p = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS, .yields = true};
         snprintf(p->glob, sizeof p->glob, "%s", glob);
         chosen = true;
     }

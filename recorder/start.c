@@ -35,8 +35,11 @@ uint64_t fdri_ns_to_ticks(uint64_t ns)
 /* ---- fork ---- */
 
 static sigset_t fork_mask; /* under the lock */
-static uint32_t in_fork;   /* atomic: a thread is in fork(), between the handlers, with all the locks */
-static bool wiped;         /* the switch is off in every child with memory of its own */
+/* Atomic: fdri_self of the thread that holds the lock, but in fork(). Its handlers wait (one may fork, which takes the
+ * lock); a fault does not, and its handler may fork a debugger. */
+static const void *holder;
+static uint32_t in_fork; /* atomic: a thread is in fork(), between the handlers, with all the locks */
+static bool wiped;       /* the switch is off in every child with memory of its own */
 
 /* Made by _Fork or clone, with a copy of a parent's recording. (A vfork child finds the switch on: the recording is its
  * parent's, and stays.) */
@@ -44,6 +47,32 @@ static bool bare(void)
 {
     return fdri_rec.running && fdri_rec.pid != fdri_pid() && !(wiped && fdr_load_relaxed(&fdr_switch_.on));
 }
+
+struct held {
+    sigset_t mask;
+    struct fdr_cancel cancel;
+};
+
+static void have_lock(void) { fdr_store_relaxed(&holder, (const void *)&fdri_self); }
+
+static struct held take_lock(void)
+{
+    struct held h = {.cancel = fdr_cancel_off()};
+    fdr_signals_block_handled(&h.mask);
+    pthread_mutex_lock(&lock);
+    have_lock();
+    return h;
+}
+
+static void release_lock(const struct held *h)
+{
+    fdr_store_relaxed(&holder, (const void *)NULL);
+    pthread_mutex_unlock(&lock);
+    fdr_signals_restore(&h->mask);
+    fdr_cancel_restore(h->cancel);
+}
+
+static bool holds_lock(void) { return fdr_load_relaxed(&holder) == &fdri_self; }
 
 /* No handler may come while this thread holds all the locks: it might define something. */
 static void take_all(void)
@@ -65,7 +94,7 @@ static void bare_child(void);
 static void fork_prepare(void)
 {
     if (bare()) bare_child();
-    take_all();
+    if (!holds_lock()) take_all();
 }
 static void release_all(int phase)
 {
@@ -86,7 +115,26 @@ static void fork_done(int phase)
     release_all(phase);
     fdr_signals_restore(&old);
 }
-static void fork_parent(void) { fork_done(1); }
+static void fork_parent(void)
+{
+    if (!holds_lock()) fork_done(1);
+}
+
+/* In a child: any may be held by a thread that it does not have. All are taken then. */
+static void make_locks_anew(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    fdr_store_relaxed(&holder, (const void *)NULL);
+    fdri_crash_fork(3);
+    fdri_counters_fork(3);
+    fdri_sampler_fork(3);
+    fdri_export_fork(3);
+    fdri_address_fork(3);
+    fdri_modules_fork(3);
+    fdri_define_fork(3);
+    fdri_watch_fork(3);
+    take_all();
+}
 
 /* A handler interrupted a record and called fork: the child goes back into that record. */
 static bool goes_back(const struct fdri_thread *t)
@@ -101,13 +149,15 @@ static bool exiting;    /* it is the process that ends, not the recording alone 
  * ends in memory of its own that is as it was: in an empty one it would follow what is not there. */
 static void fork_child(void)
 {
+    bool inside = holds_lock(); /* nothing of what it interrupted is given back */
+    if (inside) make_locks_anew();
     fdr_store_relaxed(&fdr_switch_.on, 0u);
     fdri_passing_fork();
     fdri_crash_fork(3);
     exit_status = 0;
     exiting = false;
     bool own = fdri_rec.live.fd < 0 || fdri_crash_own_view();
-    bool back = own && fdri_rec.running && (goes_back(&fdri_self) || goes_back(&fdri_lane));
+    bool back = own && fdri_rec.running && (inside || goes_back(&fdri_self) || goes_back(&fdri_lane));
     if (fdri_rec.running) fdri_define_save();
     if (back) fdri_arena_leave(&fdri_rec, false);
     else if (fdri_rec.running || fdri_rec.left) fdri_arena_drop(&fdri_rec, false);
@@ -119,16 +169,7 @@ static void fork_child(void)
  * have. */
 static void bare_child(void)
 {
-    pthread_mutex_init(&lock, NULL);
-    fdri_crash_fork(3);
-    fdri_counters_fork(3);
-    fdri_sampler_fork(3);
-    fdri_export_fork(3);
-    fdri_address_fork(3);
-    fdri_modules_fork(3);
-    fdri_define_fork(3);
-    fdri_watch_fork(3);
-    take_all();
+    make_locks_anew();
     fork_child();
 }
 
@@ -356,13 +397,11 @@ int fdr_init(const struct fdr_config *config)
         return -EINVAL;
     }
     if (bare()) bare_child();
-    struct fdr_cancel cancel = fdr_cancel_off();
-    pthread_mutex_lock(&lock);
+    struct held h = take_lock();
     fdri_inside++; /* an instrumented allocator waits until everything is in place */
     int result = fdr_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
     fdri_inside--;
-    pthread_mutex_unlock(&lock);
-    fdr_cancel_restore(cancel);
+    release_lock(&h);
     return result;
 }
 
@@ -407,11 +446,9 @@ static void finalize(void)
 void fdr_finalize(void)
 {
     if (bare()) return; /* whoever holds the lock may be no thread of this process */
-    struct fdr_cancel cancel = fdr_cancel_off();
-    pthread_mutex_lock(&lock);
+    struct held h = take_lock();
     finalize();
-    pthread_mutex_unlock(&lock);
-    fdr_cancel_restore(cancel);
+    release_lock(&h);
 }
 
 /* A handler may have interrupted who holds the lock. */
@@ -429,7 +466,7 @@ int fdr_ending(const char *by, int status)
 /* The memory of the recording before is a file's whose process may be running still: it stays as it is. */
 void fdri_begin_anew(void)
 {
-    pthread_mutex_lock(&lock);
+    struct held h = take_lock();
     struct fdri_life now = fdri_life_now();
     if (fdr_load_relaxed(&fdr_switch_.on) && fdri_life_differs(&now)) {
         fdri_inside++;
@@ -442,7 +479,7 @@ void fdri_begin_anew(void)
                  e ? "it is not recorded any more" : "a new recording begins");
         fdri_inside--;
     }
-    pthread_mutex_unlock(&lock);
+    release_lock(&h);
 }
 
 /* Linked statically: after the destructors of the program. The C library has forgotten our handlers of fork() by then:
@@ -450,13 +487,17 @@ void fdri_begin_anew(void)
 __attribute__((destructor(101))) static void at_exit(void)
 {
     bool held = false;
+    struct held h;
     if (bare()) return;
+    h.cancel = fdr_cancel_off();
+    fdr_signals_block_handled(&h.mask);
     for (int i = 0; i < 1000 && !(held = !pthread_mutex_trylock(&lock)); i++) fdr_raw_sleep(1000000);
     if (!held && fdr_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
     if (!held) pthread_mutex_lock(&lock);
+    have_lock();
     exiting = true;
     finalize();
-    pthread_mutex_unlock(&lock);
+    release_lock(&h);
 }
 
 const char *fdr_version(void) { return FDR_VERSION_STRING; }

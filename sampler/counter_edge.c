@@ -217,6 +217,8 @@ static void at_edge(void (*edge)(uint32_t region, uint32_t depth, const sigset_t
                     uint32_t depth)
 {
     sigset_t mask;
+    uint32_t now = fdr_load_relaxed(&generation);
+    if (!(now & 1) || (mine && mine->broken && mine->generation == now)) return; /* nothing works: no system call */
     fdr_signals_block(&mask);
     struct fdr_cancel cancel = fdr_cancel_off();
     edge(region, depth, &mask);

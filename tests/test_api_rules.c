@@ -489,6 +489,25 @@ static void P3_P9_length_0_in_a_pause(void **state)
     for (int what = 0; what < 4; what++) length_0_in_a_pause(what);
 }
 
+/* A leave skips a call that has its time; the call around that was entered in a pause and has none. */
+static void P5_a_skipped_call_inside_of_one_without_time(void **state)
+{
+    struct fdr_read_event e[8];
+    (void)state;
+    begin(NULL);
+    fdr_pause();
+    fdr_enter_at(1, 2000);
+    fdr_resume();
+    fdr_enter_at(2, 3000);
+    fdr_leave_at(1, 900000);
+    struct fdr_file *f = take();
+    size_t n = load(f, e, 8), leaves = 0;
+    for (size_t i = 0; i < n; i++)
+        if (e[i].kind == FDR_LEAVE && e[i].id == 2 && ++leaves) assert_int_equal(e[i].time_ns, 900000);
+    assert_int_equal(leaves, 1);
+    end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +526,7 @@ int main(void)
         cmocka_unit_test(P9_counted_calls_on_the_stack),
         cmocka_unit_test(P5_time_within_untimed_calls),
         cmocka_unit_test(P3_P9_length_0_in_a_pause),
+        cmocka_unit_test(P5_a_skipped_call_inside_of_one_without_time),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     oracle_free(&o);

@@ -81,9 +81,11 @@ gcc "${options[@]}" victim.c -o victim -lfdr -pthread
 die() { rm -f ./*.crash.fdr; { (ulimit -c 0; "$@" || true); } 2>/dev/null; }
 bundle() { set -- ./*.crash.fdr; [ $# = 1 ] && [ -e "$1" ] && echo "$1"; }
 
-SLURM_JOB_ID=4711 OMP_SECRET_X=hidden FDR_URL=http://me:hidden@host/x DATABASE=hidden die ./victim segv --password hunter2 \
+SLURM_JOB_ID=4711 OMP_SECRET_X=hidden FDR_URL=http://me:hidden@host/x DATABASE=hidden \
+    OMP_BROKERS='amqp://a.example/,amqp://u:hidden@b.example/,amqp://v:hidden@c/' FDR_TWO='http://h/?q=1 postgres://u:hidden@h/db' die ./victim segv --password hunter2 \
     --api-token=hunter2 KEY=hunter2 --env=API_TOKEN=hunter2 --token -hunter2 "Authorization: Bearer hunter2" -H "X-Api-Key: hunter2" \
-    Authorization: Bearer hunter2 https://me:hunter2@example.org/a?b=c '{"password":"hunter2"}' -n 12 input.dat host:/data --level=3
+    Authorization: Bearer hunter2 https://me:hunter2@example.org/a?b=c '{"password":"hunter2"}' \
+    amqp://a/,amqp://u:hunter2@b/ 'X: Bearer hunter2' 'curl Basic hunter2 shown4' 'send as Bearer' hunter2 'public Basics' -n 12 input.dat host:/data --level=3
 $fdr crash "$(bundle)" >out.txt
 has 'died of    SIGSEGV \(address not mapped: 0x10\) in thread [0-9]+ victim' out.txt
 has '#0 .* folded \[inlined\] at .*victim.c:10' out.txt
@@ -101,9 +103,10 @@ $fdr crash --json "$(bundle)" >out.json
 has_not 'hunter2|hidden' out.json
 has 'SLURM_JOB_ID=4711' out.json
 has_not 'DATABASE' out.json
+has 'OMP_BROKERS=amqp://a.example/,amqp://u:\*\*\*@b.example/,amqp://v:\*\*\*@c/' out.json
 has 'FDR_URL=http://me:\*\*\*@host/x' out.json
 has 'https://me:\*\*\*@example.org/a\?b=c' out.json
-for shown in '-n' input.dat host:/data --level=3 --env=API_TOKEN= 'Authorization:'; do has "$shown" out.json; done
+for shown in shown4 'public Basics' '-n' input.dat host:/data --level=3 --env=API_TOKEN= 'Authorization:'; do has "$shown" out.json; done
 has '\*\*\*' out.json
 python3 - out.json <<'END'
 import json, sys

@@ -312,7 +312,10 @@ bool parse_duration(const char *text, uint64_t *ns)
     unsigned long long whole = strtoull(text, &end, 10); /* exact to the ns, also beyond 2^53 */
     double part = 0;
     if (errno != 0) return false;
-    if (*end == '.') part = strtod(end, &end);
+    if (*end == '.') {
+        if (end[1 + strspn(end + 1, "0123456789")] == 'e') return false; /* of the fraction only */
+        part = strtod(end, &end);
+    }
     double unit = unit_of(end);
     double total = ((double)whole + part) * unit;
     if (unit == 0 || total >= 18446744073709551615.0) return false;

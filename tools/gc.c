@@ -84,15 +84,17 @@ static bool spared(const struct arguments *a, const struct left *l, uint64_t age
     return l->live || !l->readable || (is_unread(&l->stat) && !a->unread && !l->over);
 }
 
-static int remove_it(const struct arguments *a, const struct left *l, json_t *list)
+/* *whole: what all of them take, less this one where it has gone. */
+static int remove_it(const struct arguments *a, const struct left *l, json_t *list, uint64_t *whole)
 {
     char size[HUMAN_BYTES];
     int e = a->dry_run ? 0 : left_remove(l);
-    if (e && left_gone(l)) return DONE; /* as it was to be */
-    if (e) {
+    if (e && !left_gone(l)) {
         complain("%s: %s", l->path, strerror(-e));
         return COULD_NOT;
     }
+    *whole -= bytes_of(l);
+    if (e) return DONE; /* as it was to be */
     if (a->json) {
         json_t *o = json_object();
         json_object_set_new(o, "path", json_text(l->path));
@@ -117,8 +119,7 @@ static int collect_garbage(const struct arguments *a, const struct left_list *li
         uint64_t then = (uint64_t)l->stat.st_mtime, age = now > then ? now - then : 0;
         bool old = a->age_ns != UINT64_MAX && age >= a->age_ns / 1000000000u;
         if (spared(a, l, age) || (!old && whole <= a->size)) continue;
-        status = worse(status, remove_it(a, l, removed));
-        whole -= bytes_of(l);
+        status = worse(status, remove_it(a, l, removed, &whole));
     }
     return status;
 }

@@ -46,6 +46,7 @@ static void look(struct left *l)
     if (fd >= 0) close(fd);
     l->readable = file != NULL;
     if (file && !named_live) l->writer = written_by(l->path, fdr_file_info(file));
+    else if (file && !l->writer) l->writer = hidden_writer(fdr_file_info(file));
     if (file) l->pid = fdr_file_info(file)->pid;
     l->live = l->writer != 0;
     l->over = named_live && file && !l->live && fdr_file_info(file)->over;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=60
+ * A handler that forks while its thread is in fdr_init or fdr_finalize: neither waits for itself, the recording goes on
+ * and the snapshot at the end is whole. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+
+enum { ROUNDS = 10, CALLS = 200000 };
+
+static char directory[] = "/tmp/fdr-fork-XXXXXX";
+static volatile sig_atomic_t forks;
+
+static void forker(int signal)
+{
+    (void)signal;
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    if (child > 0) waitpid(child, NULL, 0);
+    forks++;
+}
+
+static void P10_a_handler_forks_in_init_and_finalize(void **state)
+{
+    struct itimerval often = {{0, 40000}, {0, 40000}}, never = {{0, 0}, {0, 0}};
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .buffer = "16M",
+                           .signal = "none",
+                           .crash = "0",
+                           .arena = "anonymous",
+                           .finalize = "snapshot"};
+    char message[200] = "";
+    struct fdr_file *f;
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    c.dir = c.live_dir = directory;
+    assert_true(signal(SIGALRM, forker) != SIG_ERR);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        assert_int_equal(fdr_init(&c), 0);
+        fdr_region r = fdr_region_define("work", NULL, 0);
+        for (int k = 0; k < CALLS; k++) fdr_enter(r), fdr_leave(r);
+        fdr_finalize();
+        assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
+        fdr_file_close(f);
+        unlink(fdr_last_snapshot());
+    }
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_true(forks > 3);
+    rmdir(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_a_handler_forks_in_init_and_finalize)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
