@@ -187,7 +187,7 @@ function(fdr_command)
             return()
         endif()
     endforeach()
-    add_executable(fdr_command ${files} "${PROJECT_SOURCE_DIR}/base/proc.c")
+    add_executable(fdr_command ${files})
     set_target_properties(fdr_command PROPERTIES
         OUTPUT_NAME fdr C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")

@@ -176,7 +176,8 @@ static bool settle_all(struct fdri_reader_image *m)
         const struct fdr_ledger_row *r = &rows[i];
         uint64_t sum = r->kept + r->filtered + r->reduced + r->lost;
         settle(m, g, r);
-        presented += sum > r->presented ? sum : r->presented;
+        uint64_t most = fdr_max(sum, r->presented); /* damaged words: their sum is no sum */
+        presented = most > UINT64_MAX - presented ? UINT64_MAX : presented + most;
         if (i + 1 < n && rows[i + 1].location == r->location) continue;
         settle_tail(m, r->location, presented);
         presented = 0;

@@ -12,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/proc.h"
-
 const char *live_directory(void)
 {
     static char path[64];
@@ -111,13 +109,25 @@ uint32_t opened_by(const struct stat *file)
 
 bool may_be_live(const struct fdr_file_info *info) { return !info->reason[0] && strcmp(info->state, "recording") == 0; }
 
-/* When a process began, in ns since 1970, or 0. */
-static uint64_t began(uint32_t pid)
+/* When a process began, in clock ticks since boot, or 0: field 22, 20 words behind the name, which may hold anything. */
+static uint64_t began_after_boot(uint32_t pid)
 {
     char path[64], text[1024];
-    struct timespec boot, real;
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    uint64_t ticks = fdri_read_text(path, text, sizeof text) ? fdri_stat_start(text) : 0;
+    FILE *stat = fopen(path, "re");
+    size_t n = stat ? fread(text, 1, sizeof text - 1, stat) : 0;
+    if (stat) fclose(stat);
+    text[n] = 0;
+    const char *p = strrchr(text, ')');
+    for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+/* The same in ns since 1970, or 0. */
+static uint64_t began(uint32_t pid)
+{
+    struct timespec boot, real;
+    uint64_t ticks = began_after_boot(pid);
     clock_gettime(CLOCK_BOOTTIME, &boot);
     clock_gettime(CLOCK_REALTIME, &real);
     uint64_t since_boot = ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
