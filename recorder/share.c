@@ -26,7 +26,8 @@ enum {
     STREWN_SHARE = 4,
     STREWN_SHARE_DUE = 2,
     FEW_LEFT = 8,
-    BARRIERS = 16, /* of an operation */
+    LITTLE_UNITS = 4, /* of 512 bytes */
+    BARRIERS = 16,    /* of an operation */
     BARRIERS_MUST = 64
 };
 
@@ -94,11 +95,15 @@ static uint32_t kept(bool at_least)
 /* It holds much less than a fair share. */
 static bool is_due(const struct fdri_thread *t) { return history(t->loc) < kept(false) / 2; }
 
-/* Does `v` hold so much that one that holds `mine` may take of it? The margin keeps equals from taking turns. */
-static bool gives(const struct fdr_location *v, uint32_t mine, bool at_least)
+static bool next_to_nothing(const struct fdri_thread *t) { return fdri_crowded() && fdri_poor(t); }
+
+/* Does `v` hold so much that t may take of it? The margin keeps equals from taking turns. Who has next to nothing among
+ * very many takes of any that has clearly more: with large accounts nobody may hold more than is kept. */
+static bool gives(const struct fdr_location *v, const struct fdri_thread *t, bool at_least)
 {
-    uint32_t h = at_least ? fdri_share_held(v) : history(v);
-    return h > kept(at_least) && h > mine + mine / 8 + 2;
+    uint32_t h = at_least ? fdri_share_held(v) : history(v), mine = history(t->loc);
+    if (h > kept(at_least) && h > mine + mine / 8 + 2) return true;
+    return at_least && next_to_nothing(t) && history_units(v) > history_units(t->loc) + LITTLE_UNITS;
 }
 
 bool fdri_share_rich(const struct fdri_thread *t)
@@ -127,18 +132,18 @@ static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
     struct fdr_location *best = best_off && best_off != over ? fdri_at(a, best_off) : NULL, *again = NULL;
     if (best == t->loc) best = NULL;
     t->passed_over = 0;
-    if (best && gives(best, history(t->loc), at_least)) return best;
+    if (best && gives(best, t, at_least)) return best;
     for (int i = 0; i < LOOK; i++) {
         if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
         struct fdr_location *l = fdri_at(a, off);
         bool passed_over = off == over;
         off = l->next;
         if (passed_over && !l->samples_off) again = l;
-        else if (l != t->loc && !l->samples_off && (!best || history(l) > history(best))) best = l;
+        else if (l != t->loc && !l->samples_off && (!best || history_units(l) > history_units(best))) best = l;
     }
-    if (!best || !gives(best, history(t->loc), at_least)) best = again;
+    if (!best || !gives(best, t, at_least)) best = again;
     fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
-    if (!best || !gives(best, history(t->loc), at_least)) return NULL;
+    if (!best || !gives(best, t, at_least)) return NULL;
     fdr_store_release(&fdri_rec.shares.richest, fdri_off_of(t, best)); /* R:hint */
     return best;
 }
@@ -232,8 +237,6 @@ static uint32_t claim_newest(struct fdri_thread *t, struct fdr_location *v, bool
     t->barriers += p != NULL;
     return p ? fdri_part_claim_newest(&fdri_rec.arena, v, p, size, given) : 0;
 }
-
-static bool next_to_nothing(const struct fdri_thread *t) { return fdri_crowded() && fdri_poor(t); }
 
 /* May it make pieces of others its own? The accounts of threads that ended would keep them for good. */
 static bool may_adopt(const struct fdri_thread *t, struct fdri_size size)

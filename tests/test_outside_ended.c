@@ -94,6 +94,7 @@ static void P5_a_thread_that_gave_something_back_stands_in_it(void **state)
                            .signal = "none",
                            .crash = "0",
                            .keep = "256,newest",
+                           .timer = "monotonic", /* its ns are the same whenever they are asked for */
                            .arena = "anonymous"};
     (void)state;
     assert_non_null(mkdtemp(directory));

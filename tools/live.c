@@ -109,7 +109,7 @@ uint32_t opened_by(const struct stat *file)
 
 bool may_be_live(const struct fdr_file_info *info) { return !info->reason[0] && strcmp(info->state, "recording") == 0; }
 
-/* When a process began, in clock ticks since boot, or 0: field 22, 20 words behind the name, which may hold anything. */
+/* When a process began, in clock ticks since boot, or 0: field 22, 20 words behind the name, which may be any. */
 static uint64_t began_after_boot(uint32_t pid)
 {
     char path[64], text[1024];
