@@ -159,6 +159,35 @@ static void large_sums(void)
            path);
 }
 
+/* Two markers five calls deep, none of them long enough to be held: a replay cannot put them there, and says so. */
+static void without_calls(void)
+{
+    struct fdr_config config = {.size = sizeof config,
+                                .ignore_environment = 1,
+                                .name = "short",
+                                .buffer = "4M",
+                                .arena = "anonymous",
+                                .signal = "none",
+                                .min_duration = "1us",
+                                .dir = folder};
+    char path[64];
+    uint64_t now = 1000;
+    fdr_finalize();
+    assert(fdr_init(&config) == 0);
+    fdr_region r = fdr_region_define("short", NULL, 0);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 5; i++) fdr_enter_at(r, now += 10);
+        fdr_marker_at(fdr_marker_define("deep"), 1, now += 10);
+        for (int i = 0; i < 5; i++) fdr_leave_at(r, now += 10);
+    }
+    assert(fdr_snapshot("short") == 0);
+    snprintf(path, sizeof path, "%s/short.txt", folder);
+    run("replay %s >/dev/null 2>%s", fdr_last_snapshot(), path);
+    python("import sys; t=open(sys.argv[1]).read(); "
+           "assert \"of 2 events without duration not all calls around them are held\" in t, t",
+           path);
+}
+
 int main(void)
 {
     static char command[512], again[64], chrome[64];
@@ -191,6 +220,7 @@ int main(void)
            chrome);
     same_names();
     large_sums();
+    without_calls();
     fdr_finalize();
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) == 0 ? 0 : 1;

@@ -12,6 +12,7 @@ struct builder {
     struct stream *s;
     size_t capacity, field_capacity;
     uint64_t last_ns, reduced, samples;
+    uint64_t depth, elsewhere; /* open calls of what is replayed; events without duration that were deeper */
 };
 
 static bool room_for_record(struct builder *b)
@@ -101,6 +102,9 @@ static bool add_event(struct builder *b, const struct fdr_read_event *e)
         s->field_count += op == OP_EVENT ? 16 : 4;
     }
     if (!advance(b, e->time_ns, &dt) || !add(b, dt, op, value)) return false;
+    if (op == OP_ENTER) b->depth++;
+    else if (op == OP_LEAVE) b->depth -= b->depth > 0;
+    else b->elsewhere += e->depth > b->depth;
     s->events++;
     s->calls += op == OP_ENTER;
     return true;
@@ -163,6 +167,10 @@ static bool load_location(struct stream *s, struct fdr_file *file, const char *p
     if (b.reduced)
         complain("%s: location %u: %llu ancestors are no longer held and are not replayed", path, l->id,
                  (unsigned long long)b.reduced);
+    if (b.elsewhere)
+        complain("%s: location %u: of %llu events without duration not all calls around them are held; they are "
+                 "replayed less deep",
+                 path, l->id, (unsigned long long)b.elsewhere);
     return s->events > 0;
 }
 

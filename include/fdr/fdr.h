@@ -100,12 +100,13 @@ struct fdr_config {
 /* Starts the recording of this process. Idempotent while one is running (0). Returns 0, or -errno; after a failure
  * every other call is a harmless no-op. -EINVAL: `size` is not set, or see `strict`; -EBUSY: a thread still stands in
  * the middle of a record of the recording before, or the process is dying. Not [record]; may lock, allocate and
- * print. Without a call the first recorded event does not start one: link fdr::instrument or call this. */
+ * print; signals that have a handler wait meanwhile. Without a call the first recorded event does not start one: link
+ * fdr::instrument or call this. */
 FDR_API int fdr_init(const struct fdr_config *config);
 
 /* Ends the recording: final snapshot if FDR_FINALIZE asks for one, then the live file is removed. Other threads may go
  * on calling [record] functions meanwhile. Later calls are no-ops. Also runs by itself at exit(). Not for signal
- * handlers. */
+ * handlers; signals that have one wait meanwhile. */
 FDR_API void fdr_finalize(void);
 
 /* ---- definitions --------------------------------------------------------------------------------------- */
