@@ -259,6 +259,8 @@ static void write_checks(struct fdri_reader_image *m)
     for (uint32_t i = 0; i < l.count; i++)
         l.chunk[i].check = fdr_check32(m->bytes + l.chunk[i].off,
                                        fdr_chunk_bytes(l.chunk[i].off, l.log2, m->arena_bytes));
+    /* with nothing that has a check a missing section could not be told from one cut off */
+    if (!l.count && m->bytes_all == m->arena_bytes) sb->section_off = 0;
     uint32_t bytes = l.count * (uint32_t)sizeof l.chunk[0];
     struct fdr_spare spare = {.tail_check = fdr_check32(m->bytes + m->arena_bytes, tail),
                               .tail_bytes = tail,

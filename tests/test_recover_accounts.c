@@ -313,6 +313,27 @@ static void P8_bins_that_disagree_about_their_unit(void **state)
     free(all);
 }
 
+/* Of a process that died nothing is left but the superblock, and that is damaged. */
+static void P8_nothing_but_a_superblock(void **state)
+{
+    struct fdr_file *f;
+    char message[200] = "";
+    size_t bytes;
+    (void)state;
+    uint8_t *all = snapshot(&bytes);
+    struct fdr_superblock *sb = (void *)all;
+    sb->state = FDR_STATE_CRASHED;
+    sb->snapshot_number = 0;
+    sb->arena_bytes += FDR_META_ALIGN * 1000;
+    sb->location_first = sb->defs_first = 0;
+    sb->virgin = UINT64_MAX;
+    memset(all + FDR_SUPERBLOCK_BYTES, 0, bytes - FDR_SUPERBLOCK_BYTES);
+    memset(all + FDR_SPARE_OFF, 0x55, FDR_SUPERBLOCK_BYTES - FDR_SPARE_OFF);
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    forget(recover(f, "a superblock", 0));
+    free(all);
+}
+
 /* Of a bundle whose deadline was over, or that found the disk full, a complete file is made; it is not taken for one
  * of a process that was killed while it handled its signal. */
 static void P8_a_bundle_that_was_cut(void **state)
@@ -358,6 +379,7 @@ int main(void)
                                        cmocka_unit_test(P8_a_damaged_border),
                                        cmocka_unit_test(P8_a_damaged_clock),
                                        cmocka_unit_test(P8_bins_that_disagree_about_their_unit),
+                                       cmocka_unit_test(P8_nothing_but_a_superblock),
                                        cmocka_unit_test(P8_a_bundle_that_was_cut)};
     return cmocka_run_group_tests(tests, enter, leave);
 }
