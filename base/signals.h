@@ -7,6 +7,7 @@
 #ifndef FDR_BASE_SIGNALS_H
 #define FDR_BASE_SIGNALS_H
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/raw.h"
@@ -23,9 +24,9 @@ static inline void fdr_signals_but_faults(sigset_t *set)
     sigdelset(set, SIGABRT);
 }
 
-/* Blocks those of them that have a handler: nothing of the program runs in between, and one that ends the process
- * still does. Cancellation is another matter. *old is for fdr_signals_restore only. */
-static inline void fdr_signals_block_handled(sigset_t *old)
+/* Blocks those of them that have a handler, but one of `ours`: nothing of the program runs in between, and what ends
+ * the process still does. Cancellation is another matter. *old is for fdr_signals_restore only. */
+static inline void fdr_signals_block_handled(sigset_t *old, bool (*ours)(const struct sigaction *))
 {
     uint64_t mask = 0, was = 0;
     sigset_t may;
@@ -33,7 +34,8 @@ static inline void fdr_signals_block_handled(sigset_t *old)
     for (int s = 1; s <= 64; s++) {
         struct sigaction a;
         if (sigismember(&may, s) != 1 || sigaction(s, NULL, &a)) continue;
-        if (a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN)) mask |= 1ull << (s - 1);
+        bool handled = a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN);
+        if (handled && !ours(&a)) mask |= 1ull << (s - 1);
     }
     fdr_raw_mask(SIG_BLOCK, &mask, &was);
     memcpy(old, &was, sizeof was);

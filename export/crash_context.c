@@ -53,9 +53,11 @@ static void put(struct text *t, const char *from, size_t bytes)
 /* Bytes of `text` that may be shown: up to the first '=' or ':' behind a name that says that it is secret. */
 static size_t shown_of(const char *text)
 {
-    size_t n = strlen(text);
-    for (size_t i = strcspn(text, "=:"); i < n; i += 1 + strcspn(text + i + 1, "=:"))
-        if (secret(text, i)) return i + 1;
+    size_t n = strlen(text), from = 0;
+    for (size_t i = strcspn(text, "=:"); i < n; i = from + strcspn(text + from, "=:")) {
+        if (secret(text + from, i - from)) return i + 1;
+        from = i + 1;
+    }
     return n;
 }
 

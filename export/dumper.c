@@ -19,6 +19,7 @@
 #include "base/previous.h"
 #include "base/say.h"
 #include "base/signals.h"
+#include "export/crash.h"
 #include "export/export.h"
 
 static sem_t asked;                                      /* posted by handlers and recording threads */
@@ -168,6 +169,12 @@ void fdri_export_stop(bool take)
 }
 
 void fdri_export_leave(void) { uninstall(); }
+
+bool fdri_export_handles(const struct sigaction *action)
+{
+    return action->sa_flags & SA_SIGINFO &&
+           (action->sa_sigaction == on_signal || action->sa_sigaction == fdri_crash_on_signal);
+}
 
 void fdri_export_fork(int phase)
 {

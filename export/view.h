@@ -3,6 +3,7 @@
 #ifndef FDR_EXPORT_VIEW_H
 #define FDR_EXPORT_VIEW_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,6 +61,8 @@ struct fdri_export_view {
 int fdri_export_start(const struct fdri_export_view *view);
 /* Stops the thread; waits for a snapshot under way. take: what triggers have seen by now is still taken. */
 void fdri_export_stop(bool take);
+/* Is that a handler of this library's: for snapshots, or of deaths? */
+bool fdri_export_handles(const struct sigaction *action);
 void fdri_export_leave(void);     /* then: the previous handler is put back if ours is still installed */
 void fdri_export_fork(int phase); /* as fdri_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
 /* One snapshot in the caller's thread, not limited by FDR_KEEP and hold-off: the final one. */

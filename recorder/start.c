@@ -35,8 +35,8 @@ uint64_t fdri_ns_to_ticks(uint64_t ns)
 /* ---- fork ---- */
 
 static sigset_t fork_mask; /* under the lock */
-/* Atomic: fdri_self of the thread that holds the lock, but in fork(). Its handlers wait (one may fork, which takes the
- * lock); a fault does not, and its handler may fork a debugger. */
+/* Atomic: fdri_self of the thread that holds the lock, but in fork(). The program's handlers wait (one may fork, which
+ * takes the lock); a fault does not, and its handler may fork a debugger, or call exit(). */
 static const void *holder;
 static uint32_t in_fork; /* atomic: a thread is in fork(), between the handlers, with all the locks */
 static bool wiped;       /* the switch is off in every child with memory of its own */
@@ -58,7 +58,7 @@ static void have_lock(void) { fdr_store_relaxed(&holder, (const void *)&fdri_sel
 static struct held take_lock(void)
 {
     struct held h = {.cancel = fdr_cancel_off()};
-    fdr_signals_block_handled(&h.mask);
+    fdr_signals_block_handled(&h.mask, fdri_export_handles);
     pthread_mutex_lock(&lock);
     have_lock();
     return h;
@@ -488,9 +488,9 @@ __attribute__((destructor(101))) static void at_exit(void)
 {
     bool held = false;
     struct held h;
-    if (bare()) return;
+    if (bare() || holds_lock()) return; /* exit() in the handler of a fault in there */
     h.cancel = fdr_cancel_off();
-    fdr_signals_block_handled(&h.mask);
+    fdr_signals_block_handled(&h.mask, fdri_export_handles);
     for (int i = 0; i < 1000 && !(held = !pthread_mutex_trylock(&lock)); i++) fdr_raw_sleep(1000000);
     if (!held && fdr_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
     if (!held) pthread_mutex_lock(&lock);

@@ -28,7 +28,7 @@ static void P10_no_id_gets_another_name(void **state)
     fdr_region more = fdr_region_define("more", NULL, 0);
     for (unsigned i = 0; i < NAMES; i++) {
         fdr_region again = fdr_region_define(name_of(i), NULL, 0);
-        assert_true(again == id[i] || again == 0 || fdr_region_define(name_of(i), NULL, 0) == again);
+        assert_true(again == id[i] || again == 0);
     }
     struct fdr_file *f = take();
     for (unsigned i = 0; i < NAMES; i++) {

@@ -313,7 +313,8 @@ bool parse_duration(const char *text, uint64_t *ns)
     double part = 0;
     if (errno != 0) return false;
     if (*end == '.') {
-        if (end[1 + strspn(end + 1, "0123456789")] == 'e') return false; /* of the fraction only */
+        char behind = end[1 + strspn(end + 1, "0123456789")];
+        if (behind == 'e' || behind == 'E') return false; /* of the fraction only */
         part = strtod(end, &end);
     }
     double unit = unit_of(end);

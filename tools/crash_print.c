@@ -169,9 +169,12 @@ static void print_registers(const struct fdr_crash_thread_info *t)
 static void print_open(const struct fdr_file *file, const struct fdr_location_info *l, uint64_t end_ns)
 {
     char text[HUMAN_BYTES];
-    for (size_t i = 0; i < l->open_count; i++)
-        printf("  %*s%s, for %s\n", (int)(i < 20 ? 2 * i : 40), "", plain_region(file, l->open[i].region),
-               human_time(text, end_ns > l->open[i].enter_ns ? end_ns - l->open[i].enter_ns : 0));
+    for (size_t i = 0; i < l->open_count; i++) {
+        const uint64_t enter = l->open[i].enter_ns;
+        printf("  %*s%s", (int)(i < 20 ? 2 * i : 40), "", plain_region(file, l->open[i].region));
+        if (l->open[i].untimed) printf(", only counted\n");
+        else printf(", for %s\n", human_time(text, end_ns > enter ? end_ns - enter : 0));
+    }
     if (!l->open_count) printf("  (no region open)\n");
 }
 
