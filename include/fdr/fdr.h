@@ -80,7 +80,7 @@ struct fdr_config {
     const char *finalize;         /* FDR_FINALIZE: "none" | "snapshot" */
     const char *holdoff;          /* FDR_HOLDOFF, "1s": least time between two snapshots by signal */
     const char *keep;             /* FDR_KEEP: "8,oldest" | "8,newest" */
-    const char *disk;             /* FDR_DISK, "512M": most bytes of snapshots of this process; of a bundle by itself */
+    const char *disk;             /* FDR_DISK, "512M": most bytes of snapshots of a recording; of a bundle by itself */
     const char *counters;         /* FDR_COUNTERS: what a thread of fdr's own samples: "default", "all", names */
     const char *counter_interval; /* FDR_COUNTER_INTERVAL, "1ms" */
     const char *crash;            /* FDR_CRASH: "1" | "all" | "exit" | "0", see docs/CRASH.md */
