@@ -79,6 +79,7 @@ static void *dump_loop(void *unused)
         wait_until(until);
         bool last = fdr_load_acquire(&stopping); /* A:stop */
         if (last) {
+            serve_signals();                /* one that came before the end is no late one */
             fdri_trigger_serve(UINT64_MAX); /* windows end with the recording */
             return NULL;
         }
