@@ -64,10 +64,15 @@ static struct held take_lock(void)
     return h;
 }
 
-static void release_lock(const struct held *h)
+static void give_lock(void)
 {
     fdr_store_relaxed(&holder, (const void *)NULL);
     pthread_mutex_unlock(&lock);
+}
+
+static void release_lock(const struct held *h)
+{
+    give_lock();
     fdr_signals_restore(&h->mask);
     fdr_cancel_restore(h->cancel);
 }
@@ -458,8 +463,9 @@ int fdr_ending(const char *by, int status)
     if (!fdr_load_relaxed(&fdr_switch_.on) || (int)fdr_load_relaxed(&fdr_switch_.pid) != fdri_pid() ||
         pthread_mutex_trylock(&lock))
         return 0;
+    have_lock();
     if (fdr_load_relaxed(&fdr_switch_.on)) left = fdri_crash_end(by ? by : "?", status);
-    pthread_mutex_unlock(&lock);
+    give_lock();
     return left;
 }
 

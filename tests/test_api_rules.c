@@ -489,6 +489,22 @@ static void P3_P9_length_0_in_a_pause(void **state)
     for (int what = 0; what < 4; what++) length_0_in_a_pause(what);
 }
 
+/* Whose counters are read at their edges says nothing of calls that a rule keeps out. */
+static void P3_edge_regions_overrule_no_rule(void **state)
+{
+    char *rules = write_rules("exclude name hidden\n");
+    (void)state;
+    begin(&(struct fdr_config){.filter = rules, .edge_counters = "task-clock", .edge_regions = "*"});
+    fdr_region hidden = fdr_region_define("hidden", NULL, 0), shown = fdr_region_define("shown", NULL, 0);
+    const struct fdri_rule *h = fdri_rule_of(hidden), *w = fdri_rule_of(shown);
+    assert_non_null(h);
+    assert_int_equal(h->mode, FDRI_RULE_EXCLUDE);
+    assert_non_null(w);
+    assert_int_equal(w->mode, FDRI_RULE_COUNTERS);
+    fdr_finalize();
+    unlink(rules);
+}
+
 /* A leave skips a call that has its time; the call around that was entered in a pause and has none. */
 static void P5_a_skipped_call_inside_of_one_without_time(void **state)
 {
@@ -526,6 +542,7 @@ int main(void)
         cmocka_unit_test(P9_counted_calls_on_the_stack),
         cmocka_unit_test(P5_time_within_untimed_calls),
         cmocka_unit_test(P3_P9_length_0_in_a_pause),
+        cmocka_unit_test(P3_edge_regions_overrule_no_rule),
         cmocka_unit_test(P5_a_skipped_call_inside_of_one_without_time),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,14 +22,19 @@ static void run(uintptr_t calls)
     pthread_join(t, NULL);
 }
 
-static void P3_steps_of_threads_that_ended(void **state)
+static void start(void)
 {
     struct fdr_config c = oracle_config(oracle_directory());
-    (void)state;
     c.buffer = "256K";
     c.timer = NULL;
     assert_int_equal(fdr_init(&c), 0);
     region = fdr_region_define("work", NULL, 0);
+}
+
+static void P3_steps_of_threads_that_ended(void **state)
+{
+    (void)state;
+    start();
     run(CALLS);
     uint64_t steps = fdr_usage().reductions;
     assert_true(steps > 0);
@@ -45,12 +50,8 @@ static void P3_steps_of_threads_that_ended(void **state)
 /* After weeks at full speed the counter of 32 bits has come to its end: it stays there. */
 static void P3_steps_never_become_fewer(void **state)
 {
-    struct fdr_config c = oracle_config(oracle_directory());
     (void)state;
-    c.buffer = "256K";
-    c.timer = NULL;
-    assert_int_equal(fdr_init(&c), 0);
-    region = fdr_region_define("work", NULL, 0);
+    start();
     record((void *)(uintptr_t)CALLS);
     assert_true(fdri_self.loc->reduction_steps > 0);
     fdri_self.loc->reduction_steps = UINT32_MAX - 1;

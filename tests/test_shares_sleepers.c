@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120
- * P1: threads that made some hundred calls of many regions and sleep, nearly as many as the buffer
- * is sure of, hold little more than their accounts each. All find room, and so does the one that comes then: it takes
- * of what they recorded, and loses nothing. */
+ * P1: threads that made some hundred calls of many regions and sleep, nearly as many as the buffer is sure of, hold
+ * little more than their accounts each. All find room, and so does the one that comes then: it takes of what they
+ * recorded, and loses nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ struct shape {
 };
 static const struct shape *shape;
 static fdr_region region[REGIONS];
-static pthread_barrier_t over;
+static pthread_barrier_t begun, over;
 
 static void call(uint64_t *seed, unsigned *calls, unsigned depth)
 {
@@ -40,10 +40,10 @@ static void record(uint64_t seed, unsigned calls)
     while (calls) call(&seed, &calls, shape->depth);
 }
 
-static void *sleeper(void *begun)
+static void *sleeper(void *number)
 {
-    record((uintptr_t)begun * 2654435761u + 88172645463325252u, shape->calls);
-    pthread_barrier_wait(begun);
+    record((uintptr_t)number * 7919 + 88172645463325252u, shape->calls);
+    pthread_barrier_wait(&begun);
     pthread_barrier_wait(&over);
     return NULL;
 }
@@ -64,7 +64,6 @@ static void beside(const struct shape *s)
                            .finalize = "none",
                            .arena = "anonymous"};
     pthread_t thread[MOST], last;
-    pthread_barrier_t begun;
     char name[16];
     shape = s;
     assert_int_equal(fdr_init(&c), 0);
@@ -75,8 +74,8 @@ static void beside(const struct shape *s)
     assert_true(s->sleepers < fdr_usage().locations_sure);
     pthread_barrier_init(&over, NULL, s->sleepers + 1);
     pthread_barrier_init(&begun, NULL, 2);
-    for (unsigned i = 0; i < s->sleepers; i++) { /* one after another */
-        assert_int_equal(pthread_create(&thread[i], NULL, sleeper, &begun), 0);
+    for (uintptr_t i = 0; i < s->sleepers; i++) { /* one after another */
+        assert_int_equal(pthread_create(&thread[i], NULL, sleeper, (void *)(i + 1)), 0);
         pthread_barrier_wait(&begun);
     }
     usleep(SLEPT_US);
