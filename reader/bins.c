@@ -92,6 +92,20 @@ bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_loc
     return state != FDRI_READER_BIN_BAD;
 }
 
+uint64_t fdri_reader_bin_up_to(const struct fdr_file *f, const struct fdri_reader_bin *b, uint64_t cut,
+                               uint64_t *newest)
+{
+    struct fdr_sample_decoder sample;
+    struct fdr_decoder d;
+    struct fdr_record r = {0};
+    uint64_t count = 0;
+    d.sample = &sample;
+    *newest = 0;
+    if (!fdri_reader_bin_begin(f, b, &d)) return 0;
+    for (; fdr_decode_next(&d, &r) > 0 && r.enter <= cut; count++) *newest = r.leave;
+    return count;
+}
+
 bool fdri_reader_bin_good(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_bin *b)
 {
     uint64_t gone, newest;

@@ -123,12 +123,14 @@ static uint32_t epoch_of(const struct fdr_epochs *e, uint64_t tick)
     return i;
 }
 
-/* How many of its records count as kept and left at or before each epoch's end. */
+/* How many of its records count as kept and left at or before each epoch's end, but for those behind the cut. */
 static void count_bin(struct fdr_file *f, struct fdri_reader_location *l, const struct fdri_reader_part *p,
                       struct fdri_reader_bin *b, const struct fdr_epochs *e, struct fdr_epoch_info *out)
 {
-    uint64_t gone, before, newest;
+    uint64_t gone, before, newest, shown = b->records;
     if (!fdri_reader_bin_read(f, l, b, p->min_leave, &gone, &newest) || !b->records) return;
+    if (l->moving && newest > l->cut) shown = fdri_reader_bin_up_to(f, b, l->cut, &newest);
+    if (shown < gone || !shown) return;
     uint32_t last = epoch_of(e, newest), weight = p->class_ == FDR_CLASS_REGION ? 2 : 1;
     out[last].bytes += 1u << b->size_log2;
     for (uint32_t i = epoch_of(e, b->base_tick); i < last; i++) {
@@ -137,7 +139,7 @@ static void count_bin(struct fdr_file *f, struct fdri_reader_location *l, const 
         out[i].kept_events += weight * (before - gone);
         gone = before;
     }
-    out[last].kept_events += weight * (b->records - gone);
+    out[last].kept_events += weight * (shown - gone);
 }
 
 /* By band: down to which depth every call of the epoch is kept. A call needs all shallower ones of its band or

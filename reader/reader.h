@@ -312,6 +312,9 @@ bool fdri_reader_bin_header(const struct fdr_file *f, uint64_t off, struct fdr_b
  * after its base_tick the newest of them left; false: its payload says nothing either. */
 bool fdri_reader_bin_headless(const struct fdr_file *f, uint64_t off, uint32_t class_, uint32_t depth,
                               uint64_t *records, uint64_t *span);
+/* How many records of a bin that is good come before the first that entered behind `cut`; *newest: their last leave. */
+uint64_t fdri_reader_bin_up_to(const struct fdr_file *f, const struct fdri_reader_bin *b, uint64_t cut,
+                               uint64_t *newest);
 /* Prepares `d` for a bin; false: its commit word promises more than there is. */
 bool fdri_reader_bin_begin(const struct fdr_file *f, const struct fdri_reader_bin *b, struct fdr_decoder *d);
 /* Decodes it: true when all of it is right. *gone: how many leaves are below `mark`; *newest: the last leave. */

@@ -90,13 +90,30 @@ static void start(const char *strategy)
 
 static unsigned later;
 
+static void count_closed(void *context, const struct fdr_call *call)
+{
+    if (!call->open && !call->reduced) ++*(uint64_t *)context;
+}
+
+/* Together the epochs have the calls that are shown, not those behind the cut that the bins hold as well. */
+static void look_at_kept(struct fdr_file *f, const struct fdr_epoch_info *e, size_t epochs)
+{
+    uint64_t shown = 0, kept = 0;
+    const struct fdr_call_visitor v = {.context = &shown, .leave = count_closed};
+    assert_int_equal(fdr_visit_calls(f, NULL, &v), 0);
+    for (size_t i = 0; i < epochs; i++) kept += e[i].kept_events;
+    if (epochs) assert_int_equal(kept, 2 * shown);
+}
+
 /* An epoch that is said to be there in full is. One that began behind the copy of its location is not. */
 static void look_at_epochs(struct fdr_file *f)
 {
     const struct fdr_epoch_info *e;
+    size_t epochs = fdr_epochs(f, &e);
+    look_at_kept(f, e, epochs);
     uint64_t to = fdr_location_info(f, 0)->to_ns, before, after;
     fdr_ledger_bounds(f, 0, &before, &after);
-    for (size_t i = 0, n = fdr_epochs(f, &e); i < n; i++) {
+    for (size_t i = 0; i < epochs; i++) {
         bool all = e[i].exact && e[i].calls && e[i].complete_depth[0] == e[i].deepest && e[i].to_ns <= to;
         if (all) assert_int_equal(e[i].kept_events, 2 * e[i].calls);
         if (before == after || e[i].from_ns <= to) continue;

@@ -234,8 +234,9 @@ struct fdr_ledger_row {
     uint64_t presented, kept, filtered, reduced, lost;
 };
 /* Decodes all bins on first use. Rows sorted by location, class, depth. Calls of length 0 that are not shown as their
- * parent was lost for want of memory, and their place cannot be told, are lost (not in a snapshot of a location that
- * went on). */
+ * parent was lost for want of memory, and their place cannot be told, are lost. In a snapshot of a location that went
+ * on they are kept, and so is what began behind its to_ns, while its bins were copied: it is in the file, and not
+ * shown. */
 FDR_API size_t fdr_ledger(struct fdr_file *file, const struct fdr_ledger_row **rows);
 /* Snapshots of a live process: presented of a location before and after its bins were copied (equal elsewhere). 0
  * and 0 of a location that is not there; 0 and UINT64_MAX where it is not known. */
@@ -319,7 +320,7 @@ struct fdr_epoch_info {
     bool exact;               /* calls and times count every timed call that ended in it, kept or not */
     uint64_t from_ns, to_ns;
     uint64_t calls, inclusive_ns, exclusive_ns;
-    uint64_t kept_events;       /* kept and ended in it: a call is two, an open one none */
+    uint64_t kept_events;       /* kept, shown and ended in it: a call is two, an open one none */
     uint64_t bytes;             /* of the bins that ended in it */
     uint32_t deepest;           /* of all calls stored, ever */
     uint32_t complete_depth[4]; /* by band of durations: every call of it down to this depth is kept that was
