@@ -167,11 +167,16 @@ static bool of_regions(const struct fdri_watch *w)
     return w->source == FDRI_BY_REGION || w->source == FDRI_BY_P99 || w->source == FDRI_BY_STUCK;
 }
 
+static bool of_metrics(const struct fdri_watch *w)
+{
+    return w->source == FDRI_BY_METRIC || w->source == FDRI_BY_METRIC_RATE;
+}
+
 static void match(uint32_t slot, enum fdr_def_kind kind, uint32_t id, const char *name, const void *payload,
                   uint32_t bytes)
 {
     const struct fdri_watch *w = &fdri_watching[slot].watch;
-    bool of_metric = w->source == FDRI_BY_METRIC || w->source == FDRI_BY_METRIC_RATE;
+    bool of_metric = of_metrics(w);
     bool of_event = w->source == FDRI_BY_COUNT || w->source == FDRI_BY_EVENT_RATE;
     bool right = (of_regions(w) && kind == FDR_DEF_REGION) || (of_metric && kind == FDR_DEF_METRIC) ||
                  (of_event && (kind == FDR_DEF_MARKER || kind == FDR_DEF_EVENT));
@@ -245,14 +250,28 @@ static void match_messages(uint32_t slot)
 static uint32_t new_id(uint32_t slot, uint32_t turn) { return (turn & 0xffffff) * FDRI_TRIGGERS + slot + 1; }
 static uint32_t slot_of(int trigger) { return ((uint32_t)trigger - 1) % FDRI_TRIGGERS; }
 
-/* id, or -ENOSPC. */
+/* Nobody is followed yet. The kernel's memory: pages nobody comes to cost nothing. */
+static bool follows_nobody(struct fdri_watching *p)
+{
+    size_t bytes = sizeof *p->followed * FDRI_FOLLOWED;
+    if (p->followed) {
+        if (madvise(p->followed, bytes, MADV_DONTNEED) != 0) memset(p->followed, 0, bytes); /* it is locked */
+        return true;
+    }
+    void *m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m != MAP_FAILED) p->followed = m;
+    return m != MAP_FAILED;
+}
+
+/* id, or -ENOSPC, -ENOMEM. */
 static int add(const struct fdri_watch *w)
 {
     sigset_t old;
     uint32_t slot = 0, id = 0;
     fdri_watch_lock(&old);
     while (slot < FDRI_TRIGGERS && fdri_watching[slot].state != FDRI_WATCH_FREE) slot++;
-    if (slot < FDRI_TRIGGERS) {
+    bool room = slot == FDRI_TRIGGERS || !of_metrics(w) || follows_nobody(&fdri_watching[slot]);
+    if (slot < FDRI_TRIGGERS && room) {
         struct fdri_watching *p = &fdri_watching[slot];
         uint32_t tenancy = p->tenancy + 1, turns = p->turns + 1;
         /* not its id, which others look at, and is 0 */
@@ -268,6 +287,7 @@ static int add(const struct fdri_watch *w)
         changed();
     }
     fdri_watch_unlock(&old);
+    if (!room) return -ENOMEM;
     return id ? (int)id : -ENOSPC;
 }
 
@@ -394,7 +414,7 @@ static void load_line(const char *where, unsigned number, const char *line)
     if (!wrong && !w.trigger.name[0]) return;
     int id = wrong ? 0 : add(&w);
     if (id > 0) fdri_watching[slot_of(id)].matched = true; /* nothing is defined yet */
-    if (id < 0) wrong = "there are 64 already";
+    if (id < 0) wrong = id == -ENOMEM ? "no memory" : "there are 64 already";
     line += strspn(line, " \t");
     if (wrong)
         fdri_say("FDR_TRIGGERS=%s line %u '%.*s': %s; this line is ignored", where, number,

@@ -38,7 +38,10 @@ struct fdri_watch {
 const char *fdri_watch_parse(const char *line, const struct fdri_settings *set, struct fdri_watch *w);
 
 /* A trigger in use. `state` and `watch` change under the lock; recording threads come here by an entry of the table. */
-enum { FDRI_FOLLOWED = 256 };
+enum {
+    FDRI_FOLLOWED = 4096, /* metrics, or metrics of threads */
+    FDRI_PACED = 256      /* times of events */
+};
 /* What a metric was when it was looked at last; of a rate for each location. All atomic. */
 struct fdri_followed {
     uint64_t whose; /* 0: nobody's */
@@ -47,19 +50,18 @@ struct fdri_followed {
 };
 enum fdri_watch_state { FDRI_WATCH_FREE, FDRI_WATCH_USED, FDRI_WATCH_LEAVING };
 struct fdri_watching {
-    uint32_t state;   /* atomic; leaving: removed, but somebody may still be looking at it */
-    uint32_t tenancy; /* how often this place was given to a trigger */
-    uint32_t turns;   /* of them in this recording */
-    uint32_t id;      /* atomic: what it is called by, another one with each of those; 0: none */
+    uint32_t state;                 /* atomic; leaving: removed, but somebody may still be looking at it */
+    uint32_t tenancy;               /* how often this place was given to a trigger */
+    uint32_t turns;                 /* of them in this recording */
+    uint32_t id;                    /* atomic: what it is called by, another one with each of those; 0: none */
+    struct fdri_followed *followed; /* FDRI_FOLLOWED of them where it is on metrics; stays with the place */
     struct fdri_watch watch;
     uint32_t above; /* atomic: the condition held when it was looked at last; metrics: where followed[] is full */
     uint64_t count; /* atomic: events so far; of a rate without those that came too early to count again */
-    /* A rate: how many of them were seen, and until when none counts; 0 none yet. Atomic. Their times are in
-     * followed[].at_ns */
-    uint64_t spent, quiet_ns;
-    uint64_t looked_tick; /* stuck: when all open calls were looked at last. Under the lock */
-    bool matched;         /* all that was defined before it has its entries. Under the lock */
-    struct fdri_followed followed[FDRI_FOLLOWED];
+    uint64_t spent, quiet_ns; /* atomic; a rate: how many of them were seen, and until when none counts; 0 none yet */
+    uint64_t paced_ns[FDRI_PACED]; /* atomic; a rate: when they came */
+    uint64_t looked_tick;          /* stuck: when all open calls were looked at last. Under the lock */
+    bool matched;                  /* all that was defined before it has its entries. Under the lock */
 };
 extern struct fdri_watching fdri_watching[FDRI_TRIGGERS];
 

@@ -50,13 +50,15 @@ static uint64_t name_of(uint32_t location, uint32_t key, uint32_t field)
            (field & 31);
 }
 
+enum { PLACES = 16 }; /* where it may be */
+
 /* Its place, or the one that was left alone longest, for longer than `stale_ns`. NULL: all are taken. */
 static struct fdri_followed *follow(struct fdri_watching *w, uint64_t whose, uint64_t now_ns, uint64_t stale_ns)
 {
     struct fdri_followed *oldest = NULL;
     uint64_t oldest_ns = UINT64_MAX;
     uint32_t first = (uint32_t)((whose * 0x9E3779B97F4A7C15u) >> 32);
-    for (uint32_t i = 0; i < 16; i++) {
+    for (uint32_t i = 0; i < PLACES; i++) {
         struct fdri_followed *f = &w->followed[(first + i) % FDRI_FOLLOWED];
         uint64_t is = fdr_load_relaxed(&f->whose), at = is ? fdr_load_relaxed(&f->at_ns) : 0;
         if (is == whose) return f;
@@ -112,13 +114,13 @@ static bool counted(struct fdri_watching *w) { return (fdr_add_relaxed(&w->count
  * not greater; else what is seen comes up to a step late. Then the period is over before events count again. */
 static bool rated(struct fdri_watching *w, uint64_t now_ns)
 {
-    uint64_t many = w->watch.count, step = (many - 1) / (FDRI_FOLLOWED - 1) + 1, until = fdr_load_relaxed(&w->quiet_ns);
+    uint64_t many = w->watch.count, step = (many - 1) / (FDRI_PACED - 1) + 1, until = fdr_load_relaxed(&w->quiet_ns);
     if (until && now_ns <= until) return false;
     uint64_t n = fdr_add_relaxed(&w->count, 1u) + 1;
-    if (n % step == 0) fdr_store_relaxed(&w->followed[n / step % FDRI_FOLLOWED].at_ns, now_ns);
+    if (n % step == 0) fdr_store_relaxed(&w->paced_ns[n / step % FDRI_PACED], now_ns);
     uint64_t first = n < many ? 0 : (n - many + 1) / step;
     if (first * step <= fdr_load_relaxed(&w->spent)) return false;
-    uint64_t from = fdr_load_relaxed(&w->followed[first % FDRI_FOLLOWED].at_ns);
+    uint64_t from = fdr_load_relaxed(&w->paced_ns[first % FDRI_PACED]);
     if (now_ns > from && now_ns - from > w->watch.ns) return false;
     if (!fdr_cas_acq_rel_u64(&w->quiet_ns, &until, from + w->watch.ns)) return false; /* L:trigger */
     fdr_store_relaxed(&w->spent, n);

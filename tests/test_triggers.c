@@ -325,6 +325,28 @@ static void values_of_threads(void **state)
     forget_snapshots();
 }
 
+/* Each of very many crosses once, and one that stays there is not seen again however long it says nothing. */
+static void of_many_metrics(void **state)
+{
+    enum { MANY = 2500 };
+    static fdr_metric_id m[MANY];
+    const uint64_t second = 1000000000;
+    char name[16];
+    (void)state;
+    start("high: metric load.* above 1000 holdoff 3600s;jump: metric load.* rate above 400 holdoff 3600s", NULL);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "load.%d", i);
+        m[i] = fdr_metric_define(name, "1", FDR_U64, FDR_METRIC_GAUGE);
+        fdr_metric_u64_at(m[i], 10, second + (uint64_t)i);
+    }
+    for (uint64_t at = 3; at < 12; at += 2)
+        for (int i = 0; i < MANY; i++) fdr_metric_u64_at(m[i], 2000, at * second + (uint64_t)i);
+    assert_int_equal(fdr_trigger_count(1), MANY);
+    assert_int_equal(fdr_trigger_count(2), MANY); /* 995 a second, then none */
+    assert_true(comes(1));
+    forget_snapshots();
+}
+
 static void memory_above(void **state)
 {
     (void)state;
@@ -557,6 +579,7 @@ int main(void)
                                        cmocka_unit_test(rate_of_a_burst),
                                        cmocka_unit_test(rate_of_many),
                                        cmocka_unit_test(values_of_threads),
+                                       cmocka_unit_test(of_many_metrics),
                                        cmocka_unit_test(memory_above),
                                        cmocka_unit_test(window),
                                        cmocka_unit_test(window_at_the_end),

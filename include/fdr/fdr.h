@@ -402,7 +402,8 @@ FDR_API const char *fdr_last_snapshot(void);
  * FDR_TRIGGERS (docs/TRIGGERS.md), for example "slow: region solve over 10ms window 100ms", or "mine: api" for one that
  * only fdr_trigger_fire sets off. Returns an id > 0, which no other trigger of this recording gets (those of
  * FDR_TRIGGERS have 1, 2, ... in their order); -EINVAL with a line on standard error that says why, -ENOSPC where
- * there are 64, -ESRCH where nothing records. May lock; not for signal handlers. Recording threads are not stopped. */
+ * there are 64, -ENOMEM where there is no memory for one on metrics, -ESRCH where nothing records. May lock; not for
+ * signal handlers. Recording threads are not stopped. */
 FDR_API int fdr_trigger_add(const char *line);
 /* Nothing it sees from now on counts. 0, or -ENOENT. */
 FDR_API int fdr_trigger_remove(int trigger);
