@@ -38,6 +38,7 @@ cat >program.c <<'END'
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 static volatile sig_atomic_t seen;
 static void see(int number) { (void)number, seen++; }
@@ -80,6 +81,7 @@ int main(int argc, char **argv)
     if (!strcmp(how, "leave")) me = pthread_self(), pthread_create(&other, NULL, others, &me), pthread_exit(NULL);
     if (!strcmp(how, "count")) return count();
     if (!strcmp(how, "eat")) for (;;) memset(malloc(1 << 20), 1, 1 << 20);
+    if (!strcmp(how, "hidden")) prctl(PR_SET_DUMPABLE, 0);
     fdr_enter(stuck);
     puts("ready");
     fflush(stdout);
@@ -446,6 +448,29 @@ for verb in 'gc --unread --age 0s twice' 'collect twice -o twice.out'; do
     [ "$status" = 0 ] && [ -z "$(find twice -name '*.fdr')" ] && ok "four at once: fdr $verb" || fail "four at once, $verb: $status, $(head -3 twice.txt)"
 done
 rm -rf twice twice.live twice.out
+
+# ---- a process that may not be looked into is not dead ------------------------------------------------------------
+plain=()
+if [ "$(id -u)" = 0 ]; then plain=(setpriv --bounding-set -all --inh-caps -all); fi
+if [ ${#plain[@]} = 0 ] || "${plain[@]}" true 2>/dev/null; then
+    mkdir hidden.out
+    FDR_LIVE_DIR=$work/hidden FDR_LIVE_FORCE=1 "${plain[@]}" ./program hidden >ready6.txt &
+    pid=$!
+    for _ in $(seq 500); do grep -q ready ready6.txt && break; sleep 0.02; done
+    "${plain[@]}" cat "/proc/$pid/maps" >/dev/null 2>&1 && fail "its memory may be looked into: nothing is tested"
+    expect 0 "list of who is hidden" "${plain[@]}" "$fdr" list hidden
+    has "^live .*$pid" "list of who is hidden"
+    expect 0 "gc of who is hidden" "${plain[@]}" "$fdr" gc --unread --age 0s hidden
+    expect 0 "collect of who is hidden" "${plain[@]}" "$fdr" collect hidden -o hidden.out
+    [ "$(count "hidden/*.live.fdr")" = 1 ] && ok "its file stays" || fail "gc or collect took it: $(cat out.txt)"
+    kill -9 $pid
+    wait $pid 2>/dev/null
+    expect 0 "collect of who was hidden" "${plain[@]}" "$fdr" collect hidden -o hidden.out
+    [ "$(count "hidden/*.live.fdr")" = 0 ] && ok "then it is collected" || fail "it stays: $(cat out.txt)"
+    rm -rf hidden hidden.out
+else
+    echo "a process that may not be looked into: setpriv cannot drop capabilities here: not tested"
+fi
 
 # ---- nothing leaks -------------------------------------------------------------------------------------------------
 for _ in $(seq "${FDR_LEFT_STARTS:-50}"); do ./program exit 0; done

@@ -32,11 +32,12 @@ static void print_amount(double v, const char *unit)
         printf(" %12s", isnan(v) ? "NaN" : v < 0 ? "-inf" : "inf"); /* a program may have measured that */
         return;
     }
-    if (!strcmp(unit, "ns") && v >= 0) {
+    bool whole = v >= 0 && v < 0x1p64;
+    if (!strcmp(unit, "ns") && whole) {
         printf(" %12s", human_time(text, (uint64_t)(v + 0.5)));
         return;
     }
-    if (!strcmp(unit, "bytes") && v >= 0) {
+    if (!strcmp(unit, "bytes") && whole) {
         printf(" %12s", human_bytes(text, (uint64_t)(v + 0.5)));
         return;
     }
