@@ -23,8 +23,8 @@ static bool levelled(void) { return whole() || fdri_rec.set.strategy == FDR_STRA
 
 uint32_t fdri_sample_bins_due(void)
 {
-    uint32_t held = fdr_load_relaxed(&fdri_rec.sample_bins);
-    return fdri_rec.sample_share > held ? fdri_rec.sample_share - held : 0;
+    uint32_t held = fdr_load_relaxed(&fdri_rec.sample_bins), share = fdr_load_relaxed(&fdri_rec.sample_share);
+    return share > held ? share - held : 0;
 }
 
 static bool may_take(const struct fdr_location *l)

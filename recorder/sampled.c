@@ -146,7 +146,7 @@ static struct fdr_sampled *open_stream(uint32_t on, uint32_t tid, const char *na
     if (!d) fdri_no_room(tid, false);
     unlock();
     if (!d) return NULL;
-    if (!fdri_rec.sample_share) fdri_rec.sample_share = fdri_rec.arena.super->bins_total / 16;
+    fdr_store_relaxed(&fdri_rec.sample_share, fdri_rec.arena.super->bins_total / 16);
     fdr_store_relaxed(&d->recording, on);
     return d;
 }

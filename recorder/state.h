@@ -92,7 +92,7 @@ struct fdri_recorder {
     uint32_t bin_reserve;  /* bins that serve first bins only */
     uint64_t meta_in_bins; /* atomic: bytes of meta blocks that lie in pieces of bins */
     struct fdri_shares shares;
-    uint32_t sample_share; /* bins kept for samples once there are any */
+    uint32_t sample_share; /* atomic: bins kept for samples once there are any */
     uint32_t sample_bins;  /* atomic: bins that locations of samples hold */
     struct fdri_slabs slabs;
     bool running;
