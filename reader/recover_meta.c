@@ -42,23 +42,34 @@ uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind 
 
 /* ---- definitions ---- */
 
+/* How much of what a block says that it has is its own: its length may be damaged, and reach over others. */
+static uint32_t own_bytes(const struct fdri_reader_image *m, const struct fdri_reader_defs *b)
+{
+    uint32_t at = (sizeof(struct fdr_defs_block) + FDR_META_ALIGN - 1) & ~(FDR_META_ALIGN - 1u);
+    for (; !m->file->sound && at < sizeof(struct fdr_defs_block) + b->used; at += FDR_META_ALIGN) {
+        const struct fdr_meta_head *h = fdri_reader_image_at(m, b->off + at);
+        if (h->magic == FDR_META_MAGIC) return at - (uint32_t)sizeof(struct fdr_defs_block);
+    }
+    return b->used;
+}
+
 /* Puts the good records of a block one behind the other. */
 static void compact(struct fdri_reader_image *m, const struct fdri_reader_defs *from, uint64_t *vain)
 {
     struct fdr_defs_block *b = fdri_reader_image_at(m, from->off);
     uint8_t *to = (uint8_t *)(b + 1);
-    uint32_t used = 0;
-    for (uint32_t at = 0; at < from->used;) {
-        uint32_t bytes = fdri_reader_def_bytes(to + at, from->used - at, vain);
+    uint32_t used = 0, all = own_bytes(m, from);
+    for (uint32_t at = 0; at < all;) {
+        uint32_t bytes = fdri_reader_def_bytes(to + at, all - at, vain);
         if (bytes) {
             memmove(to + used, to + at, bytes);
             used += bytes;
         }
         at += bytes ? bytes : 8;
     }
-    memset(to + used, 0, from->used - used);
+    memset(to + used, 0, all - used);
     b->used = used;
-    b->head.bytes = (uint32_t)(sizeof *b + from->used + 63) & ~63u;
+    b->head.bytes = (uint32_t)(sizeof *b + all + 63) & ~63u;
 }
 
 void fdri_reader_recover_definitions(struct fdri_reader_image *m)

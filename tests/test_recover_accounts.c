@@ -22,8 +22,10 @@
 static char folder[] = "/tmp/fdr-accounts-XXXXXX", recovered[64];
 static uint64_t begun_ns; /* the location */
 
+static unsigned later_definitions;
 static void record(uint64_t rounds)
 {
+    char name[32];
     fdr_region region[4] = {fdr_region_define("a", NULL, 0), fdr_region_define("b", NULL, 0),
                             fdr_region_define("c", NULL, 0), fdr_region_define("d", NULL, 0)};
     fdr_marker_id marker = fdr_marker_define("m");
@@ -35,6 +37,10 @@ static void record(uint64_t rounds)
             fdr_enter(region[d]);
         }
         for (int d = 4; d--;) fdr_leave(region[d]);
+    }
+    for (unsigned i = 0; i < later_definitions; i++) {
+        snprintf(name, sizeof name, "defined later %u", i);
+        fdr_region_define(name, NULL, 0);
     }
 }
 
@@ -269,6 +275,35 @@ static void P8_a_damaged_border(void **state)
     free(all);
 }
 
+/* A block of definitions says that it reaches over other blocks: those stay as they are. */
+static void P8_definitions_that_reach_over_others(void **state)
+{
+    struct fdr_file *f;
+    char message[200] = "";
+    size_t bytes;
+    (void)state;
+    later_definitions = 200;
+    uint8_t *all = snapshot(&bytes);
+    later_definitions = 0;
+    const struct fdr_superblock *sb = (void *)all;
+    struct fdr_defs_block *b = (void *)(all + sb->defs_last);
+    uint64_t behind = sb->defs_first - sb->defs_last;
+    assert_true(behind > b->head.bytes + 4096);
+    b->head.bytes = (uint32_t)behind;
+    b->used = (uint32_t)(behind - sizeof *b);
+    all[FDR_SPARE_OFF] ^= 0x55;
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    size_t regions = fdr_definition_count(f, FDR_REGION_DEFINITION);
+    uint64_t kept = kept_of(f, false), events = events_of(f);
+    assert_true(regions >= 4 && kept > 500);
+    struct fdr_file *g = recover(f, "definitions", 0);
+    assert_int_equal(kept_of(g, true), kept);
+    assert_int_equal(events_of(g), events);
+    assert_int_equal(fdr_definition_count(g, FDR_REGION_DEFINITION), regions);
+    forget(g);
+    free(all);
+}
+
 /* Times of a clock that makes no sense are shown as they are, before and after. */
 static void P8_a_damaged_clock(void **state)
 {
@@ -377,6 +412,7 @@ int main(void)
                                        cmocka_unit_test(P8_no_room_for_accounts),
                                        cmocka_unit_test(P8_more_accounts_than_fit),
                                        cmocka_unit_test(P8_a_damaged_border),
+                                       cmocka_unit_test(P8_definitions_that_reach_over_others),
                                        cmocka_unit_test(P8_a_damaged_clock),
                                        cmocka_unit_test(P8_bins_that_disagree_about_their_unit),
                                        cmocka_unit_test(P8_nothing_but_a_superblock),
