@@ -26,10 +26,8 @@ struct walk {
 static uint64_t lasted(const struct walk *w, const struct fdr_read_event *e)
 {
     const struct fdr_location_info *l = w->location;
-    if (e->duration_ns || !l || e->depth > l->open_count) return e->duration_ns;
-    const struct fdr_open_call *open = &l->open[e->depth - 1];
-    bool is_open = open->region == e->id && open->enter_ns == e->time_ns;
-    return is_open && l->to_ns > e->time_ns ? l->to_ns - e->time_ns : 0;
+    if (!e->open) return e->duration_ns;
+    return l && l->to_ns > e->time_ns ? l->to_ns - e->time_ns : 0;
 }
 
 static bool selected(const struct walk *w, const struct fdr_read_event *e)

@@ -154,6 +154,7 @@ static inline void fill(const struct fdri_reader_stream *s, struct fdr_read_even
     e->reduced = c->made_up;
     e->filtered = c->filtered;
     e->not_over = c->not_over;
+    e->open = c->open;
     e->depth = s->depth;
     e->id = c->id;
     e->duration_ns = c->duration_ns;

@@ -125,7 +125,8 @@ const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_c
     bool address = c->signal == SIGSEGV || c->signal == SIGBUS || c->signal == SIGFPE || c->signal == SIGILL;
     signal_name(c->signal, name);
     if (!c->signal) snprintf(text, bytes, "%s with status %d", plain_name(ended_by(file)), c->code);
-    else if (c->sent && c->signal == SIGABRT) snprintf(text, bytes, "%s (abort)", name);
+    else if (c->sent && c->signal == SIGABRT && c->sender_pid == fdr_file_info(file)->pid)
+        snprintf(text, bytes, "%s (abort)", name);
     else if (c->sent && !c->sender_pid) snprintf(text, bytes, "%s, sent by a process that is not known", name);
     else if (c->sent) snprintf(text, bytes, "%s, sent by process %u of user %u", name, c->sender_pid, c->sender_uid);
     else if (!address) snprintf(text, bytes, "%s (code %d)", name, c->code);

@@ -93,6 +93,7 @@ static void translate(struct stream *s)
             break;
         case OP_MARKER: f[0] = recorded(s->marker, s->marker_count, f[0]); break;
         case OP_EVENT: f[0] = recorded(s->event, s->event_count, f[0]); break;
+        case OP_BARE_EVENT: s->value[i] = recorded(s->event, s->event_count, s->value[i]); break;
         default: break;
         }
     }
@@ -160,6 +161,7 @@ uint64_t play(const struct stream *s, size_t from, size_t to, uint64_t t)
         case OP_ENTER: fdr_enter_at(s->value[i], t); break;
         case OP_LEAVE: fdr_leave_at(s->value[i], t); break;
         case OP_COLL_BEGIN: fdr_collective_begin_at(s->value[i], t); break;
+        case OP_BARE_EVENT: fdr_event_at(s->value[i], NULL, t); break;
         default: point_at((enum op)s->op[i], s->field + s->value[i], t); break;
         }
     }

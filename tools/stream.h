@@ -15,7 +15,8 @@ enum op {
     OP_COLL_END,   /* value: index of operation, comm, root, sent, received */
     OP_METRIC,     /* value: index of metric, bits of the value */
     OP_MARKER,     /* value: index of marker, value */
-    OP_EVENT       /* value: index of event type, then its fields */
+    OP_EVENT,      /* value: index of event type, then its fields */
+    OP_BARE_EVENT  /* value: event type; it was recorded without fields */
 };
 
 struct stream_definition {

@@ -66,9 +66,9 @@ static bool advance(struct builder *b, uint64_t time_ns, uint32_t *dt)
     return true;
 }
 
-static enum op op_of(uint8_t kind)
+static enum op op_of(const struct fdr_read_event *e)
 {
-    switch (kind) {
+    switch (e->kind) {
     case FDR_ENTER: return OP_ENTER;
     case FDR_LEAVE: return OP_LEAVE;
     case FDR_SEND: return OP_SEND;
@@ -77,7 +77,7 @@ static enum op op_of(uint8_t kind)
     case FDR_COLL_END: return OP_COLL_END;
     case FDR_METRIC: return OP_METRIC;
     case FDR_MARKER: return OP_MARKER;
-    case FDR_EVENT: return OP_EVENT;
+    case FDR_EVENT: return e->field_count ? OP_EVENT : OP_BARE_EVENT;
     default: return OP_TICK; /* samples have no call that would present them */
     }
 }
@@ -87,7 +87,7 @@ static bool takes_id(enum op op) { return op == OP_COLL_END || op == OP_METRIC |
 static bool add_event(struct builder *b, const struct fdr_read_event *e)
 {
     struct stream *s = b->s;
-    enum op op = op_of(e->kind);
+    enum op op = op_of(e);
     uint32_t value = e->id, dt;
     b->samples += e->kind == FDR_SAMPLE;
     if (op == OP_TICK || e->repaired || e->reduced) {
