@@ -51,14 +51,16 @@ static void count_part(const struct fdr_file *f, const struct fdri_reader_locati
     r->reduced += p->given_back;
     for (uint32_t i = 0; i < p->bin_count; i++) {
         struct fdri_reader_bin *b = &p->bin[i];
-        uint64_t gone, newest;
+        uint64_t gone, newest, shown = b->records;
         if (f->headers_only) {
             r->kept += b->records;
             continue;
         }
         if (fdr_load_relaxed(&b->state) == FDRI_READER_BIN_BAD) continue;
         if (!fdri_reader_bin_read(f, l, b, p->min_leave, &gone, &newest)) continue;
-        r->kept += b->records - gone;
+        if (l->moving && newest > l->cut) shown = fdri_reader_bin_up_to(f, b, l->cut, &newest);
+        gone = fdr_min(gone, shown);
+        r->kept += shown - gone;
         r->reduced += gone;
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What was given back, when, and why: the lines the recorder wrote, oldest first. */
+#include "base/bits.h"
 #include "reader/reader.h"
 
 #include <stdio.h>
@@ -97,7 +98,13 @@ static void add_line(struct fdr_file *f, const struct fdri_reader_location *l, c
     say_what(f, l, r, out);
 }
 
-/* One line for what the block had no room for: it was given back before its oldest line, at some time. */
+static uint64_t newest_tick(const struct fdri_reader_location *l)
+{
+    uint64_t last = l->raw.last_tick >> l->clock.shift;
+    return fdr_max(last <= l->clock.stored_max ? last : 0, l->end_tick);
+}
+
+/* One line for what the block had no room for, or a step that found no block. */
 static void add_dropped(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t oldest_tick)
 {
     if (!l->raw.reductions_dropped_events && !l->raw.reductions_dropped_bytes) return;
@@ -110,7 +117,7 @@ static void add_dropped(struct fdr_file *f, const struct fdri_reader_location *l
                                  .events = l->raw.reductions_dropped_events,
                                  .bytes = l->raw.reductions_dropped_bytes,
                                  .from_tick = l->raw.start_tick,
-                                 .to_tick = oldest_tick};
+                                 .to_tick = newest_tick(l)};
     size_t before = f->reduction_count;
     add_line(f, l, &none);
     if (f->reduction_count == before) return;
@@ -124,7 +131,7 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
     uint64_t off = l->raw.reductions_off;
     uint32_t count = l->raw.reduction_count;
     if (!off || !count) {
-        add_dropped(f, l, l->end_tick);
+        add_dropped(f, l, newest_tick(l));
         return;
     }
     const struct fdr_reductions_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_REDUCTIONS, l->id,

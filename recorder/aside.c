@@ -25,7 +25,7 @@ static bool time_is_over(const struct fdri_thread *t)
     const struct fdri_recorder *r = &fdri_rec;
     uint64_t now = t->loc->last_tick >> t->shift, start = t->loc->start_tick;
     uint64_t pin = (t->ticks ? fdri_ns_to_ticks(r->set.pin_ns) : r->set.pin_ns) >> t->shift;
-    uint64_t began = (r->ticks ? r->start.tick : r->start.monotonic_ns) >> t->shift;
+    uint64_t began = r->began >> t->shift;
     if (!t->times_given && began <= start) start = began;
     return now >= start && now - start >= pin;
 }

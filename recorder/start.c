@@ -370,6 +370,7 @@ static int begin(void)
     fdri_define_modules();
     fdri_sampler_prepare(r->set.sample, r->set.counters.papi);
     fdri_arena_publish(r);
+    r->began = fdri_tick_now();
     /* R:on - everything above is in place; pairs with A:on in attach.c: a thread that attaches finds it */
     fdr_store_release(&fdr_switch_.on, r->number);
     start_export(r);

@@ -85,6 +85,7 @@ struct fdri_recorder {
     bool ticks;      /* TSC or counter; else ns */
     uint32_t shift;
     struct fdr_clock_reading start;
+    uint64_t began; /* tick (or ns) from which on things are recorded: FDR_PIN counts from there */
     uint64_t ticks_per_second;
     uint64_t tick_to_ns;                    /* 32.32 */
     struct fdri_held live, at_live, at_dir; /* the arena's file, FDR_LIVE_DIR, FDR_DIR */

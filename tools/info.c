@@ -179,6 +179,15 @@ static bool any_began_later(const struct fdr_file *file, uint64_t common_ns)
     return false;
 }
 
+static bool any_empty(const struct fdr_file *file)
+{
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (!l->bytes_stored && !l->open_count) return true;
+    }
+    return false;
+}
+
 static void print_time(const struct fdr_file *file)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -191,8 +200,8 @@ static void print_time(const struct fdr_file *file)
     /* A replayed stream brings its own times, which say nothing about the wall clock here. */
     bool later = info->taken_ns && info->last_ns > info->taken_ns;
     if (ended >= info->created_realtime_ns && !later) printf(", ended %s", wall_time(a, ended));
-    printf("\ncommon     every location reaches back to %s%s: the last %s\n",
-           human_since(a, info->common_from_ns, info->first_ns),
+    printf("\ncommon     every location%s reaches back to %s%s: the last %s\n",
+           any_empty(file) ? " of which something is kept" : "", human_since(a, info->common_from_ns, info->first_ns),
            any_began_later(file, info->common_from_ns) ? " (or to where it began, if that was later)" : "",
            human_time(b, common));
     printf("time unit  %.6g ns\n", info->time_unit_ns);
@@ -427,7 +436,7 @@ static const char *meaning(const char *step)
 {
     if (strcmp(step, "duration") == 0) return "the shortest calls were given back";
     if (strcmp(step, "depth") == 0) return "the deepest calls were given back";
-    if (strcmp(step, "class") == 0) return "a whole event class was given back";
+    if (strcmp(step, "class") == 0) return "what matters least as a class was given back";
     if (strcmp(step, "epoch") == 0) return "the oldest stretch of time was given back";
     if (strcmp(step, "stop") == 0) return "storing stopped: the buffer was full";
     if (strcmp(step, "claim") == 0) return "shared out to a location that held less";

@@ -102,6 +102,38 @@ static void untimed_line(const struct fdr_file *file, const struct fdr_select *s
     out_text(" calls of the whole run that were only counted: nobody knows when they were, nor how long\n");
 }
 
+static bool has_epochs(const struct fdr_epoch_info *epochs, size_t count, uint32_t location)
+{
+    for (size_t i = 0; i < count; i++)
+        if (epochs[i].location == location) return true;
+    return false;
+}
+
+/* Threads that ended, whose accounts are one, and those that had too little memory for epochs. */
+static void without_line(const struct fdr_file *file, const struct fdr_select *s, const struct fdr_epoch_info *epochs,
+                         size_t count)
+{
+    char text[HUMAN_BYTES];
+    const struct fdr_total *t;
+    uint64_t calls = 0;
+    size_t n = fdr_totals(file, &t), locations = 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        uint64_t its = 0;
+        for (end = i; end < n && t[end].location == t[i].location; end++)
+            its += t[end].class_ == FDR_IN_REGION ? t[end].calls : 0;
+        if (!its || !wanted(s, t[i].location) || has_epochs(epochs, count, t[i].location)) continue;
+        calls += its;
+        locations++;
+    }
+    if (!locations) return;
+    out_text("# and ");
+    out_text(human_count(text, calls));
+    out_text(" calls of ");
+    out_u64(locations);
+    out_text(locations == 1 ? " location" : " locations");
+    out_text(" without epochs (threads that ended, or had little memory): fdr stats has their totals\n");
+}
+
 static void epoch_line(const struct fdr_file *file, const struct fdr_epoch_info *e)
 {
     char text[HUMAN_BYTES];
@@ -199,6 +231,7 @@ int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const s
             count ? "# exact totals of each stretch of time, kept or not; a call belongs to the one in which it ended\n"
                   : "# no epochs here: they come with the strategy telescope, once a thread has recorded enough\n");
     if (!a->json && count) untimed_line(file, select);
+    if (!a->json && count) without_line(file, select, epochs, count);
     for (size_t i = 0; i < count; i++) {
         if (!overlaps(select, &epochs[i])) continue;
         size_t n = rows_of(select, &epochs[i], totals, total_count, rows);

@@ -101,7 +101,8 @@ struct fdr_file_info {
     uint64_t meta_bytes;        /* definitions, stacks, totals, ledger; wherever they lie */
     uint64_t bytes_stored;      /* whole bins and headers in use */
     uint64_t first_ns, last_ns; /* over all locations */
-    uint64_t common_from_ns;    /* every location reaches back at least to here, or is all there since it began */
+    uint64_t common_from_ns;    /* every location of which anything is kept reaches back at least to here, or is all
+                                   there since it began */
     uint64_t lost_locations, lost_unattached, lost_definitions, dropped_bins;
     uint64_t unlisted_bins;     /* bins found that no list holds (given back, or in flight) */
     int64_t realtime_offset_ns; /* add to a time_ns for ns since 1970 */
@@ -234,9 +235,9 @@ struct fdr_ledger_row {
     uint64_t presented, kept, filtered, reduced, lost;
 };
 /* Decodes all bins on first use. Rows sorted by location, class, depth. Calls of length 0 that are not shown as their
- * parent was lost for want of memory, and their place cannot be told, are lost. In a snapshot of a location that went
- * on they are kept, and so is what began behind its to_ns, while its bins were copied: it is in the file, and not
- * shown. */
+ * parent was lost for want of memory, and their place cannot be told, are lost (not in a snapshot of a location that
+ * went on). What that location did while its bins were copied is in no row but, perhaps, presented: what began behind
+ * its to_ns is not shown. */
 FDR_API size_t fdr_ledger(struct fdr_file *file, const struct fdr_ledger_row **rows);
 /* Snapshots of a live process: presented of a location before and after its bins were copied (equal elsewhere). 0
  * and 0 of a location that is not there; 0 and UINT64_MAX where it is not known. */
