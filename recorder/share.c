@@ -7,8 +7,8 @@
  *
  * Locations of samples are bounded by a share of their own and give nothing.
  *
- * Claims go for the oldest bin of the partition that policies/ would give back first. They need nothing of the owner,
- * who may sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them
+ * Claims go for the oldest bin of the partition that policies/ would give back first, under `telescope` of the age tier
+ * that would give. They need nothing of the owner, who may sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them
  * when it looks. Until then others may make them their own, bins/strewn.c: who has next to nothing, or less than half
  * of its share, and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have
  * nothing but the bin they would write into, that goes to who has so little, if the owner has not recorded for a while:

@@ -422,7 +422,7 @@ static void print_ledger(struct fdr_file *file, bool full)
     uint64_t more = ran_on(file, rows, count);
     printf("\nledger (calls of the class region, else events)\n");
     if (more)
-        printf("  the program went on while it was copied: %s more on the right than presented\n",
+        printf("  the program went on while it was copied: %s more on the right than presented, not shown\n",
                human_count(text, more));
     printf("  %-28s %15s %15s %15s %15s %12s\n", full ? "location, class, depth" : "class, depth", "presented", "kept",
            "filtered", "reduced", "lost");
