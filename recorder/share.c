@@ -8,11 +8,11 @@
  * Locations of samples are bounded by a share of their own and give nothing.
  *
  * Claims go for the oldest bin of the partition that policies/ would give back first, under `telescope` of the age tier
- * that would give. They need nothing of the owner, who may sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them
- * when it looks. Until then others may make them their own, bins/strewn.c: who has next to nothing, or less than half
- * of its share, and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have
- * nothing but the bin they would write into, that goes to who has so little, if the owner has not recorded for a while:
- * bins/asleep.c. */
+ * that would give. They need nothing of the owner, who may sleep: bins/partition.c, "the old end". Pieces in front of
+ * whole bins go back to their owner, who joins them when it looks. Until then others may make them their own,
+ * bins/strewn.c: who has next to nothing, or less than half of its share, and whoever takes pieces, where more of them
+ * wait than before a whole bin should. Where partitions have nothing but the bin they would write into, that goes to
+ * who has so little, if the owner has not recorded for a while: bins/asleep.c. */
 #include "base/racy.h"
 #include "recorder/recorder.h"
 
@@ -167,8 +167,8 @@ static uint32_t leaves(bool newest, bool at_least, uint32_t must)
     return fair < FEW_LEFT ? 0 : fair / 2;
 }
 
-/* The age tiers of a location: when each ends, and what it counted to be in it, claimed since or not. It may change them
- * meanwhile, or be over: then this says anything. */
+/* The age tiers of a location: when each ends, and what it counted to be in it, claimed since or not. It may change
+ * them meanwhile, or be over: then this says anything. */
 struct ages {
     uint32_t tiers; /* fewer than two: there is one age */
     uint64_t begin[FDRI_TIERS], end[FDRI_TIERS], counted[FDRI_TIERS];
