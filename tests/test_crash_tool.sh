@@ -334,6 +334,14 @@ has 'killed without a trace' out.txt
 same "$(head -1 out.txt | cut -d' ' -f1)" FIRST "the first line"
 has '#0 .* culprit' out.txt
 
+# Not its own abort().
+./victim wait & one=$!
+sleep 0.3
+kill -ABRT "$one"
+wait "$one" 2>/dev/null || true
+$fdr crash ./*."$one".*.crash.fdr >out.txt
+has "SIGABRT, sent by process $$ " out.txt
+
 # One that was gone before it had recorded anything: it died when it began, not when the machine did.
 printf '#include <fdr/fdr.h>\n#include <unistd.h>\nint main(void) { fdr_init(0); _exit(0); }\n' >nothing.c
 cc "${options[@]}" nothing.c -o nothing -lfdr

@@ -27,6 +27,7 @@ static const char *const expected[] = {
     "1800 coll_end 1 Allreduce comm=0 root=-1 sent=8 received=16",
     "1900 event 1 step number=12 residual=0.001 shift=-5",
     "2000 leave 1 solve ",
+    "2050 event 0 step ",
     "2100 marker 0 iteration value=8",
 };
 enum { EXPECTED = sizeof expected / sizeof expected[0] };
@@ -62,8 +63,10 @@ static void record(void)
     fdr_message_recv_at(2, 99, 0, 0, 1600);
     fdr_collective_begin_at(13, 1700);
     fdr_collective_end_at(13, 0, -1, 8, 16, 1800);
-    fdr_event_at(fdr_event_define("step", fields, 3), &step, 1900);
+    fdr_event_type of_step = fdr_event_define("step", fields, 3);
+    fdr_event_at(of_step, &step, 1900);
     fdr_leave_at(solve, 2000);
+    fdr_event_at(of_step, NULL, 2050);
     fdr_marker_at(iteration, 8, 2100);
     assert(fdr_snapshot("points") == 0);
 }
@@ -206,7 +209,7 @@ int main(void)
     python("import json,sys; e=json.load(open(sys.argv[1]))[\"traceEvents\"]; "
            "assert [x[\"args\"] for x in e if x[\"ph\"]==\"C\"] == [{\"deg "
            "C\":36.6},{\"um\":-42},{\"B\":2**64-1}], e; "
-           "assert len([x for x in e if x[\"ph\"]==\"i\"]) == 7, e",
+           "assert len([x for x in e if x[\"ph\"]==\"i\"]) == 8, e",
            chrome);
     run("dump %s >/dev/null", again);
     snprintf(chrome, sizeof chrome, "%s/stats.txt", folder);
