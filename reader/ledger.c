@@ -45,9 +45,11 @@ static bool accounts(const struct fdr_file *f, const struct fdri_reader_location
     return true;
 }
 
-static void count_part(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
-                       struct fdr_ledger_row *r)
+/* How many records are left out, as they came behind the cut. */
+static uint64_t count_part(const struct fdr_file *f, const struct fdri_reader_location *l,
+                           const struct fdri_reader_part *p, struct fdr_ledger_row *r)
 {
+    uint64_t later = 0;
     r->reduced += p->given_back;
     for (uint32_t i = 0; i < p->bin_count; i++) {
         struct fdri_reader_bin *b = &p->bin[i];
@@ -62,30 +64,32 @@ static void count_part(const struct fdr_file *f, const struct fdri_reader_locati
         gone = fdr_min(gone, shown);
         r->kept += shown - gone;
         r->reduced += gone;
+        later += b->records - shown;
     }
+    return later;
 }
 
 /* A rewind that was under way: what it took away and had not counted yet. */
-static void count_forgotten(struct fdr_ledger_row *r, uint64_t most)
+static void count_forgotten(struct fdr_ledger_row *r, uint64_t most, uint64_t later)
 {
-    uint64_t sum = r->kept + r->filtered + r->reduced + r->lost;
+    uint64_t sum = r->kept + r->filtered + r->reduced + r->lost + later;
     if (sum < r->presented) r->filtered += fdr_min(r->presented - sum, most);
 }
 
 static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t class_, uint32_t depth)
 {
     struct fdr_ledger_row r = {.location = l->id, .class_ = class_, .depth = depth};
-    uint64_t forgets = 0;
+    uint64_t forgets = 0, later = 0;
     accounts(f, l, &r);
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, class_, depth, i / 2, i & 1);
         if (!p) continue;
-        count_part(f, l, p, &r);
+        later += count_part(f, l, p, &r);
         forgets += p->forgets;
     }
     if (class_ == FDR_CLASS_REGION && depth > 0 && depth <= l->frame_count)
         r.kept += fdri_reader_frame_kept(&l->frame[depth - 1]);
-    if (forgets) count_forgotten(&r, forgets);
+    if (forgets) count_forgotten(&r, forgets, later);
     if (!(r.presented | r.kept | r.filtered | r.reduced | r.lost)) return;
     struct fdr_ledger_row *row = new_row(f, l->id, class_, depth);
     if (row) *row = r;

@@ -42,13 +42,20 @@ uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind 
 
 /* ---- definitions ---- */
 
+/* Not a name that looks like the beginning of one. */
+static bool is_head(const struct fdri_reader_image *m, const struct fdr_meta_head *h)
+{
+    return h->magic == FDR_META_MAGIC && h->kind && h->kind <= FDR_META_STREWN && !h->units_log2 && h->bytes &&
+           h->bytes % FDR_META_ALIGN == 0 && h->bytes <= m->arena_bytes;
+}
+
 /* How much of what a block says that it has is its own: its length may be damaged, and reach over others. */
 static uint32_t own_bytes(const struct fdri_reader_image *m, const struct fdri_reader_defs *b)
 {
     uint32_t at = (sizeof(struct fdr_defs_block) + FDR_META_ALIGN - 1) & ~(FDR_META_ALIGN - 1u);
     for (; !m->file->sound && at < sizeof(struct fdr_defs_block) + b->used; at += FDR_META_ALIGN) {
         const struct fdr_meta_head *h = fdri_reader_image_at(m, b->off + at);
-        if (h->magic == FDR_META_MAGIC) return at - (uint32_t)sizeof(struct fdr_defs_block);
+        if (is_head(m, h)) return at - (uint32_t)sizeof(struct fdr_defs_block);
     }
     return b->used;
 }

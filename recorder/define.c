@@ -299,7 +299,7 @@ void fdri_define_end(void)
 {
     struct held h = enter_lock();
     fdri_define_save();
-    fdri_rec.running = false; /* nobody defines anything after this */
+    fdr_store_relaxed(&fdri_rec.running, false); /* nobody defines anything after this */
     leave_lock(&h);
 }
 
@@ -338,7 +338,7 @@ void fdri_define_reset(void)
         define_again(d);
         at += d->bytes;
     }
-    fdri_rec.running = true;
+    fdr_store_relaxed(&fdri_rec.running, true);
     leave_lock(&h);
 }
 

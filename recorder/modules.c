@@ -56,7 +56,7 @@ static bool displaces(uint64_t from, uint64_t to, uint32_t def)
 static uint32_t define_module(const char *name, const char *id, uint64_t bias, uint64_t from, uint64_t to)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;
-    uint32_t before = fdri_rec.running ? s->def_count[FDR_DEF_MODULE] : 0;
+    uint32_t before = fdr_load_relaxed(&fdri_rec.running) ? s->def_count[FDR_DEF_MODULE] : 0;
     uint64_t tick = displaces(from, to, UINT32_MAX) ? fdri_tick_now() : 0, bytes = tick ? sizeof tick : 0;
     uint32_t def = fdri_define(FDR_DEF_MODULE, name, id, 0, bias, to - from, &tick, (uint32_t)bytes);
     if (!def || def > before || def > MODULES_MAX || modules[def - 1].to || !displaces(from, to, def)) return def;

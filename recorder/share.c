@@ -172,7 +172,7 @@ static uint32_t leaves(bool newest, bool at_least, uint32_t must)
 struct ages {
     uint32_t tiers; /* fewer than two: there is one age */
     uint64_t begin[FDRI_TIERS], end[FDRI_TIERS], counted[FDRI_TIERS];
-    uint64_t held[FDRI_TIERS]; /* what is left, by how far back its partitions reach */
+    uint64_t held[FDRI_TIERS]; /* what is left, by how far back its partitions reach; 256 for each unit */
 };
 
 FDR_RACY static void ages_of(const struct fdr_location *v, struct ages *g)
@@ -200,8 +200,9 @@ static uint32_t age_of(const struct ages *g, uint64_t tick)
     return tier ? tier - 1 : 0;
 }
 
-/* A partition holds all from `oldest` on, spread over time as what the location counted. */
-static void spread(struct ages *g, uint64_t oldest, uint32_t units)
+/* A partition holds all from `oldest` on, spread over time as what the location counted: bins that are closed. The one
+ * that is open is of the tier in which it was written last. */
+static void spread(struct ages *g, uint64_t oldest, uint64_t last, uint32_t closed, uint32_t open)
 {
     uint64_t part[FDRI_TIERS], sum = 0, each;
     uint32_t from = age_of(g, oldest);
@@ -211,8 +212,9 @@ static void spread(struct ages *g, uint64_t oldest, uint32_t units)
         sum -= part[from];
         sum += part[from] = (uint64_t)((double)part[from] * left);
     }
-    each = sum ? ((uint64_t)units << 20) / sum : 0;
-    for (uint32_t t = 0; t <= from; t++) g->held[t] += part[t] * each >> 20;
+    each = sum ? ((uint64_t)closed << 20) / sum : 0;
+    for (uint32_t t = 0; t <= from; t++) g->held[t] += part[t] * each >> 12;
+    g->held[age_of(g, last)] += (uint64_t)open << 8;
 }
 
 FDR_RACY static uint64_t oldest_tick(const struct fdr_part *p)
@@ -240,8 +242,9 @@ FDR_RACY static bool is_less(const struct fdr_part *a, const struct fdr_part *b,
     return fdri_policy_before(chain, &of_a, &of_b, &why);
 }
 
-/* `least`: the partition of each tier that is worth least. As its owner would (telescope.c): of the tier furthest above
- * its share, and all before it, the one that is worth least of all; of the newest tier if there is nothing else. */
+/* `least`: the partition of each tier that is worth least. Of the tier furthest above its share, and all before it, the
+ * one that is worth least of all; of the newest tier, too, where no other is above its share: its owner would cut it
+ * again while it gives. */
 static struct fdr_part *of_age(const struct ages *g, struct fdr_part *const *least, const uint64_t *class_bytes)
 {
     uint64_t total = 0, over;
@@ -250,11 +253,12 @@ static struct fdr_part *of_age(const struct ages *g, struct fdr_part *const *lea
     for (uint32_t t = 0; t < g->tiers; t++) total += g->held[t];
     for (uint32_t tier; !best && g->tiers > 1;) {
         if (!(tier = fdri_policy_tier(&fdri_rec.set.tiers, g->held, g->tiers, total, without, &over))) break;
-        for (uint32_t t = tier; t < g->tiers; t++)
+        for (uint32_t t = over ? tier : 0; t < g->tiers; t++)
             if (least[t] && (!best || is_less(least[t], best, class_bytes))) best = least[t];
         without |= 1u << tier;
     }
-    return best ? best : least[0];
+    for (uint32_t t = 0; !best && t < FDRI_TIERS; t++) best = least[t];
+    return best;
 }
 
 /* The partition of v to take from, if more than `leave` bins are listed. The last list of a location is never ended:
@@ -278,7 +282,9 @@ FDR_RACY static struct fdr_part *choose(const struct fdr_location *v, bool newes
         p = fdri_at(a, off);
         uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
         lists += head != 0;
-        if (ages.tiers > 1 && !(p->flags & FDR_PART_ASIDE)) spread(&ages, oldest_tick(p), p->bytes);
+        uint32_t open = p->open_off ? (uint32_t)fdr_min(p->bytes, (1u << (p->size_log2 & 31)) >> 9) : 0;
+        if (ages.tiers > 1 && !(p->flags & FDR_PART_ASIDE))
+            spread(&ages, oldest_tick(p), p->last_tick, p->bytes - open, open);
         if (!has_one(p, head, newest)) continue;
         struct fdr_part **l = &least[ages.tiers > 1 ? age_of(&ages, oldest_end(head)) : 0];
         if (!*l || is_less(p, *l, class_bytes)) *l = p;

@@ -39,7 +39,8 @@ static void record(uint64_t rounds)
         for (int d = 4; d--;) fdr_leave(region[d]);
     }
     for (unsigned i = 0; i < later_definitions; i++) {
-        snprintf(name, sizeof name, "defined later %u", i);
+        /* one of them looks like the beginning of a block where it lies so */
+        snprintf(name, sizeof name, "%s %u", i % 2 ? "FDRMFDRMFDRMFDRM" : "defined later", i);
         fdr_region_define(name, NULL, 0);
     }
 }
@@ -304,6 +305,25 @@ static void P8_definitions_that_reach_over_others(void **state)
     free(all);
 }
 
+/* The beginning of a name may look like that of a block. */
+static void P8_names_that_look_like_blocks(void **state)
+{
+    struct fdr_file *f;
+    char message[200] = "";
+    size_t bytes;
+    (void)state;
+    later_definitions = 200;
+    uint8_t *all = snapshot(&bytes);
+    later_definitions = 0;
+    all[FDR_SPARE_OFF] ^= 0x55;
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    struct fdr_file *g = recover(f, "names", 0);
+    assert_int_equal(fdr_definition_count(g, FDR_REGION_DEFINITION), 204);
+    assert_string_equal(fdr_definition(g, FDR_REGION_DEFINITION, 204)->name, "FDRMFDRMFDRMFDRM 199");
+    forget(g);
+    free(all);
+}
+
 /* Times of a clock that makes no sense are shown as they are, before and after. */
 static void P8_a_damaged_clock(void **state)
 {
@@ -413,6 +433,7 @@ int main(void)
                                        cmocka_unit_test(P8_more_accounts_than_fit),
                                        cmocka_unit_test(P8_a_damaged_border),
                                        cmocka_unit_test(P8_definitions_that_reach_over_others),
+                                       cmocka_unit_test(P8_names_that_look_like_blocks),
                                        cmocka_unit_test(P8_a_damaged_clock),
                                        cmocka_unit_test(P8_bins_that_disagree_about_their_unit),
                                        cmocka_unit_test(P8_nothing_but_a_superblock),

@@ -95,14 +95,25 @@ static void count_closed(void *context, const struct fdr_call *call)
     if (!call->open && !call->reduced) ++*(uint64_t *)context;
 }
 
+static void count_open(void *context, const struct fdr_call *call)
+{
+    if (call->open && !call->reduced) ++*(uint64_t *)context;
+}
+
 /* Together the epochs have the calls that are shown, not those behind the cut that the bins hold as well. */
 static void look_at_kept(struct fdr_file *f, const struct fdr_epoch_info *e, size_t epochs)
 {
-    uint64_t shown = 0, kept = 0;
+    uint64_t shown = 0, open = 0, kept = 0;
     const struct fdr_call_visitor v = {.context = &shown, .leave = count_closed};
     assert_int_equal(fdr_visit_calls(f, NULL, &v), 0);
+    const struct fdr_call_visitor of_open = {.context = &open, .leave = count_open};
+    assert_int_equal(fdr_visit_calls(f, NULL, &of_open), 0);
     for (size_t i = 0; i < epochs; i++) kept += e[i].kept_events;
     if (epochs) assert_int_equal(kept, 2 * shown);
+    const struct fdr_ledger_row *row;
+    kept = 0;
+    for (size_t n = fdr_ledger(f, &row), i = 0; i < n; i++) kept += row[i].kept;
+    assert_int_equal(kept, shown + open);
 }
 
 /* An epoch that is said to be there in full is. One that began behind the copy of its location is not. */

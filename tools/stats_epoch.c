@@ -109,6 +109,11 @@ static bool has_epochs(const struct fdr_epoch_info *epochs, size_t count, uint32
     return false;
 }
 
+static bool asked_for(const struct fdr_select *s, const struct fdr_total *t)
+{
+    return !s->regions || (!t->rest && t->id < s->region_count && s->regions[t->id]);
+}
+
 /* Threads that ended, whose accounts are one, and those that had too little memory for epochs. */
 static void without_line(const struct fdr_file *file, const struct fdr_select *s, const struct fdr_epoch_info *epochs,
                          size_t count)
@@ -120,7 +125,7 @@ static void without_line(const struct fdr_file *file, const struct fdr_select *s
     for (size_t i = 0, end; i < n; i = end) {
         uint64_t its = 0;
         for (end = i; end < n && t[end].location == t[i].location; end++)
-            its += t[end].class_ == FDR_IN_REGION ? t[end].calls : 0;
+            its += t[end].class_ == FDR_IN_REGION && asked_for(s, &t[end]) ? t[end].calls : 0;
         if (!its || !wanted(s, t[i].location) || has_epochs(epochs, count, t[i].location)) continue;
         calls += its;
         locations++;
