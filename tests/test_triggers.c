@@ -331,7 +331,7 @@ static void of_many_metrics(void **state)
     enum { MANY = 2500 };
     static fdr_metric_id m[MANY];
     const uint64_t second = 1000000000;
-    char name[16];
+    char name[24];
     (void)state;
     start("high: metric load.* above 1000 holdoff 3600s;jump: metric load.* rate above 400 holdoff 3600s", NULL);
     for (int i = 0; i < MANY; i++) {
