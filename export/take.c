@@ -125,14 +125,16 @@ struct fdri_quota fdri_whole_quota(void)
     return (struct fdri_quota){.owner = 0, .keep = fdri_view.keep, .keep_newest = fdri_view.keep_newest};
 }
 
-/* The recording may have only just begun: then there is nobody to ask yet. */
-static void look(void)
+/* The recording may have only just begun: then there is nobody to ask yet. What all snapshots of this one may be. */
+static struct fdri_quota look(void)
 {
     sigset_t old;
     lock_it(&old);
     void (*it)(void) = active ? fdri_view.look : NULL;
+    struct fdri_quota quota = fdri_whole_quota();
     unlock_it(&old);
     if (it) it();
+    return quota;
 }
 
 /* No reason at all is what tells a recording that is written from a snapshot of it. */
@@ -140,9 +142,8 @@ int fdr_snapshot(const char *reason)
 {
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
     struct fdr_cancel cancel = fdr_cancel_off();
-    look();
+    struct fdri_quota quota = look();
     struct fdri_why why = fdri_because(FDR_REASON_API, reason && reason[0] ? reason : "api");
-    struct fdri_quota quota = fdri_whole_quota();
     int result = fdri_take(&why, &quota, true);
     fdr_cancel_restore(cancel);
     return result;
