@@ -22,7 +22,7 @@
 
 enum { FORKS = 12, ROUNDS_MOST = 500, CALLS = 200000 };
 
-static char directory[] = "/tmp/fdr-fork-XXXXXX";
+static char directory[32];
 static volatile sig_atomic_t forks;
 
 static void forker(int signal)
@@ -32,6 +32,29 @@ static void forker(int signal)
     if (child == 0) _exit(0);
     if (child > 0) waitpid(child, NULL, 0);
     forks++;
+}
+
+static struct fdr_config in_a_directory(const char *buffer, const char *signal)
+{
+    assert_non_null(mkdtemp(strcpy(directory, "/tmp/fdr-fork-XXXXXX")));
+    return (struct fdr_config){.size = sizeof(struct fdr_config),
+                               .ignore_environment = 1,
+                               .buffer = buffer,
+                               .signal = signal,
+                               .crash = "0",
+                               .arena = "anonymous",
+                               .finalize = "snapshot",
+                               .dir = directory,
+                               .live_dir = directory};
+}
+
+static void snapshot_is_whole(void)
+{
+    char message[200] = "";
+    struct fdr_file *f;
+    assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
+    fdr_file_close(f);
+    unlink(fdr_last_snapshot());
 }
 
 /* What a handler finds that comes while a snapshot is written in fdr_finalize, under fdr's lock. */
@@ -56,18 +79,8 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off)
 
 static void P10_the_handler_of_a_fault_forks_in_finalize(void **state)
 {
-    struct fdr_config c = {.size = sizeof c,
-                           .ignore_environment = 1,
-                           .buffer = "1M",
-                           .signal = "USR1",
-                           .crash = "0",
-                           .arena = "anonymous",
-                           .finalize = "snapshot"};
-    char message[200] = "";
-    struct fdr_file *f;
     (void)state;
-    assert_non_null(mkdtemp(strcpy(directory, "/tmp/fdr-fork-XXXXXX")));
-    c.dir = c.live_dir = directory;
+    const struct fdr_config c = in_a_directory("1M", "USR1");
     assert_true(signal(SIGALRM, forker) != SIG_ERR && signal(SIGSEGV, forker) != SIG_ERR);
     assert_int_equal(fdr_init(&c), 0);
     fdr_region r = fdr_region_define("work", NULL, 0);
@@ -78,12 +91,10 @@ static void P10_the_handler_of_a_fault_forks_in_finalize(void **state)
     assert_int_equal(forks, 1);
     assert_true(programs_wait);
     assert_false(own_waits);
-    assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
-    fdr_file_close(f);
-    unlink(fdr_last_snapshot());
+    snapshot_is_whole();
     assert_int_equal(fdr_init(&c), 0); /* the lock is as it was */
     fdr_finalize();
-    unlink(fdr_last_snapshot());
+    snapshot_is_whole();
     assert_int_equal(rmdir(directory), 0);
     signal(SIGSEGV, SIG_DFL);
 }
@@ -91,18 +102,8 @@ static void P10_the_handler_of_a_fault_forks_in_finalize(void **state)
 static void P10_a_handler_forks_in_init_and_finalize(void **state)
 {
     struct itimerval often = {{0, 40000}, {0, 40000}}, never = {{0, 0}, {0, 0}};
-    struct fdr_config c = {.size = sizeof c,
-                           .ignore_environment = 1,
-                           .buffer = "16M",
-                           .signal = "none",
-                           .crash = "0",
-                           .arena = "anonymous",
-                           .finalize = "snapshot"};
-    char message[200] = "";
-    struct fdr_file *f;
     (void)state;
-    assert_non_null(mkdtemp(directory));
-    c.dir = c.live_dir = directory;
+    const struct fdr_config c = in_a_directory("16M", "none");
     assert_true(signal(SIGALRM, forker) != SIG_ERR);
     assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
     for (int i = 0; i < ROUNDS_MOST && forks < FORKS; i++) {
@@ -110,9 +111,7 @@ static void P10_a_handler_forks_in_init_and_finalize(void **state)
         fdr_region r = fdr_region_define("work", NULL, 0);
         for (int k = 0; k < CALLS; k++) fdr_enter(r), fdr_leave(r);
         fdr_finalize();
-        assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
-        fdr_file_close(f);
-        unlink(fdr_last_snapshot());
+        snapshot_is_whole();
     }
     assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
     assert_true(forks >= FORKS);

@@ -246,12 +246,27 @@ static void P8_more_accounts_than_fit(void **state)
     free(all);
 }
 
+/* All that the damaged file shows, and its definitions. Frees it. */
+static void recovers_all(uint8_t *all, size_t bytes, const char *what)
+{
+    struct fdr_file *f;
+    char message[200] = "";
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    size_t regions = fdr_definition_count(f, FDR_REGION_DEFINITION);
+    uint64_t kept = kept_of(f, false), events = events_of(f);
+    assert_true(regions >= 4 && kept > 500);
+    struct fdr_file *g = recover(f, what, 0);
+    assert_int_equal(kept_of(g, true), kept);
+    assert_int_equal(events_of(g), events);
+    assert_int_equal(fdr_definition_count(g, FDR_REGION_DEFINITION), regions);
+    forget(g);
+    free(all);
+}
+
 /* The border between bins and meta blocks is damaged, it lies in the definitions, and accounts are: those that are made
  * anew take the place of no block that is good. */
 static void P8_a_damaged_border(void **state)
 {
-    struct fdr_file *f;
-    char message[200] = "";
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot(&bytes);
@@ -264,23 +279,12 @@ static void P8_a_damaged_border(void **state)
     }
     sb->virgin = (sb->defs_first / FDR_META_ALIGN + 4ull) << 32 | (uint32_t)sb->virgin;
     all[FDR_SPARE_OFF] ^= 0x55;
-    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
-    size_t regions = fdr_definition_count(f, FDR_REGION_DEFINITION);
-    uint64_t kept = kept_of(f, false), events = events_of(f);
-    assert_true(regions >= 4 && kept > 500);
-    struct fdr_file *g = recover(f, "the border", 0);
-    assert_int_equal(kept_of(g, true), kept);
-    assert_int_equal(events_of(g), events);
-    assert_int_equal(fdr_definition_count(g, FDR_REGION_DEFINITION), regions);
-    forget(g);
-    free(all);
+    recovers_all(all, bytes, "the border");
 }
 
 /* A block of definitions says that it reaches over other blocks: those stay as they are. */
 static void P8_definitions_that_reach_over_others(void **state)
 {
-    struct fdr_file *f;
-    char message[200] = "";
     size_t bytes;
     (void)state;
     later_definitions = 200;
@@ -293,16 +297,7 @@ static void P8_definitions_that_reach_over_others(void **state)
     b->head.bytes = (uint32_t)behind;
     b->used = (uint32_t)(behind - sizeof *b);
     all[FDR_SPARE_OFF] ^= 0x55;
-    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
-    size_t regions = fdr_definition_count(f, FDR_REGION_DEFINITION);
-    uint64_t kept = kept_of(f, false), events = events_of(f);
-    assert_true(regions >= 4 && kept > 500);
-    struct fdr_file *g = recover(f, "definitions", 0);
-    assert_int_equal(kept_of(g, true), kept);
-    assert_int_equal(events_of(g), events);
-    assert_int_equal(fdr_definition_count(g, FDR_REGION_DEFINITION), regions);
-    forget(g);
-    free(all);
+    recovers_all(all, bytes, "definitions");
 }
 
 /* The beginning of a name may look like that of a block. */

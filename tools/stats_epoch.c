@@ -51,6 +51,11 @@ static size_t rows_of(const struct fdr_select *s, const struct fdr_epoch_info *e
     return n && rows[n - 1].rest && !rest_matters(s, rows, n) ? n - 1 : n;
 }
 
+static bool asked_for(const struct fdr_select *s, const struct fdr_total *t)
+{
+    return !s->regions || (!t->rest && t->id < s->region_count && s->regions[t->id]);
+}
+
 /* The same of the rows of one location, from `t` on, which stand together: how many, and what untimed calls they have.
  * Those of the rest count where it may be that of a region that is chosen. */
 static size_t untimed_in(const struct fdr_select *s, const struct fdr_total *t, const struct fdr_total *end,
@@ -60,7 +65,7 @@ static size_t untimed_in(const struct fdr_select *s, const struct fdr_total *t, 
     bool in_rest = false;
     for (; t + n < end && t[n].location == t->location; n++) {
         if (t[n].class_ != FDR_IN_REGION) continue;
-        bool known = !s->regions || (!t[n].rest && t[n].id < s->region_count && s->regions[t[n].id]);
+        bool known = asked_for(s, &t[n]);
         if (known) *sum += t[n].untimed;
         exact += known && !t[n].at_least;
         in_rest |= !known && t[n].rest && t[n].untimed;
@@ -107,11 +112,6 @@ static bool has_epochs(const struct fdr_epoch_info *epochs, size_t count, uint32
     for (size_t i = 0; i < count; i++)
         if (epochs[i].location == location) return true;
     return false;
-}
-
-static bool asked_for(const struct fdr_select *s, const struct fdr_total *t)
-{
-    return !s->regions || (!t->rest && t->id < s->region_count && s->regions[t->id]);
 }
 
 /* Threads that ended, whose accounts are one, and those that had too little memory for epochs. */
