@@ -65,14 +65,12 @@ static void describe_pinned(const struct fdr_file *f, struct fdri_reader_locatio
     const struct fdr_part *raw = (const void *)fdri_reader_meta_at(f, p->off, FDR_META_PART, l->id, sizeof *raw);
     struct fdr_location_info *i = &l->info;
     if (!p->aside || !raw) return;
-    i->pinned_given |= p->given_back || p->floor;       /* without bins it may be empty for a rewind */
-    bool later = l->moving && raw->aside_tick > l->cut; /* while it was copied */
-    i->pinned_to_ns = clipped_ns(l, later ? l->cut : raw->aside_tick);
+    if (l->moving && raw->aside_tick > l->cut) return; /* while it was copied, and not in all of the copy */
+    i->pinned_given |= p->given_back || p->floor;      /* without bins it may be empty for a rewind */
+    i->pinned_to_ns = clipped_ns(l, raw->aside_tick);
     i->pinned_cut |= (raw->aside_how & FDR_ASIDE_CUT) != 0;
     for (uint32_t b = 0; b < p->bin_count; b++) {
-        uint64_t newest, n = p->bin[b].records;
-        if (later && !f->headers_only) n = fdri_reader_bin_up_to(f, &p->bin[b], l->cut, &newest);
-        i->pinned_events += (p->class_ == FDR_CLASS_REGION ? 2 : 1) * n;
+        i->pinned_events += (p->class_ == FDR_CLASS_REGION ? 2 : 1) * p->bin[b].records;
         i->pinned_bytes += 1u << p->bin[b].size_log2;
     }
 }

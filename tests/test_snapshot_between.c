@@ -29,7 +29,7 @@ static uint32_t burst;
 static bool rewinds;
 static bool leaves_only;
 static void (*instead)(void);
-static const char *timer = "monotonic";
+static const char *timer = "monotonic", *pin;
 static uint64_t cut_earlier;
 static char dir[] = "/tmp/fdr-between-XXXXXX";
 
@@ -77,6 +77,7 @@ static void start(const char *strategy)
                                  .signal = "none",
                                  .dir = dir,
                                  .keep = "2,newest",
+                                 .pin = pin,
                                  .timer = timer};
     assert_int_equal(fdr_init(&c), 0);
     for (int i = 0; i < REGIONS; i++) {
@@ -298,11 +299,45 @@ static void P4_P5_the_first_event_meanwhile(void **state)
     first_event_meanwhile(3000);
 }
 
+static void thousands(void) { calls(20000); }
+
+static uint64_t ended_by(struct fdr_file *f, uint64_t by)
+{
+    uint64_t n = 0;
+    struct fdr_read_event e;
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    while (fdr_iter_next(it, &e)) n += e.kind == FDR_LEAVE && !e.repaired && e.time_ns <= by;
+    fdr_iter_close(it);
+    return n;
+}
+
+/* The first moments end while the snapshot is written: they are said to be pinned where all of it says so. */
+static void P3_first_moments_that_end_meanwhile(void **state)
+{
+    uint32_t told = 0, untold = 0;
+    (void)state;
+    pin = "1ms";
+    for (uint32_t step = 0, all = 1; step < all; step++) {
+        start("telescope");
+        while (now < 1990000) calls(1);
+        struct fdr_file *f = beside(thousands, step, &all);
+        const struct fdr_location_info *l = fdr_location_info(f, 0);
+        if (l->pinned_to_ns) assert_in_range(l->pinned_to_ns, 2000000, l->to_ns);
+        assert_int_equal(l->pinned_events, 2 * ended_by(f, l->pinned_to_ns));
+        *(l->pinned_to_ns ? &told : &untold) += 1;
+        fdr_file_close(f);
+        fdr_finalize();
+    }
+    pin = NULL;
+    assert_true(told > 0 && untold > 0);
+}
+
 int main(void)
 {
     if (!mkdtemp(dir)) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P3_calls_between_the_cut_and_the_stack), cmocka_unit_test(P4_P5_the_first_event_meanwhile),
-        cmocka_unit_test(P8_a_rewind_meanwhile), cmocka_unit_test(P8_whatever_happens_meanwhile)};
+        cmocka_unit_test(P3_first_moments_that_end_meanwhile), cmocka_unit_test(P8_a_rewind_meanwhile),
+        cmocka_unit_test(P8_whatever_happens_meanwhile)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
