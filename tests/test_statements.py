@@ -129,6 +129,8 @@ def deep():
     out, _, info = replay(write("deep", 60, records), "--buffer", "256K")
     text = run("info", out)
     check(info["reductions"][0]["step"] == "earlier" and info["reductions"][0]["steps"] == 0, "more steps than lines")
+    check(info["reductions"][0]["from_ns"] == info["first_ns"] and info["reductions"][0]["to_ns"] == info["last_ns"],
+          "what they gave back may lie anywhere")
     check("earlier steps" in text and ", in 0 steps" not in text, "steps that nobody counted are not 0")
     records = [w for i in range(100) for w in ((10, ENTER, 0), (10, LEAVE, 0))] + [(10, ENTER, d) for d in range(6)]
     out, figures, info = replay(write("limit", 60, records), "--depth", "4")
