@@ -133,7 +133,7 @@ static void believe_frames(const struct fdr_file *f, struct fdri_reader_location
 static bool needs_care(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
     if (!l->off || l->suspect || l->parts_lost || l->levels_lost || l->moving || l->raw.presented_overflow ||
-        l->raw.pause)
+        l->raw.pause || l->raw.flags & FDR_LOCATION_ANEW)
         return true;
     if (l->raw.flags & FDR_LOCATION_STOPPED && !l->stopped) return true; /* who was open then is not known */
     uint32_t deepest = 0;

@@ -16,10 +16,11 @@ static bool matches(const struct fdr_bin *h, uint32_t location, const struct fdr
     return h->location == location && h->class_ == p->class_ && h->depth == p->depth && h->band == p->band;
 }
 
+/* Not a bin that another list holds: that of the partition that was set aside before this one, or followed it. */
 static bool accept(struct fdr_file *f, struct fdri_reader_part *p, uint64_t off, const struct fdr_bin *h, bool gap)
 {
     size_t room = p->bin_room;
-    if (!fdri_reader_room(&p->bin, p->bin_count, &room, sizeof *p->bin)) return false;
+    if (!fdri_reader_room(&p->bin, p->bin_count, &room, sizeof *p->bin) || !fdri_reader_listed(f, off)) return false;
     p->bin_room = (uint32_t)room;
     p->bin[p->bin_count++] = (struct fdri_reader_bin){.base_tick = h->base_tick,
                                                       .first_index = h->first_index,
@@ -28,7 +29,6 @@ static bool accept(struct fdr_file *f, struct fdri_reader_part *p, uint64_t off,
                                                       .records = FDR_COMMIT_RECORDS(h->commit),
                                                       .size_log2 = h->size_log2,
                                                       .gap = gap};
-    fdri_reader_listed(f, off);
     return true;
 }
 
@@ -74,7 +74,8 @@ static bool gather(struct fdr_file *f, struct fdri_reader_location *l, struct fd
     if (!all) return false;
     for (size_t i = first_of(all, f->found_count, l, p, *expect); i < f->found_count; i++) {
         if (!fdri_reader_bin_header(f, all[i]->off, &h) || !matches(&h, l->id, p)) break;
-        if (h.seq < *expect) continue;       /* a second one of the same seq */
+        if (h.seq < *expect) continue; /* a second one of the same seq */
+        if (all[i]->listed) continue;
         if (p->aside && h.seq > last) break; /* of the partition that followed */
         if (!accept(f, p, all[i]->off, &h, h.seq != *expect)) break;
         *expect = h.seq + 1;
@@ -150,9 +151,8 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
         return; /* all was given back: a bin of a later seq was never linked (its opening was broken off) */
     if (raw->open_off && fdri_reader_bin_header(f, raw->open_off, &h) && matches(&h, l->id, p) &&
         (h.seq == expect || (p->bin_count == 0 && h.seq == raw->open_seq && h.seq >= expect))) {
-        accept(f, p, raw->open_off, &h, false);
-        expect = h.seq + 1;
-        if (h.seq >= raw->open_seq) return;
+        if (accept(f, p, raw->open_off, &h, false)) expect = h.seq + 1;
+        if (expect > raw->open_seq) return;
     }
     if (!l->settled) return;
     if (gather(f, l, p, &expect, raw->open_seq)) complain(f, l, p, "the list of bins is cut, rebuilt from the bins");

@@ -328,8 +328,8 @@ uint64_t fdri_reader_floor_told(const struct fdri_reader_bin *oldest, uint64_t g
 bool fdri_reader_bins_missing(const struct fdri_reader_part *p);
 void fdri_reader_scan(struct fdr_file *f);
 uint32_t fdri_reader_scan_bin_bytes(const struct fdr_file *f);
-/* Marks a header as listed. */
-void fdri_reader_listed(struct fdr_file *f, uint64_t off);
+/* Marks a header as listed. false: it was already. */
+bool fdri_reader_listed(struct fdr_file *f, uint64_t off);
 void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l);
 /* All headers by location, class, depth, band, seq; NULL without memory. */
 struct fdri_reader_found **fdri_reader_by_identity(struct fdr_file *f);

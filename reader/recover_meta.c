@@ -49,9 +49,12 @@ static bool is_head(const struct fdri_reader_image *m, const struct fdr_meta_hea
            h->bytes % FDR_META_ALIGN == 0 && h->bytes <= m->arena_bytes;
 }
 
-/* How much of what a block says that it has is its own: its length may be damaged, and reach over others. */
+/* How much of what a block says that it has is its own: its length may be damaged, and reach over others. Where checks
+ * say that it is not, what looks like another block is damage inside of this one. */
 static uint32_t own_bytes(const struct fdri_reader_image *m, const struct fdri_reader_defs *b)
 {
+    bool checked = m->file->bad_count > 0;
+    if (checked && !fdri_reader_suspect(m->file, b->off, sizeof(struct fdr_defs_block))) return b->used;
     uint32_t at = (sizeof(struct fdr_defs_block) + FDR_META_ALIGN - 1) & ~(FDR_META_ALIGN - 1u);
     for (; !m->file->sound && at < sizeof(struct fdr_defs_block) + b->used; at += FDR_META_ALIGN) {
         const struct fdr_meta_head *h = fdri_reader_image_at(m, b->off + at);
@@ -60,8 +63,8 @@ static uint32_t own_bytes(const struct fdri_reader_image *m, const struct fdri_r
     return b->used;
 }
 
-/* Puts the good records of a block one behind the other. */
-static void compact(struct fdri_reader_image *m, const struct fdri_reader_defs *from, uint64_t *vain)
+/* Puts the good records of a block one behind the other, and counts them. */
+static void compact(struct fdri_reader_image *m, const struct fdri_reader_defs *from, uint64_t *vain, uint32_t *count)
 {
     struct fdr_defs_block *b = fdri_reader_image_at(m, from->off);
     uint8_t *to = (uint8_t *)(b + 1);
@@ -70,6 +73,8 @@ static void compact(struct fdri_reader_image *m, const struct fdri_reader_defs *
         uint32_t bytes = fdri_reader_def_bytes(to + at, all - at, vain);
         if (bytes) {
             memmove(to + used, to + at, bytes);
+            uint32_t kind = ((const struct fdr_def *)(to + used))->kind;
+            if (kind < FDRI_READER_KINDS) count[kind]++;
             used += bytes;
         }
         at += bytes ? bytes : 8;
@@ -84,16 +89,17 @@ void fdri_reader_recover_definitions(struct fdri_reader_image *m)
     const struct fdr_file *f = m->file;
     struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
     uint32_t *link = &sb->defs_first;
+    uint32_t kept[FDRI_READER_KINDS] = {0};
     uint64_t vain = 0;
     sb->defs_last = 0;
     for (size_t i = 0; i < f->defs_count; i++) {
-        compact(m, &f->defs[i], &vain);
+        compact(m, &f->defs[i], &vain, kept);
         *link = sb->defs_last = (uint32_t)f->defs[i].off;
         link = &((struct fdr_defs_block *)fdri_reader_image_at(m, f->defs[i].off))->next;
     }
     *link = 0;
     for (uint32_t kind = 1; kind < FDRI_READER_KINDS; kind++)
-        sb->def_count[kind] = (uint32_t)f->definitions[kind].count;
+        sb->def_count[kind] = (uint32_t)fdr_min(f->definitions[kind].count, kept[kind]); /* twins count once */
 }
 
 /* ---- notes ---- */
@@ -180,7 +186,8 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
         if (off) ((struct fdr_levels_block *)fdri_reader_image_at(m, off))->index = UINT32_MAX;
         raw->level0_off = off ? off + (uint32_t)offsetof(struct fdr_levels_block, level) : 0;
     }
-    raw->depth = l->live_count;
+    bool went_on = l->moving && !l->stopped; /* some of the frames were over at the cut */
+    raw->depth = went_on ? (uint32_t)fdr_min(l->frame_count, l->live_count) : l->live_count;
     if (!l->stopped) raw->frozen_off = 0;
 }
 

@@ -32,7 +32,7 @@ void fdri_reader_scan(struct fdr_file *f)
     }
 }
 
-void fdri_reader_listed(struct fdr_file *f, uint64_t off)
+bool fdri_reader_listed(struct fdr_file *f, uint64_t off)
 {
     size_t low = 0, high = f->found_count;
     while (low < high) {
@@ -40,7 +40,10 @@ void fdri_reader_listed(struct fdr_file *f, uint64_t off)
         if (f->found[middle].off < off) low = middle + 1;
         else high = middle;
     }
-    if (low < f->found_count && f->found[low].off == off) f->found[low].listed = true;
+    if (low == f->found_count || f->found[low].off != off) return true;
+    bool first = !f->found[low].listed;
+    f->found[low].listed = true;
+    return first;
 }
 
 static int by_identity(const void *x, const void *y)

@@ -27,18 +27,19 @@ static uint64_t now = 1000;
 
 /* A walk that stays deep: the shallow calls are long and few, so the oldest bins of some levels lie behind the newest
  * of others. */
+static fdr_region stack[DEEPEST + 1];
+static uint32_t depth;
+
 static void walk(uint64_t *seed, uint32_t steps)
 {
-    static fdr_region open[DEEPEST + 1];
-    uint32_t depth = 0, home = 1;
+    uint32_t home = 1;
     while (steps-- > 0) {
         if (steps % 20000 == 0) home = 2 + rnd(seed, DEEPEST - 4);
         bool down = depth == 0 || (depth < DEEPEST && rnd(seed, 100) < (depth < home ? 70 : 30));
         now += 1 + (rnd(seed, 40) ? rnd(seed, 60) : rnd(seed, 9000));
-        if (down) fdr_enter_at(open[++depth] = region[rnd(seed, REGIONS)], now);
-        else fdr_leave_at(open[depth--], now);
+        if (down) fdr_enter_at(stack[++depth] = region[rnd(seed, REGIONS)], now);
+        else fdr_leave_at(stack[depth--], now);
     }
-    while (depth > 0) fdr_leave_at(open[depth--], ++now);
 }
 
 struct shown {
@@ -50,22 +51,22 @@ static int by_time(const void *a, const void *b) { return memcmp(a, b, sizeof(st
 /* All calls that are there themselves; the file's own, until the next but one. */
 static size_t calls(struct fdr_file *f, struct shown **all)
 {
-    struct shown *open = calloc(4096, sizeof *open), *list = NULL;
-    size_t count = 0, room = 0, depth = 0;
+    struct shown *around = calloc(4096, sizeof *around), *list = NULL;
+    size_t count = 0, room = 0, above = 0;
     struct fdr_iter *it = fdr_iter_open(f, NULL);
     struct fdr_read_event e;
     while (fdr_iter_next(it, &e)) {
-        if (e.kind == FDR_ENTER && ++depth < 4096)
-            open[depth] = (struct shown){e.time_ns, 0, e.depth, e.reduced ? UINT64_MAX : e.id};
+        if (e.kind == FDR_ENTER && ++above < 4096)
+            around[above] = (struct shown){e.time_ns, 0, e.depth, e.reduced ? UINT64_MAX : e.id};
         if (e.kind != FDR_LEAVE) continue;
-        struct shown s = open[depth--];
+        struct shown s = around[above--];
         s.leave = e.time_ns;
         if (s.region == UINT64_MAX) continue;
         if (count == room) list = realloc(list, (room = room * 2 + 1024) * sizeof *list);
         list[count++] = s;
     }
     fdr_iter_close(it);
-    free(open);
+    free(around);
     if (count) qsort(list, count, sizeof *list, by_time);
     *all = list;
     return count;
@@ -122,7 +123,7 @@ static void all_cuts(const char *path)
     unlink(path);
 }
 
-static void P8_a_cut_file_is_recovered_as_it_is_shown(void **state)
+static void start(void)
 {
     struct fdr_config c = {.size = sizeof c,
                            .ignore_environment = 1,
@@ -130,20 +131,50 @@ static void P8_a_cut_file_is_recovered_as_it_is_shown(void **state)
                            .signal = "none",
                            .crash = "0",
                            .arena = "anonymous"};
-    char path[300];
-    uint64_t seed = 0x9e3779b97f4a7c15;
-    (void)state;
+    char name[16];
     c.dir = c.live_dir = directory;
     assert_int_equal(fdr_init(&c), 0);
     for (unsigned i = 0; i < REGIONS; i++) {
-        snprintf(path, sizeof path, "r%u", i);
-        region[i] = fdr_region_define(path, NULL, 0);
+        snprintf(name, sizeof name, "r%u", i);
+        region[i] = fdr_region_define(name, NULL, 0);
     }
-    walk(&seed, 2000000);
+    now = 1000;
+    depth = 0;
+}
+
+static void cut_it(void)
+{
+    char path[300];
     assert_int_equal(fdr_snapshot("cut"), 0);
     snprintf(path, sizeof path, "%s", fdr_last_snapshot());
     fdr_finalize();
     all_cuts(path);
+}
+
+static void P8_a_cut_file_is_recovered_as_it_is_shown(void **state)
+{
+    uint64_t seed = 0x9e3779b97f4a7c15;
+    (void)state;
+    for (int left_open = 0; left_open < 2; left_open++) {
+        start();
+        walk(&seed, 2000000);
+        while (!left_open && depth > 0) fdr_leave_at(stack[depth--], ++now);
+        cut_it();
+    }
+}
+
+/* All that is inside of a call that is open, behind some that ended. */
+static void P8_inside_of_main(void **state)
+{
+    (void)state;
+    start();
+    for (unsigned i = 0; i < 20; i++) fdr_enter_at(region[1], now += 10), fdr_leave_at(region[1], now += 10);
+    fdr_enter_at(region[0], now += 10);
+    for (unsigned i = 0; i < 20000; i++) {
+        fdr_enter_at(region[1], now += 10), fdr_enter_at(region[2], now += 10);
+        fdr_leave_at(region[2], now += 10), fdr_leave_at(region[1], now += 10);
+    }
+    cut_it();
 }
 
 /* A real one, whose oldest bins of two levels lie behind the newest of the others. */
@@ -182,6 +213,6 @@ static int remove_directory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_cut_file_is_recovered_as_it_is_shown),
-                                       cmocka_unit_test(P8_of_a_program_too)};
+                                       cmocka_unit_test(P8_inside_of_main), cmocka_unit_test(P8_of_a_program_too)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

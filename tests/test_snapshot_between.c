@@ -101,20 +101,45 @@ static void count_open(void *context, const struct fdr_call *call)
     if (call->open && !call->reduced) ++*(uint64_t *)context;
 }
 
+static void count_shown(struct fdr_file *f, uint64_t *closed, uint64_t *open)
+{
+    const struct fdr_call_visitor of_closed = {.context = closed, .leave = count_closed};
+    const struct fdr_call_visitor of_open = {.context = open, .leave = count_open};
+    *closed = *open = 0;
+    assert_int_equal(fdr_visit_calls(f, NULL, &of_closed), 0);
+    assert_int_equal(fdr_visit_calls(f, NULL, &of_open), 0);
+}
+
 /* Together the epochs have the calls that are shown, not those behind the cut that the bins hold as well. */
 static void look_at_kept(struct fdr_file *f, const struct fdr_epoch_info *e, size_t epochs)
 {
-    uint64_t shown = 0, open = 0, kept = 0;
-    const struct fdr_call_visitor v = {.context = &shown, .leave = count_closed};
-    assert_int_equal(fdr_visit_calls(f, NULL, &v), 0);
-    const struct fdr_call_visitor of_open = {.context = &open, .leave = count_open};
-    assert_int_equal(fdr_visit_calls(f, NULL, &of_open), 0);
+    uint64_t shown, open, kept = 0;
+    count_shown(f, &shown, &open);
     for (size_t i = 0; i < epochs; i++) kept += e[i].kept_events;
     if (epochs) assert_int_equal(kept, 2 * shown);
     const struct fdr_ledger_row *row;
     kept = 0;
     for (size_t n = fdr_ledger(f, &row), i = 0; i < n; i++) kept += row[i].kept;
     assert_int_equal(kept, shown + open);
+}
+
+/* Nothing is damaged: it shows the same. */
+static void look_at_recovered(struct fdr_file *f)
+{
+    char path[64], message[300] = "";
+    struct fdr_file *g;
+    uint64_t closed, open, closed_then, open_then;
+    snprintf(path, sizeof path, "%s/recovered.fdr", dir);
+    assert_int_equal(fdr_file_recover(f, path, message, sizeof message), 0);
+    assert_int_equal(fdr_file_open(path, &g, message, sizeof message), FDR_WHOLE);
+    count_shown(f, &closed, &open);
+    count_shown(g, &closed_then, &open_then);
+    if (closed != closed_then || open != open_then || fdr_location_info(f, 0)->to_ns != fdr_location_info(g, 0)->to_ns)
+        fail_msg("%u events at write %u of %u: %llu calls and %llu open, recovered %llu and %llu", burst, when, writes,
+                 (unsigned long long)closed, (unsigned long long)open, (unsigned long long)closed_then,
+                 (unsigned long long)open_then);
+    fdr_file_close(g);
+    unlink(path);
 }
 
 /* An epoch that is said to be there in full is. One that began behind the copy of its location is not. */
@@ -143,6 +168,7 @@ static void look(const char *strategy)
     if (fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message) != FDR_WHOLE || fdr_file_verify(f) != FDR_WHOLE)
         fail_msg("%s, %u events at write %u of %u: %s", strategy, burst, when, writes,
                  message[0] ? message : fdr_file_damage(f, 0));
+    look_at_recovered(f);
     if (!rewinds) look_at_epochs(f); /* totals keep what a rewind forgets */
     fdr_file_close(f);
     unlink(fdr_last_snapshot());
