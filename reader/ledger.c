@@ -155,7 +155,8 @@ static void bounds(const struct fdri_reader_location *l, uint64_t *before, uint6
     }
     bool moving = l->moving, under_way = l->raw.busy != 0 || (l->in_tail && l->tail.under_way);
     *before = moving ? l->tail.completed : l->presented_before - (under_way && l->presented_before > 0);
-    *after = (moving ? l->tail.presented : l->presented_before) + under_way;
+    *after = moving ? l->tail.presented : l->presented_before;
+    *after += under_way && *after < UINT64_MAX;
 }
 
 void fdr_ledger_bounds(const struct fdr_file *f, uint32_t location, uint64_t *before, uint64_t *after)

@@ -68,11 +68,16 @@ static bool get_block(const struct fdr_file *f, const struct fdri_reader_locatio
            (raw->class_ != FDR_CLASS_REGION || raw->depth > 0);
 }
 
-/* A damaged block without bins: nothing else says that it is of the partition it names. It comes after all others, so
- * that it takes the place of none. */
-static bool is_doubtful(const struct fdr_file *f, uint64_t off, const struct fdr_part *raw)
+/* A damaged block that leads to no bin: nothing else says that it is of the partition it names. It comes after all
+ * others, so that it takes the place of none, and none of their bins. */
+static bool is_doubtful(const struct fdr_file *f, const struct fdri_reader_location *l, uint64_t off,
+                        const struct fdr_part *raw)
 {
-    return !(uint32_t)raw->list_head && fdri_reader_suspect(f, off, sizeof *raw);
+    struct fdr_bin h;
+    uint32_t head = (uint32_t)raw->list_head;
+    bool leads = head && fdri_reader_bin_header(f, head, &h) && h.location == l->id && h.class_ == raw->class_ &&
+                 h.depth == raw->depth && h.band == raw->band;
+    return !leads && fdri_reader_suspect(f, off, sizeof *raw);
 }
 
 /* Takes the block in; false when there is one of its kind. */
@@ -100,7 +105,7 @@ static bool along_chain(struct fdr_file *f, struct fdri_reader_location *l, stru
     for (uint64_t off = l->raw.parts_first; off; off = raw.next) {
         if (off == mark || n++ == IDENTITIES || !get_block(f, l, off, &raw)) return false;
         if (fdr_is_pow2(n)) mark = off;
-        if (is_doubtful(f, off, &raw) != doubtful) continue;
+        if (is_doubtful(f, l, off, &raw) != doubtful) continue;
         if (!take_block(f, l, s, off, &raw) && !doubtful) return false;
     }
     return true;
@@ -113,7 +118,7 @@ static size_t by_scan(struct fdr_file *f, struct fdri_reader_location *l, struct
     const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_PART, l->id, &count);
     for (int doubtful = 0; doubtful < 2; doubtful++)
         for (size_t i = 0; i < count; i++)
-            if (get_block(f, l, m[i].off, &raw) && is_doubtful(f, m[i].off, &raw) == doubtful)
+            if (get_block(f, l, m[i].off, &raw) && is_doubtful(f, l, m[i].off, &raw) == doubtful)
                 take_block(f, l, s, m[i].off, &raw);
     return l->part_count - before;
 }
