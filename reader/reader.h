@@ -17,7 +17,8 @@
  *   undo.c       accounts that a kill left half moved   end.c   how the process ended, added by who saw it
  *   calls.c      calls with their times          unplaced.c   calls that are not shown, as their parents are lost
  *   merge.c      all locations by time           ledger.c, totals.c, reductions.c, info.c, definitions.c
- *   bundle*.c    what a fatal signal left behind the arena, and notes; unwind_*.c its stacks
+ *   bundle*.c    what a fatal signal left behind the arena, and notes; unwind_*.c its stacks;
+ *                code_*.c lines and what is inlined
  *   recover*.c   a fresh whole file              symbols*.c, demangle*.c  names for addresses
  *   core_*.c     the arena out of a core file
  *

@@ -2,13 +2,13 @@
 /* Names for addresses with elfutils: each module's file is used only if its build-id is the one that was recorded. */
 #include "reader/symbols.h"
 
-#include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "reader/code.h"
 
 /* Local files only: looking at a recording must not wait for a network. */
 static const Dwfl_Callbacks callbacks = {
@@ -79,13 +79,12 @@ static void name_region(struct fdr_file *f, struct fdri_reader_definition *regio
     if (!name || !*name) return;
     const char *kept = plain_name(f, name);
     if (kept) region->d.name = kept;
-    int line = 0;
-    Dwfl_Line *at = dwfl_module_getsrc(m, address);
-    const char *file = at ? dwfl_lineinfo(at, NULL, &line, NULL, NULL, NULL) : NULL;
-    const char *kept_file = file && !region->d.file[0] ? keep_copy(f, file) : NULL;
+    uint32_t line;
+    const char *file = region->d.file[0] ? NULL : fdri_reader_code_line(m, address, &line);
+    const char *kept_file = file ? keep_copy(f, file) : NULL;
     if (!kept_file) return;
     region->d.file = kept_file;
-    region->d.line = line > 0 ? (uint32_t)line : 0;
+    region->d.line = line;
 }
 
 struct wanted {
@@ -108,7 +107,7 @@ static void name_module(struct fdr_file *f, const struct wanted *w, size_t count
     Dwfl_Module *m = dwfl ? report(dwfl, w->module, &bias) : NULL;
     for (size_t i = 0; m && i < count; i++)
         name_region(f, w[i].region, m, w[i].region->d.address - w[i].module->d.address + bias);
-    if (dwfl) dwfl_end(dwfl);
+    if (dwfl) fdri_reader_code_end(dwfl);
 }
 
 /* A recording may name any number of modules and regions: these are put in order once. */
@@ -183,7 +182,7 @@ struct fdri_reader_symbols *fdri_reader_symbols_open(const struct fdr_file *f)
 void fdri_reader_symbols_close(struct fdri_reader_symbols *s)
 {
     for (size_t i = 0; s->file && i < s->count; i++)
-        if (s->file[i].dwfl) dwfl_end(s->file[i].dwfl);
+        if (s->file[i].dwfl) fdri_reader_code_end(s->file[i].dwfl);
     free(s->file);
     free(s->file_of);
     free(s);
@@ -199,50 +198,24 @@ static const struct opened *open_module(struct fdri_reader_symbols *s, const str
     return o;
 }
 
-static const char *die_name(struct fdr_file *f, Dwarf_Die *die)
-{
-    Dwarf_Attribute attribute;
-    const char *linkage = NULL;
-    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute)) linkage = dwarf_formstring(&attribute);
-    return plain_name(f, linkage ? linkage : dwarf_diename(die));
-}
-
-enum { INLINED_MAX = 32 };
-
 /* The functions inlined at the address, innermost first. */
-static void find_inlined(struct fdr_file *f, const struct opened *o, GElf_Addr address, struct fdr_place *out)
+static void keep_inlined(struct fdr_file *f, const struct fdri_reader_code *code, struct fdr_place *out)
 {
-    Dwarf_Addr bias;
-    Dwarf_Die *cu = dwfl_module_addrdie(o->m, address, &bias), *scope = NULL;
-    struct fdr_place found[INLINED_MAX];
-    uint32_t n = 0;
     const char *file = out->file;
     uint32_t line = out->line;
-    int scopes = cu ? dwarf_getscopes(cu, address - bias, &scope) : 0;
-    for (int i = 0; i < scopes && n < INLINED_MAX; i++) {
-        if (dwarf_tag(&scope[i]) == DW_TAG_subprogram) break;
-        if (dwarf_tag(&scope[i]) != DW_TAG_inlined_subroutine) continue;
-        const char *name = die_name(f, &scope[i]);
-        found[n++] = (struct fdr_place){
+    struct fdr_place *kept = code->count ? fdri_reader_keep(f, code->count * sizeof *kept) : NULL;
+    for (uint32_t i = 0; kept && i < code->count; i++) {
+        const struct fdri_reader_inlined *call = &code->inlined[i];
+        const char *name = plain_name(f, call->function);
+        kept[i] = (struct fdr_place){
             .function = name ? name : "[inlined]", .file = file, .line = line, .module = out->module};
-        Dwarf_Attribute at;
-        Dwarf_Word word = 0, index = 0;
-        Dwarf_Files *files;
-        size_t count;
-        if (dwarf_attr(&scope[i], DW_AT_call_line, &at)) dwarf_formudata(&at, &word);
-        line = (uint32_t)word;
-        if (dwarf_attr(&scope[i], DW_AT_call_file, &at) && dwarf_formudata(&at, &index) == 0 &&
-            dwarf_getsrcfiles(cu, &files, &count) == 0 && index < count) {
-            const char *text = dwarf_filesrc(files, index, NULL, NULL), *kept = text ? keep_copy(f, text) : NULL;
-            file = kept ? kept : "";
-        }
+        file = call->file ? keep_copy(f, call->file) : NULL;
+        if (!file) file = "";
+        line = call->line;
     }
-    free(scope);
-    struct fdr_place *kept = n ? fdri_reader_keep(f, n * sizeof *kept) : NULL;
     if (!kept) return;
-    memcpy(kept, found, n * sizeof *kept);
     out->inlined = kept;
-    out->inlined_count = n;
+    out->inlined_count = code->count;
 }
 
 void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f,
@@ -255,13 +228,12 @@ void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f
     GElf_Sym symbol;
     const char *name = dwfl_module_addrinfo(o->m, address, &offset, &symbol, NULL, NULL, NULL);
     if (name && *name) out->function = plain_name(f, name);
-    int line = 0;
-    Dwfl_Line *at = dwfl_module_getsrc(o->m, address);
-    const char *file = at ? dwfl_lineinfo(at, NULL, &line, NULL, NULL, NULL) : NULL;
-    const char *kept = file ? keep_copy(f, file) : NULL;
+    struct fdri_reader_code code;
+    fdri_reader_code_at(o->m, address, &code);
+    const char *kept = code.file ? keep_copy(f, code.file) : NULL;
     if (kept) {
         out->file = kept;
-        out->line = line > 0 ? (uint32_t)line : 0;
+        out->line = code.line;
     }
-    find_inlined(f, o, address, out);
+    keep_inlined(f, &code, out);
 }

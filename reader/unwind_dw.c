@@ -3,7 +3,6 @@
  * the recorded one, and the unwinder reads memory from the words that were kept. */
 #include "reader/bundle.h"
 
-#include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "reader/code.h"
 #include "reader/symbols.h"
 
 static const Dwfl_Callbacks callbacks = {
@@ -122,7 +122,7 @@ static Dwfl_Module *module_at(Dwfl *dwfl, uint64_t address) { return dwfl ? dwfl
 void fdri_reader_unwind_end(struct fdri_reader_bundle *b)
 {
     struct walk *w = b->unwinder;
-    if (w && w->dwfl) dwfl_end(w->dwfl);
+    if (w && w->dwfl) fdri_reader_code_end(w->dwfl);
     b->unwinder = NULL;
 }
 
@@ -138,52 +138,28 @@ static const char *keep_name(struct fdr_file *f, const char *text)
     return copy ? copy : "";
 }
 
-static const char *die_name(struct fdr_file *f, Dwarf_Die *die)
+static void put(struct fdri_reader_thread *t, const struct fdr_crash_frame *frame)
 {
-    Dwarf_Attribute a;
-    const char *linkage = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &a));
-    return keep_name(f, linkage ? linkage : dwarf_formstring(dwarf_attr_integrate(die, DW_AT_name, &a)));
-}
-
-static uint32_t number_of(Dwarf_Die *die, unsigned attribute)
-{
-    Dwarf_Attribute a;
-    Dwarf_Word v;
-    return dwarf_formudata(dwarf_attr(die, attribute, &a), &v) == 0 ? (uint32_t)v : 0;
-}
-
-static const char *call_file(struct fdr_file *f, Dwarf_Die *unit, Dwarf_Die *die)
-{
-    Dwarf_Files *files;
-    size_t count;
-    uint32_t n = number_of(die, DW_AT_call_file);
-    if (dwarf_getsrcfiles(unit, &files, &count) || n >= count) return "";
-    const char *name = dwarf_filesrc(files, n, NULL, NULL);
-    return name ? keep_name(f, name) : "";
-}
-
-/* Functions inlined at this address are frames of their own, innermost first. `r` is the innermost so far. */
-static void add_inlined(struct fdr_file *f, struct fdri_reader_thread *t, struct fdr_crash_frame frame, Dwarf_Die *unit,
-                        Dwarf_Addr address)
-{
-    Dwarf_Die *scope = NULL;
-    int count = unit ? dwarf_getscopes(unit, address, &scope) : 0;
-    for (int i = 0; i < count; i++) {
-        int tag = dwarf_tag(&scope[i]);
-        if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
-        struct fdr_crash_frame outer = frame;
-        frame.function = die_name(f, &scope[i]);
-        frame.is_inline = tag == DW_TAG_inlined_subroutine;
-        if (!frame.is_inline) break;
-        struct fdr_crash_frame *r = fdri_reader_frame(t);
-        if (r) *r = frame;
-        frame = outer;
-        frame.file = call_file(f, unit, &scope[i]);
-        frame.line = number_of(&scope[i], DW_AT_call_line);
-    }
-    free(scope);
     struct fdr_crash_frame *r = fdri_reader_frame(t);
-    if (r) *r = frame;
+    if (r) *r = *frame;
+}
+
+/* Functions inlined at this address are frames of their own, innermost first. */
+static void put_all(struct fdr_file *f, struct fdri_reader_thread *t, struct fdr_crash_frame *frame,
+                    const struct fdri_reader_code *code)
+{
+    const char *symbol = frame->function;
+    for (uint32_t i = 0; i < code->count; i++) {
+        const struct fdri_reader_inlined *call = &code->inlined[i];
+        frame->function = call->function ? keep_name(f, call->function) : "";
+        frame->is_inline = true;
+        put(t, frame);
+        frame->file = call->file ? keep_name(f, call->file) : "";
+        frame->line = call->line;
+    }
+    frame->function = code->function ? keep_name(f, code->function) : symbol;
+    frame->is_inline = false;
+    put(t, frame);
 }
 
 void fdri_reader_frame_at(struct fdr_file *f, struct fdri_reader_thread *t, uint64_t address, bool after, bool guessed)
@@ -203,21 +179,17 @@ void fdri_reader_frame_at(struct fdr_file *f, struct fdri_reader_thread *t, uint
         frame.offset = address - start;
     }
     if (!m) {
-        struct fdr_crash_frame *r = fdri_reader_frame(t);
-        if (r) *r = frame;
+        put(t, &frame);
         return;
     }
     GElf_Off offset;
     GElf_Sym symbol;
-    int line = 0;
-    Dwarf_Addr bias = 0;
+    struct fdri_reader_code code;
     frame.function = keep_name(f, dwfl_module_addrinfo(m, at, &offset, &symbol, NULL, NULL, NULL));
-    Dwfl_Line *source = dwfl_module_getsrc(m, at);
-    const char *file = source ? dwfl_lineinfo(source, NULL, &line, NULL, NULL, NULL) : NULL;
-    if (file) frame.file = keep_name(f, file);
-    frame.line = line > 0 ? (uint32_t)line : 0;
-    Dwarf_Die *unit = dwfl_module_addrdie(m, at, &bias);
-    add_inlined(f, t, frame, unit, at - bias);
+    fdri_reader_code_at(m, at, &code);
+    if (code.file) frame.file = keep_name(f, code.file);
+    frame.line = code.line;
+    put_all(f, t, &frame, &code);
 }
 
 /* ---- unwinding ---- */
