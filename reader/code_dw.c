@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines and inlined functions with elfutils. It finds what is inlined by the scopes of the source, which are not the
- * calls. So each unit has a table of its functions, made when it is asked first; what is inlined is what lies around
- * the address in the function. */
+/* Lines and inlined functions with elfutils. It finds units by .debug_aranges, which clang does not write, and what is
+ * inlined by the scopes of the source, which are not the calls. So each module has a table of its units' ranges, made
+ * when it is asked first, and each unit one of its functions; what is inlined is what lies around the address in the
+ * function. */
 #include "reader/code.h"
 
 #include <dwarf.h>
@@ -17,7 +18,7 @@ enum { DEPTH_MAX = 256 }; /* of scopes: what a file says must not use up the sta
 
 struct range {
     uint64_t from, to;
-    uint64_t of; /* where the function's entry is */
+    uint64_t of; /* a unit's index, or where a function's entry is */
 };
 struct table {
     struct range *range;
@@ -25,7 +26,8 @@ struct table {
 };
 struct unit {
     Dwarf_Die die;
-    bool read; /* its functions are known */
+    bool placed; /* it says itself where it is */
+    bool read;   /* its functions are known */
     struct table functions;
 };
 struct module {
@@ -33,6 +35,7 @@ struct module {
     Dwarf_Addr bias; /* of the Dwfl's addresses against those in the file */
     struct unit *unit;
     size_t count, room;
+    struct table ranges;
 };
 
 /* ---- tables of ranges ---- */
@@ -78,8 +81,11 @@ static void add_units(struct module *m)
     Dwarf_Die die;
     while (dwarf_get_units(m->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0) {
         if (!fdri_reader_room(&m->unit, m->count, &m->room, sizeof *m->unit)) break;
-        m->unit[m->count++] = (struct unit){.die = die};
+        size_t before = m->ranges.count;
+        add_ranges(&m->ranges, &die, m->count);
+        m->unit[m->count++] = (struct unit){.die = die, .placed = m->ranges.count > before};
     }
+    sort(&m->ranges);
 }
 
 /* NULL: it has no debug information. */
@@ -100,9 +106,12 @@ static struct module *module_of(Dwfl_Module *dwfl_module)
 static struct unit *unit_at(struct module *m, Dwfl_Module *dwfl_module, uint64_t address)
 {
     Dwarf_Addr bias;
-    Dwarf_Die *die = dwfl_module_addrdie(dwfl_module, address, &bias);
+    const struct range *r = range_of(&m->ranges, address - m->bias);
+    if (r) return &m->unit[r->of];
+    Dwarf_Die *die = dwfl_module_addrdie(dwfl_module, address, &bias); /* it takes gaps for part of what precedes */
     for (size_t i = 0; die && i < m->count; i++)
-        if (m->unit[i].die.addr == die->addr) return &m->unit[i];
+        if (m->unit[i].die.addr == die->addr)
+            return m->unit[i].placed && dwarf_haspc(die, address - bias) <= 0 ? NULL : &m->unit[i];
     return NULL;
 }
 
@@ -225,7 +234,7 @@ static int forget(Dwfl_Module *dwfl_module, void **mine, const char *name, Dwarf
     struct module *m = *mine;
     (void)dwfl_module, (void)name, (void)start, (void)unused;
     for (size_t i = 0; m && i < m->count; i++) free(m->unit[i].functions.range);
-    if (m) free(m->unit);
+    if (m) free(m->unit), free(m->ranges.range);
     free(m);
     *mine = NULL;
     return DWARF_CB_OK;

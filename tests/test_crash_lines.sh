@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=600
 # Lines and inlined functions are what addr2line says: calls inlined in each other, a lambda in a thread, functions of a
-# namespace, nested ones; in fdr crash and fdr samples.
+# namespace, nested ones; in fdr crash, fdr samples and fdr stats; built by gcc, by clang, which writes no
+# .debug_aranges, and by both.
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 fdr=$FDR_BUILD/bin/fdr
@@ -93,6 +94,7 @@ dies()
 }
 
 compilers=(gcc)
+if command -v clang >/dev/null; then compilers+=(clang); else echo "no clang: its code is not tried"; fi
 for cc in "${compilers[@]}"; do
     what="$cc, nested"
     $cc "${options[@]}" main.c nested.c -o nested -lfdr
@@ -123,6 +125,19 @@ done
 what="a nested function"
 gcc "${options[@]}" inside.c -o inside -lfdr
 dies inside load nested
+if [ ${#compilers[@]} = 2 ]; then
+    for one in gcc clang; do # whoever of them writes .debug_aranges: what is not in it is not its neighbour's
+        what="nested.c by $one, main.c by the other"
+        $one "${options[@]}" -c nested.c -o nested.o
+        if [ $one = gcc ]; then clang "${options[@]}" -c main.c -o main.o; else gcc "${options[@]}" -c main.c -o main.o; fi
+        for order in "main.o nested.o" "nested.o main.o"; do
+            # shellcheck disable=SC2086
+            gcc $order "${options[@]}" -o nested -lfdr
+            dies nested a b c outer
+            has '#1 .* main at .*main.c:3$' out.txt
+        done
+    done
+fi
 
 # Samples: the time of what is inlined in each other is in all of them.
 cat >hot.c <<'END'
@@ -151,4 +166,16 @@ for cc in "${compilers[@]}"; do
     has 'hot.c:4' out.txt
 done
 
+# Where the functions of the compiler's hooks are.
+if [ -e "$lib/libfdr-instrument.so" ]; then
+    printf 'int main(void)\n{\n    return 0;\n}\n' >hooked.c
+    for cc in "${compilers[@]}"; do
+        what="$cc, stats"
+        $cc "${options[@]}" -finstrument-functions hooked.c -o hooked -lfdr-instrument -lfdr
+        mkdir "hooked-$cc"
+        FDR_DIR=$work/hooked-$cc FDR_FINALIZE=snapshot ./hooked
+        "$fdr" stats --json "hooked-$cc"/*.fdr | tr -d ' \n' >out.txt
+        has '"file":"[^"]*hooked.c"' out.txt
+    done
+fi
 [ "$bad" = 0 ]
