@@ -182,7 +182,11 @@ static void add(struct fdri_section *to, struct slot *s, uint32_t most)
     static uint8_t body[sizeof s->registers + sizeof s->word];
     struct slot silent = {.head = {.tid = s->tid}};
     if (fdr_load_acquire(&s->state) != DONE) s = &silent; /* A:stack */
-    if (s->head.words > most) s->head.words = most, s->head.flags |= FDR_THREAD_CUT;
+    if (s->head.words > most) {
+        s->head.words = most;
+        s->head.looked = s->place[most] & ~7u;
+        s->head.flags |= FDR_THREAD_CUT;
+    }
     uint32_t registers = s->head.registers * 8, words = s->head.words * 8;
     char name[32];
     size_t n = fdri_read_task(s->head.tid, "comm", name, sizeof name);

@@ -159,10 +159,12 @@ void fdri_words_scan(const struct fdri_maps *maps, const struct fdri_words *w)
     uint64_t from = fdr_max((t->sp + 7) & ~7ull, stack->from), to = fdr_min(stack->to, from + w->far);
     if (w->memory >= 0 && from != t->sp) return;
     if (to < stack->to) t->flags |= FDR_THREAD_CUT;
+    t->looked = (uint32_t)(to - t->sp);
     for (uint64_t at = from; at + 8 <= to && look(w, at, to, piece, &v); at += 8) {
         if (v < 4096) continue;
         if (t->words == w->most) {
             t->flags |= FDR_THREAD_CUT;
+            t->looked = (uint32_t)(at - t->sp);
             return;
         }
         if (v > at && v < stack->to && v % 8 == 0) {

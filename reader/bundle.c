@@ -114,7 +114,10 @@ static void add_thread(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
                                                               .sp = t.raw.sp,
                                                               .fp = t.raw.fp,
                                                               .register_count = t.raw.registers,
-                                                              .registers = t.registers};
+                                                              .registers = t.registers,
+                                                              .cut = t.raw.flags & FDR_THREAD_CUT,
+                                                              .kept_words = t.raw.words,
+                                                              .kept_bytes = fdri_reader_kept_bytes(&t)};
     b->info[b->thread_count].own = fdr_is_helper(b->info[b->thread_count].name);
     b->thread[b->thread_count++] = t;
 }

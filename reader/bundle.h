@@ -13,6 +13,8 @@ struct fdri_reader_thread {
     struct fdr_crash_frame *frame;
     size_t frame_count, frame_room;
     bool unwound;
+    bool whole;  /* its frames reach to where it began */
+    bool beyond; /* the unwinder asked for what lies behind all words that were kept */
 };
 struct fdri_reader_text {
     const char *name, *text;
@@ -34,6 +36,8 @@ struct fdri_reader_bundle {
 
 /* The word of the stack at this address, if it was kept. */
 bool fdri_reader_word(const struct fdri_reader_thread *t, uint64_t address, uint64_t *value);
+/* So many from sp on; where the file does not tell, to the end of the last word that was kept. */
+uint64_t fdri_reader_kept_bytes(const struct fdri_reader_thread *t);
 /* NULL without memory or when there are enough. */
 struct fdr_crash_frame *fdri_reader_frame(struct fdri_reader_thread *t);
 /* The module an address lies in, by the definitions; NULL: none. */

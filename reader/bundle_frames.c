@@ -26,6 +26,12 @@ bool fdri_reader_word(const struct fdri_reader_thread *t, uint64_t address, uint
     return false;
 }
 
+uint64_t fdri_reader_kept_bytes(const struct fdri_reader_thread *t)
+{
+    if (t->raw.looked || !t->raw.words) return t->raw.looked;
+    return (t->place[t->raw.words - 1] & ~7u) + 8ull;
+}
+
 struct fdr_crash_frame *fdri_reader_frame(struct fdri_reader_thread *t)
 {
     if (t->frame_count >= FDRI_READER_FRAMES_MAX ||
@@ -83,17 +89,31 @@ static void guess_frame_pointer(struct fdri_reader_thread *t)
     }
 }
 
-static void stack_of(struct fdr_file *f, struct fdri_reader_thread *t)
+/* What is left of earlier calls in the part that was kept tells nothing of callers that lie behind it. */
+static bool unwound(const struct fdri_reader_thread *t)
 {
-    if (!(t->raw.flags & FDR_THREAD_ANSWERED)) return;
+    bool ends_there = t->raw.flags & FDR_THREAD_CUT && t->beyond;
+    return t->frame_count > 1 || (t->frame_count && ends_there);
+}
+
+static void find_frames(struct fdr_file *f, struct fdri_reader_thread *t)
+{
     guess_frame_pointer(t);
     fdri_reader_unwind(f, t);
-    if (t->frame_count > 1) return;
+    if (unwound(t)) return;
     t->frame_count = 0;
     fdri_reader_frame_at(f, t, t->raw.pc, false, false);
     size_t self = t->frame_count;
     by_frame_pointers(f, t);
     if (t->frame_count == self) by_guess(f, t);
+}
+
+/* A mapping may go on behind a stack that is there to its end: then nothing is missing. */
+static void stack_of(struct fdr_file *f, struct fdri_reader_thread *t)
+{
+    if (!(t->raw.flags & FDR_THREAD_ANSWERED)) return;
+    find_frames(f, t);
+    if (t->raw.flags & FDR_THREAD_CUT && !t->whole && t->frame_count) t->frame[t->frame_count - 1].cut = true;
 }
 
 size_t fdr_crash_frames(struct fdr_file *f, size_t thread, const struct fdr_crash_frame **rows)

@@ -206,8 +206,10 @@ static pid_t next_thread(Dwfl *dwfl, void *argument, void **thread)
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void *argument)
 {
     (void)dwfl;
-    struct walk *w = argument;
-    return fdri_reader_word(w->thread, address, result);
+    struct fdri_reader_thread *t = ((struct walk *)argument)->thread;
+    if (fdri_reader_word(t, address, result)) return true;
+    t->beyond |= address >= t->raw.sp && address - t->raw.sp >= fdri_reader_kept_bytes(t);
+    return false;
 }
 
 static bool set_registers(Dwfl_Thread *thread, void *argument)
@@ -262,5 +264,7 @@ void fdri_reader_unwind(struct fdr_file *f, struct fdri_reader_thread *t)
         w->called = true;
     }
     if (!w->attached) w->attached = dwfl_attach_state(dwfl, NULL, (pid_t)f->sb.pid, &ways, w);
-    if (w->attached) dwfl_getthread_frames(dwfl, (pid_t)t->raw.tid, on_frame, w);
+    if (!w->attached) return;
+    bool ended = dwfl_getthread_frames(dwfl, (pid_t)t->raw.tid, on_frame, w) == 0; /* also where a word is missing */
+    t->whole = ended && !t->beyond;
 }

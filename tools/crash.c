@@ -163,6 +163,13 @@ bool exception_was_caught(struct fdr_file *file)
     return aborts;
 }
 
+bool stack_is_cut(struct fdr_file *file, size_t thread)
+{
+    const struct fdr_crash_frame *r;
+    size_t count = fdr_crash_frames(file, thread, &r);
+    return count && r[count - 1].cut;
+}
+
 static struct past_event past(const struct fdr_read_event *e)
 {
     struct past_event p = {.e = *e};

@@ -44,6 +44,8 @@ size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns
 /* The call stack of a thread of fdr_crash_threads: a line for each frame, `most` that are not inlined. */
 void print_frames(struct fdr_file *file, size_t thread, size_t most);
 json_t *frames_json(struct fdr_file *file, size_t thread);
+/* Callers of its last frame are missing: the stack was larger than what was kept of it. */
+bool stack_is_cut(struct fdr_file *file, size_t thread);
 
 int print_crash(const struct death *d);
 json_t *crash_json(const struct death *d);

@@ -65,6 +65,7 @@ static json_t *stackless_json(const struct fdr_file *file, const struct fdr_loca
     set(o, "location", json_u64(l->id));
     set(o, "open", open_json(file, l));
     set(o, "frames", json_array());
+    set(o, "cut", json_false());
     set(o, "registers", json_object());
     return o;
 }
@@ -81,6 +82,7 @@ static json_t *thread_json(struct fdr_file *file, size_t index, const struct fdr
     set(o, "location", l ? json_u64(l->id) : json_null());
     set(o, "open", open_json(file, l));
     set(o, "frames", frames_json(file, index));
+    set(o, "cut", json_boolean(stack_is_cut(file, index))); /* callers of the last one are missing */
     for (size_t i = 0; i < t->register_count && fdr_crash_register_name(t->machine, i); i++) {
         char value[24];
         snprintf(value, sizeof value, "0x%llx", (unsigned long long)t->registers[i]);

@@ -135,6 +135,16 @@ static void print_head(const struct death *d)
 
 /* ---- where -------------------------------------------------------------------------------------------------- */
 
+static void print_cut(struct fdr_file *file, size_t thread)
+{
+    const struct fdr_crash_thread_info *t;
+    char text[HUMAN_BYTES];
+    if (!stack_is_cut(file, thread)) return;
+    fdr_crash_threads(file, &t);
+    printf("  (callers are missing: the stack was larger than what was kept of it, %u addresses in its first %s)\n",
+           t[thread].kept_words, human_bytes(text, t[thread].kept_bytes));
+}
+
 void print_frames(struct fdr_file *file, size_t thread, size_t most)
 {
     const struct fdr_crash_frame *r;
@@ -143,7 +153,7 @@ void print_frames(struct fdr_file *file, size_t thread, size_t most)
         const char *slash = strrchr(r[i].module, '/'), *module = slash ? slash + 1 : r[i].module;
         if (number >= most) {
             printf("  ... %zu more\n", count - i);
-            return;
+            break;
         }
         printf("  %s#%-2zu %016" PRIx64 " ", r[i].guessed ? "?" : " ", number, r[i].address);
         if (r[i].function[0]) printf("%s", plain_name(r[i].function));
@@ -155,6 +165,7 @@ void print_frames(struct fdr_file *file, size_t thread, size_t most)
         putchar('\n');
         number += !r[i].is_inline;
     }
+    print_cut(file, thread);
 }
 
 static void print_registers(const struct fdr_crash_thread_info *t)

@@ -295,6 +295,7 @@ static json_t *stuck_json(const struct stuck *s)
     json_object_set_new(o, "since_realtime_ns", json_u64(s->since_real_ns));
     size_t stack = stack_of(s);
     json_object_set_new(o, "frames", stack != SIZE_MAX ? frames_json(s->process->file, stack) : json_array());
+    json_object_set_new(o, "cut", json_boolean(stack != SIZE_MAX && stack_is_cut(s->process->file, stack)));
     return o;
 }
 

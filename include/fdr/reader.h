@@ -445,6 +445,9 @@ struct fdr_crash_thread_info {
     size_t register_count;
     const uint64_t *registers; /* in the order of docs/FORMAT.md */
     bool own;                  /* fdr's own thread, by its name: it blocks all signals and does not answer */
+    bool cut;                  /* the stack went on behind what was kept; whether callers are missing: its last frame */
+    uint32_t kept_words;       /* of the stack: addresses of code, or of the stack itself */
+    uint64_t kept_bytes;       /* how far from sp they are from */
 };
 /* The faulting one first. */
 FDR_API size_t fdr_crash_threads(const struct fdr_file *file, const struct fdr_crash_thread_info **rows);
@@ -460,6 +463,7 @@ struct fdr_crash_frame {
     uint64_t offset;      /* of the address in the module */
     bool is_inline;       /* part of the next frame that is not */
     bool guessed;         /* an address found on the stack that may be left from earlier calls */
+    bool cut;             /* the last one, of a stack larger than what was kept of it: its callers are not known */
 };
 /* The call stack of a thread, innermost first; 0 for one that is not there. Unwound and named on first use, with the
  * modules' files where they are found under their path with the build-id that was recorded. */
