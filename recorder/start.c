@@ -35,9 +35,10 @@ uint64_t fdri_ns_to_ticks(uint64_t ns)
 /* ---- fork ---- */
 
 static sigset_t fork_mask; /* under the lock */
-/* Atomic: fdri_self of the thread that holds the lock, but in fork(). The program's handlers wait (one may fork, which
- * takes the lock); a fault does not, and its handler may fork a debugger, or call exit(). */
-static const void *holder;
+/* This thread has the lock, but in fork(), or is just taking or giving it: set before and cleared after, so whoever
+ * interrupts the thread that has it finds it set. The program's handlers wait, but in fdr_ending(); those of faults and
+ * of FDR_SIGNAL do not, and may fork a debugger (which takes the lock), or call exit(). */
+static __thread bool at_lock;
 static uint32_t in_fork; /* atomic: a thread is in fork(), between the handlers, with all the locks */
 static bool wiped;       /* the switch is off in every child with memory of its own */
 
@@ -53,21 +54,38 @@ struct held {
     struct fdr_cancel cancel;
 };
 
-static void have_lock(void) { fdr_store_relaxed(&holder, (const void *)&fdri_self); }
+static bool holds_lock(void) { return fdr_load_relaxed(&at_lock); }
+
+static bool try_lock(void)
+{
+    fdr_store_relaxed(&at_lock, true);
+    fdr_signal_fence();
+    bool got = !pthread_mutex_trylock(&lock);
+    fdr_signal_fence();
+    if (!got) fdr_store_relaxed(&at_lock, false);
+    return got;
+}
+
+/* Not by pthread_mutex_lock: nobody could tell whether it has the lock yet. Who forks in the sleep waits for the other
+ * thread, as always. */
+static void wait_for_lock(void)
+{
+    while (!try_lock()) fdr_raw_sleep(1000000);
+}
 
 static struct held take_lock(void)
 {
     struct held h = {.cancel = fdr_cancel_off()};
     fdr_signals_block_handled(&h.mask, fdri_export_handles);
-    pthread_mutex_lock(&lock);
-    have_lock();
+    wait_for_lock();
     return h;
 }
 
 static void give_lock(void)
 {
-    fdr_store_relaxed(&holder, (const void *)NULL);
     pthread_mutex_unlock(&lock);
+    fdr_signal_fence();
+    fdr_store_relaxed(&at_lock, false);
 }
 
 static void release_lock(const struct held *h)
@@ -76,8 +94,6 @@ static void release_lock(const struct held *h)
     fdr_signals_restore(&h->mask);
     fdr_cancel_restore(h->cancel);
 }
-
-static bool holds_lock(void) { return fdr_load_relaxed(&holder) == &fdri_self; }
 
 /* No handler may come while this thread holds all the locks: it might define something. */
 static void take_all(void)
@@ -129,7 +145,7 @@ static void fork_parent(void)
 static void make_locks_anew(void)
 {
     pthread_mutex_init(&lock, NULL);
-    fdr_store_relaxed(&holder, (const void *)NULL);
+    fdr_store_relaxed(&at_lock, false);
     fdri_crash_fork(3);
     fdri_counters_fork(3);
     fdri_sampler_fork(3);
@@ -457,14 +473,13 @@ void fdr_finalize(void)
     release_lock(&h);
 }
 
-/* A handler may have interrupted who holds the lock. */
+/* A handler may have interrupted who holds the lock: then the mark is that one's. */
 int fdr_ending(const char *by, int status)
 {
     bool left = false;
-    if (!fdr_load_relaxed(&fdr_switch_.on) || (int)fdr_load_relaxed(&fdr_switch_.pid) != fdri_pid() ||
-        pthread_mutex_trylock(&lock))
+    if (!fdr_load_relaxed(&fdr_switch_.on) || (int)fdr_load_relaxed(&fdr_switch_.pid) != fdri_pid() || holds_lock() ||
+        !try_lock())
         return 0;
-    have_lock();
     if (fdr_load_relaxed(&fdr_switch_.on)) left = fdri_crash_end(by ? by : "?", status);
     give_lock();
     return left;
@@ -498,10 +513,9 @@ __attribute__((destructor(101))) static void at_exit(void)
     if (bare() || holds_lock()) return; /* exit() in the handler of a fault in there */
     h.cancel = fdr_cancel_off();
     fdr_signals_block_handled(&h.mask, fdri_export_handles);
-    for (int i = 0; i < 1000 && !(held = !pthread_mutex_trylock(&lock)); i++) fdr_raw_sleep(1000000);
+    for (int i = 0; i < 1000 && !(held = try_lock()); i++) fdr_raw_sleep(1000000);
     if (!held && fdr_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
-    if (!held) pthread_mutex_lock(&lock);
-    have_lock();
+    if (!held) wait_for_lock();
     exiting = true;
     finalize();
     release_lock(&h);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60 wrap=pwrite
- * A handler that forks while its thread is in fdr_init or fdr_finalize: neither waits for itself, the recording goes on
- * and the snapshot at the end is whole. */
+/* ctest: label=signals timeout=60 wrap=pwrite,pthread_mutex_lock,pthread_mutex_trylock,pthread_mutex_unlock
+ * A handler that forks while its thread is in fdr_init, fdr_finalize or fdr_ending: none waits for itself, the
+ * recording goes on and the snapshot at the end is whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -99,6 +100,97 @@ static void P10_the_handler_of_a_fault_forks_in_finalize(void **state)
     signal(SIGSEGV, SIG_DFL);
 }
 
+/* ---- a handler that comes right before and right behind every step at a lock: the thread may have it or not ---- */
+
+static _Thread_local volatile sig_atomic_t at_locks; /* the signal that comes there; 0: none */
+
+static void at_a_lock(void)
+{
+    sig_atomic_t signal = at_locks;
+    at_locks = 0; /* not in the fork of its handler */
+    if (signal) raise(signal);
+    at_locks = signal;
+}
+
+int __real_pthread_mutex_lock(pthread_mutex_t *lock);
+int __real_pthread_mutex_trylock(pthread_mutex_t *lock);
+int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
+{
+    at_a_lock();
+    int e = __real_pthread_mutex_lock(lock);
+    at_a_lock();
+    return e;
+}
+
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock)
+{
+    at_a_lock();
+    int e = __real_pthread_mutex_trylock(lock);
+    at_a_lock();
+    return e;
+}
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+    at_a_lock();
+    int e = __real_pthread_mutex_unlock(lock);
+    at_a_lock();
+    return e;
+}
+
+static void remove_directory(void)
+{
+    char path[300];
+    DIR *d = opendir(directory);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        snprintf(path, sizeof path, "%s/%s", directory, e->d_name);
+        if (e->d_name[0] != '.') assert_int_equal(unlink(path), 0);
+    }
+    closedir(d);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void forks_at_locks(int number)
+{
+    const struct fdr_config c = in_a_directory("1M", "USR1");
+    assert_true(signal(number, forker) != SIG_ERR);
+    forks = 0;
+    at_locks = number == SIGUSR1 ? 0 : number; /* fdr's handler is not there yet */
+    assert_int_equal(fdr_init(&c), 0);
+    at_locks = 0; /* nor at those of a definition */
+    fdr_region r = fdr_region_define("work", NULL, 0);
+    fdr_enter(r), fdr_leave(r);
+    at_locks = number;
+    int before = forks;
+    assert_int_equal(fdr_ending("test", 3), 0); /* FDR_CRASH=0 asks for none */
+    assert_true(forks >= before + 4);
+    before = forks;
+    fdr_finalize();
+    at_locks = 0;
+    assert_true(forks >= before + 4);
+    snapshot_is_whole();
+    signal(number, SIG_DFL);
+    remove_directory();
+}
+
+static void P10_the_handler_of_a_fault_forks_at_a_lock(void **state)
+{
+    (void)state;
+    forks_at_locks(SIGTRAP);
+}
+
+static void P10_a_handler_behind_the_snapshot_signals_forks_at_a_lock(void **state)
+{
+    (void)state;
+    forks_at_locks(SIGUSR1);
+}
+
 static void P10_a_handler_forks_in_init_and_finalize(void **state)
 {
     struct itimerval often = {{0, 40000}, {0, 40000}}, never = {{0, 0}, {0, 0}};
@@ -121,6 +213,8 @@ static void P10_a_handler_forks_in_init_and_finalize(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P10_a_handler_forks_in_init_and_finalize),
-                                       cmocka_unit_test(P10_the_handler_of_a_fault_forks_in_finalize)};
+                                       cmocka_unit_test(P10_the_handler_of_a_fault_forks_in_finalize),
+                                       cmocka_unit_test(P10_the_handler_of_a_fault_forks_at_a_lock),
+                                       cmocka_unit_test(P10_a_handler_behind_the_snapshot_signals_forks_at_a_lock)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
