@@ -54,6 +54,16 @@ static struct fdr_reduction *old_line(struct fdri_thread *t, const struct fdr_re
     return NULL;
 }
 
+/* The count of 32 bits goes on where it was with the first lines gone: 48 lines are there, and the next is the same.
+ * One store: a kill or a copy finds the one or the other, which say the same. */
+static void line_begun(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t next = l->reduction_count + 1;
+    t->line = l->reduction_count;
+    fdr_store_relaxed(&l->reduction_count, next == FDR_REDUCTION_COUNT_END ? FDR_REDUCTION_LINES : next);
+}
+
 static void add_to_line(struct fdri_thread *t, const struct fdr_reduction *wanted, const struct fdri_given *g,
                         bool closed)
 {
@@ -70,7 +80,7 @@ static void add_to_line(struct fdri_thread *t, const struct fdr_reduction *wante
         *line = *wanted;
         line->tick = l->last_tick >> t->shift;
         line->from_tick = UINT64_MAX;
-        t->line = l->reduction_count++;
+        line_begun(t);
     }
     line->events += g->events;
     line->bytes += g->bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
  * P3: the steps of a thread that ended stay counted in fdr_usage().reductions, also when its accounts have become those
- * of [ended]. */
+ * of [ended]; so do the lines of a thread, however many it has begun. */
 #include <pthread.h>
 
 #include "tests/api_fixture.h"
@@ -65,9 +65,55 @@ static void P3_steps_never_become_fewer(void **state)
     fdr_finalize();
 }
 
+/* Lines of steps that never happened, each of another kind, so none shares one: of one event each. */
+static void begin_lines(uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) fdri_note_claim(&fdri_self, i, &(struct fdri_given){.events = 1, .bytes = 32});
+}
+
+/* The reader shows the newest 48, oldest first, and tells of those before. */
+static void lines_are_read(uint32_t begun)
+{
+    const struct fdr_reduction_info *r;
+    struct fdr_file *f = take();
+    size_t n = fdr_reductions(f, &r);
+    char what[80];
+    assert_int_equal(n, FDR_REDUCTION_LINES + 1);
+    assert_string_equal(r[0].step, "earlier");
+    assert_int_equal(r[0].events, begun - FDR_REDUCTION_LINES);
+    for (uint32_t i = 1; i < n; i++) {
+        snprintf(what, sizeof what, "taken from location %u,", begun - FDR_REDUCTION_LINES + i - 1);
+        if (strncmp(r[i].what, what, strlen(what)) != 0) fail_msg("line %u of %u: %s", i, begun, r[i].what);
+    }
+    fdr_file_close(f);
+}
+
+/* The count of lines goes on at 48 before it would be 0 again: none is left out, and what is written over is told. */
+static void P3_lines_stay_when_their_count_is_at_its_end(void **state)
+{
+    enum { BEFORE = 2 * FDR_REDUCTION_LINES - 3 };
+    (void)state;
+    start();
+    record((void *)(uintptr_t)10);
+    struct fdr_location *l = fdri_self.loc;
+    assert_int_equal(l->reduction_count, 0);
+    begin_lines(0, BEFORE);
+    assert_int_equal(l->reduction_count, BEFORE);
+    lines_are_read(BEFORE);
+    l->reduction_count = FDR_REDUCTION_COUNT_END - 3;
+    for (uint32_t i = BEFORE; i < BEFORE + FDR_REDUCTION_LINES + 5; i++) {
+        begin_lines(i, i + 1);
+        assert_true(l->reduction_count >= FDR_REDUCTION_LINES && l->reduction_count < FDR_REDUCTION_COUNT_END);
+        lines_are_read(i + 1);
+    }
+    assert_int_equal(l->reduction_count, 2 * FDR_REDUCTION_LINES + 2);
+    fdr_finalize();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P3_steps_of_threads_that_ended),
-                                       cmocka_unit_test(P3_steps_never_become_fewer)};
+                                       cmocka_unit_test(P3_steps_never_become_fewer),
+                                       cmocka_unit_test(P3_lines_stay_when_their_count_is_at_its_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
