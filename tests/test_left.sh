@@ -472,6 +472,36 @@ else
     echo "a process that may not be looked into: setpriv cannot drop capabilities here: not tested"
 fi
 
+# ---- nor one that /proc does not show: hidepid=2, in a mount namespace of its own -----------------------------------
+cat >hidepid.sh <<'END'
+look() { setpriv --bounding-set -all --inh-caps -all "$@"; }
+look true || exit 3
+mount -t proc -o "$2" proc /proc || exit 3 # in a namespace of its own: nobody else sees it
+export FDR_LIVE_DIR=$PWD/unseen FDR_LIVE_FORCE=1
+setpriv --bounding-set -all --inh-caps -all ./program hidden >ready7.txt &
+pid=$!
+for _ in $(seq 500); do grep -q ready ready7.txt && break; sleep 0.02; done
+look test -e /proc/$pid && { echo "it is shown all the same"; kill -9 $pid; exit 3; }
+look "$1" list unseen >list.txt 2>&1
+look "$1" gc --unread --age 0s unseen >gc.txt 2>&1
+find unseen -name '*.live.fdr' >stays.txt
+kill -9 $pid
+wait $pid 2>/dev/null
+look "$1" gc --unread --age 0s unseen >gc.txt 2>&1
+find unseen -name '*.live.fdr' >gone.txt
+exit 0
+END
+unshare=(unshare -m -p -f)
+options=hidepid=2,gid=65534 # the group that is shown all the same: not root's
+[ "$(id -u)" = 0 ] || unshare=(unshare -r -m -p -f) options=hidepid=2
+if "${unshare[@]}" bash hidepid.sh "$fdr" "$options" >unshare.txt 2>&1; then
+    grep -q "^live " list.txt && ok "list of who is not in /proc" || fail "list of who is not in /proc: $(cat list.txt)"
+    [ -s stays.txt ] && ok "gc of who is not in /proc" || fail "gc took the file of who is not in /proc"
+    [ -s gone.txt ] && fail "gc of who was not in /proc: $(cat gc.txt)" || ok "gc of who was not in /proc"
+else
+    echo "a process that /proc does not show: no mount with hidepid=2 here: not tested: $(head -1 unshare.txt)"
+fi
+
 # ---- nothing leaks -------------------------------------------------------------------------------------------------
 for _ in $(seq "${FDR_LEFT_STARTS:-50}"); do ./program exit 0; done
 [ "$(find "$live" -mindepth 1 | wc -l)" = 0 ] && ok "clean starts and stops leave nothing" || fail "clean exits left: $(ls "$live")"

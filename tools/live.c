@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,16 +137,30 @@ static uint64_t began(uint32_t pid)
     return ticks && since_boot <= up ? now - (up - since_boot) : 0;
 }
 
+/* Why what a process maps may not be looked at; 0: it may. */
+static int maps_refused(uint32_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    FILE *maps = fopen(path, "re");
+    int e = maps ? 0 : errno;
+    if (maps) fclose(maps);
+    return e;
+}
+
+/* A pid that is 0 or negative as a pid_t means several processes. */
+static bool there(uint32_t pid) { return pid && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM); }
+
+/* Mounted with hidepid=2 /proc shows no trace of a process that may not be looked into, nor when it began: of one that
+ * is there all the same it is not known that it is no other with this pid, and a file too many stays. */
 uint32_t hidden_writer(const struct fdr_file_info *info)
 {
     enum { SAME_BEGINNING = 2000000000 }; /* a pid that was used again began later; clocks are set */
-    char path[64];
     struct utsname own;
-    snprintf(path, sizeof path, "/proc/%u/maps", info->pid);
-    FILE *maps = may_be_live(info) ? fopen(path, "re") : NULL;
-    bool refused = !maps && (errno == EACCES || errno == EPERM);
-    if (maps) fclose(maps);
-    if (!may_be_live(info) || !refused || uname(&own) || strcmp(own.nodename, info->host) != 0) return 0;
+    if (!may_be_live(info) || uname(&own) || strcmp(own.nodename, info->host) != 0) return 0;
+    int e = maps_refused(info->pid);
+    if (e == ENOENT) return there(info->pid) ? info->pid : 0;
+    if (e != EACCES && e != EPERM) return 0;
     uint64_t start = began(info->pid);
     return start && start <= info->created_realtime_ns + SAME_BEGINNING ? info->pid : 0;
 }

@@ -16,7 +16,8 @@ uint32_t mapped_by(const struct stat *file, uint32_t pid);
 uint32_t opened_by(const struct stat *file);
 /* It is no snapshot, and has not ended. */
 bool may_be_live(const struct fdr_file_info *info);
-/* The process that wrote it and is still there, where we may not look into it, as it is not dumpable; else 0. */
+/* The process that wrote it and is still there, where we may not look into it, as it is not dumpable, or /proc does not
+ * show it (hidepid=2); else 0. */
 uint32_t hidden_writer(const struct fdr_file_info *info);
 /* The process that maps a recording that was opened: only one that is no snapshot and has not ended may be live. */
 uint32_t written_by(const char *path, const struct fdr_file_info *info);
