@@ -12,13 +12,29 @@ struct place {
     uint32_t part, bin, seq, zero_count;
     uint64_t commit, zero_tick; /* zero_*: of its depth */
 };
+/* Places lie in blocks that find room in the smallest bin, as where the buffer is full nothing larger is to be had. Two
+ * tables lead to each: the place of an open call is looked for by depth. What a mark has it keeps for the next ones. */
+enum { BLOCK_BYTES = 512 - sizeof(struct fdr_slab), HEAD = sizeof(struct fdr_meta_head) };
+enum { EACH = (BLOCK_BYTES - HEAD) / sizeof(struct place), BLOCKS = (BLOCK_BYTES - HEAD) / 4, TABLES = 24 };
 struct fdri_mark {
     uint32_t count, room, point_count;
     bool set;
     uint64_t point_tick;
     uint32_t open; /* calls that were: their places stand first, outermost first, then those of `count` partitions */
-    struct place at[]; /* of a call: part 0: it is still open; FDRI_GATE_CLOSED: it is not stored */
+    uint32_t table[TABLES]; /* offs of tables of BLOCKS offs of EACH places */
 };
+static_assert(HEAD + sizeof(struct fdri_mark) <= BLOCK_BYTES, "the mark itself fits, too");
+/* Two partitions of each kind: one may be set aside (aside.c). */
+static_assert(TABLES * BLOCKS * EACH > FDR_LEVELS_MAX + 2 * (FDR_LEVELS_MAX + 1) * (FDR_BANDS + FDR_CLASS_COUNT),
+              "room for all there can be");
+
+/* Of a call: part 0: it is still open; FDRI_GATE_CLOSED: it is not stored. */
+static struct place *place_at(const struct fdri_thread *t, const struct fdri_mark *m, uint32_t i)
+{
+    const uint32_t *table = fdri_off(t, m->table[i / EACH / BLOCKS]);
+    struct place *block = fdri_off(t, table[i / EACH % BLOCKS]);
+    return &block[i % EACH];
+}
 
 static uint32_t count_parts(const struct fdri_thread *t)
 {
@@ -27,17 +43,47 @@ static uint32_t count_parts(const struct fdri_thread *t)
     return n;
 }
 
-/* Room for so many places; NULL: there is none. */
-static struct fdri_mark *with_room(struct fdri_thread *t, uint32_t n)
+static uint32_t block(struct fdri_thread *t, uint32_t bytes)
 {
+    uint32_t off = fdri_meta(t, FDR_META_FREE, HEAD + bytes);
+    return off ? off + HEAD : 0;
+}
+
+/* EACH places more. */
+static bool grow(struct fdri_thread *t, struct fdri_mark *m)
+{
+    uint32_t n = m->room / EACH, *table = n / BLOCKS < TABLES ? &m->table[n / BLOCKS] : NULL;
+    if (table && !*table) *table = block(t, BLOCKS * sizeof *table);
+    uint32_t off = table && *table ? block(t, EACH * sizeof(struct place)) : 0;
+    if (!off) return false;
+    ((uint32_t *)fdri_off(t, *table))[n % BLOCKS] = off;
+    fdr_signal_fence(); /* left here by longjmp the block is lost, and no place is in none */
+    m->room += EACH;
+    return true;
+}
+
+/* Not set, with room for all there is now; NULL: there is none. What is given back for it may change what there is. */
+static struct fdri_mark *with_room(struct fdri_thread *t)
+{
+    uint32_t off = t->mark ? 0 : block(t, sizeof *t->mark);
+    if (off) t->mark = fdri_off(t, off);
     struct fdri_mark *m = t->mark;
-    if (m && m->room >= n) return m;
-    uint32_t room = n * 2 + 16;
-    uint32_t off = fdri_meta_calm(t, FDR_META_FREE, (uint32_t)(64 + sizeof *m + room * sizeof m->at[0]));
-    if (!off) return NULL;
-    m = fdri_off(t, off + 64);
-    m->room = room;
+    if (!m) return NULL;
+    m->set = false;
+    fdr_signal_fence();
+    for (uint32_t n; m->room < (n = count_parts(t) + t->loc->depth);)
+        while (m->room < n)
+            if (!grow(t, m)) return NULL;
     return m;
+}
+
+static void say_no_room(const struct fdri_thread *t)
+{
+    static unsigned said;
+    if (!fdri_once(&said)) return;
+    fdri_say("thread '%s' (%u): no room for a rewind mark of %u partitions and %u open calls; until there is, its "
+             "rewinds do nothing (FDR_BUFFER makes it)",
+             t->loc->name, t->loc->tid, count_parts(t), t->loc->depth);
 }
 
 static struct place place_of(const struct fdri_thread *t, const struct fdr_part *p)
@@ -55,32 +101,25 @@ void fdr_rewind_mark(void)
 {
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
-    uint32_t parts = count_parts(t), open = t->loc->depth;
-    struct fdri_mark *m = with_room(t, parts + open);
-    fdr_signal_fence(); /* a mark that was left in the middle by longjmp is none */
-    t->mark = m;
+    struct fdri_mark *m = with_room(t);
     if (!m) {
-        static unsigned said;
-        if (fdri_once(&said))
-            fdri_say("no room for a rewind mark of %u partitions and %u open calls; rewinds of this thread do nothing",
-                     parts, open);
+        say_no_room(t);
         fdri_end(t);
         return;
     }
+    uint32_t open = t->loc->depth;
     fdr_store_relaxed(&t->loc->flags, t->loc->flags | FDR_LOCATION_REWINDS);
-    m->set = false;
-    fdr_signal_fence();
     m->count = 0;
     m->open = open;
     m->point_tick = t->loc->point_tick;
     m->point_count = t->loc->point_count;
     for (uint32_t d = 1; d <= open; d++) {
         struct fdr_level *v = fdri_level(t, d);
-        m->at[d - 1].part = 0;
+        place_at(t, m, d - 1)->part = 0;
         if (!(v->flags & FDR_LEVEL_MARKED)) v->flags |= FDR_LEVEL_MARKED;
     }
     for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
-        m->at[open + m->count++] = place_of(t, fdri_off(t, off));
+        *place_at(t, m, open + m->count++) = place_of(t, fdri_off(t, off));
     fdr_signal_fence();
     m->set = true;
     fdri_end(t);
@@ -92,7 +131,7 @@ void fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_
     if (!m || !m->set || depth > m->open) return;
     uint64_t duration = (fdr_max(tick, v->enter_tick) >> t->shift) - (v->enter_tick >> t->shift);
     uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]), off = v->part[band];
-    struct place *at = &m->at[depth - 1], now = {.zero_tick = v->zero_tick, .zero_count = v->zero_count};
+    struct place *at = place_at(t, m, depth - 1), now = {.zero_tick = v->zero_tick, .zero_count = v->zero_count};
     if (off > FDRI_GATE_CLOSED) now = place_of(t, fdri_off(t, off));
     now.part = 0; /* last: left here by longjmp the call has not ended */
     *at = now;
@@ -229,23 +268,26 @@ static void renumber(struct fdri_thread *t, const struct fdr_part *p, const stru
 }
 
 /* Where the call of p's depth that was open at the mark ended; NULL: there was none, or it is still open. */
-static const struct place *ended_at(const struct fdri_mark *m, const struct fdr_part *p)
+static const struct place *ended_at(const struct fdri_thread *t, const struct fdri_mark *m, const struct fdr_part *p)
 {
     if (p->class_ != FDR_CLASS_REGION || !p->depth || p->depth > m->open) return NULL;
-    return m->at[p->depth - 1].part ? &m->at[p->depth - 1] : NULL;
+    const struct place *at = place_at(t, m, p->depth - 1);
+    return at->part ? at : NULL;
 }
 
 static void rewind_to(struct fdri_thread *t, const struct fdri_mark *m)
 {
     static const struct place nothing;
-    const struct place *marked = &m->at[m->open], *end = marked + m->count;
-    uint32_t fresh = m->count ? marked->part : 0; /* newer partitions stand in front of this one */
+    uint32_t next = m->open, end = next + m->count;
+    uint32_t fresh = m->count ? place_at(t, m, next)->part : 0; /* newer partitions stand in front of this one */
     bool after = !fresh, alone = fdri_claim_pin(&fdri_rec.arena, t->loc);
     for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
         struct fdr_part *p = fdri_off(t, off);
         if (off == fresh) after = true;
-        const struct place *at = after && marked < end && marked->part == off ? marked++ : &nothing;
-        const struct place *ended = ended_at(m, p);
+        const struct place *at = after && next < end ? place_at(t, m, next) : &nothing;
+        if (at->part == off) next++;
+        else at = &nothing;
+        const struct place *ended = ended_at(t, m, p);
         renumber(t, p, ended ? ended : at);
         if (ended && ended->part == off) at = ended;
         if (at->part && p->open_seq == at->seq && p->open_off == at->bin && !at->bin) continue; /* untouched, empty */

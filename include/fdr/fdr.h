@@ -370,10 +370,11 @@ FDR_API void fdr_resume(void);
 /* Rewind: forget what this thread stored since the mark, keep its totals (an iteration that was as usual). Calls that
  * were open at the mark stay, also those that ended since. Marks do not nest, and a rewind uses its mark up: the next
  * iteration sets one anew. A rewind without a mark does nothing. Events forgotten count as `filtered`. A mark takes
- * 64 bytes for each partition and each open call of the thread, from its share of the buffer, once and again when
- * there are many more; where that finds no room (buffers of some hundred KiB) one line says so, the mark is none, and
- * fdr_rewind does nothing: all stays recorded. Any thread, for itself; no file I/O; not for signal handlers. Idea:
- * rewinding event buffers, Wagner 2015 (3.2). */
+ * some 35 bytes for each partition and each open call of the thread, from its share of the buffer, which it keeps for
+ * the next ones; where that is full older detail is given back for it, as for what totals need. Where nothing can be
+ * (a full buffer under FDR_STRATEGY=first; so many threads that each has next to nothing) one line names the first
+ * thread it happens to, the mark is none, and fdr_rewind does nothing: all stays recorded; the next mark is tried anew.
+ * Any thread, for itself; no file I/O; not for signal handlers. Idea: rewinding event buffers, Wagner 2015 (3.2). */
 FDR_API void fdr_rewind_mark(void);
 FDR_API void fdr_rewind(void);
 
