@@ -237,7 +237,8 @@ struct fdr_ledger_row {
 /* Decodes all bins on first use. Rows sorted by location, class, depth. Calls of length 0 that are not shown as their
  * parent was lost for want of memory, and their place cannot be told, are lost (not in a snapshot of a location that
  * went on). What that location did while its bins were copied is in no row but, perhaps, presented: what began behind
- * its to_ns is not shown. */
+ * its to_ns is not shown. Nor is a call that was open then, ended while it was copied, and lacks a caller in the copy,
+ * unless its depth alone is asked for; kept (and that of epochs) may count it. */
 FDR_API size_t fdr_ledger(struct fdr_file *file, const struct fdr_ledger_row **rows);
 /* Snapshots of a live process: presented of a location before and after its bins were copied (equal elsewhere). 0
  * and 0 of a location that is not there; 0 and UINT64_MAX where it is not known. */
