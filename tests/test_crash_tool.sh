@@ -37,7 +37,7 @@ __attribute__((noinline)) int culprit(const char *how)
     int v = (int)strlen(how);
     if (!strcmp(how, "assert")) assert(v == 3);
     if (!strcmp(how, "jump")) no_function();
-    if (!strcmp(how, "wait")) pause();
+    if (!strcmp(how, "wait") && write(1, "waits\n", 6) == 6) pause();
     if (!strcmp(how, "raise")) raise(SIGTERM); else if (!strcmp(how, "exit")) exit(7);
     return folded(v);
 }
@@ -320,10 +320,20 @@ if command -v gfortran >/dev/null && [ -e "$build/lib/libfdr-instrument.so" ]; t
 else echo "no gfortran: ERROR STOP is not tried"; fi
 rm -f ./*.crash.fdr
 
+waits() { # until a victim has said in FILE that it waits
+    for _ in $(seq 3000); do
+        if [ -s "$1" ]; then return; fi
+        sleep 0.01
+    done
+    echo "$1: it never waits"
+    exit 1
+}
+
 # Three processes: one faults, one is asked to end afterwards, one is killed.
-FDR_CRASH=all ./victim wait & one=$!
-./victim wait & two=$!
-sleep 0.3
+FDR_CRASH=all ./victim wait >one.txt & one=$!
+./victim wait >two.txt & two=$!
+waits one.txt
+waits two.txt
 mkdir first; FDR_DIR=$work/first die ./victim segv
 { kill -TERM "$one"; kill -KILL "$two"; } 2>/dev/null
 wait "$one" "$two" 2>/dev/null || true
@@ -335,8 +345,8 @@ same "$(head -1 out.txt | cut -d' ' -f1)" FIRST "the first line"
 has '#0 .* culprit' out.txt
 
 # Not its own abort().
-./victim wait & one=$!
-sleep 0.3
+./victim wait >third.txt & one=$!
+waits third.txt
 kill -ABRT "$one"
 wait "$one" 2>/dev/null || true
 $fdr crash ./*."$one".*.crash.fdr >out.txt

@@ -59,7 +59,7 @@ static void record(void)
 {
     struct fdr_config c = {.size = sizeof c,
                            .ignore_environment = 1,
-                           .buffer = "256K",
+                           .buffer = "128K",
                            .pin = "1ms",
                            .signal = "none",
                            .crash = "0",
@@ -67,7 +67,7 @@ static void record(void)
     uint32_t depth = 0;
     c.dir = c.live_dir = directory;
     assert_int_equal(fdr_init(&c), 0);
-    for (uint32_t i = 0; i < 120000; i++) {
+    for (uint32_t i = 0; i < 80000; i++) {
         now += 1 + rnd(&seed, rnd(&seed, 40) ? 200 : 20000);
         if (rnd(&seed, 8) == 0) fdr_marker_at(1, i, now);
         else if (depth < 1 || (depth < DEEPEST && rnd(&seed, 2))) fdr_enter_at(++depth, now);
@@ -76,7 +76,7 @@ static void record(void)
     assert_int_equal(fdr_snapshot("pinned"), 0);
     FILE *f = fopen(fdr_last_snapshot(), "rb");
     bytes = fread(image, 1, MOST, f);
-    assert_true(bytes > 200000 && bytes < MOST);
+    assert_true(bytes > 100000 && bytes < MOST);
     fclose(f);
     unlink(fdr_last_snapshot());
     fdr_finalize();
