@@ -108,6 +108,7 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
         i->bins += l->part[p].bin_count;
         for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
     }
+    i->folding = l->raw.flags & FDR_LOCATION_FOLDING && !i->bins; /* they go when the bins are gone */
     if (i->pinned_given) forget_pinned(i);
     open_calls(l);
 }

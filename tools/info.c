@@ -317,6 +317,8 @@ static void print_location(const struct fdr_file *file, const struct fdr_locatio
         printf("    pinned  all that was over by %s: %s events, %s\n", human_since(a, l->pinned_to_ns, info->first_ns),
                human_count(b, l->pinned_events), human_bytes(d, l->pinned_bytes));
     if (l->pinned_given) printf("    pinned  not any more: the thread ended, and its first moments went to others\n");
+    if (l->folding)
+        printf("    note    on its way into [ended]: what rows say of these two is right of both together\n");
     print_open(file, l);
     print_location_notes(l);
 }

@@ -92,6 +92,7 @@ static json_t *location_json(const struct fdr_file *file, const struct fdr_locat
     set_u64(o, "pinned_bytes", l->pinned_bytes);
     set(o, "pinned_cut", json_boolean(l->pinned_cut));
     set(o, "pinned_given", json_boolean(l->pinned_given));
+    set(o, "folding", json_boolean(l->folding));
     set(o, "parent", l->parent == UINT32_MAX ? json_null() : json_u64(l->parent));
     set(o, "samples", json_boolean(l->samples));
     set_u64(o, "start_ns", l->start_ns);

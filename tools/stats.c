@@ -270,6 +270,19 @@ static bool totals_gone(const struct fdr_file *file)
     return stored && !fdr_totals(file, &total);
 }
 
+static void folding_lines(const struct fdr_file *file)
+{
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (!l->folding) continue;
+        out_text("# on its way into [ended], what is said of these two is right of both together: ");
+        out_u64(l->id);
+        out_char(' ');
+        out_cell(l->name);
+        out_char('\n');
+    }
+}
+
 static void source_line(const struct fdr_file *file, bool events)
 {
     char text[HUMAN_BYTES];
@@ -309,6 +322,7 @@ static void rows_text(const struct stats_arguments *a, const struct fdr_file *fi
     size_t shown = limited(a, rows->count);
     for (size_t i = 0; i < rows->count; i++) add_time(&total, rows->row[i].exclusive_ns);
     source_line(file, a->events);
+    if (a->by == BY_LOCATION && !a->events) folding_lines(file);
     out_text("   exclusive    share ");
     if (a->by != BY_LOCATION) out_text("   inclusive");
     out_text("           calls ");

@@ -181,6 +181,9 @@ struct fdr_location_info {
     uint64_t rows_folded;        /* calls in the rest of the totals */
     uint64_t points_without_row; /* events without duration that are in no total: no room for their kind */
     bool pinned_given;           /* FDR_PIN: what was set aside is not all there, since the thread ended */
+    /* Its thread ended, and its accounts are on their way into [ended]: what rows say of these two is right together,
+     * and need not be of one of them. */
+    bool folding;
 };
 /* Sorted by id; index beyond the last: NULL. */
 FDR_API size_t fdr_location_count(const struct fdr_file *file);
