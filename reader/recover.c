@@ -190,7 +190,11 @@ static bool settle_all(struct fdri_reader_image *m)
  * to show. */
 static struct fdr_tail_entry tail_entry(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
-    if (l->in_tail || (f->has_tail && !f->tail_bad)) return l->tail;
+    if (l->in_tail || (f->has_tail && !f->tail_bad)) {
+        struct fdr_tail_entry e = l->tail;
+        if (e.completed > e.presented) e.completed = 0; /* one of them is damaged: this bounds nothing */
+        return e;
+    }
     return (struct fdr_tail_entry){.location = l->id,
                                    .presented = l->presented_before,
                                    .completed = l->presented_before,

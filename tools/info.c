@@ -43,6 +43,20 @@ static const char *wall_time(char *text, uint64_t realtime_ns)
     return text;
 }
 
+/* A reason was written where nobody could look a function's name up. */
+static void print_functions(const struct fdr_file *file, const char *reason)
+{
+    char *end;
+    for (const char *at = reason; (at = strstr(at, "0x")); at = end) {
+        uint64_t address = strtoull(at, &end, 16);
+        const struct fdr_place *p = fdr_place(file, address, false);
+        if (!address || !p->function[0] || p->function[0] == '[') continue;
+        printf("           0x%llx is %s", (unsigned long long)address, plain_name(p->function));
+        if (p->file && p->line) printf(" at %s:%u", plain_name(p->file), p->line);
+        printf("\n");
+    }
+}
+
 static void print_why(const struct fdr_file *file, const char *path)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -68,7 +82,7 @@ static void print_why(const struct fdr_file *file, const char *path)
     }
     if (strcmp(info->reason, "live") == 0)
         printf("why        no snapshot: the live recording itself, copied while its process goes on\n");
-    else if (info->reason[0]) printf("why        %s\n", plain_name(info->reason));
+    else if (info->reason[0]) printf("why        %s\n", plain_name(info->reason)), print_functions(file, info->reason);
     else if (strcmp(info->state, "recording") != 0) printf("why        not said\n");
     else if (written_by(path, info)) printf("why        no snapshot: the live recording itself, written right now\n");
     else printf("why        left by a process that was killed, or that ended without a word (_exit, exec)\n");
