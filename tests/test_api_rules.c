@@ -361,39 +361,6 @@ static void P4_rewind_within_one_tick(void **state)
     end(f);
 }
 
-/* Where a mark finds no room a rewind does nothing. */
-static bool marked_in(const char *buffer)
-{
-    begin(&(struct fdr_config){.buffer = buffer, .strategy = "whole"});
-    uint64_t t = 1000;
-    for (uint32_t i = 0; i < 400; i++) { /* partitions of all depths and bands use up what accounts may take */
-        uint32_t deep = i % 200;
-        for (uint32_t d = 0; d < deep; d++) fdr_enter_at(1 + d % 9, t += 2);
-        for (uint32_t d = 0; d < deep; d++)
-            fdr_leave_at(1 + (deep - 1 - d) % 9, t += 1 + (i * d) % 300 * (i % 7) * 100);
-    }
-    fdr_rewind_mark();
-    bool marked = fdri_self.mark != NULL;
-    for (int i = 0; i < 10; i++) fdr_enter_at(3, t += 5), fdr_leave_at(3, t += 5);
-    fdr_rewind();
-    struct fdr_file *f = take();
-    balance(f);
-    if (!marked) assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->filtered, 0);
-    end(f);
-    return marked;
-}
-
-static void P3_a_mark_without_room(void **state)
-{
-    (void)state;
-    uint32_t kib = 72;
-    char buffer[16];
-    do snprintf(buffer, sizeof buffer, "%uK", kib += 8);
-    while (kib < 256 && marked_in(buffer));
-    print_message("no room for a mark in %s\n", buffer);
-    assert_true(kib < 256);
-}
-
 /* Calls that are only counted stand on the stack, too; when storing stops the others keep their depth. */
 static void P9_counted_calls_on_the_stack(void **state)
 {
@@ -538,7 +505,6 @@ int main(void)
         cmocka_unit_test(P3_rewind_forgets_exactly),
         cmocka_unit_test(P3_rewind_in_a_small_buffer),
         cmocka_unit_test(P4_rewind_within_one_tick),
-        cmocka_unit_test(P3_a_mark_without_room),
         cmocka_unit_test(P9_counted_calls_on_the_stack),
         cmocka_unit_test(P5_time_within_untimed_calls),
         cmocka_unit_test(P3_P9_length_0_in_a_pause),

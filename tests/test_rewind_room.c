@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit timeout=120 wrap=fdri_meta
  * P3: marks that are set for the first time, or need more places than before, when the buffer has long been full: they
- * find room as accounts do, in pieces of bins, with the smallest bins as well. */
+ * find room as accounts do, in pieces of bins, with the smallest bins as well. Where there is none a rewind does
+ * nothing, and the next mark is tried anew. */
 #include "tests/api_fixture.h"
 
 #include "tests/rnd.h"
@@ -85,8 +86,47 @@ static void P3_a_mark_in_a_full_buffer(void **state)
     one("last", "4M", "4K", 2 * DEPTH);
 }
 
+static bool no_room;
+uint32_t __real_fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
+uint32_t __wrap_fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
+uint32_t __wrap_fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
+{
+    return no_room ? 0 : __real_fdri_meta(t, kind, bytes);
+}
+
+/* Ten calls behind a mark: how many were forgotten, all in all. */
+static uint64_t ten(uint64_t *now)
+{
+    no_room = *now >= 2000 && *now < 4000;
+    fdr_rewind_mark();
+    no_room = false;
+    for (int i = 0; i < 10; i++) fdr_enter_at(1, *now += 5), fdr_leave_at(1, *now += 5);
+    fdr_rewind();
+    return fdr_usage().filtered;
+}
+
+static void P3_a_mark_without_room(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) { /* the first mark of all, or one that needs more places */
+        uint64_t forgotten = first ? 0 : 10, now = 1000;
+        begin(&(struct fdr_config){.buffer = "1M"});
+        if (!first) assert_int_equal(ten(&now), 10);
+        for (now = 2000; now < 2600; now += 10) fdr_enter_at(2, now);
+        assert_int_equal(ten(&now), forgotten);
+        now = 4000;
+        assert_int_equal(ten(&now), forgotten + 10);
+        for (int i = 0; i < 60; i++) fdr_leave_at(2, now += 10);
+        struct fdr_file *f = take();
+        assert_int_equal(row(f, 0, FDR_IN_REGION, 61)->kept, 10);
+        balance(f);
+        end(f);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_a_mark_in_a_full_buffer)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_a_mark_in_a_full_buffer),
+                                       cmocka_unit_test(P3_a_mark_without_room)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
