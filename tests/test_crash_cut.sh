@@ -118,7 +118,7 @@ dies()
 dies shallow dying whole _start 8
 has_not 'callers are missing' out.txt
 dies deep dying cut deep 100
-has "$missing[0-9.]+ KiB\)\$" out.txt
+has "${missing}[0-9.]+ KiB\)\$" out.txt
 dies wide dying cut wide 1
 has "$missing"'1 MiB\)$' out.txt
 has_not '^  \?#' out.txt
@@ -127,7 +127,7 @@ has '#0 .* wide at .*cut.c:31$' last.txt # the line comes behind the last frame
 dies below dying cut wide_below 2
 has "$missing"'1 MiB\)$' out.txt
 dies other other cut deep 20
-has "$missing[0-9.]+ (KiB|B)\)\$" out.txt
+has "${missing}[0-9.]+ (KiB|B)\)\$" out.txt
 sed -n '/^thread [0-9]* cut/,/^$/p' out.txt >thread.txt
 has "$missing" thread.txt
 
