@@ -374,7 +374,8 @@ static inline uint32_t fdr_level_entry(uint32_t depth)
     if (depth <= FDR_LEVELS_NEAR) return (depth - 1) % FDR_LEVELS_STEP;
     return (depth - 1 - FDR_LEVELS_NEAR) % FDR_LEVELS_LARGE;
 }
-#define FDR_REDUCTION_LINES     48
+#define FDR_REDUCTION_LINES 48
+/* There the count of lines goes on at FDR_REDUCTION_LINES: all are there, and the next is the same. */
 #define FDR_REDUCTION_COUNT_END (UINT32_MAX / FDR_REDUCTION_LINES * FDR_REDUCTION_LINES)
 #define FDR_EPOCH_CUTS          16
 #define FDR_READING_DEPTHS      32 /* depth of readings of level 0; those of level 31 and above: 1 */
@@ -460,16 +461,15 @@ struct fdr_location {
     uint32_t point_count;              /* how many point events had that tick */
     uint32_t epoch;                    /* number of the current epoch, from 0 */
     uint64_t cut_tick[FDR_EPOCH_CUTS]; /* epoch e began at cut_tick[e % 16] */
-    uint64_t floor_tick;    /* records with leave <= this are given back, whatever bin still holds them (0 = none) */
-    uint32_t epoch_floor;   /* oldest epoch still held */
-    uint32_t bins_held;     /* bins of bin_bytes this location holds now */
-    uint32_t strewn_units;  /* 512 bytes each: what it has of bins that belong to several locations */
-    uint32_t piece_free[7]; /* off of free pieces by log2(bytes) - 9: halves of a bin not in use */
-    uint32_t counting;      /* off of the histogram's counter that the newest call is not in yet; 0: it is */
-    uint32_t
-        reduction_count; /* lines begun, FDR_REDUCTION_LINES in place of .._COUNT_END; line n is at [n % .._LINES] */
-    uint32_t reductions_off;            /* off of struct fdr_reductions_block, 0 = none yet */
-    uint32_t epochs_off;                /* struct fdr_epochs, 0 = none yet */
+    uint64_t floor_tick;      /* records with leave <= this are given back, whatever bin still holds them (0 = none) */
+    uint32_t epoch_floor;     /* oldest epoch still held */
+    uint32_t bins_held;       /* bins of bin_bytes this location holds now */
+    uint32_t strewn_units;    /* 512 bytes each: what it has of bins that belong to several locations */
+    uint32_t piece_free[7];   /* off of free pieces by log2(bytes) - 9: halves of a bin not in use */
+    uint32_t counting;        /* off of the histogram's counter that the newest call is not in yet; 0: it is */
+    uint32_t reduction_count; /* lines begun, up to FDR_REDUCTION_COUNT_END; n is at [n % .._LINES] */
+    uint32_t reductions_off;  /* off of struct fdr_reductions_block, 0 = none yet */
+    uint32_t epochs_off;      /* struct fdr_epochs, 0 = none yet */
     uint64_t reductions_dropped_events; /* sums of lines that were overwritten or found no block */
     uint64_t reductions_dropped_bytes;
     uint32_t gate_depth[FDR_BANDS]; /* calls of band b deeper than or at this are not stored; 0 = open */

@@ -82,9 +82,8 @@ static void print_unseen(const struct fdr_file_info *i)
     printf("died of    ");
     if (*replaced_handlers(i, others, sizeof others))
         printf("perhaps one of %s, whose handlers were replaced after fdr's; else of ", others);
-    printf(
-        "nothing that fdr catches: SIGKILL, the OOM killer, _exit, exec, a signal like SIGHUP or SIGQUIT, a fault in "
-        "a thread that blocks its signal; or the machine went down\n");
+    printf("nothing that fdr catches: SIGKILL, the OOM killer, _exit, exec, a signal like SIGHUP or SIGQUIT, a fault "
+           "in a thread that blocks its signal; or the machine went down\n");
 }
 
 /* What is left of a live file is no death, and no loss. */
