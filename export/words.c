@@ -158,15 +158,10 @@ void fdri_words_scan(const struct fdri_maps *maps, const struct fdri_words *w)
     t->stack_end = stack->to;
     uint64_t from = fdr_max((t->sp + 7) & ~7ull, stack->from), to = fdr_min(stack->to, from + w->far);
     if (w->memory >= 0 && from != t->sp) return;
-    if (to < stack->to) t->flags |= FDR_THREAD_CUT;
-    t->looked = (uint32_t)(to - t->sp);
-    for (uint64_t at = from; at + 8 <= to && look(w, at, to, piece, &v); at += 8) {
+    uint64_t at = from;
+    for (; at + 8 <= to && look(w, at, to, piece, &v); at += 8) {
         if (v < 4096) continue;
-        if (t->words == w->most) {
-            t->flags |= FDR_THREAD_CUT;
-            t->looked = (uint32_t)(at - t->sp);
-            return;
-        }
+        if (t->words == w->most) break;
         if (v > at && v < stack->to && v % 8 == 0) {
             keep(w, v, at - t->sp, false);
             continue;
@@ -174,4 +169,6 @@ void fdri_words_scan(const struct fdri_maps *maps, const struct fdri_words *w)
         if (!code || v < code->from || v >= code->to) code = map_of(maps, v);
         if (code && code->code) keep(w, v, at - t->sp, v - code->from >= 8 && after_call(w, v));
     }
+    t->looked = (uint32_t)(at - t->sp);
+    if (at + 8 <= stack->to) t->flags |= FDR_THREAD_CUT;
 }

@@ -130,28 +130,6 @@ static void believe_frames(const struct fdr_file *f, struct fdri_reader_location
     }
 }
 
-static bool needs_care(const struct fdr_file *f, const struct fdri_reader_location *l)
-{
-    if (!l->off || l->suspect || l->parts_lost || l->levels_lost || l->moving || l->raw.presented_overflow ||
-        l->raw.pause || l->raw.flags & FDR_LOCATION_ANEW)
-        return true;
-    if (l->raw.flags & FDR_LOCATION_STOPPED && !l->stopped) return true; /* who was open then is not known */
-    uint32_t deepest = 0;
-    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
-        const struct fdri_reader_part *p = &l->part[i];
-        if (p->aside) return true;
-        if (fdri_reader_bins_missing(p) || p->tail_gap || p->floor_unknown) return true;
-        if (p->bin_count && p->depth > deepest + 1 && p->depth > l->frame_count + 1) return true;
-        if (p->bin_count) deepest = p->depth;
-    }
-    for (uint32_t d = 1; d <= fdr_levels_in(l->raw.level_blocks); d++) {
-        const struct fdr_level *v = fdri_reader_level(f, l, d);
-        if (v && (v->lost || v->filtered)) return true;
-        if (d <= l->frame_count && !fdri_reader_frame_kept(&l->frame[d - 1])) return true;
-    }
-    return false;
-}
-
 /* Without payload the bins' headers and the partition's block say it. */
 static bool by_headers(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
 {
@@ -191,5 +169,5 @@ void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
     l->end_tick = none ? start : to;
     l->info.from_ns = fdri_reader_ns(&l->clock, l->from_tick);
     l->info.to_ns = fdri_reader_ns(&l->clock, l->end_tick);
-    l->careful = needs_care(f, l);
+    l->careful = fdri_reader_needs_care(f, l);
 }

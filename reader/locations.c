@@ -161,8 +161,8 @@ static void find_frozen(struct fdr_file *f, struct fdri_reader_location *l)
     l->stopped = true;
     if (!count || !(l->frozen = fdri_reader_calloc(count, sizeof *l->frozen))) return;
     const struct fdr_frozen *z;
-    for (uint64_t off = l->raw.frozen_off; off; off = z->next)
-        if (!add_frozen(f, l, z = frozen_at(f, l, off))) return;
+    for (uint64_t off = l->raw.frozen_off; off && !l->frozen_lost; off = z->next)
+        l->frozen_lost = !add_frozen(f, l, z = frozen_at(f, l, off));
 }
 
 static void find_frames(struct fdr_file *f, struct fdri_reader_location *l)

@@ -111,6 +111,15 @@ static bool along_chain(struct fdr_file *f, struct fdri_reader_location *l, stru
     return true;
 }
 
+/* Does m[i] begin inside of the block before it, which is the next one in the list? Bytes written to a wrong place may
+ * look like a block there: only one of the two can be mended. */
+static bool is_inside(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_meta *m,
+                      size_t i, size_t count)
+{
+    struct fdr_part raw;
+    return i + 1 < count && m[i].off - m[i + 1].off < sizeof raw && get_block(f, l, m[i + 1].off, &raw);
+}
+
 static size_t by_scan(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s)
 {
     struct fdr_part raw;
@@ -118,7 +127,8 @@ static size_t by_scan(struct fdr_file *f, struct fdri_reader_location *l, struct
     const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_PART, l->id, &count);
     for (int doubtful = 0; doubtful < 2; doubtful++)
         for (size_t i = 0; i < count; i++)
-            if (get_block(f, l, m[i].off, &raw) && is_doubtful(f, l, m[i].off, &raw) == doubtful)
+            if (!is_inside(f, l, m, i, count) && get_block(f, l, m[i].off, &raw) &&
+                is_doubtful(f, l, m[i].off, &raw) == doubtful)
                 take_block(f, l, s, m[i].off, &raw);
     return l->part_count - before;
 }

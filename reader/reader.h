@@ -9,7 +9,7 @@
  *   scan.c       all bin headers                 parts.c      partitions: lists of bins, or what a scan gives
  *   bins.c       one bin: header, decoding       list.c       the bins of one partition, in order
  *   keep.c       which records count as kept, reach   cut.c   the end of a snapshot of a location that went on
- *   decode.c     the fast way through a bin
+ *   decode.c     the fast way through a bin      care.c       may a call be missing around others?
  *   cursor.c     records of one partition        points.c     events without duration, in order
  *   stream*.c    events of one location          careful.c    the same where something may be missing
  *   samples.c    streams of samples: levels, weights   places.c   names for their addresses
@@ -136,7 +136,7 @@ struct fdri_reader_location {
      * live stack, or what was open when the location stopped storing. */
     struct fdri_reader_frame *live, *frozen, *frame;
     uint32_t live_count, frozen_count, frame_count; /* frame_count: believed */
-    bool stopped;
+    bool stopped, frozen_lost; /* frozen_lost: of what was open when it stopped only a part can be read */
     /* A snapshot taken while this location went on: what is newer than the cut may lack ancestors, and bins opened
      * since may be missing. */
     bool moving, in_tail;
@@ -358,6 +358,9 @@ void fdri_reader_keep_rule(struct fdri_reader_location *l);
 /* Calls of this depth that were ever stored, or counted as left out; UINT64_MAX: not known. */
 uint64_t fdri_reader_accounted(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth);
 void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l);
+
+/* ---- care.c ---- */
+bool fdri_reader_needs_care(struct fdr_file *f, struct fdri_reader_location *l);
 
 /* ---- cut.c ---- */
 /* Of a location that went on: which frames are believed, and `over`. */
