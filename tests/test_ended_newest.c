@@ -15,25 +15,25 @@ enum { DEEP = 60 };
 struct life {
     uint64_t seed, calls;
     uint32_t deepest;
-    uint64_t made;
+    uint64_t made, now;
 };
 
 static void descend(struct life *its, uint32_t depth)
 {
-    fdr_enter(region[rnd(&its->seed, 8)]);
+    fdr_enter_at(region[rnd(&its->seed, 8)], its->now += 20 + rnd(&its->seed, 40));
     its->made++;
     while (depth < its->deepest && its->made < its->calls && rnd(&its->seed, 4)) descend(its, depth + 1);
-    fdr_leave(fdri_self.top->region);
+    fdr_leave_at(fdri_self.top->region, its->now += 20 + rnd(&its->seed, 40));
 }
 
 /* All within one call. */
 static void *live(void *argument)
 {
     struct life *its = argument;
-    fdr_enter(region[0]);
+    fdr_enter_at(region[0], its->now += 100);
     its->made = 1;
     while (its->made < its->calls) descend(its, 2);
-    fdr_leave(region[0]);
+    fdr_leave_at(region[0], its->now += 100);
     return NULL;
 }
 
