@@ -76,19 +76,19 @@ static uint32_t meta_piece_at(const void *at, uint32_t room)
     return good ? m->bytes : 0;
 }
 
-/* Is the second reading of the bin, up to the commit word of the first, a whole one? Then it is made so. */
+/* Is the second reading of the bin, up to the commit word of the first, a whole one? Then it is made so. A rewind lowers
+ * that word in place, and leaves what is before it. */
 static bool take_bin(struct copy *c, uint32_t at, uint32_t bytes)
 {
     const struct fdr_bin *a = (const void *)(c->first + at);
     struct fdr_bin *b = (void *)(c->second + at);
     if (!(a->generation & 1)) return false;
-    if (a->generation != b->generation || a->check != b->check ||
-        FDR_COMMIT_BITS(a->commit) > FDR_COMMIT_BITS(b->commit)) {
+    if (a->generation != b->generation || a->check != b->check) {
         c->dropped++;
         return false;
     }
-    uint32_t used = FDR_BIN_HEADER + (FDR_COMMIT_BITS(a->commit) + 7) / 8;
-    b->commit = a->commit;
+    if (FDR_COMMIT_BITS(a->commit) < FDR_COMMIT_BITS(b->commit)) b->commit = a->commit;
+    uint32_t used = FDR_BIN_HEADER + (FDR_COMMIT_BITS(b->commit) + 7) / 8;
     if (used < bytes) memset(c->second + at + used, 0, bytes - used);
     return true;
 }

@@ -2,7 +2,7 @@
 /* ctest: label=unit timeout=240 wrap=fdri_process_read
  * A copy from outside is many readings. Whatever the process does between two of them, and that is all it does
  * meanwhile: the copy is whole. Each place is tried with a burst that cuts and merges epochs, with calls of a thread
- * that had none, with threads that come and go. And a thread that rests meanwhile is exact. */
+ * that had none, with threads that come and go, with a rewind. And a thread that rests meanwhile is exact. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,6 +86,15 @@ static void first_calls(void)
 {
     sem_post(&go);
     while (sem_wait(&done)) {}
+}
+
+/* Forgets what came since the mark, and nothing else. */
+enum { STAY = 3000, FORGOTTEN = 400 };
+static unsigned stay_before, forgets;
+static void rewinds(void)
+{
+    fdr_rewind();
+    forgets++;
 }
 
 /* ---- the copy ---- */
@@ -239,9 +248,42 @@ static void P8_first_calls_of_a_thread(void **state)
     what = NULL;
 }
 
+/* All that was there before the mark is kept: the copy's first reading of a bin may be from before the rewind, and the
+ * second from behind it. */
+static void P4_a_rewind(void **state)
+{
+    (void)state;
+    struct fdr_read_event e;
+    const fdr_region stays = fdr_region_define("stays", NULL, 0), goes = fdr_region_define("goes", NULL, 0);
+    unsigned places = 60, last;
+    what = NULL;
+    look();
+    last = reads;
+    for (unsigned i = 0; i < places; i++) {
+        for (unsigned n = 0; n < STAY / 60; n++) fdr_enter(stays), fdr_leave(stays);
+        stay_before += STAY / 60;
+        fdr_rewind_mark();
+        for (unsigned n = 0; n < FORGOTTEN; n++) fdr_enter(goes), fdr_leave(goes);
+        uint8_t *bytes;
+        size_t count, shown = 0;
+        what = rewinds;
+        when = (unsigned)((unsigned long long)last * i / places);
+        struct fdr_file *f = copy(&bytes, &count);
+        struct fdr_iter *it = fdr_iter_open(f, NULL);
+        while (fdr_iter_next(it, &e)) shown += e.kind == FDR_ENTER && e.id == stays && !e.reduced;
+        fdr_iter_close(it);
+        fdr_file_close(f);
+        munmap(bytes, count);
+        if (shown != stay_before) fail_msg("at read %u of %u: %zu of %u calls", when, reads, shown, stay_before);
+    }
+    what = NULL;
+    assert_true(forgets >= places * 3 / 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P4_a_rewind), /* while nothing has to be given back */
         cmocka_unit_test(P8_a_burst),
         cmocka_unit_test(P8_threads_that_come_and_go),
         cmocka_unit_test(P8_first_calls_of_a_thread),
