@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Detail by age: the epochs of a location, what is kept of each, and their totals. */
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "reader/reader.h"
 
@@ -142,9 +143,22 @@ static void count_bin(struct fdr_file *f, struct fdri_reader_location *l, const 
     out[last].kept_events += weight * (shown - gone);
 }
 
+/* Is a bin of the partition damaged or missing that may have held something of this stretch? */
+static bool missing_in(const struct fdri_reader_part *p, uint64_t from, uint64_t to)
+{
+    for (uint32_t i = 0; i < p->bin_count; i++) {
+        const struct fdri_reader_bin *b = &p->bin[i];
+        bool bad = fdr_load_relaxed(&b->state) == FDRI_READER_BIN_BAD;
+        uint64_t begin = b->gap ? i ? b[-1].base_tick : 0 : b->base_tick;
+        uint64_t end = !bad ? b->base_tick : i + 1 < p->bin_count ? b[1].base_tick : UINT64_MAX;
+        if ((bad || b->gap) && begin <= to && end >= from) return true;
+    }
+    return p->tail_gap && (!p->bin_count || p->bin[p->bin_count - 1].base_tick <= to);
+}
+
 /* By band: down to which depth every call of the epoch is kept. A call needs all shallower ones of its band or
  * longer. */
-static void set_complete(const struct fdri_reader_location *l, uint64_t from, struct fdr_epoch_info *out)
+static void set_complete(const struct fdri_reader_location *l, uint64_t from, uint64_t to, struct fdr_epoch_info *out)
 {
     uint32_t deepest = 0;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) deepest = l->part[i].depth;
@@ -153,7 +167,7 @@ static void set_complete(const struct fdri_reader_location *l, uint64_t from, st
     for (uint32_t b = 0; b < FDR_BANDS; b++) out->complete_depth[b] = deepest;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
         const struct fdri_reader_part *p = &l->part[i];
-        if (p->floor <= from && !p->floor_unknown) continue;
+        if (p->floor <= from && !p->floor_unknown && !missing_in(p, from, to)) continue;
         for (uint32_t b = 0; b <= p->band; b++)
             if (out->complete_depth[b] >= p->depth) out->complete_depth[b] = p->depth - 1u;
     }
@@ -200,11 +214,13 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
         out->from_ns = fdri_reader_ns(&l->clock, e->epoch[i].from_tick);
         out->to_ns = fdri_reader_ns(&l->clock, to > e->epoch[i].from_tick ? to : e->epoch[i].from_tick);
         set_totals(f, l, e, i, out);
-        set_complete(l, i ? e->epoch[i].from_tick : 0, out);
     }
     for (size_t i = 0; i < l->part_count; i++)
         for (uint32_t b = 0; b < l->part[i].bin_count; b++)
             count_bin(f, l, &l->part[i], &l->part[i].bin[b], e, &f->epoch[first]);
+    for (uint32_t i = 0; i < e->count; i++) /* once it is known which bins are damaged */
+        set_complete(l, i ? e->epoch[i].from_tick : 0, i + 1 < e->count ? e->epoch[i + 1].from_tick : UINT64_MAX,
+                     &f->epoch[first + i]);
     fdri_reader_find_unplaced(f, l);
     for (size_t i = 0; i < l->unplaced_count; i++) {
         struct fdr_epoch_info *of = &f->epoch[first + epoch_of(e, l->unplaced[i].leave)];

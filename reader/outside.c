@@ -76,8 +76,8 @@ static uint32_t meta_piece_at(const void *at, uint32_t room)
     return good ? m->bytes : 0;
 }
 
-/* Is the second reading of the bin, up to the commit word of the first, a whole one? Then it is made so. A rewind lowers
- * that word in place, and leaves what is before it. */
+/* Is the second reading of the bin, up to the commit word of the first, a whole one? Then it is made so. A rewind
+ * lowers that word in place, and leaves what is before it. */
 static bool take_bin(struct copy *c, uint32_t at, uint32_t bytes)
 {
     const struct fdr_bin *a = (const void *)(c->first + at);
