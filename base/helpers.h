@@ -12,10 +12,12 @@
 #define FDR_SAMPLER "fdr-sampler"
 #define FDR_MONITOR "fdr-monitor"
 #define FDR_LOADER  "fdr-loader"
+#define FDR_PAGES   "fdr-pages"
 
 static inline bool fdr_is_helper(const char *name)
 {
-    static const char *const names[] = {FDR_DUMPER, FDR_RECLAIM, FDR_RESTART, FDR_SAMPLER, FDR_MONITOR, FDR_LOADER};
+    static const char *const names[] = {FDR_DUMPER,  FDR_RECLAIM, FDR_RESTART, FDR_SAMPLER,
+                                        FDR_MONITOR, FDR_LOADER,  FDR_PAGES};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

@@ -152,7 +152,7 @@ int fdri_export_start(const struct fdri_export_view *view)
     set_may_run(true); /* first: a trigger that is armed from here on has the thread started itself */
     if (!fdri_view.signal && !fdri_view.watchdog_ns && !fdri_view.company && !fdri_trigger_any()) return 0;
     int e = fdri_dumper_start();
-    if (!e) install();
+    install(); /* without a thread, too: who asks for a snapshot must not end the program */
     return e;
 }
 

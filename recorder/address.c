@@ -175,6 +175,18 @@ void fdri_address_reset(void)
     retire(t);
 }
 
+/* liburcu maps room for its readers, twice as much each time, and aborts where it is refused (RLIMIT_AS, RLIMIT_DATA).
+ * So that much is asked for first: its next step takes less than this with up to 4,096 threads. */
+bool fdri_address_room(void)
+{
+    enum { ROOM = 1 << 20 };
+    if (fdri_forked) return true;
+    void *m = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m == MAP_FAILED) return false;
+    munmap(m, ROOM);
+    return true;
+}
+
 /* Once per thread, not once per recording; liburcu itself sees it end. In a forked child nobody registers and nobody
  * waits for a grace period: the registry still names the parent's threads. */
 void fdri_address_thread(void)

@@ -98,6 +98,18 @@ void fdri_no_room(uint32_t tid, bool itself)
     if (!known) fdr_add_relaxed(&fdri_rec.arena.super->lost_locations, 1u);
 }
 
+/* memory: the system gave some, and it is the buffer that is full. */
+static void say_no_room(bool memory)
+{
+    static unsigned said, said_memory;
+    if (!memory && fdri_once(&said_memory))
+        fdri_say("no memory for one more thread: %s; its events are only counted", strerror(ENOMEM));
+    if (memory && fdri_once(&said))
+        fdri_say("the buffer of %llu bytes has no room for one more thread; its events are only counted "
+                 "(FDR_BUFFER makes it larger)",
+                 (unsigned long long)fdri_rec.arena.super->arena_bytes);
+}
+
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
     if (fdri_inside || is_over() || (t->dead_for == number && !look_again(t))) return false;
@@ -107,18 +119,14 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     /* liburcu restores the mask by a function of the C library, which opens it for this signal */
     struct fdr_cancel cancel = fdr_cancel_off();
     fdri_inside++;
-    bool here = fdri_pass(number), ok = here && build(t, lane);
+    bool here = fdri_pass(number), memory = here && (lane || fdri_address_room()), ok = memory && build(t, lane);
     if (here && !lane && have_key)
         pthread_setspecific(exit_key, t); /* without room, too: it may find some near its end */
     if (here && !ok) {
-        static unsigned said;
         if (t->dead_for != number) fdri_no_room((uint32_t)syscall(SYS_gettid), true);
         if (t->dead_for != number) t->dead_since = 0;
         t->dead_for = number;
-        if (fdri_once(&said))
-            fdri_say("the buffer of %llu bytes has no room for one more thread; its events are only counted "
-                     "(FDR_BUFFER makes it larger)",
-                     (unsigned long long)fdri_rec.arena.super->arena_bytes);
+        say_no_room(memory);
     } else if (ok && !lane) {
         fdri_address_thread();
         fdri_crash_look();

@@ -8,9 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
+#include <time.h>
 
+#include "base/helpers.h"
+#include "base/signals.h"
 #include "recorder/recorder.h"
 
 #ifndef MADV_COLLAPSE
@@ -75,13 +80,53 @@ static bool make_large(uint8_t *at, int fd, uint64_t off)
     return madvise(at, LARGE, MADV_COLLAPSE) == 0;
 }
 
-/* Where memory is in small pieces the kernel may take long to gather it: not for all of a large buffer. */
+static struct {
+    uint8_t *memory;
+    uint64_t bytes, until;
+    int fd;
+    sem_t over;
+} job;
+static uint32_t under_way; /* atomic: a thread is about it */
+
+static void *make_all(void *unused)
+{
+    for (uint64_t off = 0; off + LARGE <= job.bytes && fdr_clock_ns(CLOCK_MONOTONIC) < job.until; off += LARGE)
+        if (!make_large(job.memory + off, job.fd, off)) break;
+    sem_post(&job.over);
+    fdr_store_release(&under_way, 0u); /* R:pages - pairs with A:pages: nothing of the job is touched any more */
+    return unused;
+}
+
+static bool over_in_time(void)
+{
+    struct timespec until = {(time_t)(job.until / 1000000000u), (long)(job.until % 1000000000u)};
+    int e;
+    while ((e = sem_clockwait(&job.over, CLOCK_MONOTONIC, &until)) && errno == EINTR) {}
+    return !e;
+}
+
+/* Where memory is in small pieces the kernel may take long to gather it, and on a busy machine many seconds for one
+ * page: it waits until each processor has emptied its lists. So a thread of its own asks, and who starts the recording
+ * waits so long and no longer: what that thread is about it finishes, and asks for no more. */
 void fdri_pages_large(void *memory, uint64_t bytes, int fd)
 {
     int saved = errno;
-    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + MOST_NS, off = 0;
-    while (off + LARGE <= bytes && fdr_clock_ns(CLOCK_MONOTONIC) < until &&
-           make_large((uint8_t *)memory + off, fd, off))
-        off += LARGE;
+    pthread_t asks;
+    sigset_t old;
+    if (bytes < LARGE || fdr_load_acquire(&under_way))
+        return; /* A:pages - that of an earlier recording is waiting still */
+    job.memory = memory;
+    job.bytes = bytes;
+    job.fd = fd;
+    job.until = fdr_clock_ns(CLOCK_MONOTONIC) + MOST_NS;
+    sem_init(&job.over, 0, 0);
+    fdr_store_relaxed(&under_way, 1u);
+    fdr_signals_block(&old); /* the application's signals are not its to take */
+    int e = pthread_create(&asks, NULL, make_all, NULL);
+    if (!e) pthread_setname_np(asks, FDR_PAGES);
+    fdr_signals_restore(&old);
+    if (e) fdr_store_relaxed(&under_way, 0u); /* small pages will do */
+    else if (over_in_time()) pthread_join(asks, NULL);
+    else pthread_detach(asks);
     errno = saved;
 }

@@ -305,7 +305,9 @@ static void start_export(struct fdri_recorder *r)
     v.crash = (enum fdri_crash_mode)r->set.crash;
     v.crash_deadline_ns = r->set.crash_deadline_ns;
     int e = fdri_export_start(&v);
-    if (e) fdri_say("no thread for snapshots by signal: %s; fdr_snapshot() still works", strerror(-e));
+    if (e)
+        fdri_say("no thread for snapshots by signal: %s; such a signal does nothing, fdr_snapshot() still works",
+                 strerror(-e));
     fdri_crash_start();
 }
 
