@@ -22,8 +22,9 @@ int __wrap_madvise(void *at, size_t bytes, int advice);
 int __wrap_madvise(void *at, size_t bytes, int advice)
 {
     if (advice != COLLAPSE) return __real_madvise(at, bytes, advice);
+    bool wait = waiting;
     sem_post(&asked);
-    while (waiting && sem_wait(&go_on)) {}
+    while (wait && sem_wait(&go_on)) {}
     return 0;
 }
 
