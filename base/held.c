@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/held.h"
 
-/* Out of the way of programs that count on small numbers. */
-static int high(int fd)
-{
-    int up = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 100) : -1;
-    if (up < 0) return fd;
-    close(fd);
-    return up;
-}
+#include "base/low.h"
 
 static bool is_path(int fd) { return fcntl(fd, F_GETFL) & O_PATH; }
 
 struct fdri_held fdri_hold(int fd)
 {
-    int up = high(fd);
+    int up = fdri_high(fd);
     struct stat st;
     if (up < 0) return FDRI_HOLDS_NONE;
     if (fstat(up, &st) == 0) return (struct fdri_held){up, st.st_dev, st.st_ino, is_path(up)};

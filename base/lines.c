@@ -6,10 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/low.h"
+
 FILE *fdri_open_lines(const char *path)
 {
     struct stat s;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = fdri_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    if (fd < 0) errno = -fd;
     if (fd < 0) return NULL;
     FILE *f = NULL;
     if (fstat(fd, &s) == 0 && !S_ISREG(s.st_mode)) errno = EINVAL;

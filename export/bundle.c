@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/low.h"
 #include "base/raw.h"
 #include "export/crash.h"
 #include "export/export.h"
@@ -40,7 +41,7 @@ static int regain(const struct fdri_held *held, int at, const char *path, int fl
 {
     if (held->fd < 0) return -1;
     if (fdri_is_held(held->fd, held)) return held->fd;
-    int fd = fdr_raw_openat(at, path, flags | O_CLOEXEC, 0);
+    int fd = fdri_open_dying(at, path, flags, 0);
     return fdri_is_held(fd, held) ? fd : -1;
 }
 
@@ -172,7 +173,7 @@ static int copy_named(int dir)
     char *p = fdri_append(fdri_append(temporary, temporary + FDRI_STEM_MAX, fdri_crash.stem), end, "crash.");
     fdri_append(fdri_decimal(p, fdr_clock_ns(CLOCK_REALTIME)), end,
                 ".part"); /* another container may have our number */
-    int fd = fdr_raw_openat(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = fdri_open_dying(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0) return fd;
     int e = fill(fd);
     fdr_raw_close(fd);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/low.h"
 #include "export/crash.h"
 #include "export/export.h"
 
@@ -21,7 +22,7 @@ static void make_stem(void)
 void fdri_bundle_open(void)
 {
     make_stem();
-    fdri_crash.file = fdri_hold(open(fdri_view.dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    fdri_crash.file = fdri_hold(fdri_open(AT_FDCWD, fdri_view.dir, O_TMPFILE | O_RDWR, 0600));
     for (int i = 0; i < FDRI_CRASH_SPARE; i++)
         fdri_crash.spare[i] = fdri_hold(fcntl(fdri_view.at_dir.fd, F_DUPFD_CLOEXEC, fdri_view.at_dir.fd));
     snprintf(fdri_crash.live_dir, sizeof fdri_crash.live_dir, "%s", fdri_view.live_path);

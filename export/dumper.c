@@ -16,6 +16,7 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/helpers.h"
+#include "base/low.h"
 #include "base/previous.h"
 #include "base/say.h"
 #include "base/signals.h"
@@ -104,7 +105,7 @@ int fdri_dumper_start(void)
         served_ns = 0;
         sem_init(&asked, 0, 0);
         e = pthread_create(&dumper, NULL, dump_loop, NULL);
-        if (!e) pthread_setname_np(dumper, FDR_DUMPER);
+        if (!e) fdri_name_thread(dumper, FDR_DUMPER);
         have_dumper = !e;
     }
     pthread_mutex_unlock(&lock);

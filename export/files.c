@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/low.h"
 #include "base/raw.h"
 #include "base/say.h"
 #include "export/export.h"
@@ -211,9 +212,9 @@ int fdri_file_begin(struct fdri_new_file *f)
     fdr_store_release(&fdri_unfinished.there, 1u);
     const char *name;
     int at = at_dir(f->temporary, &name);
-    f->fd = openat(at, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = fdri_open(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600), e = -fd;
+    f->fd = fdri_high(fd);
     if (f->fd >= 0) return 0;
-    int e = errno;
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
     if (fdri_files_failed(-e)) fdri_say("FDR_DIR=%s: %s; no snapshot was written", fdri_view.dir, strerror(e));
     return -e;

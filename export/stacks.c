@@ -17,6 +17,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/low.h"
 #include "base/proc.h"
 #include "base/raw.h"
 #include "base/registers.h"
@@ -152,7 +153,7 @@ static void ask(uint32_t tid, int number)
 
 static void ask_all(int number)
 {
-    DIR *d = opendir("/proc/self/task");
+    DIR *d = fdri_open_folder("/proc/self/task");
     for (struct dirent *e; d && (e = readdir(d));)
         if (*e->d_name != '.') ask((uint32_t)strtoul(e->d_name, NULL, 10), number);
     if (d) closedir(d);
@@ -219,7 +220,7 @@ uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room)
     if (busy) return 0;
     for (uint32_t i = 0; i < THREADS; i++) fdr_store_relaxed(&slots[i].state, (uint32_t)FREE);
     used = 0;
-    memory = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC); /* the first thread may have ended */
+    memory = fdri_open(AT_FDCWD, "/proc/thread-self/mem", O_RDONLY, 0); /* the first thread may have ended */
     if (memory < 0) return 0;
     fdri_maps_read(&maps);
     int number = install();

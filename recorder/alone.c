@@ -49,7 +49,7 @@ static bool only_ours_left(void)
 {
     bool only = true;
     uint32_t ours = 0, most = most_ours();
-    DIR *tasks = opendir("/proc/self/task");
+    DIR *tasks = fdri_open_folder("/proc/self/task");
     if (!tasks) return false;
     for (struct dirent *e; only && (e = readdir(tasks));) {
         int tid = atoi(e->d_name); /* 0 for . and .. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cgroup.h"
+#include "base/low.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 
@@ -64,9 +65,9 @@ static int open_live_dir(const struct fdri_settings *s, const char **why)
         *why = strerror(errno);
         return -errno;
     }
-    int fd = open(s->live_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = fdri_open(AT_FDCWD, s->live_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0 || fstat(fd, &st)) {
-        *why = strerror(errno);
+        *why = strerror(fd < 0 ? -fd : errno);
         if (fd >= 0) close(fd);
         return -EACCES;
     }
@@ -153,8 +154,7 @@ static int name_live(struct fdri_recorder *r, int dir, int (*take)(int dir, cons
 static int take_new(int dir, const char *name, int unused)
 {
     (void)unused;
-    int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return fd >= 0 ? fd : -errno;
+    return fdri_open(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
 static int take_link(int dir, const char *name, int fd)
@@ -170,7 +170,7 @@ static int open_live(struct fdri_recorder *r, int dir, uint64_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) return -EFBIG; /* exceeding it is a signal */
-    int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd = fdri_open(dir, ".", O_TMPFILE | O_RDWR, 0600);
     return fd < 0 ? name_live(r, dir, take_new, -1) : fd;
 }
 

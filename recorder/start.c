@@ -12,6 +12,7 @@
 
 #include "base/cancel.h"
 #include "base/loader.h"
+#include "base/low.h"
 #include "base/raw.h"
 #include "export/view.h"
 #include "fdr_build.h"
@@ -296,7 +297,7 @@ static void start_export(struct fdri_recorder *r)
     memcpy(v.name, r->set.name, sizeof v.name);
     memcpy(v.dir, r->set.dir, sizeof v.dir);
     memcpy(v.live_path, r->live_path, sizeof v.live_path);
-    r->at_dir = fdri_hold(open(r->set.dir, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    r->at_dir = fdri_hold(fdri_open(AT_FDCWD, r->set.dir, O_PATH | O_DIRECTORY, 0));
     v.live = r->live;
     v.at_live = r->at_live;
     v.at_dir = r->at_dir;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/racy.h"
 #include "recorder/watch.h"
 
@@ -105,10 +106,9 @@ static uint64_t resident(void)
 {
     char text[128];
     unsigned long long pages = 0;
-    FILE *f = fopen("/proc/thread-self/statm", "re"); /* /proc/self is empty when the first thread has ended */
-    if (!f) return 0;
-    if (fgets(text, sizeof text, f)) sscanf(text, "%*u %llu", &pages);
-    fclose(f);
+    fdri_read_text("/proc/thread-self/statm", text,
+                   sizeof text); /* /proc/self is empty when the first thread has ended */
+    sscanf(text, "%*u %llu", &pages);
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 

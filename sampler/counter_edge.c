@@ -15,6 +15,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/cancel.h"
+#include "base/low.h"
 #include "base/say.h"
 #include "base/signals.h"
 #include "sampler/counter_view.h"
@@ -100,7 +101,10 @@ static void open_counters(struct edge_thread *t)
     for (uint32_t i = 0; i < p->panel.readings && !e; i++)
         e = fdri_handle_open(&t->handle[i], p->panel.reading[i].source, 0, p->panel.reading[i].wanted);
     t->provider = p->provider;
+    struct fdri_low low;
+    fdri_low_fill(&low); /* the provider opens perf events */
     if (!e && p->provided && !(t->set = p->provider->open())) e = -ENODEV;
+    fdri_low_clear(&low);
     if (!e) return;
     close_thread(t, true);
     t->broken = true;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/low.h"
 #include "sampler/counter.h"
 
 /* Zones that are looked for: packages, and what they are made of. */
@@ -38,8 +39,7 @@ static int open_zone(uint32_t zone, const char *file)
 {
     char path[512];
     path_of(path, sizeof path, zone, file);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
+    return fdri_open(AT_FDCWD, path, O_RDONLY, 0);
 }
 
 static int number(int fd, uint64_t *value)

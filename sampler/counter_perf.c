@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/low.h"
 #include "sampler/counter.h"
 
 struct event {
@@ -78,10 +79,10 @@ static int perf_open(const struct event *e, int tid, int group, uint64_t format,
     a.exclude_hv = 1;
     a.disabled = off;
     a.read_format = format;
-    int fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, group, PERF_FLAG_FD_CLOEXEC);
+    int fd = fdri_perf_open(&a, tid, group);
     if (fd < 0 && (errno == EACCES || errno == EPERM) && !e->in_kernel) {
         a.exclude_kernel = 1;
-        fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, group, PERF_FLAG_FD_CLOEXEC);
+        fd = fdri_perf_open(&a, tid, group);
     }
     return fd < 0 ? -errno : fd;
 }

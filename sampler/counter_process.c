@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/low.h"
 #include "sampler/counter.h"
 
 static const struct fdri_counter process_counters[] = {
@@ -39,8 +40,8 @@ static uint32_t no_descriptor(uint32_t wanted)
 
 static int open_path(struct fdri_handle *h, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -errno;
+    int fd = fdri_open(AT_FDCWD, path, O_RDONLY, 0);
+    if (fd < 0) return fd;
     h->fd[0] = fd;
     return 0;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/low.h"
 #include "sampler/counter.h"
 
 static const struct fdri_counter stat_counters[] = {
@@ -39,8 +40,7 @@ int fdri_proc_open(int tid, const char *name)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid ? tid : (int)syscall(SYS_gettid), name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
+    return fdri_open(AT_FDCWD, path, O_RDONLY, 0);
 }
 
 int fdri_proc_read(int fd, char *text, size_t bytes)

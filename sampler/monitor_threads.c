@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/helpers.h"
+#include "base/low.h"
 #include "base/say.h"
 #include "sampler/monitor.h"
 
@@ -90,10 +91,10 @@ struct entry { /* of getdents64 */
 static void look(struct fdri_panel *p)
 {
     _Alignas(8) char list[4096];
-    int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = fdri_open(AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) {
         static unsigned said;
-        if (fdri_once(&said)) fdri_say("FDR_COUNTERS: /proc/self/task: %s; no thread is counted", strerror(errno));
+        if (fdri_once(&said)) fdri_say("FDR_COUNTERS: /proc/self/task: %s; no thread is counted", strerror(-fd));
         return;
     }
     for (uint32_t i = 0; i < places; i++) threads[i].seen = false;

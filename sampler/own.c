@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/low.h"
 #include "sampler/counter.h"
 #include "sampler/sampler.h"
 
@@ -67,7 +68,10 @@ static struct own *make(uint32_t tid, char *why, size_t why_bytes)
     o->tid = tid;
     o->round = round_;
     o->provider = provider;
+    struct fdri_low low;
+    fdri_low_fill(&low); /* the provider opens perf events */
     o->set = room ? provider->overflow_open(&o->fd, why, why_bytes) : NULL;
+    fdri_low_clear(&low);
     o->event = o->set ? fdri_descriptor_event(o->fd) : 0;
     if (o->event) return o;
     if (o->set) provider->overflow_close(o->set);
@@ -133,7 +137,7 @@ int fdri_own_descriptor(uint32_t tid)
     struct own *o = of(tid);
     int fd = -1;
     errno = ENOENT;
-    if (o && fdri_descriptor_event(o->fd) == o->event) fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+    if (o && fdri_descriptor_event(o->fd) == o->event) fd = fcntl(o->fd, F_DUPFD_CLOEXEC, FDRI_LOW);
     pthread_mutex_unlock(&lock);
     return fd;
 }

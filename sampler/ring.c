@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/low.h"
 #include "sampler/sampler.h"
 
 enum { DATA_PAGES = 8, STACK_BYTES = 8 };
@@ -30,7 +31,7 @@ static int open_ring(uint32_t tid, bool kernel)
     a.exclude_callchain_kernel = 1;
     a.use_clockid = 1;
     a.clockid = CLOCK_MONOTONIC;
-    return (int)syscall(SYS_perf_event_open, &a, (pid_t)tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    return fdri_perf_open(&a, (int)tid, -1);
 }
 
 bool fdri_ring_open(struct fdri_target *t)

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/low.h"
 #include "sampler/sampler.h"
 
 #ifndef sigev_notify_thread_id
@@ -46,7 +47,7 @@ static int open_event(uint32_t tid, bool kernel)
     a.exclude_kernel = !kernel;
     a.exclude_hv = 1;
     a.wakeup_events = 1;
-    return (int)syscall(SYS_perf_event_open, &a, (pid_t)tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    return fdri_perf_open(&a, (int)tid, -1);
 }
 
 void fdri_source_probe(void)

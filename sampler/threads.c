@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/helpers.h"
+#include "base/low.h"
 #include "base/proc.h"
 #include "base/raw.h"
 #include "sampler/samples_view.h"
@@ -308,7 +309,7 @@ static void drop_gone(void)
 /* The list is opened for each look: what is held longer the program may close, and have its number. */
 static void scan(void)
 {
-    DIR *tasks = opendir("/proc/self/task");
+    DIR *tasks = fdri_open_folder("/proc/self/task");
     if (!tasks) {
         say_no_descriptors();
         return;
@@ -393,7 +394,7 @@ static bool start_helper(void)
     int e = pthread_create(&helper, NULL, help, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (e) fdri_say("no thread to look after samples: %s; none are taken", strerror(e));
-    else pthread_setname_np(helper, FDR_SAMPLER);
+    else fdri_name_thread(helper, FDR_SAMPLER);
     return !e;
 }
 
