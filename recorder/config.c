@@ -67,12 +67,13 @@ static bool parse_scaled(const char *text, const char *const *units, const doubl
     return false;
 }
 
-/* With an exponent it is a slip more often than not. */
+/* With an exponent, or a fraction of a byte, it is a slip more often than not. */
 bool fdri_parse_size(const char *text, uint64_t *out)
 {
     static const char *const units[] = {"", "K", "M", "G", "k", "m", "g", "KiB", "MiB", "GiB", NULL};
     static const double scale[] = {1, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824};
-    return !strpbrk(text, "eE") && parse_scaled(text, units, scale, out);
+    bool slip = strpbrk(text, "eE") || (strchr(text, '.') && !strpbrk(text, "KMGkmg"));
+    return !slip && parse_scaled(text, units, scale, out);
 }
 
 bool fdri_parse_duration(const char *text, uint64_t *out)

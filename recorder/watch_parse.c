@@ -84,10 +84,11 @@ static const char *memory(struct words *w, struct fdri_watch *t)
 {
     t->source = FDRI_BY_MEMORY;
     const char *limit = accept(w, "above") ? next(w) : "";
+    uint64_t bytes;
     t->percent = number(limit, "%", &t->limit);
-    bool good = t->percent || (*limit && value(limit, &t->limit));
-    if (t->percent) good = t->limit > 0 && t->limit < 100; /* never, or always, is none */
-    return good && t->limit >= 0 ? NULL : "expected: memory above SIZE, or above N%, N between 0 and 100";
+    bool good = t->percent ? t->limit > 0 && t->limit < 100 : fdri_parse_size(limit, &bytes); /* never, always: none */
+    if (good && !t->percent) t->limit = (double)bytes;
+    return good ? NULL : "expected: memory above SIZE, or above N%, N between 0 and 100";
 }
 
 static const char *keep(const char *text, struct fdri_trigger *t)

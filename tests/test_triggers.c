@@ -440,6 +440,7 @@ static void bad_lines(void **state)
                                       "memory",
                                       "memory above",
                                       "memory above -1M",
+                                      "memory above 1.5",
                                       "memory above -5%",
                                       "memory above 0%",
                                       "memory above 101%",
