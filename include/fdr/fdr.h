@@ -432,7 +432,14 @@ struct fdr_usage {
     uint64_t bins_used;          /* bins that somebody holds */
     uint64_t locations_sure;     /* threads at once that find room, whatever others hold in bins that can be claimed */
 };
+#ifdef __cplusplus /* of the same name as the type's constructor, as stat() is of struct stat's */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 FDR_API struct fdr_usage fdr_usage(void);
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 
 /* "0.1.0"; what this build has, one line each "name: value". Constants: any thread, also in signal handlers. */
 FDR_API const char *fdr_version(void);
