@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/helpers.h"
+#include "base/low.h"
 #include "base/signals.h"
 #include "recorder/recorder.h"
 
@@ -113,8 +114,8 @@ void fdri_pages_large(void *memory, uint64_t bytes, int fd)
     int saved = errno;
     pthread_t asks;
     sigset_t old;
-    if (bytes < LARGE || fdr_load_acquire(&under_way))
-        return; /* A:pages - that of an earlier recording is waiting still */
+    if (bytes < LARGE) return;
+    if (fdr_load_acquire(&under_way)) return; /* A:pages - that of an earlier recording is waiting still */
     job.memory = memory;
     job.bytes = bytes;
     job.fd = fd;
@@ -123,7 +124,7 @@ void fdri_pages_large(void *memory, uint64_t bytes, int fd)
     fdr_store_relaxed(&under_way, 1u);
     fdr_signals_block(&old); /* the application's signals are not its to take */
     int e = pthread_create(&asks, NULL, make_all, NULL);
-    if (!e) pthread_setname_np(asks, FDR_PAGES);
+    if (!e) fdri_name_thread(asks, FDR_PAGES);
     fdr_signals_restore(&old);
     if (e) fdr_store_relaxed(&under_way, 0u); /* small pages will do */
     else if (over_in_time()) pthread_join(asks, NULL);
