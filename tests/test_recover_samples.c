@@ -38,7 +38,8 @@ static struct image snapshot(void)
     return m;
 }
 
-static void recovered_is_whole(const struct image *m)
+/* Of how many locations accounts were made anew. */
+static uint64_t recovered_is_whole(const struct image *m)
 {
     char message[256], path[] = "/tmp/fdr-recover-XXXXXX";
     const struct fdr_ledger_row *r;
@@ -62,7 +63,21 @@ static void recovered_is_whole(const struct image *m)
         assert_int_equal(r[i].presented, r[i].kept + r[i].filtered + r[i].reduced + r[i].lost);
         assert_true(r[i].presented < 1ull << 40); /* nobody recorded so many here */
     }
+    uint64_t anew = fdr_file_info(g)->accounts_anew;
     fdr_file_close(g);
+    return anew;
+}
+
+/* A location of samples has no levels: that they are not there is no damage. */
+static void P8_nothing_is_made_anew_where_nothing_is_damaged(void **state)
+{
+    (void)state;
+    begin(NULL);
+    record();
+    struct image m = snapshot();
+    assert_int_equal(recovered_is_whole(&m), 0);
+    free(m.bytes);
+    end(NULL);
 }
 
 static void P3_P8_damaged_bins_of_samples(void **state)
@@ -170,7 +185,8 @@ static void P8_damaged_counts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P8_damaged_bins_of_samples),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_nothing_is_made_anew_where_nothing_is_damaged),
+                                       cmocka_unit_test(P3_P8_damaged_bins_of_samples),
                                        cmocka_unit_test(P8_keys_without_totals), cmocka_unit_test(P8_damaged_epochs),
                                        cmocka_unit_test(P8_damaged_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
