@@ -396,7 +396,8 @@ enum fdr_location_flags {
     FDR_LOCATION_JOINED_LONG = 2048, /* those of bands 1 and 2 in band 3 */
     FDR_LOCATION_JOINED_ALL = 4096,  /* all in band 3, those of length 0 as well */
     FDR_LOCATION_MOVING = 8192,      /* being given back: its accounts are on their way just now */
-    FDR_LOCATION_ANEW = 16384        /* recovered: some of its accounts are made anew of what was found */
+    FDR_LOCATION_ANEW = 16384,       /* recovered: some of its accounts are made anew of what was found */
+    FDR_LOCATION_TOTALS_LOST = 32768 /* recovered: rows of its totals were damaged and are not there */
 };
 
 /* One line of the reduction ledger. Consecutive steps of the same kind on the same partition share a line. */

@@ -69,22 +69,25 @@ static bool rows_of(struct fdr_file *f, const struct fdri_reader_location *l, co
 }
 
 /* The current epoch: what the totals say beyond the base. */
-static bool rows_since(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e,
-                       uint32_t index, struct sums *sum)
+static bool rows_since(struct fdr_file *f, struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
+                       struct sums *sum)
 {
     size_t most = f->end / sizeof(struct fdr_row);
     for (uint64_t off = e->base_first; off;) {
         const struct fdr_epoch_base *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHBASE, l->id,
                                                                            sizeof *b);
         if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
-            !fdri_reader_at(f, off, b->head.bytes) || b->count > most)
+            !fdri_reader_at(f, off, b->head.bytes) || b->count > most || fdri_reader_suspect(f, off, b->head.bytes))
             return false;
         most -= b->count ? b->count : 1; /* a chain that goes round ends here */
         if (!most) return false;
         for (uint32_t i = 0; i < b->count; i++) {
             uint64_t at = b->row[i].row_off;
-            const struct fdr_row *r = at % 64 || at < f->sb.bins_off ? NULL : fdri_reader_at(f, at, sizeof *r);
+            const struct fdr_row *r = fdri_reader_row_at(f, at);
             if (!r) return false;
+            bool damaged = fdri_reader_row_suspect(f, r);
+            l->epoch_rows_lost |= damaged;
+            if (damaged) continue;
             if (!fdr_row_of_calls(r->key))
                 continue; /* a kind of point in the place of a region that went to the rest */
             if (r->calls < b->row[i].calls) return false;
@@ -97,14 +100,19 @@ static bool rows_since(struct fdr_file *f, const struct fdri_reader_location *l,
     return true;
 }
 
-static void set_totals(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e,
-                       uint32_t index, struct fdr_epoch_info *out)
+static void set_totals(struct fdr_file *f, struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
+                       struct fdr_epoch_info *out)
 {
     const struct fdr_epoch *raw = &e->epoch[index];
     struct sums s = {raw->calls, raw->inclusive, raw->exclusive};
     size_t before = f->epoch_total_count;
     out->exact = !e->untracked && !(out->current && !l->settled);
+    if (fdri_reader_suspect(f, (uint64_t)((const uint8_t *)raw - f->bytes), sizeof *raw)) {
+        out->exact = false; /* whatever it says is in damaged bytes */
+        return;
+    }
     if (out->current ? rows_since(f, l, e, index, &s) : rows_of(f, l, raw, index)) {
+        out->exact = out->exact && !(out->current && l->epoch_rows_lost);
         out->calls = s.calls;
         out->inclusive_ns = fdri_reader_duration_ns(&l->clock, s.inclusive);
         out->exclusive_ns = fdri_reader_duration_ns(&l->clock, s.exclusive);

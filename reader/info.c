@@ -102,6 +102,7 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
     i->abandoned = l->raw.abandoned;
     i->hists_dropped = l->raw.hists_dropped;
     i->rows_folded = l->raw.rows_folded;
+    i->totals_lost = fdri_reader_rows_doubted(l);
     i->points_without_row = l->raw.points_without_row;
     for (size_t p = 0; p < l->part_count; p++) {
         describe_pinned(f, l, &l->part[p]);
@@ -282,6 +283,7 @@ void fdri_reader_info(struct fdr_file *f)
     i->killed_in_handler = f->without_section && !sb->section_off && !sb->over;
     for (size_t n = 0; n < f->location_count; n++)
         i->accounts_anew += (f->location[n].raw.flags & FDR_LOCATION_ANEW) != 0;
+    for (size_t n = 0; n < f->location_count; n++) i->totals_lost += f->location[n].info.totals_lost;
     i->over = sb->over;
     i->over_error = (int)sb->over_error;
     i->cause_signal = (int)sb->cause_signal;

@@ -17,6 +17,7 @@
  *   undo.c       accounts that a kill left half moved   end.c   how the process ended, added by who saw it
  *   calls.c      calls with their times          unplaced.c   calls that are not shown, as their parents are lost
  *   merge.c      all locations by time           ledger.c, totals.c, reductions.c, info.c, definitions.c
+ *   rows.c       rows of totals, and which are believed
  *   bundle*.c    what a fatal signal left behind the arena, and notes; unwind_*.c its stacks;
  *                code_*.c lines and what is inlined
  *   recover*.c   a fresh whole file              symbols*.c, demangle*.c  names for addresses
@@ -129,6 +130,8 @@ struct fdri_reader_location {
     uint64_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* 0: missing */
     bool levels_lost, parts_lost, suspect;     /* suspect: its own block is damaged */
     bool accounts_dropped;                     /* while it is recovered */
+    bool rows_lost;                            /* of its totals, as damage took them; known once they were read */
+    bool epoch_rows_lost;                      /* the same of those that its current epoch is counted with */
     struct fdri_reader_clock clock;
     struct fdri_reader_part *part; /* sorted by class, depth, band */
     size_t part_count, part_room;
@@ -397,9 +400,38 @@ const struct fdri_reader_definition *fdri_reader_definition(const struct fdr_fil
  * first, is what was checked for nothing so far. */
 uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *vain);
 
-/* ---- totals.c ---- */
-/* Is this the key of a row that totals are read from? */
-bool fdri_reader_row_known(uint32_t key);
+/* ---- rows.c ---- */
+#define FDRI_READER_ROW_NO_CLASS UINT32_MAX
+uint32_t fdri_reader_row_class(uint32_t key); /* FDR_IN_*; NO_CLASS: of no row that totals are read from */
+/* Is this a row that the totals show? */
+bool fdri_reader_row_wanted(const struct fdr_row *r);
+/* Found without a table, a row must look like one in everything. */
+bool fdri_reader_row_plausible(const struct fdr_row *r);
+const struct fdr_row *fdri_reader_row_at(const struct fdr_file *f, uint64_t off); /* NULL: none can lie there */
+/* Is any of its bytes in a damaged stretch? */
+bool fdri_reader_row_suspect(const struct fdr_file *f, const struct fdr_row *r);
+
+enum fdri_reader_slot {
+    FDRI_READER_SLOT_END = 0,
+    FDRI_READER_SLOT_ROW,
+    FDRI_READER_SLOT_FOREIGN, /* what the copy found there is none of this table's */
+    FDRI_READER_SLOT_LOST,    /* the row or the slot is in a damaged stretch */
+    FDRI_READER_SLOT_BROKEN   /* it leads to no row, and no check says that this is damage */
+};
+struct fdri_reader_rows { /* a walk through the table of a location */
+    const uint32_t *slot;
+    const struct fdr_row *row; /* of slot `at` */
+    uint32_t log2, at, run;    /* run: slots before it that are taken */
+    bool lost;                 /* so far: of some rows nobody knows, or that there were any */
+};
+/* false: the table that the location has is damaged. *looked: slots so far, of all locations. */
+bool fdri_reader_rows_begin(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t *looked,
+                            struct fdri_reader_rows *t);
+/* The next slot that is taken. */
+enum fdri_reader_slot fdri_reader_rows_next(struct fdr_file *f, const struct fdri_reader_location *l,
+                                            struct fdri_reader_rows *t);
+/* Whatever its table says: rows of it may be gone. */
+bool fdri_reader_rows_doubted(const struct fdri_reader_location *l);
 
 /* ---- bundle.c ---- */
 enum { FDRI_READER_NOTES_BLOCKS = 64 }; /* of notes that are followed */

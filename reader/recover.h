@@ -26,9 +26,15 @@ uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind 
 /* recover_bins.c: partitions of location l (its block at l_off of the image) with good bins only. */
 void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw);
 void fdri_reader_recover_unlisted(struct fdri_reader_image *m);
-/* recover_meta.c: definitions, notes, locations, levels, totals, the superblock. */
+/* The first row of a location in rows sorted by location, whose number lies at `at` in each. */
+size_t fdri_reader_first_of(const void *rows, size_t count, size_t bytes, size_t at, uint32_t location);
+/* recover_meta.c: definitions, notes, locations, levels, the superblock. */
 void fdri_reader_recover_definitions(struct fdri_reader_image *m);
 void fdri_reader_recover_notes(struct fdri_reader_image *m);
 void fdri_reader_recover_locations(struct fdri_reader_image *m);
-void fdri_reader_recover_totals(struct fdri_reader_image *m, struct fdr_location *raw);
+/* recover_rows.c: rows of totals that are believed; epochs that are counted with others. */
+void fdri_reader_recover_totals(struct fdri_reader_image *m, const struct fdri_reader_location *l,
+                                struct fdr_location *raw);
+void fdri_reader_recover_epochs(struct fdri_reader_image *m, const struct fdri_reader_location *l,
+                                struct fdr_location *raw);
 #endif

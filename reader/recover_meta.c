@@ -115,46 +115,6 @@ void fdri_reader_recover_notes(struct fdri_reader_image *m)
     *link = 0;
 }
 
-/* ---- totals ---- */
-
-static bool row_inside(const struct fdri_reader_image *m, uint64_t off, uint64_t bytes)
-{
-    return off >= FDR_SUPERBLOCK_BYTES && off <= m->file->end && bytes <= m->file->end - off;
-}
-
-static void clean_row(struct fdri_reader_image *m, struct fdr_row *r)
-{
-    uint64_t off = fdr_histogram_off(r->histogram);
-    uint32_t first = fdr_histogram_first(r->histogram), n = fdr_histogram_count(r->histogram) & 0xff;
-    if (!r->histogram ||
-        (off % 8 == 0 && off >= m->file->sb.bins_off && row_inside(m, off, n * 8ull) && first + n <= 64))
-        return;
-    r->histogram = 0;
-    r->flags |= FDR_ROW_NO_HISTOGRAM;
-}
-
-void fdri_reader_recover_totals(struct fdri_reader_image *m, struct fdr_location *raw)
-{
-    uint64_t off = raw->rows_table_off;
-    const struct fdr_rowtable *t = (const void *)fdri_reader_meta_at(m->file, off, FDR_META_ROWTABLE, raw->id,
-                                                                     sizeof *t);
-    bool good = t && t->log2 <= 24 && fdri_reader_at(m->file, off + sizeof *t, sizeof(uint32_t) << t->log2);
-    m->table_slots += good ? 1u << t->log2 : 0;
-    if (!good || m->table_slots > m->file->end) { /* tables that overlap: no recorder wrote them */
-        raw->rows_table_off = 0;
-        return;
-    }
-    uint32_t *slot = fdri_reader_image_at(m, off + sizeof *t);
-    for (uint32_t i = 0; i < 1u << t->log2; i++) {
-        if (!slot[i]) continue;
-        bool there = slot[i] % 64 == 0 && slot[i] >= m->file->sb.bins_off &&
-                     row_inside(m, slot[i], sizeof(struct fdr_row));
-        struct fdr_row *r = there ? fdri_reader_image_at(m, slot[i]) : NULL;
-        if (r && fdri_reader_row_known(r->key)) clean_row(m, r);
-        else slot[i] = 0;
-    }
-}
-
 /* ---- locations ---- */
 
 static void fix_level(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw,
@@ -275,8 +235,7 @@ static void drop_accounts(struct fdri_reader_image *m, struct fdri_reader_locati
     l->accounts_dropped = true;
 }
 
-/* The first row of a location in rows sorted by location, whose number lies at `at` in each. */
-static size_t first_of(const void *rows, size_t count, size_t bytes, size_t at, uint32_t location)
+size_t fdri_reader_first_of(const void *rows, size_t count, size_t bytes, size_t at, uint32_t location)
 {
     size_t low = 0;
     for (size_t high = count; low < high;) {
@@ -289,29 +248,13 @@ static size_t first_of(const void *rows, size_t count, size_t bytes, size_t at, 
     return low;
 }
 
-/* Epochs that the reader would call damaged, or whose rows are not their sums, are left out. */
-static void fix_epochs(struct fdri_reader_image *m, const struct fdri_reader_location *l, struct fdr_location *raw)
-{
-    const struct fdr_epochs *e = (const void *)fdri_reader_meta_at(m->file, raw->epochs_off, FDR_META_EPOCHS, l->id,
-                                                                   sizeof *e);
-    const struct fdr_epoch_info *r;
-    bool any = false, wrong = false;
-    size_t n = fdr_epochs(m->file, &r);
-    size_t i = first_of(r, n, sizeof *r, offsetof(struct fdr_epoch_info, location), l->id);
-    for (; e && i < n && r[i].location == l->id; i++) {
-        any = true;
-        wrong |= l->settled && (e->untracked ? !r[i].calls && e->epoch[r[i].index].calls : !r[i].exact);
-    }
-    if (!any || wrong) raw->epochs_off = 0;
-}
-
 static void fix_reductions(struct fdri_reader_image *m, const struct fdri_reader_location *l, struct fdr_location *raw)
 {
     const struct fdr_meta_head *h = fdri_reader_meta_at(m->file, raw->reductions_off, FDR_META_REDUCTIONS, raw->id,
                                                         sizeof(struct fdr_reductions_block));
     const struct fdr_reduction_info *rows;
     size_t have = 0, n = fdr_reductions(m->file, &rows);
-    size_t first = first_of(rows, n, sizeof *rows, offsetof(struct fdr_reduction_info, location), raw->id);
+    size_t first = fdri_reader_first_of(rows, n, sizeof *rows, offsetof(struct fdr_reduction_info, location), raw->id);
     while (first + have < n && rows[first + have].location == raw->id) have++;
     uint32_t want = raw->reduction_count < FDR_REDUCTION_LINES ? raw->reduction_count : FDR_REDUCTION_LINES;
     /* the reader makes up one for what the block had no room for */
@@ -339,9 +282,9 @@ static void recover_location(struct fdri_reader_image *m, struct fdri_reader_loc
     fix_levels(m, l, raw);
     clear_points(m, l, raw);
     fix_points(m, l, raw);
-    fix_epochs(m, l, raw);
+    fdri_reader_recover_epochs(m, l, raw);
     fix_reductions(m, l, raw);
-    fdri_reader_recover_totals(m, raw);
+    fdri_reader_recover_totals(m, l, raw);
     fdri_reader_recover_parts(m, l, raw);
     if (!l->off || l->accounts_dropped) raw->flags |= FDR_LOCATION_ANEW;
     **link = off;

@@ -5,41 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_ID(key)   ((key)&0xffffffu)
-#define KEY_KIND(key) ((key) >> 24)
-#define NO_CLASS      UINT32_MAX
-
-static uint32_t class_of(uint32_t key)
-{
-    if (key == FDR_ROW_KEY_REST) return FDR_IN_REGION;
-    switch (KEY_KIND(key)) {
-    case 0: return KEY_ID(key) == 1 || KEY_ID(key) == 2 ? FDR_IN_MESSAGE : NO_CLASS;
-    case FDR_DEF_REGION: return FDR_IN_REGION;
-    case FDR_DEF_METRIC: return FDR_IN_METRIC;
-    case FDR_DEF_MARKER: return FDR_IN_MARKER;
-    case FDR_DEF_EVENT: return FDR_IN_USER;
-    case FDR_DEF_COLLECTIVE: return FDR_IN_COLLECTIVE;
-    default: return NO_CLASS;
-    }
-}
-
-bool fdri_reader_row_known(uint32_t key) { return class_of(key) != NO_CLASS; }
-
-/* Is this a key the recorder writes? A collective's begins are skipped: its ends stand for the operation. */
-static bool wanted(const struct fdr_row *r)
-{
-    uint32_t class_ = class_of(r->key);
-    if (class_ == NO_CLASS || !(r->calls | r->untimed)) return false;
-    return class_ != FDR_IN_COLLECTIVE || (r->key & 1);
-}
-
-/* Found without a table, a row must look like one in everything. */
-static bool plausible(const struct fdr_row *r)
-{
-    if (!wanted(r) || r->calls == 0 || r->histogram >> 48 || r->flags & 0xf8u) return false;
-    if (class_of(r->key) != FDR_IN_REGION) return true;
-    return KEY_ID(r->key) <= FDR_ID_MAX && r->min <= r->max && r->exclusive <= r->sum && r->max <= r->sum;
-}
+#define KEY_ID(key) ((key)&0xffffffu)
 
 static uint64_t counted(const struct fdr_total *t)
 {
@@ -57,13 +23,14 @@ static void count_newest(const struct fdri_reader_location *l, const struct fdr_
     t->histogram[bucket]++;
 }
 
-/* Counts of buckets first .. first + n - 1. false: they are not where the row says. */
+/* Counts of buckets first .. first + n - 1. false: they are not where the row says. Damaged ones are none. */
 static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct fdr_total *t)
 {
     uint64_t off = fdr_histogram_off(r->histogram);
     uint32_t first = fdr_histogram_first(r->histogram), n = fdr_histogram_count(r->histogram) & 0xff;
     const void *counts = off % 8 || off < f->sb.bins_off ? NULL : fdri_reader_at(f, off, n * sizeof(uint64_t));
     if (!counts || first + n > 64) return false;
+    if (fdri_reader_suspect(f, off, n * sizeof(uint64_t))) return true;
     memcpy(&t->histogram[first], counts, n * sizeof(uint64_t));
     t->has_histogram = true;
     return true;
@@ -107,11 +74,12 @@ static void leave_out(struct fdr_file *f, struct fdr_total *t)
 static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_row *r)
 {
     if (f->total_count > f->end / sizeof *r) return; /* more rows than fit: some are named many times */
-    if (!wanted(r) || !fdri_reader_room(&f->total, f->total_count, &f->total_room, sizeof *f->total)) return;
+    if (!fdri_reader_row_wanted(r) || !fdri_reader_room(&f->total, f->total_count, &f->total_room, sizeof *f->total))
+        return;
     struct fdr_total *t = &f->total[f->total_count++];
     memset(t, 0, sizeof *t);
     t->location = l->id;
-    t->class_ = class_of(r->key);
+    t->class_ = fdri_reader_row_class(r->key);
     t->rest = r->key == FDR_ROW_KEY_REST;
     t->id = t->rest ? 0 : t->class_ == FDR_IN_COLLECTIVE ? KEY_ID(r->key) >> 1 : KEY_ID(r->key);
     /* of each thread that ended a row is exact or in its rest; of all of them together nobody knows */
@@ -129,54 +97,23 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
     if (t->has_histogram && !adds_up(f, l, t)) leave_out(f, t);
 }
 
-/* Is slot `at`, with `run` slots before it that are taken, where a search for the key would come? */
-static bool reachable(uint32_t key, uint32_t log2, uint32_t at, uint32_t run)
-{
-    uint32_t home = (uint32_t)((uint64_t)(key * 0x9E3779B1u) >> (32 - log2));
-    return ((at - home) & ((1u << log2) - 1)) <= run;
-}
-
-/* Where a row was to come the copy may have been already: what stands there is none of this table's. */
-static bool foreign(const struct fdri_reader_location *l, const struct fdr_row *r, uint32_t log2, uint32_t at,
-                    uint32_t run)
-{
-    if (l->settled || !l->in_tail) return false;
-    return r->calls + r->untimed > l->tail.presented || !reachable(r->key, log2, at, run);
-}
-
-/* Slots that are taken at the table's end: a search goes on at its beginning. */
-static uint32_t taken_at_end(const uint32_t *slot, uint32_t count)
-{
-    uint32_t n = 0;
-    while (n < count && slot[count - 1 - n]) n++;
-    return n;
-}
-
 /* All rows the table names. */
-static bool from_table(struct fdr_file *f, const struct fdri_reader_location *l)
+static bool from_table(struct fdr_file *f, struct fdri_reader_location *l)
 {
-    uint64_t off = l->raw.rows_table_off;
-    if (!off) return true;
-    const struct fdr_rowtable *t = (const void *)fdri_reader_meta_at(f, off, FDR_META_ROWTABLE, l->id, sizeof *t);
-    if (!t || t->log2 > 24) return false;
-    const uint32_t *slot = fdri_reader_at(f, off + sizeof *t, sizeof *slot << t->log2);
-    f->total_slots += 1u << t->log2;
-    if (!slot || f->total_slots > f->end) return false; /* tables that overlap: no recorder wrote them */
-    uint32_t run = taken_at_end(slot, 1u << t->log2);
-    for (uint32_t i = 0; i < 1u << t->log2; i++, run++) {
-        if (!slot[i]) {
-            run = UINT32_MAX; /* none behind this one */
-            continue;
-        }
-        const struct fdr_row *r = slot[i] % 64 || slot[i] < f->sb.bins_off ? NULL
-                                                                           : fdri_reader_at(f, slot[i], sizeof *r);
-        if (!r || (class_of(r->key) == NO_CLASS && l->settled)) return false;
-        if (!foreign(l, r, t->log2, i, run)) add_row(f, l, r);
+    struct fdri_reader_rows t;
+    enum fdri_reader_slot slot;
+    if (!l->raw.rows_table_off) return true;
+    if (!fdri_reader_rows_begin(f, l, &f->total_slots, &t)) return false;
+    while ((slot = fdri_reader_rows_next(f, l, &t)) != FDRI_READER_SLOT_END) {
+        if (slot == FDRI_READER_SLOT_BROKEN) return false;
+        if (slot == FDRI_READER_SLOT_ROW) add_row(f, l, t.row);
     }
+    l->rows_lost |= t.lost;
     return true;
 }
 
-/* Rows and histograms lie mixed in the slabs; a row is told by its key and its sums. */
+/* Rows and histograms lie mixed in the slabs; a row is told by its key and its sums: it must look like one in
+ * everything. */
 static void from_slabs(struct fdr_file *f, const struct fdri_reader_location *l)
 {
     size_t count;
@@ -187,7 +124,7 @@ static void from_slabs(struct fdr_file *f, const struct fdri_reader_location *l)
             if (f->total_looks++ > f->end / 64) return; /* blocks that overlap: no recorder wrote them */
             const struct fdr_row *r = fdri_reader_at(f, m[i].off + at, sizeof *r);
             if (!r) break;
-            if (plausible(r)) add_row(f, l, r);
+            if (fdri_reader_row_plausible(r) && !fdri_reader_row_suspect(f, r)) add_row(f, l, r);
         }
     }
 }
@@ -210,21 +147,42 @@ static void drop_twins(struct fdr_file *f)
     f->total_count = kept;
 }
 
-static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
+/* Regions and kinds of points may have had rows that are not there any more: as if they were in a rest of which nobody
+ * knows how much it is. */
+static void lack_rows(struct fdr_file *f, struct fdri_reader_location *l, size_t before)
+{
+    if (!l->info.totals_lost) f->info.totals_lost++;
+    l->info.totals_lost = true;
+    for (size_t i = before; i < f->total_count; i++) {
+        if (!f->total[i].rest) continue;
+        f->total[i].at_least = true;
+        return;
+    }
+    if (!fdri_reader_room(&f->total, f->total_count, &f->total_room, sizeof *f->total)) return;
+    f->total[f->total_count++] = (struct fdr_total){
+        .location = l->id, .class_ = FDR_IN_REGION, .rest = true, .at_least = true};
+}
+
+static void add_rest(struct fdr_file *f, const struct fdri_reader_location *l, size_t before)
+{
+    const struct fdr_row *r = l->raw.rest_row_off ? fdri_reader_row_at(f, l->raw.rest_row_off) : NULL;
+    for (size_t i = before; i < f->total_count; i++)
+        if (f->total[i].rest) return;
+    if (r && r->key == FDR_ROW_KEY_REST && !l->suspect && !fdri_reader_row_suspect(f, r)) add_row(f, l, r);
+}
+
+static void collect(struct fdr_file *f, struct fdri_reader_location *l)
 {
     size_t before = f->total_count;
-    bool had_rest = false;
-    if (!l->off) return;
-    if (!from_table(f, l)) {
+    l->rows_lost = fdri_reader_rows_doubted(l);
+    if (l->off && !from_table(f, l)) {
         fdri_reader_damage(f, "location %u: the table of totals is damaged", l->id);
         f->total_count = before;
+        l->rows_lost = true;
         from_slabs(f, l);
     }
-    for (size_t i = before; i < f->total_count; i++) had_rest |= f->total[i].rest;
-    uint64_t off = l->raw.rest_row_off;
-    const struct fdr_row *r = had_rest || !off || off % 64 || off < f->sb.bins_off ? NULL
-                                                                                   : fdri_reader_at(f, off, sizeof *r);
-    if (r && r->key == FDR_ROW_KEY_REST) add_row(f, l, r);
+    if (l->off) add_rest(f, l, before);
+    if (l->rows_lost) lack_rows(f, l, before);
 }
 
 size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows)

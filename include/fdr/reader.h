@@ -145,6 +145,9 @@ struct fdr_file_info {
      * one next; over_error: it could not, for this errno, and there may be nothing left in it. */
     bool over;
     int over_error;
+    /* Locations of which damage took rows of totals, in this file or in the one that it was recovered of; all are known
+     * once the totals were read. */
+    uint64_t totals_lost;
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
@@ -184,6 +187,8 @@ struct fdr_location_info {
     /* Its thread ended, and its accounts are on their way into [ended]: what rows say of these two is right together,
      * and need not be of one of them. */
     bool folding;
+    /* Damage took rows of its totals: what fdr_totals says of it is right, and not all. Known as the count of these. */
+    bool totals_lost;
 };
 /* Sorted by id; index beyond the last: NULL. */
 FDR_API size_t fdr_location_count(const struct fdr_file *file);
@@ -267,7 +272,8 @@ struct fdr_total {
     uint32_t id;
     bool rest;     /* the regions that found no row of their own, and those that lost theirs */
     bool at_least; /* of threads that ended, some of which had it in their rest (points: nowhere), or ended while they
-                      were copied: so this is not all */
+                      were copied: so this is not all. Of a rest also: damage took rows of this location, of which none
+                      is shown (then there is a rest, of 0 calls or more) */
     /* 64 bits did not hold the sum: of unsigned values and times it is this or more, of signed values it went beyond
      * this bound; of collectives min and max may be more, too. */
     bool saturated;

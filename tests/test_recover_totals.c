@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=300
+ * P5, P8: a bit flipped in the totals of a snapshot (a row, its counters, the table that leads to it, the location that
+ * the table belongs to), or in what epochs are counted from. Of the damaged file, and of what is recovered of it, what
+ * is said to be exact is; where a row is gone this is said; and the others are all there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+
+#include "format/arena.h"
+#include "tests/rnd.h"
+
+enum { MOST = 4 << 20, REGIONS = 40, ROUNDS = 400 };
+static char directory[] = "/tmp/fdr-recover-totals-XXXXXX", path[64];
+static uint8_t image[MOST], damaged[MOST], recovered[MOST];
+static size_t bytes, recovered_bytes;
+static uint64_t seed = 5;
+static const struct fdr_total *truth;
+static const struct fdr_epoch_info *truth_epoch;
+static const struct fdr_epoch_total *truth_since;
+static size_t truths, truth_epochs, truths_since;
+static fdr_region region[REGIONS];
+static fdr_marker_id marker;
+static fdr_metric_id metric;
+
+/* Both threads have the same rows, in the same order: a wrong bit in a slot leads to the other's. */
+static void *record(void *context)
+{
+    uint64_t now = 1000;
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        fdr_enter_at(region[0], now += 10);
+        for (uint64_t k = 1; k < REGIONS; k++) {
+            fdr_enter_at(region[k], now += 10);
+            fdr_leave_at(region[k], now += 100 + k * (i + 1));
+        }
+        fdr_leave_at(region[0], now += 10);
+        fdr_marker_at(marker, i, now);
+        fdr_metric_u64_at(metric, i * 3, now);
+    }
+    return context;
+}
+
+static size_t read_file(const char *name, uint8_t *to)
+{
+    FILE *f = fopen(name, "rb");
+    assert_non_null(f);
+    size_t n = fread(to, 1, MOST, f);
+    assert_true(n < MOST);
+    fclose(f);
+    unlink(name);
+    return n;
+}
+
+static void snapshot(void)
+{
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .buffer = "512K",
+                           .arena = "anonymous",
+                           .signal = "none",
+                           .crash = "0"};
+    pthread_t other;
+    c.dir = c.live_dir = directory;
+    assert_int_equal(fdr_init(&c), 0);
+    for (unsigned k = 0; k < REGIONS; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "r%u", k);
+        region[k] = fdr_region_define(name, NULL, 0);
+    }
+    marker = fdr_marker_define("marker");
+    metric = fdr_metric_define("metric", "", FDR_U64, FDR_METRIC_GAUGE);
+    record(NULL);
+    assert_int_equal(pthread_create(&other, NULL, record, NULL), 0);
+    pthread_join(other, NULL);
+    assert_int_equal(fdr_snapshot("totals"), 0);
+    bytes = read_file(fdr_last_snapshot(), image);
+    fdr_finalize();
+}
+
+static bool same_sums(const struct fdr_total *a, const struct fdr_total *b)
+{
+    return a->calls == b->calls && a->untimed == b->untimed && a->inclusive_ns == b->inclusive_ns &&
+           a->exclusive_ns == b->exclusive_ns && a->min_ns == b->min_ns && a->max_ns == b->max_ns &&
+           a->sum_u == b->sum_u && a->min_u == b->min_u && a->max_u == b->max_u && a->saturated == b->saturated &&
+           (!a->has_histogram || !memcmp(a->histogram, b->histogram, sizeof a->histogram));
+}
+
+static const struct fdr_total *find(const struct fdr_total *t, size_t count, const struct fdr_total *which)
+{
+    for (size_t i = 0; i < count; i++)
+        if (t[i].location == which->location && t[i].class_ == which->class_ && t[i].rest == which->rest &&
+            t[i].id == which->id)
+            return &t[i];
+    return NULL;
+}
+
+static bool lost_at(const struct fdr_file *f, uint32_t location)
+{
+    for (size_t i = 0; i < fdr_location_count(f); i++)
+        if (fdr_location_info(f, i)->id == location) return fdr_location_info(f, i)->totals_lost;
+    return false;
+}
+
+/* How many rows are not there. SIZE_MAX: something wrong is shown, or it is not said that one is gone. */
+static size_t missing(struct fdr_file *f)
+{
+    const struct fdr_total *t;
+    size_t count = fdr_totals(f, &t), gone = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct fdr_total *was = find(truth, truths, &t[i]);
+        if (t[i].rest ? !t[i].at_least : !was || !same_sums(&t[i], was)) return SIZE_MAX;
+    }
+    for (size_t i = 0; i < truths; i++) {
+        const struct fdr_total rest = {.location = truth[i].location, .rest = true};
+        const struct fdr_total *is = find(t, count, &rest);
+        if (find(t, count, &truth[i])) continue;
+        if (!is || !is->at_least || !lost_at(f, truth[i].location) || !fdr_file_info(f)->totals_lost) return SIZE_MAX;
+        gone++;
+    }
+    return gone;
+}
+
+static bool epochs_right(struct fdr_file *f)
+{
+    const struct fdr_epoch_info *e;
+    const struct fdr_epoch_total *t;
+    size_t count = fdr_epochs(f, &e), totals = fdr_epoch_totals(f, &t);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < truth_epochs; k++) {
+            const struct fdr_epoch_info *was = &truth_epoch[k];
+            if (was->location != e[i].location || was->index != e[i].index) continue;
+            if (e[i].exact ? e[i].calls != was->calls || e[i].inclusive_ns != was->inclusive_ns
+                           : e[i].calls > was->calls || e[i].inclusive_ns > was->inclusive_ns)
+                return false;
+        }
+    for (size_t i = 0; i < totals; i++)
+        for (size_t k = 0; k < truths_since; k++) {
+            const struct fdr_epoch_total *was = &truth_since[k];
+            if (was->location != t[i].location || was->epoch != t[i].epoch || was->region != t[i].region ||
+                was->rest != t[i].rest)
+                continue;
+            if (was->calls != t[i].calls || was->inclusive_ns != t[i].inclusive_ns) return false;
+        }
+    return true;
+}
+
+static bool found_by_search(const struct fdr_rowtable *t, const uint32_t *slot, uint32_t key)
+{
+    uint32_t mask = (1u << t->log2) - 1, i = key * 0x9E3779B1u >> (32 - t->log2);
+    for (; slot[i]; i = (i + 1) & mask)
+        if (((const struct fdr_row *)(const void *)(recovered + slot[i]))->key == key) return true;
+    return false;
+}
+
+/* Each row of a table in use is where a search for it comes. */
+static bool searchable(void)
+{
+    for (size_t off = 0; off + sizeof(struct fdr_location) <= recovered_bytes; off += FDR_META_ALIGN) {
+        const struct fdr_location *l = (const void *)(recovered + off);
+        if (l->head.magic != FDR_META_MAGIC || l->head.kind != FDR_META_LOCATION || l->flags & FDR_LOCATION_FREE ||
+            !l->rows_table_off)
+            continue;
+        const struct fdr_rowtable *t = (const void *)(recovered + l->rows_table_off);
+        if (l->rows_table_off > recovered_bytes - sizeof *t || t->head.kind != FDR_META_ROWTABLE) continue;
+        const uint32_t *slot = (const void *)(t + 1);
+        for (uint32_t i = 0; i < 1u << t->log2; i++)
+            if (slot[i] &&
+                !found_by_search(t, slot, ((const struct fdr_row *)(const void *)(recovered + slot[i]))->key))
+                return false;
+    }
+    return true;
+}
+
+/* A bit at `at` is wrong: at most so many rows may be gone. */
+static bool holds(size_t at, uint32_t bit, size_t most)
+{
+    char message[300] = "";
+    struct fdr_file *f, *g;
+    memcpy(damaged, image, bytes);
+    damaged[at] ^= (uint8_t)(1u << bit);
+    if (fdr_file_open_memory(damaged, bytes, &f, message, sizeof message) == FDR_UNREADABLE) fail_msg("%s", message);
+    size_t gone = missing(f);
+    bool good = gone <= most && epochs_right(f);
+    assert_int_equal(fdr_file_recover(f, path, message, sizeof message), 0);
+    fdr_file_close(f);
+    recovered_bytes = read_file(path, recovered);
+    enum fdr_verdict verdict = fdr_file_open_memory(recovered, recovered_bytes, &g, message, sizeof message);
+    assert_int_not_equal(verdict, FDR_UNREADABLE);
+    size_t left_out = missing(g);
+    good &= verdict == FDR_WHOLE && left_out <= most && epochs_right(g) && !fdr_file_damage_count(g) && searchable();
+    if (!good)
+        print_message("bit %u at %zu: %zd rows gone, recovered %zd; searchable %d, epochs %d, %s\n", bit, at,
+                      (ssize_t)gone, (ssize_t)left_out, searchable(), epochs_right(g), fdr_file_damage(g, 0));
+    fdr_file_close(g);
+    return good;
+}
+
+/* Every word of each block of this kind, at most so many rows gone. Returns how many blocks there are. */
+static unsigned flip(uint32_t kind, size_t step, size_t most, unsigned *bad)
+{
+    unsigned blocks = 0;
+    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_meta_head) <= bytes; off += FDR_META_ALIGN) {
+        const struct fdr_meta_head *h = (const void *)(image + off);
+        if (h->magic != FDR_META_MAGIC || h->kind != kind || h->bytes > bytes - off) continue;
+        blocks++;
+        for (size_t at = sizeof *h; at < h->bytes; at += step) {
+            /* which location it is, where its table and how long: the file says that this is damage, and guesses */
+            if (kind == FDR_META_ROWTABLE && at == offsetof(struct fdr_rowtable, log2)) continue;
+            if (kind == FDR_META_LOCATION &&
+                (at == offsetof(struct fdr_location, id) || at == offsetof(struct fdr_location, rows_table_off)))
+                continue;
+            *bad += !holds(off + at + rnd(&seed, (uint32_t)step), rnd(&seed, 8), most);
+        }
+    }
+    return blocks;
+}
+
+static void P5_P8_a_wrong_bit_in_totals(void **state)
+{
+    struct fdr_file *f;
+    unsigned bad = 0;
+    (void)state;
+    snapshot();
+    assert_int_equal(fdr_file_open_memory(image, bytes, &f, NULL, 0), FDR_WHOLE);
+    truths = fdr_totals(f, &truth);
+    truth_epochs = fdr_epochs(f, &truth_epoch);
+    truths_since = fdr_epoch_totals(f, &truth_since);
+    assert_int_equal(truths, 2 * (REGIONS + 2));
+    assert_int_equal(missing(f), 0);
+    assert_int_equal(fdr_file_info(f)->totals_lost, 0);
+    assert_true(holds(FDR_SUPERBLOCK_BYTES / 2, 0, 0));
+    assert_true(flip(FDR_META_ROWS, 8, 1, &bad) >= 2);
+    assert_true(flip(FDR_META_ROWTABLE, 4, 16, &bad) >= 2);
+    assert_true(flip(FDR_META_LOCATION, 4, REGIONS + 2, &bad) >= 2);
+    assert_true(flip(FDR_META_EPOCHS, 16, 0, &bad) + flip(FDR_META_EPOCHBASE, 8, 0, &bad) >= 2);
+    assert_int_equal(bad, 0);
+    fdr_file_close(f);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+int main(void)
+{
+    if (!mkdtemp(directory)) return 1;
+    snprintf(path, sizeof path, "%s/recovered.fdr", directory);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_P8_a_wrong_bit_in_totals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
