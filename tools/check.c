@@ -152,6 +152,9 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
         add(f->notes,
             "recovered: accounts of %llu locations were made anew of what was found, which may be less than there was",
             (unsigned long long)info->accounts_anew);
+    if (info->totals_lost)
+        add(f->notes, "of %llu locations damage took rows of totals: what fdr stats says of them is not all",
+            (unsigned long long)info->totals_lost);
     if (info->histograms_left_out)
         add(f->notes,
             "%llu histograms do not go with the calls of their totals and are not shown: they moved while they were "

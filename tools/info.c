@@ -252,6 +252,7 @@ static void print_losses(const struct fdr_file_info *info)
     print_count(info->threads_gone, "thread", "ended while the snapshot copied, from outside: not in it");
     print_count(info->accounts_anew, "location",
                 "recovered with accounts made anew: presented is what was found there, and may have been more");
+    print_count(info->totals_lost, "location", "lost rows of totals to damage: what fdr stats says is not all");
     print_count(info->dropped_bins, "bin", "given back while the snapshot copied: not in it");
     print_count(info->unlisted_bins, "bin", "of nobody any more (given back, or in flight): not shown");
 }
@@ -535,6 +536,8 @@ int verb_info(int argc, char **argv)
     parse_arguments(&argp, argc, argv, &a);
     struct fdr_file *file = open_recording(a.path, &status);
     if (!file) return status;
+    const struct fdr_total *totals;
+    fdr_totals(file, &totals); /* then it is known what damage took of them */
     status = worse(status, a.json ? print_info_json(file) : print_text(&a, file));
     return worse(status, close_recording(file, a.path, true));
 }

@@ -250,6 +250,7 @@ static void set_sizes(json_t *o, const struct fdr_file_info *info)
     set_u64(o, "dropped_bins", info->dropped_bins);
     set_u64(o, "threads_gone", info->threads_gone);
     set_u64(o, "accounts_anew", info->accounts_anew);
+    set_u64(o, "totals_lost", info->totals_lost);
     set(o, "killed_in_handler", json_boolean(info->killed_in_handler));
     set(o, "over", json_boolean(info->over));
     set(o, "over_error", json_integer(info->over_error));

@@ -122,14 +122,14 @@ static bool find_rests(struct rests *r, const struct fdr_file *file, const struc
     return good;
 }
 
-/* The same for kinds of points: one that found no row is in no sum. */
+/* The same for kinds of points: one that found no row, or lost it, is in no sum. */
 static bool find_folded(struct rests *r, const struct fdr_file *file, const struct fdr_select *select)
 {
     size_t count = fdr_location_count(file);
     r->has = calloc(count + 1, sizeof *r->has);
     for (size_t i = 0; r->has && i < count; i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (!l->points_without_row || !wants_location(select, l->id)) continue;
+        if (!(l->points_without_row || l->totals_lost) || !wants_location(select, l->id)) continue;
         r->has[i] = true;
         r->count++;
     }
@@ -145,8 +145,7 @@ static bool threads_lack(const struct fdr_file *file, const struct fdr_select *s
 static void judge(struct stat_rows *rows, const struct rests *rests, enum stat_by by, bool lack)
 {
     for (size_t i = 0; by == BY_REGION && i < rows->count; i++)
-        rows->row[i].at_least = lack || (!rows->row[i].rest &&
-                                         (rows->row[i].at_least || rows->row[i].beside_rest < rests->count));
+        rows->row[i].at_least |= lack || (!rows->row[i].rest && rows->row[i].beside_rest < rests->count);
 }
 
 bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const struct fdr_select *select,

@@ -196,9 +196,11 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
         }
     }
     if (r->rest && chosen) out_text("  [of all regions without an exact row: more of those asked for may be in it]");
+    const struct fdr_file_info *info = fdr_file_info(file);
     if (r->at_least)
-        out_text(fdr_file_info(file)->threads_gone ? "  [or more: threads ended while they were copied]"
-                                                   : "  [or more: some may be in [rest]]");
+        out_text(info->threads_gone  ? "  [or more: threads ended while they were copied]"
+                 : info->totals_lost ? "  [or more: damage took rows of totals]"
+                                     : "  [or more: some may be in [rest]]");
     if (r->saturated) out_text("  [times or more: 64 bits hold no more]");
     if (r->untimed) {
         out_text("  [");
@@ -267,7 +269,9 @@ static bool totals_gone(const struct fdr_file *file)
         const struct fdr_location_info *l = fdr_location_info(file, i);
         if (!l->samples) stored += l->bytes_stored; /* they are in no totals */
     }
-    return stored && !fdr_totals(file, &total);
+    size_t count = fdr_totals(file, &total), empty = 0;
+    while (empty < count && !(total[empty].calls | total[empty].untimed)) empty++;
+    return stored && empty == count;
 }
 
 static void folding_lines(const struct fdr_file *file)
@@ -283,6 +287,16 @@ static void folding_lines(const struct fdr_file *file)
     }
 }
 
+static void lost_line(const struct fdr_file_info *info)
+{
+    char text[HUMAN_BYTES];
+    if (!info->totals_lost) return;
+    out_text("# damage took rows of totals, of ");
+    out_text(human_count(text, info->totals_lost));
+    out_text(info->totals_lost == 1 ? " location" : " locations");
+    out_text(": what is there is right, marked where it is not all\n");
+}
+
 static void source_line(const struct fdr_file *file, bool events)
 {
     char text[HUMAN_BYTES];
@@ -295,9 +309,10 @@ static void source_line(const struct fdr_file *file, bool events)
     uint64_t taken = 0;
     size_t count = fdr_reductions((struct fdr_file *)file, &reductions);
     if (!events) {
-        out_text("# exact totals of the whole run, ");
+        out_text(info->totals_lost ? "# totals of the whole run, " : "# exact totals of the whole run, ");
         out_text(human_time(text, whole_run(file)));
         out_text(", whatever was filtered or reduced; calls still open are in no time\n");
+        lost_line(info);
         if (info->lost_unattached) {
             out_text("# of ");
             out_text(human_count(text, info->lost_unattached));
@@ -377,7 +392,9 @@ bool points_text(const struct stats_arguments *a, const struct fdr_file *file, c
         out_char(' ');
         out_cell(point_name(file, &rows[i]));
         if (rows[i].class_ == FDR_IN_METRIC) out_metric_kind(fdr_definition(file, FDR_METRIC_DEFINITION, rows[i].id));
-        if (rows[i].at_least) out_text("  [or more: a thread may have had no room for it]");
+        if (rows[i].at_least)
+            out_text(fdr_file_info(file)->totals_lost ? "  [or more: damage took rows of totals]"
+                                                      : "  [or more: a thread may have had no room for it]");
         if (rows[i].saturated)
             out_text(rows[i].value_type == 1 ? "  [the sum went beyond that: 64 bits hold no more]"
                                              : "  [the sum is that or more: 64 bits hold no more]");
@@ -458,6 +475,9 @@ int verb_stats(int argc, char **argv)
         complain("%s: %llu histograms do not go with the calls of their totals and are not shown: they moved while "
                  "they were copied",
                  a.path, (unsigned long long)fdr_file_info(file)->histograms_left_out);
+    if (a.json && !a.events && fdr_file_info(file)->totals_lost)
+        complain("%s: of %llu locations damage took rows of totals: what is there is right, and not all", a.path,
+                 (unsigned long long)fdr_file_info(file)->totals_lost);
     return worse(status, close_recording(file, a.path,
                                          a.events || a.by == BY_PATH || a.by == BY_CLASS || a.by == BY_DEPTH ||
                                              a.by == BY_EPOCH));

@@ -68,7 +68,7 @@ static size_t untimed_in(const struct fdr_select *s, const struct fdr_total *t, 
         bool known = asked_for(s, &t[n]);
         if (known) *sum += t[n].untimed;
         exact += known && !t[n].at_least;
-        in_rest |= !known && t[n].rest && t[n].untimed;
+        in_rest |= !known && t[n].rest && (t[n].untimed || t[n].at_least);
     }
     *or_more |= in_rest && exact < chosen_regions(s);
     return n;
@@ -231,10 +231,15 @@ int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const s
     struct fdr_epoch_total *rows = malloc((total_count + 1) * sizeof *rows);
     const char *before = "[\n";
     if (!rows) return out_of_memory(a);
-    if (!a->json)
-        out_text(
-            count ? "# exact totals of each stretch of time, kept or not; a call belongs to the one in which it ended\n"
-                  : "# no epochs here: they come with the strategy telescope, once a thread has recorded enough\n");
+    const struct fdr_total *whole_run;
+    fdr_totals(file, &whole_run); /* then it is known what damage took of it */
+    bool exact = !fdr_file_info(file)->totals_lost;
+    if (!a->json && !count)
+        out_text("# no epochs here: they come with the strategy telescope, once a thread has recorded enough\n");
+    if (!a->json && count) {
+        out_text(exact ? "# exact totals" : "# totals (without rows that damage took)");
+        out_text(" of each stretch of time, kept or not; a call belongs to the one in which it ended\n");
+    }
     if (!a->json && count) untimed_line(file, select);
     if (!a->json && count) without_line(file, select, epochs, count);
     for (size_t i = 0; i < count; i++) {
