@@ -43,7 +43,7 @@ static void present(void)
     now = 1000;
     calls(a, b, 20);
     for (int i = 0; i < OPEN; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "open %d", i);
         fdr_enter_at(fdr_region_define(name, NULL, 0), now += 10);
         calls(a, b, TURNS);
