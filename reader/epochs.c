@@ -68,19 +68,25 @@ static bool rows_of(struct fdr_file *f, const struct fdri_reader_location *l, co
     return true;
 }
 
+const struct fdr_epoch_base *fdri_reader_epoch_base(const struct fdr_file *f, const struct fdri_reader_location *l,
+                                                    uint64_t off, size_t *most)
+{
+    const struct fdr_epoch_base *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHBASE, l->id, sizeof *b);
+    if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
+        !fdri_reader_at(f, off, b->head.bytes) || b->count > *most || fdri_reader_suspect(f, off, b->head.bytes))
+        return NULL;
+    *most -= b->count ? b->count : 1; /* a chain that goes round ends here */
+    return *most ? b : NULL;
+}
+
 /* The current epoch: what the totals say beyond the base. */
 static bool rows_since(struct fdr_file *f, struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
                        struct sums *sum)
 {
     size_t most = f->end / sizeof(struct fdr_row);
     for (uint64_t off = e->base_first; off;) {
-        const struct fdr_epoch_base *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHBASE, l->id,
-                                                                           sizeof *b);
-        if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
-            !fdri_reader_at(f, off, b->head.bytes) || b->count > most || fdri_reader_suspect(f, off, b->head.bytes))
-            return false;
-        most -= b->count ? b->count : 1; /* a chain that goes round ends here */
-        if (!most) return false;
+        const struct fdr_epoch_base *b = fdri_reader_epoch_base(f, l, off, &most);
+        if (!b) return false;
         for (uint32_t i = 0; i < b->count; i++) {
             uint64_t at = b->row[i].row_off;
             const struct fdr_row *r = fdri_reader_row_at(f, at);

@@ -400,6 +400,12 @@ const struct fdri_reader_definition *fdri_reader_definition(const struct fdr_fil
  * first, is what was checked for nothing so far. */
 uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *vain);
 
+/* ---- epochs.c ---- */
+/* One block of what the current epoch is counted from; NULL: damaged. *most: rows that may still come, at first as many
+ * as the file has room for. */
+const struct fdr_epoch_base *fdri_reader_epoch_base(const struct fdr_file *f, const struct fdri_reader_location *l,
+                                                    uint64_t off, size_t *most);
+
 /* ---- rows.c ---- */
 #define FDRI_READER_ROW_NO_CLASS UINT32_MAX
 uint32_t fdri_reader_row_class(uint32_t key); /* FDR_IN_*; NO_CLASS: of no row that totals are read from */

@@ -67,20 +67,23 @@ void fdri_reader_recover_totals(struct fdri_reader_image *m, const struct fdri_r
 
 /* ---- epochs ---- */
 
-/* Rows that are not believed count in no epoch: that they are missing is told as of those that found no room there. */
-static void leave_out_of_epochs(struct fdri_reader_image *m, uint32_t epochs_off)
+/* Rows that are not believed count in no epoch: that they are missing is told as of those that found no room there.
+ * false: what the current epoch is counted from is damaged itself. */
+static bool leave_out_of_epochs(struct fdri_reader_image *m, const struct fdri_reader_location *l, uint32_t epochs_off)
 {
     struct fdr_epochs *w = fdri_reader_image_at(m, epochs_off);
+    size_t most = m->file->end / sizeof(struct fdr_row);
+    const struct fdr_epoch_base *b;
     if (!w->untracked) w->untracked = 1;
-    for (uint64_t off = w->base_first; off;) { /* the reader was there, and came to the end */
-        const struct fdr_epoch_base *b = fdri_reader_image_at(m, off);
+    for (uint64_t off = w->base_first; off; off = b->next) {
+        if (!(b = fdri_reader_epoch_base(m->file, l, off, &most))) return false;
         for (uint32_t i = 0; i < b->count; i++) {
             const struct fdr_row *r = fdri_reader_row_at(m->file, b->row[i].row_off);
             if (r && fdri_reader_row_suspect(m->file, r))
                 memset(fdri_reader_image_at(m, b->row[i].row_off), 0, sizeof *r);
         }
-        off = b->next;
     }
+    return true;
 }
 
 /* Epochs that the reader would call damaged, or whose rows are not their sums, are left out. */
@@ -100,6 +103,5 @@ void fdri_reader_recover_epochs(struct fdri_reader_image *m, const struct fdri_r
                                                                        : !r[i].exact);
     }
     wrong |= e && fdri_reader_suspect(m->file, raw->epochs_off, sizeof *e);
-    if (!any || wrong) raw->epochs_off = 0;
-    else if (l->epoch_rows_lost) leave_out_of_epochs(m, raw->epochs_off);
+    if (!any || wrong || (l->epoch_rows_lost && !leave_out_of_epochs(m, l, raw->epochs_off))) raw->epochs_off = 0;
 }
