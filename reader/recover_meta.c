@@ -136,14 +136,6 @@ static bool of_levels(const struct fdri_reader_image *m, const struct fdri_reade
     return p->class_ != FDR_CLASS_SAMPLE || !fdri_reader_samples(m->file, l);
 }
 
-/* A level 0 that the location never had is not missing. */
-static bool level0_gone(const struct fdri_reader_image *m, const struct fdri_reader_location *l)
-{
-    bool gone = !l->off || l->suspect || l->raw.level0_off;
-    for (size_t i = 0; i < l->part_count; i++) gone |= !l->part[i].depth && of_levels(m, l, &l->part[i]);
-    return gone;
-}
-
 static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw)
 {
     uint32_t deepest = 0;
@@ -155,7 +147,7 @@ static void fix_levels(struct fdri_reader_image *m, struct fdri_reader_location 
         fix_level(m, l, raw, i);
         if (!raw->levels_off[i]) raw->level_blocks = i;
     }
-    if (!fdri_reader_level(m->file, l, 0) && level0_gone(m, l)) {
+    if (!fdri_reader_level(m->file, l, 0)) {
         l->accounts_dropped = true;
         uint32_t off = fdri_reader_image_meta(m, FDR_META_LEVELS, fdr_levels_bytes(1), l->id);
         if (off) ((struct fdr_levels_block *)fdri_reader_image_at(m, off))->index = UINT32_MAX;

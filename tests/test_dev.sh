@@ -56,7 +56,7 @@ run()
 }
 
 run second=never FDR_TEST_BUDGET=100
-expect 0 "no time" '== NOT RUN: asan, tsan, fuzz (FDR_TEST_BUDGET is used up)' '== dev test: ok' \
+expect 0 "no time" '== NOT RUN: fuzz, asan, tsan (FDR_TEST_BUDGET is used up)' '== dev test: ok' \
     '100% tests passed, 0 tests failed out of 3'
 
 run second=beside FDR_TEST_BUDGET=5000
