@@ -73,26 +73,28 @@ void fdri_pages_empty(void)
     (void)m; /* failing leaves the old memory in place, which is as good */
 }
 
-/* One small page is there before: there is nothing to be gathered where all are missing. What fails stays as it is. */
-static bool make_large(uint8_t *at, int fd, uint64_t off)
+/* One small page of each is there before: there is nothing to be gathered where all are missing. For how many bytes
+ * that was done. */
+static uint64_t begin_each(uint8_t *memory, uint64_t bytes, int fd)
 {
-    if (fd >= 0 && posix_fallocate(fd, (off_t)off, 1)) return false;
-    *(volatile uint8_t *)at = 0;
-    return madvise(at, LARGE, MADV_COLLAPSE) == 0;
+    uint64_t off = 0;
+    for (; off + LARGE <= bytes && (fd < 0 || !posix_fallocate(fd, (off_t)off, 1)); off += LARGE)
+        *(volatile uint8_t *)(memory + off) = 0;
+    return off;
 }
 
 static struct {
     uint8_t *memory;
     uint64_t bytes, until;
-    int fd;
     sem_t over;
 } job;
 static uint32_t under_way; /* atomic: a thread is about it */
 
+/* It writes nothing: who waits for it may have gone on when it comes to the next page. What fails stays as it is. */
 static void *make_all(void *unused)
 {
-    for (uint64_t off = 0; off + LARGE <= job.bytes && fdr_clock_ns(CLOCK_MONOTONIC) < job.until; off += LARGE)
-        if (!make_large(job.memory + off, job.fd, off)) break;
+    for (uint64_t off = 0; off < job.bytes && fdr_clock_ns(CLOCK_MONOTONIC) < job.until; off += LARGE)
+        if (madvise(job.memory + off, LARGE, MADV_COLLAPSE)) break;
     sem_post(&job.over);
     fdr_store_release(&under_way, 0u); /* R:pages - pairs with A:pages: nothing of the job is touched any more */
     return unused;
@@ -117,8 +119,7 @@ void fdri_pages_large(void *memory, uint64_t bytes, int fd)
     if (bytes < LARGE) return;
     if (fdr_load_acquire(&under_way)) return; /* A:pages - that of an earlier recording is waiting still */
     job.memory = memory;
-    job.bytes = bytes;
-    job.fd = fd;
+    job.bytes = begin_each(memory, bytes, fd);
     job.until = fdr_clock_ns(CLOCK_MONOTONIC) + MOST_NS;
     sem_init(&job.over, 0, 0);
     fdr_store_relaxed(&under_way, 1u);
