@@ -175,11 +175,11 @@ void fdri_address_reset(void)
     retire(t);
 }
 
-/* liburcu maps room for its readers, twice as much each time, and aborts where it is refused (RLIMIT_AS, RLIMIT_DATA).
- * So that much is asked for first: its next step takes less than this with up to 4,096 threads. */
+/* liburcu maps room for its readers, 256 bytes each and twice as much each time, and aborts where it is refused
+ * (RLIMIT_AS, RLIMIT_DATA). So that much is asked for first: with up to 4,096 threads no step of it takes more. */
 bool fdri_address_room(void)
 {
-    enum { ROOM = 1 << 20 };
+    enum { ROOM = 2 << 20 };
     if (fdri_forked) return true;
     void *m = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m == MAP_FAILED) return false;

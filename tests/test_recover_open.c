@@ -193,6 +193,18 @@ static void P8_depth_of_a_live_file(void **state)
     }
 }
 
+/* No account of what happened outside of all calls: the recovered file has one. */
+static void P8_no_level_0(void **state)
+{
+    (void)state;
+    record(true);
+    size_t was = whole(), off = 0;
+    assert_non_null(next_block(&off, FDR_META_LOCATION));
+    memcpy(damaged, image, bytes);
+    memset(damaged + off + offsetof(struct fdr_location, level0_off), 0, sizeof(uint32_t));
+    assert_int_equal(recovered(), was);
+}
+
 /* The first half of any partition's block, written over the second half of any other's; and the chain is broken, so
  * that blocks are looked for. */
 static void P8_a_block_inside_of_a_block(void **state)
@@ -226,9 +238,8 @@ static int away(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P8_open_calls_of_a_snapshot),
-        cmocka_unit_test(P8_open_calls_of_a_live_file),
-        cmocka_unit_test(P8_depth_of_a_live_file),
+        cmocka_unit_test(P8_open_calls_of_a_snapshot),  cmocka_unit_test(P8_open_calls_of_a_live_file),
+        cmocka_unit_test(P8_depth_of_a_live_file),      cmocka_unit_test(P8_no_level_0),
         cmocka_unit_test(P8_a_block_inside_of_a_block),
     };
     return cmocka_run_group_tests(tests, to_directory, away);
