@@ -16,9 +16,9 @@
 #include <fdr/reader.h>
 
 #include "format/arena.h"
+#include "tests/scratch.h"
 
 enum { MOST = 4 << 20, CALLS = 100000, BATCHES = 20 };
-static char directory[] = "/tmp/fdr-epochs-damaged-XXXXXX";
 static uint8_t image[MOST], damaged[MOST];
 static size_t bytes;
 
@@ -31,8 +31,8 @@ static void record(void)
                            .signal = "none",
                            .crash = "0",
                            .arena = "anonymous",
-                           .dir = directory,
-                           .live_dir = directory};
+                           .dir = scratch,
+                           .live_dir = scratch};
     uint64_t now = 1000;
     assert_int_equal(fdr_init(&c), 0);
     fdr_region a = fdr_region_define("a", NULL, 0), b = fdr_region_define("b", NULL, 0);
@@ -44,10 +44,8 @@ static void record(void)
             fdr_leave_at(a, now += 10);
         }
     assert_int_equal(fdr_snapshot("epochs"), 0);
-    FILE *f = fopen(fdr_last_snapshot(), "rb");
-    bytes = fread(image, 1, MOST, f);
+    bytes = scratch_read(fdr_last_snapshot(), image, MOST);
     assert_true(bytes > 10000 && bytes < MOST);
-    fclose(f);
     unlink(fdr_last_snapshot());
     fdr_finalize();
 }
@@ -93,19 +91,8 @@ static void P8_a_damaged_bin(void **state)
     assert_true(bins > 20);
 }
 
-static int to_directory(void **state)
-{
-    (void)state;
-    return mkdtemp(directory) ? 0 : -1;
-}
-static int away(void **state)
-{
-    (void)state;
-    return rmdir(directory);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_damaged_bin)};
-    return cmocka_run_group_tests(tests, to_directory, away);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

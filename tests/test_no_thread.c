@@ -14,7 +14,7 @@
 
 #include <fdr/fdr.h>
 
-static char directory[] = "/tmp/fdr-no-thread-XXXXXX";
+#include "tests/scratch.h"
 
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *how, void *(*start)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *how, void *(*start)(void *), void *argument)
@@ -27,12 +27,8 @@ static void P10_no_thread_for_snapshots(void **state)
 {
     (void)state;
     struct sigaction now;
-    const struct fdr_config c = {.size = sizeof c,
-                                 .ignore_environment = 1,
-                                 .arena = "anonymous",
-                                 .buffer = "4M",
-                                 .dir = directory,
-                                 .crash = "0"};
+    const struct fdr_config c = {
+        .size = sizeof c, .ignore_environment = 1, .arena = "anonymous", .buffer = "4M", .dir = scratch, .crash = "0"};
     assert_int_equal(fdr_init(&c), 0);
     fdr_region r = fdr_region_define("r", NULL, 0);
     for (int i = 0; i < 1000; i++) {
@@ -48,19 +44,8 @@ static void P10_no_thread_for_snapshots(void **state)
     assert_ptr_equal(now.sa_handler, SIG_DFL);
 }
 
-static int to_directory(void **state)
-{
-    (void)state;
-    return mkdtemp(directory) ? 0 : -1;
-}
-static int away(void **state)
-{
-    (void)state;
-    return rmdir(directory);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P10_no_thread_for_snapshots)};
-    return cmocka_run_group_tests(tests, to_directory, away);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -19,9 +19,9 @@
 #include <fdr/reader.h>
 
 #include "format/arena.h"
+#include "tests/scratch.h"
 
 enum { MOST = 1 << 20, OPEN = 3, TURNS = 400 };
-static char directory[] = "/tmp/fdr-recover-open-XXXXXX";
 static uint8_t image[MOST], damaged[MOST];
 static size_t bytes;
 static uint64_t now;
@@ -52,11 +52,8 @@ static void present(void)
 
 static void load(const char *path)
 {
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    bytes = fread(image, 1, MOST, f);
+    bytes = scratch_read(path, image, MOST);
     assert_true(bytes > 10000 && bytes < MOST);
-    fclose(f);
 }
 
 /* `live`: what a kill would leave; else a snapshot. */
@@ -68,14 +65,14 @@ static void record(bool live)
                            .signal = "none",
                            .crash = "0",
                            .live_force = "1",
-                           .dir = directory,
-                           .live_dir = directory};
+                           .dir = scratch,
+                           .live_dir = scratch};
     assert_int_equal(fdr_init(&c), 0);
     present();
     if (live) {
         char pattern[64];
         glob_t found;
-        snprintf(pattern, sizeof pattern, "%s/*.live.fdr", directory);
+        snprintf(pattern, sizeof pattern, "%s/*.live.fdr", scratch);
         assert_int_equal(glob(pattern, 0, NULL, &found), 0);
         assert_int_equal(found.gl_pathc, 1);
         load(found.gl_pathv[0]);
@@ -115,7 +112,7 @@ static size_t recovered(void)
 {
     char path[64], message[300] = "";
     struct fdr_file *f, *g;
-    snprintf(path, sizeof path, "%s/recovered.fdr", directory);
+    snprintf(path, sizeof path, "%s/recovered.fdr", scratch);
     if (fdr_file_open_memory(damaged, bytes, &f, message, sizeof message) == FDR_UNREADABLE) fail_msg("%s", message);
     size_t count = shown_by(f);
     assert_int_equal(fdr_file_recover(f, path, message, sizeof message), 0);
@@ -224,17 +221,6 @@ static void P8_a_block_inside_of_a_block(void **state)
     assert_true(pairs >= 16);
 }
 
-static int to_directory(void **state)
-{
-    (void)state;
-    return mkdtemp(directory) ? 0 : -1;
-}
-static int away(void **state)
-{
-    (void)state;
-    return rmdir(directory);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,5 +228,5 @@ int main(void)
         cmocka_unit_test(P8_depth_of_a_live_file),      cmocka_unit_test(P8_no_level_0),
         cmocka_unit_test(P8_a_block_inside_of_a_block),
     };
-    return cmocka_run_group_tests(tests, to_directory, away);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
