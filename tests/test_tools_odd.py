@@ -98,6 +98,29 @@ def locations():
             check(says(done, 1, "not what was written"), f"{verb}: a location with the id {ident}", done.returncode, done.stderr)
 
 
+def totals():
+    """A row of totals in damaged bytes: what is left is never said to be all, and what is wrong is not shown."""
+    image = read(recorded("totals", streams=2))
+    slabs = [at for at in range(0, len(image) - 64, 64) if image[at : at + 4] == b"FDRM" and struct.unpack_from("<H", image, at + 4)[0] == 5]
+    row = next(at for at in range(slabs[0] + 64, len(image) - 64, 64) if struct.unpack_from("<Q", image, at + 8)[0] == 100)
+    image[row + 8] ^= 1 << 6  # 36 calls in place of 100
+    write("totals.fdr", image)
+    for verb, *said in (
+        ("stats", "# totals of the whole run", "# damage took rows of totals, of 1 location:", "[rest]  [or more: damage took rows of totals]"),
+        ("stats --by location", "# damage took rows of totals, of 1 location:", "[or more: damage took rows of totals]"),
+        ("info", "1 location lost rows of totals to damage"),
+        ("info --json", '"totals_lost": 1'),
+        ("check", "of 1 locations damage took rows of totals"),
+    ):
+        done = ask(*verb.split(), "totals.fdr")
+        good = done.returncode == 1 and all(text in done.stdout for text in said) and "exact totals" not in done.stdout
+        check(good, f"{verb}: a lost row of totals", done.returncode, done.stdout)
+    done = ask("stats", "--json", "totals.fdr")
+    check("of 1 locations damage took rows of totals" in done.stderr, "stats --json: a lost row of totals", done.stderr)
+    counts = sorted(line["calls"] for line in json.loads(done.stdout) if line["name"] in ("a", "b"))
+    check(counts == [100, 200], "no wrong count is shown", done.stdout)
+
+
 def outputs():
     """What is no file stays what it is, and so does a link to one."""
     file, stream = recorded("whole"), evt("whole.evt", calls(10))
@@ -171,6 +194,7 @@ def claims():
 
 try:
     locations()
+    totals()
     outputs()
     quotas()
     empty_names()
