@@ -110,10 +110,10 @@ static bool had_gaps(const struct fdri_reader_image *m, uint32_t location, uint3
 }
 
 /* What was presented and is in no account any more was lost; but what a thread did while it was copied may be in some
- * accounts only: where nothing is damaged nothing is gone. */
-static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r)
+ * accounts only: where nothing is damaged nothing is gone. Returns how many are presented then. */
+static uint64_t settle(struct fdri_reader_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r)
 {
-    uint64_t sum = r->kept + r->filtered + r->reduced + r->lost;
+    uint64_t sum = r->kept + r->filtered + r->reduced + r->lost, most = fdr_max(sum, r->presented);
     const struct fdri_reader_location *l = fdri_reader_location((struct fdr_file *)(uintptr_t)g, r->location);
     uint64_t *presented, *lost;
     if (r->class_ == FDR_CLASS_REGION && sum >= r->presented && had_gaps(m, r->location, r->depth))
@@ -121,32 +121,33 @@ static void settle(struct fdri_reader_image *m, const struct fdr_file *g, const 
     /* those that begin anew make it look as if it had been moving: the tail has what they were */
     const struct fdri_reader_location *was = fdri_reader_location(m->file, r->location);
     bool moving = l->moving && !(was && was->accounts_dropped);
-    if (sum == r->presented || (moving && (sum > r->presented || !fdr_file_damage_count(m->file)))) return;
+    if (sum == r->presented || (moving && (sum > r->presented || !fdr_file_damage_count(m->file)))) return most;
     if (r->class_ == FDR_CLASS_REGION) {
         const struct fdr_level *v = fdri_reader_level(g, l, r->depth);
         if (!v) { /* deeper than the stack: all of it is lost */
             struct fdr_location *raw = fdri_reader_image_at(m, l->off);
             if (l->off) raw->lost_overflow = raw->presented_overflow;
-            return;
+            return r->presented;
         }
         struct fdr_level *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
         presented = &w->presented;
         lost = &w->lost;
     } else if (r->class_ == FDR_CLASS_SAMPLE && fdri_reader_samples(g, l)) {
         const struct fdr_samples *v = fdri_reader_samples(g, l);
-        if (r->depth >= FDR_SAMPLE_LEVELS) return;
+        if (r->depth >= FDR_SAMPLE_LEVELS) return most;
         struct fdr_samples *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
         presented = &w->level[r->depth].presented;
         lost = &w->level[r->depth].lost;
     } else {
         const struct fdr_level_points *v = fdri_reader_points(g, l, r->depth);
-        if (!v) return;
+        if (!v) return most;
         struct fdr_level_points *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
         presented = &w->by_class[r->class_].presented;
         lost = &w->by_class[r->class_].lost;
     }
     if (sum < r->presented) *lost += r->presented - sum;
     else *presented += sum - r->presented;
+    return most;
 }
 
 /* What the tail says of a location whose accounts are others now. */
@@ -174,10 +175,8 @@ static bool settle_all(struct fdri_reader_image *m)
     size_t n = fdr_ledger(g, &rows);
     for (size_t i = 0; i < n; i++) {
         const struct fdr_ledger_row *r = &rows[i];
-        uint64_t sum = r->kept + r->filtered + r->reduced + r->lost;
-        settle(m, g, r);
-        uint64_t most = fdr_max(sum, r->presented); /* damaged words: their sum is no sum */
-        presented = most > UINT64_MAX - presented ? UINT64_MAX : presented + most;
+        uint64_t now = settle(m, g, r); /* of damaged words the sum is no sum */
+        presented = now > UINT64_MAX - presented ? UINT64_MAX : presented + now;
         if (i + 1 < n && rows[i + 1].location == r->location) continue;
         settle_tail(m, r->location, presented);
         presented = 0;

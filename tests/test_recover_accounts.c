@@ -408,6 +408,33 @@ static void P8_a_bundle_that_was_cut(void **state)
     free(all);
 }
 
+/* Of calls deeper than the stack more are said to be lost than there were, and there is no tail: the one that is made
+ * anew says what the recovered accounts say, so the location did not go on behind it. */
+static void P8_more_lost_than_presented(void **state)
+{
+    struct fdr_file *f;
+    char message[200] = "";
+    const struct fdr_ledger_row *row;
+    size_t bytes;
+    uint64_t presented = 0, before, after;
+    (void)state;
+    uint8_t *all = snapshot(&bytes);
+    const struct fdr_superblock *sb = (const void *)all;
+    struct fdr_location *l = (void *)(all + sb->location_first);
+    l->presented_overflow = 1000;
+    l->lost_overflow = 1ull << 40;
+    all[FDR_SPARE_OFF] ^= 0x55;
+    assert_int_equal(fdr_file_open_memory(all, sb->arena_bytes, &f, message, sizeof message), FDR_DAMAGED);
+    struct fdr_file *g = recover(f, "deep calls", 0);
+    assert_true(kept_of(g, true) > 0);
+    for (size_t i = fdr_ledger(g, &row); i-- > 0;) presented += row[i].presented;
+    fdr_ledger_bounds(g, row[0].location, &before, &after);
+    assert_int_equal(before, presented);
+    assert_int_equal(after, presented);
+    forget(g);
+    free(all);
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -432,6 +459,7 @@ int main(void)
                                        cmocka_unit_test(P8_a_damaged_clock),
                                        cmocka_unit_test(P8_bins_that_disagree_about_their_unit),
                                        cmocka_unit_test(P8_nothing_but_a_superblock),
-                                       cmocka_unit_test(P8_a_bundle_that_was_cut)};
+                                       cmocka_unit_test(P8_a_bundle_that_was_cut),
+                                       cmocka_unit_test(P8_more_lost_than_presented)};
     return cmocka_run_group_tests(tests, enter, leave);
 }
