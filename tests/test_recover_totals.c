@@ -19,6 +19,7 @@
 #include <fdr/reader.h>
 
 #include "format/arena.h"
+#include "format/checks.h"
 #include "tests/rnd.h"
 
 enum { MOST = 4 << 20, REGIONS = 40, ROUNDS = 400 };
@@ -30,6 +31,7 @@ static const struct fdr_total *truth;
 static const struct fdr_epoch_info *truth_epoch;
 static const struct fdr_epoch_total *truth_since;
 static size_t truths, truth_epochs, truths_since;
+static size_t beside; /* this byte is damaged as well; 0: none */
 static fdr_region region[REGIONS];
 static fdr_marker_id marker;
 static fdr_metric_id metric;
@@ -66,7 +68,7 @@ static void snapshot(void)
 {
     struct fdr_config c = {.size = sizeof c,
                            .ignore_environment = 1,
-                           .buffer = "512K",
+                           .buffer = "128K",
                            .arena = "anonymous",
                            .signal = "none",
                            .crash = "0"};
@@ -189,6 +191,7 @@ static bool holds(size_t at, uint32_t bit, size_t most)
     struct fdr_file *f, *g;
     memcpy(damaged, image, bytes);
     damaged[at] ^= (uint8_t)(1u << bit);
+    if (beside) damaged[beside] ^= 0x7f;
     if (fdr_file_open_memory(damaged, bytes, &f, message, sizeof message) == FDR_UNREADABLE) fail_msg("%s", message);
     size_t gone = missing(f);
     bool good = gone <= most && epochs_right(f);
@@ -226,6 +229,35 @@ static unsigned flip(uint32_t kind, size_t step, size_t most, unsigned *bad)
     return blocks;
 }
 
+/* The tail says that each thread in it was in the middle of something. */
+static unsigned put_under_way(void)
+{
+    struct fdr_tail *tail = (void *)(image + ((const struct fdr_superblock *)(const void *)image)->arena_bytes);
+    struct fdr_tail_entry *e = (void *)(tail + 1);
+    struct fdr_spare spare;
+    memcpy(&spare, image + FDR_SPARE_OFF, sizeof spare);
+    for (uint32_t i = 0; i < tail->count; i++) e[i].under_way = 1;
+    spare.tail_check = fdr_check32(tail, spare.tail_bytes);
+    fdr_spare_finish(image, &spare);
+    return tail->count;
+}
+
+/* Then nothing is said where its current epoch does not add up. A row is damaged, and the chain of what that epoch is
+ * counted from leads out of the file behind the block that names it. */
+static unsigned lead_nowhere(unsigned *bad)
+{
+    unsigned blocks = 0;
+    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_epoch_base) <= bytes; off += FDR_META_ALIGN) {
+        const struct fdr_epoch_base *b = (const void *)(image + off);
+        if (b->head.magic != FDR_META_MAGIC || b->head.kind != FDR_META_EPOCHBASE || !b->next) continue;
+        blocks++;
+        beside = b->next + offsetof(struct fdr_epoch_base, next) + 3;
+        *bad += !holds(b->row[0].row_off + offsetof(struct fdr_row, calls), 0, 1);
+    }
+    beside = 0;
+    return blocks;
+}
+
 static void P5_P8_a_wrong_bit_in_totals(void **state)
 {
     struct fdr_file *f;
@@ -244,6 +276,8 @@ static void P5_P8_a_wrong_bit_in_totals(void **state)
     assert_true(flip(FDR_META_ROWTABLE, 4, 16, &bad) >= 2);
     assert_true(flip(FDR_META_LOCATION, 4, REGIONS + 2, &bad) >= 2);
     assert_true(flip(FDR_META_EPOCHS, 16, 0, &bad) + flip(FDR_META_EPOCHBASE, 8, 0, &bad) >= 2);
+    assert_true(put_under_way() > 0);
+    assert_true(lead_nowhere(&bad) >= 2);
     assert_int_equal(bad, 0);
     fdr_file_close(f);
     assert_int_equal(rmdir(directory), 0);
