@@ -45,12 +45,23 @@ static void add_total(struct fdr_file *f, const struct fdri_reader_location *l, 
 
 /* ---- totals ---- */
 
+static bool suspect(const struct fdr_file *f, const void *p, uint64_t bytes)
+{
+    return fdri_reader_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
+}
+
+bool fdri_reader_epoch_rows_lost(const struct fdr_file *f, const struct fdr_epoch *e)
+{
+    const struct fdr_epoch_rows *b = e->rows_off ? fdri_reader_at(f, e->rows_off, sizeof *b) : NULL;
+    return b && suspect(f, b, fdr_max(b->head.bytes, sizeof *b));
+}
+
 /* Rows and rest of an epoch that is over. false: they are not its sums. */
 static bool rows_of(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epoch *e, uint32_t index)
 {
     struct sums all = {0}, rest = {e->calls, e->inclusive, e->exclusive};
     const struct fdr_epoch_rows *b = NULL;
-    if (e->rows_off) {
+    if (e->rows_off && !fdri_reader_epoch_rows_lost(f, e)) {
         b = (const void *)fdri_reader_meta_at(f, e->rows_off, FDR_META_EPOCHROWS, l->id, sizeof *b);
         if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
             !fdri_reader_at(f, e->rows_off, b->head.bytes))
@@ -73,7 +84,7 @@ const struct fdr_epoch_base *fdri_reader_epoch_base(const struct fdr_file *f, co
 {
     const struct fdr_epoch_base *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHBASE, l->id, sizeof *b);
     if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
-        !fdri_reader_at(f, off, b->head.bytes) || b->count > *most || fdri_reader_suspect(f, off, b->head.bytes))
+        !fdri_reader_at(f, off, b->head.bytes) || b->count > *most || suspect(f, b, b->head.bytes))
         return NULL;
     *most -= b->count ? b->count : 1; /* a chain that goes round ends here */
     return *most ? b : NULL;
@@ -112,11 +123,9 @@ static void set_totals(struct fdr_file *f, struct fdri_reader_location *l, const
     const struct fdr_epoch *raw = &e->epoch[index];
     struct sums s = {raw->calls, raw->inclusive, raw->exclusive};
     size_t before = f->epoch_total_count;
-    out->exact = !e->untracked && !(out->current && !l->settled);
-    if (fdri_reader_suspect(f, (uint64_t)((const uint8_t *)raw - f->bytes), sizeof *raw)) {
-        out->exact = false; /* whatever it says is in damaged bytes */
-        return;
-    }
+    if (suspect(f, raw, sizeof *raw)) return;                      /* whatever it says is in damaged bytes */
+    bool ends = out->current || !suspect(f, raw + 1, sizeof *raw); /* where the next one begins */
+    out->exact = ends && !e->untracked && !(out->current && !l->settled);
     if (out->current ? rows_since(f, l, e, index, &s) : rows_of(f, l, raw, index)) {
         out->exact = out->exact && !(out->current && l->epoch_rows_lost);
         out->calls = s.calls;
@@ -212,7 +221,7 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
     if (!l->off || !off) return;
     const struct fdr_epochs *e = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHS, l->id, sizeof *e);
     if (e && e->version & 1) return; /* killed, or copied, while they were rearranged */
-    if (!e || !believable(l, e)) {
+    if (!e || suspect(f, e, offsetof(struct fdr_epochs, epoch)) || !believable(l, e)) {
         fdri_reader_damage(f, "location %u: its epochs are damaged", l->id);
         return;
     }

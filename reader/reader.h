@@ -406,6 +406,13 @@ uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *va
 const struct fdr_epoch_base *fdri_reader_epoch_base(const struct fdr_file *f, const struct fdri_reader_location *l,
                                                     uint64_t off, size_t *most);
 
+/* Are the rows of this epoch, which is over, in bytes that are damaged? Then all of it is in its rest. */
+bool fdri_reader_epoch_rows_lost(const struct fdr_file *f, const struct fdr_epoch *e);
+
+/* ---- reductions.c ---- */
+/* Does the line say something, in bytes that are not damaged? */
+bool fdri_reader_reduction_good(const struct fdr_file *f, const struct fdr_reduction *r);
+
 /* ---- rows.c ---- */
 #define FDRI_READER_ROW_NO_CLASS UINT32_MAX
 uint32_t fdri_reader_row_class(uint32_t key); /* FDR_IN_*; NO_CLASS: of no row that totals are read from */

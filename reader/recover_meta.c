@@ -240,20 +240,24 @@ size_t fdri_reader_first_of(const void *rows, size_t count, size_t bytes, size_t
     return low;
 }
 
+/* Lines that the reader does not show are left out. */
 static void fix_reductions(struct fdri_reader_image *m, const struct fdri_reader_location *l, struct fdr_location *raw)
 {
-    const struct fdr_meta_head *h = fdri_reader_meta_at(m->file, raw->reductions_off, FDR_META_REDUCTIONS, raw->id,
-                                                        sizeof(struct fdr_reductions_block));
-    const struct fdr_reduction_info *rows;
-    size_t have = 0, n = fdr_reductions(m->file, &rows);
-    size_t first = fdri_reader_first_of(rows, n, sizeof *rows, offsetof(struct fdr_reduction_info, location), raw->id);
-    while (first + have < n && rows[first + have].location == raw->id) have++;
-    uint32_t want = raw->reduction_count < FDR_REDUCTION_LINES ? raw->reduction_count : FDR_REDUCTION_LINES;
-    /* the reader makes up one for what the block had no room for */
-    if (!l->suspect && (l->raw.reductions_dropped_events || l->raw.reductions_dropped_bytes)) want++;
-    if (h && have >= want) return;
-    raw->reductions_off = 0;
-    raw->reduction_count = 0;
+    struct fdr_reductions_block *w = fdri_reader_image_at(m, raw->reductions_off);
+    const struct fdr_reductions_block *b = (const void *)fdri_reader_meta_at(m->file, raw->reductions_off,
+                                                                             FDR_META_REDUCTIONS, l->id, sizeof *b);
+    uint32_t count = raw->reduction_count, kept = 0;
+    uint32_t first = count > FDR_REDUCTION_LINES ? count - FDR_REDUCTION_LINES : 0;
+    struct fdr_reduction line[FDR_REDUCTION_LINES];
+    for (uint32_t i = first; b && i < count; i++) {
+        const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
+        if (fdri_reader_reduction_good(m->file, r)) line[kept++] = *r;
+    }
+    if (b && kept == count - first) return;
+    if (count) raw->flags |= FDR_LOCATION_ANEW;
+    raw->reduction_count = kept;
+    if (kept) memcpy(w->line, line, kept * sizeof line[0]);
+    else raw->reductions_off = 0;
 }
 
 static void recover_location(struct fdri_reader_image *m, struct fdri_reader_location *l, uint32_t **link)

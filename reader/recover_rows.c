@@ -86,6 +86,13 @@ static bool leave_out_of_epochs(struct fdri_reader_image *m, const struct fdri_r
     return true;
 }
 
+static void leave_out_rows(struct fdri_reader_image *m, const struct fdr_epochs *e, uint32_t epochs_off)
+{
+    struct fdr_epochs *w = fdri_reader_image_at(m, epochs_off);
+    for (uint32_t i = 0; i + 1 < e->count; i++)
+        if (fdri_reader_epoch_rows_lost(m->file, &e->epoch[i])) w->epoch[i].rows_off = 0;
+}
+
 /* Epochs that the reader would call damaged, or whose rows are not their sums, are left out. */
 void fdri_reader_recover_epochs(struct fdri_reader_image *m, const struct fdri_reader_location *l,
                                 struct fdr_location *raw)
@@ -104,4 +111,5 @@ void fdri_reader_recover_epochs(struct fdri_reader_image *m, const struct fdri_r
     }
     wrong |= e && fdri_reader_suspect(m->file, raw->epochs_off, sizeof *e);
     if (!any || wrong || (l->epoch_rows_lost && !leave_out_of_epochs(m, l, raw->epochs_off))) raw->epochs_off = 0;
+    else leave_out_rows(m, e, raw->epochs_off);
 }

@@ -104,6 +104,13 @@ static uint64_t newest_tick(const struct fdri_reader_location *l)
     return fdr_max(last <= l->clock.stored_max ? last : 0, l->end_tick);
 }
 
+bool fdri_reader_reduction_good(const struct fdr_file *f, const struct fdr_reduction *r)
+{
+    bool of_a_class = r->class_ < FDR_CLASS_COUNT || r->step >= FDR_STEP_EPOCH;
+    return step_name(r->step) && of_a_class && r->band < FDR_BANDS &&
+           !fdri_reader_suspect(f, (uint64_t)((const uint8_t *)r - f->bytes), sizeof *r);
+}
+
 /* One line for what the block had no room for, or a step that found no block. */
 static void add_dropped(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t oldest_tick)
 {
@@ -141,11 +148,11 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
         return;
     }
     uint32_t first = count > FDR_REDUCTION_LINES ? count - FDR_REDUCTION_LINES : 0;
-    add_dropped(f, l, b->line[first % FDR_REDUCTION_LINES].tick);
+    const struct fdr_reduction *oldest = &b->line[first % FDR_REDUCTION_LINES];
+    add_dropped(f, l, fdri_reader_reduction_good(f, oldest) ? oldest->tick : newest_tick(l));
     for (uint32_t i = first; i < count; i++) {
         const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
-        bool of_a_class = r->class_ < FDR_CLASS_COUNT || r->step >= FDR_STEP_EPOCH;
-        if (step_name(r->step) && of_a_class && r->band < FDR_BANDS) add_line(f, l, r);
+        if (fdri_reader_reduction_good(f, r)) add_line(f, l, r);
         else if (l->settled && i + 1 < count) fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);
     }
 }

@@ -4,6 +4,7 @@
  * without an account. Also where there is no room for accounts. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -435,6 +436,54 @@ static void P8_more_lost_than_presented(void **state)
     free(all);
 }
 
+static bool among(const struct fdr_reduction_info *line, const struct fdr_reduction_info *of, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (line->location == of[i].location && line->step == of[i].step && line->events == of[i].events &&
+            line->bytes == of[i].bytes && line->time_ns == of[i].time_ns && line->from_ns == of[i].from_ns &&
+            line->to_ns == of[i].to_ns && line->steps == of[i].steps && !strcmp(line->what, of[i].what))
+            return true;
+    return false;
+}
+
+/* Lines in damaged bytes are not shown, neither of the damaged file nor of what is recovered of it, and the others
+ * are. A check is of 64 bytes, a line has 56. */
+static void P8_damaged_lines_of_reductions(void **state)
+{
+    struct fdr_file *whole, *f;
+    const struct fdr_reduction_info *truth, *line;
+    char message[200] = "";
+    size_t bytes, blocks = 0;
+    (void)state;
+    uint8_t *all = snapshot_of("256K", "1K", 30000, &bytes);
+    assert_int_equal(fdr_file_open_memory(all, bytes, &whole, message, sizeof message), FDR_WHOLE);
+    size_t lines = fdr_reductions(whole, &truth);
+    assert_true(lines > 4);
+    for (size_t at = FDR_SUPERBLOCK_BYTES; at + sizeof(struct fdr_meta_head) <= bytes; at += FDR_META_ALIGN) {
+        const struct fdr_reductions_block *b = (const void *)(all + at);
+        if (b->head.magic != FDR_META_MAGIC || b->head.kind != FDR_META_REDUCTIONS) continue;
+        blocks++;
+        for (size_t i = 0; i < lines && i < FDR_REDUCTION_LINES; i++) {
+            uint8_t *word = (uint8_t *)(uintptr_t)&b->line[i] + i * 8 % sizeof b->line[i];
+            word[i % 8] ^= 0x10;
+            assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
+            for (int recovered_one = 0; recovered_one < 2; recovered_one++) {
+                size_t shown = fdr_reductions(f, &line);
+                assert_true(shown < lines && shown + 3 >= lines);
+                while (shown-- > 0) assert_true(among(&line[shown], truth, lines));
+                if (!recovered_one) f = recover(f, "a line", at);
+            }
+            assert_int_equal(fdr_file_info(f)->accounts_anew, 1);
+            kept_of(f, true);
+            forget(f);
+            word[i % 8] ^= 0x10;
+        }
+    }
+    assert_true(blocks > 0);
+    fdr_file_close(whole);
+    free(all);
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -460,6 +509,7 @@ int main(void)
                                        cmocka_unit_test(P8_bins_that_disagree_about_their_unit),
                                        cmocka_unit_test(P8_nothing_but_a_superblock),
                                        cmocka_unit_test(P8_a_bundle_that_was_cut),
-                                       cmocka_unit_test(P8_more_lost_than_presented)};
+                                       cmocka_unit_test(P8_more_lost_than_presented),
+                                       cmocka_unit_test(P8_damaged_lines_of_reductions)};
     return cmocka_run_group_tests(tests, enter, leave);
 }
