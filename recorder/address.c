@@ -175,15 +175,19 @@ void fdri_address_reset(void)
     retire(t);
 }
 
-/* liburcu maps room for its readers, 256 bytes each and twice as much each time, and aborts where it is refused
- * (RLIMIT_AS, RLIMIT_DATA). So that much is asked for first: with up to 4,096 threads no step of it takes more. */
+static __thread bool registered;
+
+/* liburcu maps room for its readers, 256 bytes each, and twice as much when all of it is in use; it aborts where that
+ * is refused (RLIMIT_AS, RLIMIT_DATA). So it is asked for first: what twice as many threads take as record now, and
+ * some that are readers without recording. */
 bool fdri_address_room(void)
 {
-    enum { ROOM = 2 << 20 };
-    if (fdri_forked) return true;
-    void *m = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    enum { OTHERS = 64 << 10, EACH = 2 * 2 * 256 };
+    if (fdri_forked || registered) return true;
+    uint64_t room = OTHERS + EACH * (uint64_t)fdr_load_relaxed(&fdri_rec.shares.live);
+    void *m = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m == MAP_FAILED) return false;
-    munmap(m, ROOM);
+    munmap(m, room);
     return true;
 }
 
@@ -191,7 +195,9 @@ bool fdri_address_room(void)
  * waits for a grace period: the registry still names the parent's threads. */
 void fdri_address_thread(void)
 {
-    if (!fdri_forked) urcu_bp_register_thread();
+    if (fdri_forked || registered) return;
+    urcu_bp_register_thread();
+    registered = true;
 }
 
 void fdri_address_fork(int phase)

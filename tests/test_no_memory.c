@@ -28,18 +28,18 @@ static void *run(void *unused)
     return unused;
 }
 
-static void no_more_memory(void)
+static void no_more_memory(unsigned long left)
 {
     unsigned long pages = 0;
     FILE *f = fopen("/proc/self/statm", "r");
     if (!f || fscanf(f, "%lu", &pages) != 1) _exit(2);
     fclose(f);
-    const struct rlimit limit = {pages * (unsigned long)sysconf(_SC_PAGESIZE),
-                                 pages * (unsigned long)sysconf(_SC_PAGESIZE)};
+    const rlim_t most = pages * (unsigned long)sysconf(_SC_PAGESIZE) + left;
+    const struct rlimit limit = {most, most};
     if (setrlimit(RLIMIT_AS, &limit)) _exit(3);
 }
 
-static void child(void)
+static void begin(void)
 {
     const struct fdr_config c = {.size = sizeof c,
                                  .ignore_environment = 1,
@@ -47,42 +47,81 @@ static void child(void)
                                  .buffer = "16M",
                                  .signal = "none",
                                  .crash = "0"};
-    pthread_t t[THREADS];
-    pthread_attr_t small;
     if (fdr_init(&c)) _exit(1);
     region = fdr_region_define("r", NULL, 0);
+}
+
+static void threads_without_memory(void)
+{
+    pthread_t t[THREADS];
+    pthread_attr_t small;
+    begin();
     fdr_enter(region), fdr_leave(region);
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 256 << 10);
     pthread_barrier_init(&at, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&t[i], &small, run, NULL)) _exit(4);
-    no_more_memory();
+    no_more_memory(0);
     pthread_barrier_wait(&at);
     pthread_barrier_wait(&at);
     for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
     struct fdr_usage u = fdr_usage();
     if (!u.lost || u.presented != u.stored + u.lost) _exit(5);
-    fdr_finalize();
-    _exit(0);
 }
 
-static void P10_threads_without_memory(void **state)
+/* A thread that recorded before takes no more memory, and of one more little is enough. */
+static void threads_that_need_little(void)
 {
-    (void)state;
+    pthread_t t;
+    begin();
+    fdr_enter(region), fdr_leave(region);
+    fdr_finalize();
+    begin();
+    pthread_barrier_init(&at, NULL, 2);
+    if (pthread_create(&t, NULL, run, NULL)) _exit(4);
+    no_more_memory(512 << 10);
+    pthread_barrier_wait(&at);
+    pthread_barrier_wait(&at);
+    no_more_memory(0);
+    for (int i = 0; i < CALLS; i++) fdr_enter(region), fdr_leave(region);
+    pthread_join(t, NULL);
+    struct fdr_usage u = fdr_usage();
+    if (u.lost || u.presented != 2 * CALLS) _exit(5);
+}
+
+static void ends_well(void (*program)(void))
+{
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     skip(); /* these have mapped more than any limit allows */
 #endif
     int status;
     pid_t pid = fork();
-    if (pid == 0) child();
+    if (pid == 0) {
+        program();
+        fdr_finalize();
+        _exit(0);
+    }
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     if (!WIFEXITED(status) || WEXITSTATUS(status)) fail_msg("the program ended with status %#x", status);
 }
 
+static void P10_threads_without_memory(void **state)
+{
+    (void)state;
+    ends_well(threads_without_memory);
+}
+
+static void P10_threads_that_need_little(void **state)
+{
+    (void)state;
+    ends_well(threads_that_need_little);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_threads_without_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_threads_without_memory),
+                                       cmocka_unit_test(P10_threads_that_need_little)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
