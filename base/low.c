@@ -69,13 +69,18 @@ static bool all_open(void)
     return true;
 }
 
+/* Where the program has all three nobody waits for anybody. It may close one now, or the last placeholder be given
+ * back: who opens looks at the number. */
 void fdri_low_fill(struct fdri_low *low)
 {
     int saved = errno;
-    bool entered = enter();
     *low = (struct fdri_low){.entered = false};
-    if (!all_open()) take(low);
-    low->entered = entered;
+    bool nobody = !fdr_load_relaxed(&holder);
+    if (!nobody || !all_open()) {
+        bool entered = enter();
+        if (!all_open()) take(low);
+        low->entered = entered;
+    }
     errno = saved;
 }
 
@@ -85,6 +90,17 @@ void fdri_low_clear(struct fdri_low *low)
     give(low);
     if (low->entered) leave();
     errno = saved;
+}
+
+/* A child would keep the placeholders of other threads: so nobody has any while a process is made. */
+static bool forking; /* of who holds all locks of ours for it */
+
+void fdri_low_fork(int phase)
+{
+    if (phase == 0) forking = enter();
+    else if (phase == 1 && forking) leave();
+    else if (phase == 2 && forking) fdr_store_relaxed(&holder, 0ull);
+    else if (phase == 3) fdr_store_relaxed(&holder, 0ull);
 }
 
 /* ---- opening ---- */

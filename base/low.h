@@ -18,6 +18,8 @@ struct fdri_low {
 /* What is opened in between has a number of 3 or more. Any thread; not for long: others of ours wait. */
 void fdri_low_fill(struct fdri_low *low);
 void fdri_low_clear(struct fdri_low *low);
+/* As fdri_define_fork. Waits for a tenth of a second at most. */
+void fdri_low_fork(int phase);
 /* A descriptor of 3 or more, close-on-exec, or -errno. What it makes is new: O_CREAT comes with O_EXCL. */
 int fdri_open(int dir, const char *path, int flags, int mode);
 /* The same in a process that is dying, where nobody waits for anybody: async-signal-safe, by calls that docs/CRASH.md

@@ -111,6 +111,7 @@ static void take_all(void)
     fdri_modules_fork(0);
     fdri_define_fork(0);
     fdri_watch_fork(0);
+    fdri_low_fork(0);
 }
 static void bare_child(void);
 static void fork_prepare(void)
@@ -121,6 +122,7 @@ static void fork_prepare(void)
 static void release_all(int phase)
 {
     fdri_crash_fork(phase);
+    fdri_low_fork(phase);
     fdri_watch_fork(phase);
     fdri_define_fork(phase);
     fdri_modules_fork(phase);
@@ -148,6 +150,7 @@ static void make_locks_anew(void)
     pthread_mutex_init(&lock, NULL);
     fdr_store_relaxed(&at_lock, false);
     fdri_crash_fork(3);
+    fdri_low_fork(3);
     fdri_counters_fork(3);
     fdri_sampler_fork(3);
     fdri_export_fork(3);
