@@ -88,13 +88,17 @@ static struct {
     uint64_t bytes, until;
     sem_t over;
 } job;
-static uint32_t under_way; /* atomic: a thread is about it */
+static uint32_t
+    under_way; /* atomic: the process whose thread is about it, 0: none. A forked child has no such thread */
 
 /* It writes nothing: who waits for it may have gone on when it comes to the next page. What fails stays as it is. */
 static void *make_all(void *unused)
 {
-    for (uint64_t off = 0; off < job.bytes && fdr_clock_ns(CLOCK_MONOTONIC) < job.until; off += LARGE)
+    uint64_t off = 0;
+    do {
         if (madvise(job.memory + off, LARGE, MADV_COLLAPSE)) break;
+        off += LARGE;
+    } while (off < job.bytes && fdr_clock_ns(CLOCK_MONOTONIC) < job.until);
     sem_post(&job.over);
     fdr_store_release(&under_way, 0u); /* R:pages - pairs with A:pages: nothing of the job is touched any more */
     return unused;
@@ -117,12 +121,13 @@ void fdri_pages_large(void *memory, uint64_t bytes, int fd)
     pthread_t asks;
     sigset_t old;
     if (bytes < LARGE) return;
-    if (fdr_load_acquire(&under_way)) return; /* A:pages - that of an earlier recording is waiting still */
+    uint32_t pid = (uint32_t)fdr_raw_getpid();
+    if (fdr_load_acquire(&under_way) == pid) return; /* A:pages - that of an earlier recording is waiting still */
     job.memory = memory;
     job.bytes = begin_each(memory, bytes, fd);
     job.until = fdr_clock_ns(CLOCK_MONOTONIC) + MOST_NS;
     sem_init(&job.over, 0, 0);
-    fdr_store_relaxed(&under_way, 1u);
+    fdr_store_relaxed(&under_way, pid);
     fdr_signals_block(&old); /* the application's signals are not its to take */
     int e = pthread_create(&asks, NULL, make_all, NULL);
     if (!e) fdri_name_thread(asks, FDR_PAGES);
