@@ -12,8 +12,10 @@ FILE *fdri_open_lines(const char *path)
 {
     struct stat s;
     int fd = fdri_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-    if (fd < 0) errno = -fd;
-    if (fd < 0) return NULL;
+    if (fd < 0) {
+        errno = -fd;
+        return NULL;
+    }
     FILE *f = NULL;
     if (fstat(fd, &s) == 0 && !S_ISREG(s.st_mode)) errno = EINVAL;
     else f = fdopen(fd, "r");

@@ -73,7 +73,10 @@ bool fdri_parse_size(const char *text, uint64_t *out)
     static const char *const units[] = {"", "K", "M", "G", "k", "m", "g", "KiB", "MiB", "GiB", NULL};
     static const double scale[] = {1, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824};
     bool slip = strpbrk(text, "eE") || (strchr(text, '.') && !strpbrk(text, "KMGkmg"));
-    return !slip && parse_scaled(text, units, scale, out);
+    uint64_t bytes;
+    if (slip || !parse_scaled(text, units, scale, &bytes) || (!bytes && strchr(text, '.'))) return false;
+    *out = bytes;
+    return true;
 }
 
 bool fdri_parse_duration(const char *text, uint64_t *out)

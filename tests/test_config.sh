@@ -160,7 +160,7 @@ for v in 257 1000,oldest 99999999999999999999; do wrong FDR_KEEP "$v" 256,oldest
 wrong FDR_KEEP 300,newest 256,newest
 for v in 256 256,newest; do run FDR_KEEP="$v" -- one; lines 0 "FDR_KEEP=$v"; done
 wrong FDR_HOLDOFF soon 1s
-for v in plenty 1.5 1. .5 2.0; do wrong FDR_DISK "$v" 512M; done
+for v in plenty 1.5 1. .5 2.0 0.0001K; do wrong FDR_DISK "$v" 512M; done
 for name in BUFFER BIN DISK; do run "FDR_$name=1.5" -- one; lines 1 "FDR_$name=1.5" "FDR_$name=1.5: not a size"; done
 for v in often 10 0Hz -1kHz nan infkHz 1e999Hz 2h '1 kHz' 1kHz,fast 1kHz,,wal page-faults/0 faults/7 cycles/ cycles/1e6; do wrong FDR_SAMPLE "$v" off; done
 for v in 1us 1MHz; do wrong FDR_SAMPLE "$v" 100us; done

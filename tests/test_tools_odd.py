@@ -115,6 +115,8 @@ def totals():
         done = ask(*verb.split(), "totals.fdr")
         good = done.returncode == 1 and all(text in done.stdout for text in said) and "exact totals" not in done.stdout
         check(good, f"{verb}: a lost row of totals", done.returncode, done.stdout)
+    told = json.loads(ask("info", "--json", "totals.fdr").stdout)
+    check(sorted(location["totals_lost"] for location in told["locations"]) == [False, True], "of which location", told)
     done = ask("stats", "--json", "totals.fdr")
     check("of 1 locations damage took rows of totals" in done.stderr, "stats --json: a lost row of totals", done.stderr)
     counts = sorted(line["calls"] for line in json.loads(done.stdout) if line["name"] in ("a", "b"))

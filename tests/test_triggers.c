@@ -441,6 +441,7 @@ static void bad_lines(void **state)
                                       "memory above",
                                       "memory above -1M",
                                       "memory above 1.5",
+                                      "memory above 0.0001K",
                                       "memory above -5%",
                                       "memory above 0%",
                                       "memory above 101%",

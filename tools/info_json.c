@@ -71,6 +71,7 @@ static void location_counters(json_t *o, const struct fdr_location_info *l)
     set_u64(o, "hists_dropped", l->hists_dropped);
     set_u64(o, "rows_folded", l->rows_folded);
     set_u64(o, "points_without_row", l->points_without_row);
+    set(o, "totals_lost", json_boolean(l->totals_lost));
 }
 
 static json_t *location_json(const struct fdr_file *file, const struct fdr_location_info *l)
