@@ -150,6 +150,16 @@ static uint64_t settle(struct fdri_reader_image *m, const struct fdr_file *g, co
     return most;
 }
 
+/* Its accounts come to less than what was over before it was copied: some of them were damaged. */
+static void lower(struct fdri_reader_image *m, const struct fdri_reader_location *l, struct fdr_tail_entry *e,
+                  uint64_t presented)
+{
+    struct fdr_location *raw = fdri_reader_image_at(m, l->off);
+    if (!l->off || !fdr_file_damage_count(m->file)) return;
+    e->completed = presented;
+    raw->flags |= FDR_LOCATION_ANEW;
+}
+
 /* What the tail says of a location whose accounts are others now. */
 static void settle_tail(struct fdri_reader_image *m, uint32_t location, uint64_t presented)
 {
@@ -157,11 +167,15 @@ static void settle_tail(struct fdri_reader_image *m, uint32_t location, uint64_t
     struct fdr_tail *tail = fdri_reader_image_at(m, m->arena_bytes);
     struct fdr_tail_entry *e = (void *)(tail + 1);
     if (!l || m->bytes_all == m->arena_bytes) return;
-    for (uint32_t i = 0; i < tail->count; i++)
-        if (e[i].location == location && (l->accounts_dropped || e[i].presented < presented)) {
+    for (uint32_t i = 0; i < tail->count; i++) {
+        if (e[i].location != location) continue;
+        if (l->accounts_dropped || e[i].presented < presented) {
             e[i].presented = presented;
             e[i].completed = l->moving ? 0 : presented;
+        } else if (e[i].completed > presented) {
+            lower(m, l, &e[i], presented);
         }
+    }
 }
 
 static bool settle_all(struct fdri_reader_image *m)

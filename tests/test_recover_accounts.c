@@ -436,6 +436,33 @@ static void P8_more_lost_than_presented(void **state)
     free(all);
 }
 
+/* Of a location that went on while it was copied accounts come to less than what was over before: as many as are there
+ * are presented in what is recovered, and it is said that they may be less. */
+static void P8_less_than_was_over(void **state)
+{
+    struct fdr_file *f;
+    char message[200] = "";
+    const struct fdr_ledger_row *row;
+    size_t bytes;
+    uint64_t sum = 0, before, after;
+    (void)state;
+    uint8_t *all = snapshot(&bytes);
+    struct fdr_tail *tail = (void *)(all + ((const struct fdr_superblock *)(const void *)all)->arena_bytes);
+    struct fdr_tail_entry *e = (void *)(tail + 1);
+    assert_int_equal(tail->count, 1);
+    e->completed += 100;
+    e->presented += 105;
+    all[FDR_SPARE_OFF] ^= 0x55;
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
+    struct fdr_file *g = recover(f, "less", 0);
+    for (size_t i = fdr_ledger(g, &row); i-- > 0;) sum += row[i].kept + row[i].filtered + row[i].reduced + row[i].lost;
+    fdr_ledger_bounds(g, row[0].location, &before, &after);
+    assert_in_range(sum, before, after);
+    assert_int_equal(fdr_file_info(g)->accounts_anew, 1);
+    forget(g);
+    free(all);
+}
+
 static bool among(const struct fdr_reduction_info *line, const struct fdr_reduction_info *of, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -510,6 +537,7 @@ int main(void)
                                        cmocka_unit_test(P8_nothing_but_a_superblock),
                                        cmocka_unit_test(P8_a_bundle_that_was_cut),
                                        cmocka_unit_test(P8_more_lost_than_presented),
+                                       cmocka_unit_test(P8_less_than_was_over),
                                        cmocka_unit_test(P8_damaged_lines_of_reductions)};
     return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "tests/oracle.h"
 
@@ -14,9 +16,9 @@ static uint64_t resident_pages(void)
 {
     char text[128] = "";
     unsigned long long size, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "r"); /* its buffer is freed again */
-    if (!f || !fgets(text, sizeof text, f) || sscanf(text, "%llu %llu", &size, &resident) != 2) abort();
-    fclose(f);
+    int f = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* no FILE: AddressSanitizer keeps what is freed */
+    if (read(f, text, sizeof text - 1) <= 0 || sscanf(text, "%llu %llu", &size, &resident) != 2) abort();
+    close(f);
     return resident;
 }
 
