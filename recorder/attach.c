@@ -37,6 +37,23 @@ static bool is_over(void)
 
 void fdri_attach_once(void) { have_key = pthread_key_create(&exit_key, fdri_detach) == 0; }
 
+static __thread struct fdri_said before;
+
+struct fdri_said *fdri_said(void)
+{
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    if (!on || fdri_self.recording == on || fdri_self.dead_for != on) return NULL;
+    if (before.recording != on) before = (struct fdri_said){.recording = on};
+    return &before;
+}
+
+static void take_said(struct fdri_thread *t)
+{
+    t->pauses = before.pauses;
+    t->phases = before.phases;
+    if (before.name[0]) memcpy(t->loc->name, before.name, sizeof before.name);
+}
+
 static bool build(struct fdri_thread *t, bool lane)
 {
     char name[32] = "";
@@ -44,6 +61,7 @@ static bool build(struct fdri_thread *t, bool lane)
     name[16] = 0;
     if (lane) strcat(name, " (signals)");
     if (!fdri_location_make(t, NULL, lane ? fdri_self.loc->id : UINT32_MAX, name)) return false;
+    if (!lane && before.recording == fdri_rec.number) take_said(t);
     /* lanes, and the thread that reads counters, are in no phase */
     t->wants_phase = !lane && fdri_rules_phases() && !fdr_is_helper(name);
     fdri_set_pause(t);
@@ -482,17 +500,26 @@ uint64_t fdri_tick_at(struct fdri_thread *t, uint64_t time_ns)
 void fdr_thread_name(const char *name)
 {
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
-    if (!t) return;
-    strncpy(t->loc->name, name ? name : "", sizeof t->loc->name - 1);
-    fdri_end(t);
+    struct fdri_said *said = t ? NULL : fdri_said();
+    if (!name) name = "";
+    if (t) strncpy(t->loc->name, name, sizeof t->loc->name - 1);
+    if (t) fdri_end(t);
+    if (said) strncpy(said->name, name, sizeof said->name - 1);
+}
+
+static void count(uint32_t *pauses, bool begin)
+{
+    if (begin) ++*pauses;
+    else if (*pauses) --*pauses;
 }
 
 static void set_pause(bool begin)
 {
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
+    struct fdri_said *said = t ? NULL : fdri_said();
+    if (said) count(&said->pauses, begin);
     if (!t) return;
-    if (begin) t->pauses++;
-    else if (t->pauses) t->pauses--;
+    count(&t->pauses, begin);
     fdri_set_pause(t);
     fdri_end(t);
 }

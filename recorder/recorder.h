@@ -47,7 +47,10 @@ static inline void fdri_end(struct fdri_thread *t)
 {
     fdr_store_release(&t->loc->busy, 0); /* R:busy - pairs with A:busy in start.c: finalize sees the record whole */
 }
-bool fdri_attached(void);    /* attaches this thread if need be */
+bool fdri_attached(void); /* attaches this thread if need be */
+/* What this thread says of itself while there is no room for it: it holds when some is found. NULL: it has room, or
+ * nothing records. */
+struct fdri_said *fdri_said(void);
 uint32_t fdri_passing(void); /* threads, and streams of samples, that are coming or going, or fire a trigger */
 /* False: recording `number` is over. True: it stays until fdri_passed. Not to be left by longjmp. */
 bool fdri_pass(uint32_t number);

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/lines.h"
+#include "base/signals.h"
 #include "recorder/recorder.h"
 
 enum { RULES_MAX = 255, PHASES_MAX = 32, LINE_MOST = 511, COUNT_MAX = (1 << 20) - 1 };
@@ -168,11 +169,24 @@ void fdri_rules_load(const char *path, bool edges, const char *edge_regions)
     else decision = m;
 }
 
-static void set_phase(struct fdri_thread *t, bool begin)
+static void count(uint32_t *open, bool begin)
 {
-    if (begin) t->phases++;
-    else if (t->phases) t->phases--;
-    fdri_set_pause(t);
+    if (begin) ++*open;
+    else if (*open) --*open;
+}
+
+/* Of a thread for which there is no room yet. */
+static void phase_before(const char *name, bool begin)
+{
+    struct fdri_said *said = fdri_said();
+    sigset_t old;
+    if (!said) return;
+    fdr_signals_block(&old); /* no handler may leave by longjmp */
+    if (fdri_pass(said->recording)) {
+        if (fdri_rules_phase(name)) count(&said->phases, begin);
+        fdri_passed();
+    }
+    fdr_signals_restore(&old);
 }
 
 /* A phase that rules name begins or ends. Phases nest; an end without a begin is nothing. Handlers' lanes are not
@@ -180,8 +194,13 @@ static void set_phase(struct fdri_thread *t, bool begin)
 static void phase(const char *name, bool begin)
 {
     struct fdri_thread *t = fdri_rules_phases() ? fdri_begin(FDRI_NO_EVENT) : NULL;
-    if (!t) return;
-    if (fdri_rules_phase(name ? name : "")) set_phase(t, begin);
+    if (!name) name = "";
+    if (!t) {
+        phase_before(name, begin);
+        return;
+    }
+    if (fdri_rules_phase(name)) count(&t->phases, begin);
+    fdri_set_pause(t);
     fdri_end(t);
 }
 void fdr_phase_begin(const char *name) { phase(name, true); }

@@ -205,6 +205,11 @@ struct fdri_thread {
     uint8_t asked_in_vain;
     uint64_t tied_to; /* stored tick + 1 of the newest record that names a parent in its own tick */
 };
+struct fdri_said {
+    uint32_t recording;      /* the number of the recording in which it was said */
+    uint32_t pauses, phases; /* as those of a thread */
+    char name[32];           /* "": nothing was said */
+};
 extern __thread struct fdri_thread fdri_self __attribute__((visibility("hidden")));
 extern __thread struct fdri_thread fdri_lane __attribute__((visibility("hidden")));
 
