@@ -64,20 +64,56 @@ static void join_bad(struct fdr_file *f)
     f->bad_count = used + 1;
 }
 
-/* Where the list itself is damaged, what it finds fault with may be good; to doubt it does no harm. */
+static uint32_t bytes_of(const struct fdr_file *f, const struct fdr_chunk *c)
+{
+    return fdr_chunk_bytes(c->off, f->spare.chunk_log2, f->sb.arena_bytes);
+}
+
+/* Its bytes, or NULL: they are cut off, which was said, or there can be no chunk. */
+static const void *chunk_at(const struct fdr_file *f, const struct fdr_chunk *c)
+{
+    bool can_be = c->off % 64 == 0 && c->off >= f->sb.bins_off && c->off < f->end;
+    return can_be ? fdri_reader_at(f, c->off, bytes_of(f, c)) : NULL;
+}
+
+static bool fits(const struct fdr_file *f, const struct fdr_chunk *c)
+{
+    const void *p = chunk_at(f, c);
+    return p && fdr_check32(p, bytes_of(f, c)) == c->check;
+}
+
+static void check_each(struct fdr_file *f, const struct fdr_chunk *chunk)
+{
+    for (uint32_t i = 0; i < f->spare.chunk_count; i++) {
+        if (!chunk_at(f, &chunk[i]) || fits(f, &chunk[i])) continue;
+        if (!add_bad(f, chunk[i].off, chunk[i].off + bytes_of(f, &chunk[i]))) return;
+    }
+}
+
+/* Where the list itself is damaged, what it finds fault with may be good, and where an entry leads nobody knows: all
+ * between those that fit and come in order is suspect where one does not. To doubt it does no harm. */
+static void check_between(struct fdr_file *f, const struct fdr_chunk *chunk)
+{
+    uint64_t from = f->sb.bins_off;
+    bool any = false;
+    for (uint32_t i = 0; i < f->spare.chunk_count; i++) {
+        bool before = i + 1 == f->spare.chunk_count || chunk[i].off < chunk[i + 1].off;
+        bool good = chunk[i].off >= from && before && fits(f, &chunk[i]);
+        any |= !good;
+        if (!good) continue;
+        if (any && chunk[i].off > from && !add_bad(f, from, chunk[i].off)) return;
+        from = chunk[i].off + bytes_of(f, &chunk[i]);
+        any = false;
+    }
+    if (any && from < f->end) add_bad(f, from, f->end);
+}
+
 static void check_chunks(struct fdr_file *f, const struct fdr_chunk *chunk, uint32_t chunks_bytes)
 {
-    if (fdr_check32(chunk, chunks_bytes) != f->spare.chunks_check)
-        fdri_reader_damage(f, "the checks of meta blocks are damaged");
-    for (uint32_t i = 0; i < f->spare.chunk_count; i++) {
-        uint64_t off = chunk[i].off;
-        if (off >= f->end) break;
-        uint32_t bytes = fdr_chunk_bytes(chunk[i].off, f->spare.chunk_log2, f->sb.arena_bytes);
-        const void *p = off % 64 || off < f->sb.bins_off
-                            ? NULL
-                            : fdri_reader_at(f, off, bytes); /* else it is cut off, which was said */
-        if (p && fdr_check32(p, bytes) != chunk[i].check && !add_bad(f, off, off + bytes)) break;
-    }
+    bool good = fdr_check32(chunk, chunks_bytes) == f->spare.chunks_check;
+    if (!good) fdri_reader_damage(f, "the checks of meta blocks are damaged");
+    if (good) check_each(f, chunk);
+    else check_between(f, chunk);
     join_bad(f);
     for (size_t i = 0; i < f->bad_count; i++)
         fdri_reader_damage(f, "bytes %llu to %llu (meta blocks) are not what was written",

@@ -313,6 +313,30 @@ static void P5_P8_a_chain_that_leads_nowhere(void **state)
     fdr_file_close(f);
 }
 
+/* An entry of the list of checks leads elsewhere, and a row is damaged: it is known by its own entry still. */
+static void P5_P8_a_damaged_list_of_checks(void **state)
+{
+    struct fdr_spare spare;
+    unsigned bad = 0, rows = 0;
+    (void)state;
+    struct fdr_file *f = begin("128K");
+    memcpy(&spare, image + FDR_SPARE_OFF, sizeof spare);
+    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_meta_head) <= bytes; off += FDR_META_ALIGN) {
+        const struct fdr_meta_head *h = (const void *)(image + off);
+        if (h->magic != FDR_META_MAGIC || h->kind != FDR_META_ROWS || h->bytes > bytes - off) continue;
+        for (size_t at = FDR_META_ALIGN; at < h->bytes; at += FDR_META_ALIGN) {
+            uint32_t entry = rnd(&seed, spare.chunk_count);
+            beside = spare.chunks_off + entry * sizeof(struct fdr_chunk) + rnd(&seed, 4);
+            bad += !holds(off + at + offsetof(struct fdr_row, calls), rnd(&seed, 8), 16);
+            rows++;
+        }
+    }
+    beside = 0;
+    assert_true(rows > REGIONS);
+    assert_int_equal(bad, 0);
+    fdr_file_close(f);
+}
+
 static int leave(void **state)
 {
     (void)state;
@@ -324,6 +348,7 @@ int main(void)
     if (!mkdtemp(directory)) return 1;
     snprintf(path, sizeof path, "%s/recovered.fdr", directory);
     const struct CMUnitTest tests[] = {cmocka_unit_test(P5_P8_a_wrong_bit_in_totals),
-                                       cmocka_unit_test(P5_P8_a_chain_that_leads_nowhere)};
+                                       cmocka_unit_test(P5_P8_a_chain_that_leads_nowhere),
+                                       cmocka_unit_test(P5_P8_a_damaged_list_of_checks)};
     return cmocka_run_group_tests(tests, NULL, leave);
 }
