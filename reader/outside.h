@@ -50,6 +50,14 @@ bool fdri_outside_get(struct copy *c, uint64_t off, void *to, size_t count);
 void fdri_outside_put(struct copy *c, uint64_t off, const void *from, size_t count);
 #define GET_FIELD(c, off, type, field, to) fdri_outside_get(c, (off) + offsetof(type, field), to, sizeof *(to))
 
+/* Is what was read there a block of this kind of that location? Memory of a thread that ended may serve others by now,
+ * for bins also: what is put into the copy unchecked would lie over what is good. */
+static inline bool fdri_outside_is(uint64_t off, const struct fdr_meta_head *h, uint32_t kind, uint32_t location)
+{
+    return off % FDR_META_ALIGN == 0 && off >= FDR_SUPERBLOCK_BYTES && h->magic == FDR_META_MAGIC && h->kind == kind &&
+           h->location == location;
+}
+
 static inline uint32_t fdri_outside_tail_bytes(const struct copy *c)
 {
     return (uint32_t)(sizeof c->tail.head + c->tail.head.count * sizeof c->tail.entry[0]);

@@ -32,6 +32,7 @@ void fdri_outside_copy_epochs(struct copy *c, const struct fdr_location *l)
     bool good = false;
     if (off < FDR_SUPERBLOCK_BYTES || off > c->bytes - sizeof e) return;
     for (int i = 0; i < EPOCH_TRIES && !good && !c->error; i++) good = read_epochs(c, off, &e);
+    if (!fdri_outside_is(off, &e.head, FDR_META_EPOCHS, l->id)) return;
     if (!good) {
         e.version = 1; /* the reader does not believe it */
         if (!c->error) fdri_outside_put(c, off, &e, offsetof(struct fdr_epochs, epoch));
@@ -39,5 +40,7 @@ void fdri_outside_copy_epochs(struct copy *c, const struct fdr_location *l)
     }
     fdri_outside_put(c, off, &e, sizeof e);
     for (uint32_t i = 0; i < count_of(&e); i++)
-        if (has_rows(c, &e, i)) fdri_outside_put(c, e.epoch[i].rows_off, c->first + i * ROWS_MOST, e.row_bytes);
+        if (has_rows(c, &e, i) &&
+            fdri_outside_is(e.epoch[i].rows_off, (const void *)(c->first + i * ROWS_MOST), FDR_META_EPOCHROWS, l->id))
+            fdri_outside_put(c, e.epoch[i].rows_off, c->first + i * ROWS_MOST, e.row_bytes);
 }

@@ -145,7 +145,9 @@ static void copy_new_levels(struct copy *c, uint64_t off, const struct fdr_locat
     *known = l->level_blocks;
     for (uint32_t b = before; b < l->level_blocks; b++) {
         uint32_t bytes = fdr_levels_bytes(fdr_levels_of(b));
-        if (fdri_outside_get(c, l->levels_off[b], block, bytes)) fdri_outside_put(c, l->levels_off[b], block, bytes);
+        if (fdri_outside_get(c, l->levels_off[b], block, bytes) &&
+            fdri_outside_is(l->levels_off[b], (const void *)block, FDR_META_LEVELS, l->id))
+            fdri_outside_put(c, l->levels_off[b], block, bytes);
     }
     fdri_outside_put(c, off + offsetof(struct fdr_location, levels_off), l->levels_off, sizeof l->levels_off);
     fdri_outside_put(c, off + offsetof(struct fdr_location, level_blocks), &l->level_blocks, sizeof l->level_blocks);
@@ -257,10 +259,9 @@ void fdri_outside_write_stacks(struct copy *c)
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
         struct kept_stack *s = &c->stacks[i];
         if (!s->location_off) continue;
-        if (get_location(c, s->location_off, &l) && !is_gone(c, i, &l)) {
-            copy_new_slabs(c, &l, &s->slabs);
-            copy_new_levels(c, s->location_off, &l, &s->level_blocks);
-        }
+        if (!get_location(c, s->location_off, &l) || is_gone(c, i, &l)) continue; /* its levels may be others' */
+        copy_new_slabs(c, &l, &s->slabs);
+        copy_new_levels(c, s->location_off, &l, &s->level_blocks);
         memcpy(l.levels_off, s->levels_off, sizeof l.levels_off);
         for (uint32_t d = 1; d <= s->believed; d++)
             fdri_outside_put(c, level_off(&l, d), &c->kept_frames[s->first + d - 1], sizeof *c->kept_frames);
@@ -270,13 +271,15 @@ void fdri_outside_write_stacks(struct copy *c)
 
 /* ---- partitions, tail ---- */
 
-/* The list from `first` on. Returns what a rewind has taken away and not counted yet. */
-static uint64_t copy_parts(struct copy *c, uint64_t location_off, uint32_t first)
+/* The list from `first` on of location number i. Returns what a rewind has taken away and not counted yet. */
+static uint64_t copy_parts(struct copy *c, uint32_t i, uint32_t first)
 {
+    uint64_t location_off = c->location_off[i];
     struct fdr_part part;
     uint64_t floor = 0, most = c->bytes / sizeof part, forgets = 0;
     fdri_outside_put(c, location_off + offsetof(struct fdr_location, parts_first), &first, sizeof first);
     for (uint64_t off = first; off && most-- && fdri_outside_get(c, off, &part, sizeof part); off = part.next) {
+        if (!fdri_outside_is(off, &part.head, FDR_META_PART, c->tail.entry[i].location)) break;
         GET_FIELD(c, off, struct fdr_part, list_head, &part.list_head); /* with the fields before it, not older */
         GET_FIELD(c, off, struct fdr_part, forgets, &part.forgets);     /* likewise */
         fdri_outside_put(c, off, &part, sizeof part);
@@ -288,12 +291,13 @@ static uint64_t copy_parts(struct copy *c, uint64_t location_off, uint32_t first
 }
 
 /* What was open when it stopped storing: the header may have it, and its place was copied before. It never changes. */
-static void copy_frozen(struct copy *c, uint32_t off)
+static void copy_frozen(struct copy *c, uint32_t location, uint32_t off)
 {
     struct fdr_frozen f = {0};
     uint8_t part[FDR_META_ALIGN];
     for (uint32_t most = FDR_LEVEL_BLOCKS_MAX; off && most--; off = f.next) {
-        if (!fdri_outside_get(c, off, &f, sizeof f) || f.head.kind != FDR_META_FROZEN) return;
+        if (!fdri_outside_get(c, off, &f, sizeof f) || !fdri_outside_is(off, &f.head, FDR_META_FROZEN, location))
+            return;
         for (uint64_t end = (uint64_t)off + f.head.bytes, at = off;
              at < end && fdri_outside_get(c, at, part, sizeof part); at += sizeof part)
             fdri_outside_put(c, at, part, sizeof part);
@@ -354,15 +358,16 @@ static void copy_new_blocks(struct copy *c)
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
         uint64_t off = c->location_off[i];
         uint32_t *parts = &c->stacks[i].parts_first;
-        if (get_location(c, off, &l) && !is_gone(c, i, &l)) copy_new_slabs(c, &l, &c->stacks[i].slabs);
-        if (GET_FIELD(c, off, struct fdr_location, parts_first, parts)) copy_parts(c, off, *parts);
-        if (!get_location(c, off, &l) || is_gone(c, i, &l)) {
+        bool there = get_location(c, off, &l) && !is_gone(c, i, &l);
+        if (there) copy_new_slabs(c, &l, &c->stacks[i].slabs);
+        if (there && GET_FIELD(c, off, struct fdr_location, parts_first, parts)) copy_parts(c, i, *parts);
+        if (!there || !get_location(c, off, &l) || is_gone(c, i, &l)) {
             leave_out(c, i);
             continue;
         }
         if (c->mode != FDRI_OUTSIDE_HEADERS) fdri_outside_copy_epochs(c, &l);
         copy_new_levels(c, off, &l, &c->stacks[i].level_blocks);
-        copy_frozen(c, l.frozen_off);
+        copy_frozen(c, l.id, l.frozen_off);
         name_old_table(c, off, &l, c->stacks[i].rows_table);
         uint32_t slabs = c->stacks[i].slabs;
         if (get_location(c, off, &l) && !is_gone(c, i, &l)) copy_new_slabs(c, &l, &c->stacks[i].slabs);
@@ -375,7 +380,7 @@ static void finish_location(struct copy *c, uint32_t i)
     struct fdr_location l;
     struct fdr_tail_entry *e = &c->tail.entry[i];
     uint64_t off = c->location_off[i], busy = 0;
-    uint64_t forgets = copy_parts(c, off, c->stacks[i].parts_first);
+    uint64_t forgets = copy_parts(c, i, c->stacks[i].parts_first);
     if (!get_location(c, off, &l) || is_gone(c, i, &l)) {
         leave_out(c, i);
         return;
