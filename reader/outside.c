@@ -4,9 +4,10 @@
  *
  *   bounds, meta, notes, stacks (kept aside), bins, stacks (written), partitions, tail, superblock
  *
- * Each read is a system call, so reads happen in the order in which they stand here. A bin's batch is read twice:
- * commit and generation come from the first reading, payload and generation once more from the second. Nothing that is
- * read is believed: offsets are checked, chains end. */
+ * Each read is a system call, so reads happen in the order in which they stand here, and what one reads in any. A
+ * bin's batch is read three times: the commit word comes from the first reading, the payload from the second, and the
+ * generation is the same in all three: the bin was not given away before its payload was there. Nothing that is read is
+ * believed: offsets are checked, chains end. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -93,23 +94,48 @@ static bool take_bin(struct copy *c, uint32_t at, uint32_t bytes)
     return true;
 }
 
+/* What of a batch goes into the copy: bins, and pieces that hold meta blocks. */
+struct taken {
+    uint32_t at, bytes;
+    bool meta;
+};
+
+/* Does the place still serve for what it was taken for? */
+static bool stays(const struct copy *c, const struct taken *t)
+{
+    const struct fdr_bin *now = (const void *)(c->first + t->at), *was = (const void *)(c->second + t->at);
+    if (t->meta) return !memcmp(now, was, sizeof(struct fdr_meta_head));
+    return now->generation == was->generation && now->check == was->check;
+}
+
+/* A third reading: what was given away meanwhile goes. */
+static void drop_given(struct copy *c, uint64_t off, uint32_t bytes, const struct taken *taken, uint32_t count)
+{
+    if (!count || !fdri_outside_get(c, off, c->first, bytes)) return;
+    for (uint32_t k = 0; k < count; k++) {
+        if (stays(c, &taken[k])) continue;
+        c->dropped += !taken[k].meta;
+        memset(c->second + taken[k].at, 0, taken[k].bytes);
+    }
+}
+
 static void copy_slots(struct copy *c, uint64_t off, uint32_t bytes)
 {
-    uint32_t bin_bytes = c->super.bin_bytes, step;
-    bool any = false, good;
+    struct taken taken[BATCH / FDR_BIN_MIN_BYTES];
+    uint32_t bin_bytes = c->super.bin_bytes, step, count = 0;
+    bool good;
     if (!fdri_outside_get(c, off, c->first, bytes) || !fdri_outside_get(c, off, c->second, bytes)) return;
     for (uint32_t i = 0; i < bytes; i += step) {
         uint32_t room = bin_bytes - i % bin_bytes;
-        if ((step = meta_piece_at(c->first + i, room))) {
-            fdr_chunks_add(&c->chunk_list, off + i, off + i + step);
-            any = true;
-            continue;
-        }
-        step = bin_at((const void *)(c->first + i), off - c->super.bins_off + i, room, &good);
-        if (good && take_bin(c, i, step)) any = true;
+        bool meta = (step = meta_piece_at(c->first + i, room)) != 0;
+        if (meta) fdr_chunks_add(&c->chunk_list, off + i, off + i + step);
+        else step = bin_at((const void *)(c->first + i), off - c->super.bins_off + i, room, &good);
+        if (meta ? meta_piece_at(c->second + i, room) == step : good && take_bin(c, i, step))
+            taken[count++] = (struct taken){i, step, meta};
         else memset(c->second + i, 0, step);
     }
-    if (any) fdri_outside_put(c, off, c->second, bytes); /* empty stretches stay holes */
+    drop_given(c, off, bytes, taken, count);
+    if (count) fdri_outside_put(c, off, c->second, bytes); /* empty stretches stay holes */
 }
 
 static void copy_headers(struct copy *c, uint64_t off, uint32_t bytes)
