@@ -90,8 +90,15 @@ static void check_each(struct fdr_file *f, const struct fdr_chunk *chunk)
     }
 }
 
+static bool most_fit(const struct fdr_file *f, const struct fdr_chunk *chunk)
+{
+    uint32_t good = 0;
+    for (uint32_t i = 0; i < f->spare.chunk_count; i++) good += fits(f, &chunk[i]);
+    return good > f->spare.chunk_count / 2;
+}
+
 /* Where the list itself is damaged, what it finds fault with may be good, and where an entry leads nobody knows: all
- * between those that fit and come in order is suspect where one does not. To doubt it does no harm. */
+ * between those that fit and come in order is suspect where one does not. Of a list that is lost nothing is said. */
 static void check_between(struct fdr_file *f, const struct fdr_chunk *chunk)
 {
     uint64_t from = f->sb.bins_off;
@@ -113,7 +120,7 @@ static void check_chunks(struct fdr_file *f, const struct fdr_chunk *chunk, uint
     bool good = fdr_check32(chunk, chunks_bytes) == f->spare.chunks_check;
     if (!good) fdri_reader_damage(f, "the checks of meta blocks are damaged");
     if (good) check_each(f, chunk);
-    else check_between(f, chunk);
+    else if (most_fit(f, chunk)) check_between(f, chunk);
     join_bad(f);
     for (size_t i = 0; i < f->bad_count; i++)
         fdri_reader_damage(f, "bytes %llu to %llu (meta blocks) are not what was written",
