@@ -75,8 +75,7 @@ void fdri_low_fill(struct fdri_low *low)
 {
     int saved = errno;
     *low = (struct fdri_low){.entered = false};
-    bool nobody = !fdr_load_relaxed(&holder);
-    if (!nobody || !all_open()) {
+    if (fdr_load_relaxed(&holder) || !all_open()) {
         bool entered = enter();
         if (!all_open()) take(low);
         low->entered = entered;

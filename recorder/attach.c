@@ -507,19 +507,13 @@ void fdr_thread_name(const char *name)
     if (said) strncpy(said->name, name, sizeof said->name - 1);
 }
 
-static void count(uint32_t *pauses, bool begin)
-{
-    if (begin) ++*pauses;
-    else if (*pauses) --*pauses;
-}
-
 static void set_pause(bool begin)
 {
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     struct fdri_said *said = t ? NULL : fdri_said();
-    if (said) count(&said->pauses, begin);
+    if (said) fdri_nest(&said->pauses, begin);
     if (!t) return;
-    count(&t->pauses, begin);
+    fdri_nest(&t->pauses, begin);
     fdri_set_pause(t);
     fdri_end(t);
 }

@@ -88,8 +88,7 @@ static struct {
     uint64_t bytes, until;
     sem_t over;
 } job;
-static uint32_t
-    under_way; /* atomic: the process whose thread is about it, 0: none. A forked child has no such thread */
+static uint32_t under_way; /* atomic: the process whose thread is about it, 0: none; a child has none of its parent's */
 
 /* It writes nothing: who waits for it may have gone on when it comes to the next page. What fails stays as it is. */
 static void *make_all(void *unused)

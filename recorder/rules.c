@@ -169,12 +169,6 @@ void fdri_rules_load(const char *path, bool edges, const char *edge_regions)
     else decision = m;
 }
 
-static void count(uint32_t *open, bool begin)
-{
-    if (begin) ++*open;
-    else if (*open) --*open;
-}
-
 /* Of a thread for which there is no room yet. */
 static void phase_before(const char *name, bool begin)
 {
@@ -183,7 +177,7 @@ static void phase_before(const char *name, bool begin)
     if (!said) return;
     fdr_signals_block(&old); /* no handler may leave by longjmp */
     if (fdri_pass(said->recording)) {
-        if (fdri_rules_phase(name)) count(&said->phases, begin);
+        if (fdri_rules_phase(name)) fdri_nest(&said->phases, begin);
         fdri_passed();
     }
     fdr_signals_restore(&old);
@@ -199,8 +193,10 @@ static void phase(const char *name, bool begin)
         phase_before(name, begin);
         return;
     }
-    if (fdri_rules_phase(name)) count(&t->phases, begin);
-    fdri_set_pause(t);
+    if (fdri_rules_phase(name)) {
+        fdri_nest(&t->phases, begin);
+        fdri_set_pause(t);
+    }
     fdri_end(t);
 }
 void fdr_phase_begin(const char *name) { phase(name, true); }

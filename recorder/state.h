@@ -205,6 +205,13 @@ struct fdri_thread {
     uint8_t asked_in_vain;
     uint64_t tied_to; /* stored tick + 1 of the newest record that names a parent in its own tick */
 };
+/* Pauses and phases nest; an end without a begin is nothing. */
+static inline void fdri_nest(uint32_t *open, bool begin)
+{
+    if (begin) ++*open;
+    else if (*open) --*open;
+}
+/* What a thread says of itself while there is no room for it. */
 struct fdri_said {
     uint32_t recording;      /* the number of the recording in which it was said */
     uint32_t pauses, phases; /* as those of a thread */

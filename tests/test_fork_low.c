@@ -17,8 +17,9 @@
 
 #include <fdr/fdr.h>
 
+#include "tests/scratch.h"
+
 enum { CHILDREN = 400, NO_START = 101, NO_FORK = 102, MOST_SAID = 100 };
-static char folder[] = "/tmp/fdr-fork-low-XXXXXX";
 
 static void *snapshots(void *unused)
 {
@@ -47,7 +48,7 @@ static void daemon_with_children(void)
                                  .keep = "2",
                                  .signal = "none",
                                  .crash = "0",
-                                 .dir = folder};
+                                 .dir = scratch};
     pthread_t t;
     int status, with = 0;
     for (int fd = 0; fd < 3; fd++) close(fd);
@@ -75,22 +76,17 @@ static void P10_no_child_keeps_a_placeholder(void **state)
     assert_int_equal(status, 0);
 }
 
-static int enter(void **state)
-{
-    (void)state;
-    return !mkdtemp(folder);
-}
-
+/* The daemon ends amid its snapshots. */
 static int leave(void **state)
 {
     char command[64];
     (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
+    snprintf(command, sizeof command, "rm -r %s", scratch);
     return system(command);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P10_no_child_keeps_a_placeholder)};
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, scratch_make, leave);
 }

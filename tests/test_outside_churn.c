@@ -9,16 +9,15 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
 #include "tests/rnd.h"
+#include "tests/scratch.h"
 
 enum { COPIES = 80, BUSY = 2, MAKERS = 2, AT_ONCE = 16, BURSTS = 200, DEPTH = 6 };
-static char directory[] = "/tmp/fdr-churn-XXXXXX";
 static fdr_region region[DEPTH];
 static uint32_t over; /* atomic */
 
@@ -75,8 +74,7 @@ static void P8_threads_come_and_go(void **state)
     pthread_t t[BUSY + MAKERS];
     char path[64], message[300] = "";
     (void)state;
-    assert_non_null(mkdtemp(directory));
-    snprintf(path, sizeof path, "%s/outside.fdr", directory);
+    snprintf(path, sizeof path, "%s/outside.fdr", scratch);
     assert_int_equal(fdr_init(&c), 0);
     for (int d = 0; d < DEPTH; d++) {
         char name[8];
@@ -93,11 +91,10 @@ static void P8_threads_come_and_go(void **state)
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < BUSY + MAKERS; i++) pthread_join(t[i], NULL);
     fdr_finalize();
-    rmdir(directory);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P8_threads_come_and_go)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

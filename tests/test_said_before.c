@@ -17,8 +17,10 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
+#include "tests/scratch.h"
+
 enum { SLEEPERS = 300, INSIDE = 5000, BEHIND = 10 };
-static char folder[] = "/tmp/fdr-said-XXXXXX", rules[64];
+static char rules[64];
 static pthread_t sleeper[SLEEPERS];
 static sem_t ready, leave_now, said, go_on;
 static fdr_region s, inside, behind;
@@ -60,7 +62,7 @@ static void record(unsigned sleepers)
                                  .buffer = "1M",
                                  .signal = "none",
                                  .crash = "0",
-                                 .dir = folder,
+                                 .dir = scratch,
                                  .filter = in_phase ? rules : NULL};
     pthread_t newcomer;
     assert_int_equal(fdr_init(&c), 0);
@@ -134,9 +136,8 @@ static void what_was_said_holds(void **state)
 
 static int enter(void **state)
 {
-    (void)state;
-    if (!mkdtemp(folder)) return 1;
-    snprintf(rules, sizeof rules, "%s/rules", folder);
+    if (scratch_make(state)) return 1;
+    snprintf(rules, sizeof rules, "%s/rules", scratch);
     FILE *f = fopen(rules, "w");
     if (!f) return 1;
     fputs("phase solve\n", f);
@@ -146,9 +147,8 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-    (void)state;
     unlink(rules);
-    return rmdir(folder);
+    return scratch_remove(state);
 }
 
 int main(void)
