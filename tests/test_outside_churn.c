@@ -77,7 +77,7 @@ static void P8_threads_come_and_go(void **state)
     snprintf(path, sizeof path, "%s/outside.fdr", scratch);
     assert_int_equal(fdr_init(&c), 0);
     for (int d = 0; d < DEPTH; d++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "r%d", d);
         region[d] = fdr_region_define(name, NULL, 0);
     }
