@@ -487,7 +487,7 @@ struct fdr_location {
     uint32_t claim;           /* atomic: bit 31: nobody may take bins of it */
     uint32_t returned;        /* atomic: stack of pieces that claimers found on their way to whole bins */
     uint32_t split_bins;      /* bins held that are in pieces */
-    uint32_t ended_turn;      /* how many bins had been filled anew when the thread ended */
+    uint32_t ended_turn;      /* how many bins had been filled, first or anew, when the thread ended */
     uint64_t asleep;          /* atomic: may newest bins be taken, too? bins/asleep.c */
     uint32_t ended_next;      /* the location that ended after this one */
     uint32_t fold_from;       /* how far its accounts were folded */

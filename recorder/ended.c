@@ -2,11 +2,13 @@
 /* Threads that ended: their bins go before others', the oldest first; when those are gone their accounts are folded
  * into one location named [ended] and their memory is used again.
  *
- * Not before their last moments have aged: half as many bins as there are were filled anew since. Only where a thread
- * would find no room at all, or none for its accounts, that does not count.
+ * Not before their last moments have aged: half as many bins as there are were filled since, for the first time or
+ * anew. Where a thread has much less than a fair share, or finds no room for its accounts, that does not count: bins
+ * that it has just filled would go in place of theirs.
  *
- * One thread at a time works here, under a try-lock: whoever finds it taken goes elsewhere. Snapshots and fdr_usage
- * take it too, so that what they walk stays where it is. */
+ * One thread at a time works here, under a try-lock: whoever finds it taken goes elsewhere. fdr_usage takes it too, so
+ * that what it walks stays where it is. A snapshot, which lasts longer, says that it walks (`still`): accounts stay
+ * where they are until it has, and bins go on being given. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <string.h>
@@ -32,7 +34,8 @@ static uint32_t off_of(const struct fdr_location *l) { return (uint32_t)((const 
 static __thread uint32_t lock_mine;
 static bool have_lock(void) { return lock_mine && lock_mine == fdri_rec.number; }
 
-bool fdri_ended_lock(uint32_t who, uint32_t tries)
+/* Beside snapshots, too. */
+static bool take_lock(uint32_t who, uint32_t tries)
 {
     uint32_t *lock = &fdri_rec.shares.lock, none = 0;
     if (have_lock()) return false;
@@ -45,15 +48,39 @@ bool fdri_ended_lock(uint32_t who, uint32_t tries)
     return false;
 }
 
-bool fdri_ended_hold(uint32_t who, uint64_t ns)
+static bool wait_for_lock(uint32_t who, uint64_t ns, bool (*take)(uint32_t who, uint32_t tries))
 {
     uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + ns;
-    while (!fdri_ended_lock(who, 1000)) {
+    while (!take(who, 1000)) {
         if (have_lock() || fdr_clock_ns(CLOCK_MONOTONIC) > until) return false;
         sched_yield();
     }
     return true;
 }
+
+/* A snapshot walks: pairs with its saying so before it waits for who has the lock, and with its end. */
+static bool walked(void) { return fdr_load_acquire(&fdri_rec.shares.still) != 0; /* A:still */ }
+
+bool fdri_ended_lock(uint32_t who, uint32_t tries)
+{
+    if (!take_lock(who, tries)) return false;
+    if (!walked()) return true;
+    fdri_ended_unlock();
+    return false;
+}
+
+bool fdri_ended_still(uint64_t ns)
+{
+    fdr_add_acq_rel(&fdri_rec.shares.still, 1u); /* R:still - who takes the lock behind us finds it */
+    if (!wait_for_lock(UINT32_MAX, ns, take_lock)) {
+        fdri_ended_go_on();
+        return false;
+    }
+    fdri_ended_unlock();
+    return true;
+}
+
+void fdri_ended_go_on(void) { fdr_sub_acq_rel(&fdri_rec.shares.still, 1u); /* R:still - all was read before */ }
 
 void fdri_ended_unlock(void)
 {
@@ -95,9 +122,14 @@ static void append(struct fdr_location *l)
     fdr_store_release(before ? &before->ended_next : &s->ended_in, off_of(l));
 }
 
+static uint32_t bins_used(void) { return (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin); }
+
+/* How many bins were filled by now, for the first time or anew. */
+static uint32_t bins_filled(void) { return (uint32_t)fdr_load_relaxed(&fdri_rec.shares.turn) + bins_used(); }
+
 void fdri_ended_push(struct fdr_location *l)
 {
-    l->ended_turn = (uint32_t)fdr_load_relaxed(&fdri_rec.shares.turn);
+    l->ended_turn = bins_filled();
     append(l);
 }
 
@@ -122,11 +154,7 @@ static bool take_off(const struct fdr_location *l)
     return true;
 }
 
-static bool aged(const struct fdr_location *l)
-{
-    uint32_t bins = (uint32_t)fdr_load_relaxed(&fdri_rec.arena.super->virgin);
-    return (uint32_t)fdr_load_relaxed(&fdri_rec.shares.turn) - l->ended_turn >= bins / 2;
-}
+static bool aged(const struct fdr_location *l) { return bins_filled() - l->ended_turn >= bins_used() / 2; }
 
 /* Nobody else is inside and nobody will be. */
 static bool alone(struct fdr_location *l)
@@ -363,6 +391,18 @@ static enum outcome work_whole(void)
     return outcome;
 }
 
+/* While a snapshot walks: a bin of the oldest one that has more of them than its place will be made of. */
+static enum outcome bins_only(enum fdri_urgency urgency)
+{
+    if (wants_accounts(urgency)) return COME_AGAIN;
+    struct fdr_location *l = oldest();
+    for (int i = 0; l && i < ROUNDS; i++, l = location_at(fdr_load_acquire(&l->ended_next))) { /* A:ended */
+        if (urgency == FDRI_IF_AGED && !aged(l)) return NO_ROOM;
+        if (fdr_load_relaxed(&l->bins_held) > last_bins(l) && alone(l) && give_bin(l)) return ROOM;
+    }
+    return COME_AGAIN;
+}
+
 /* Where t has many bins the place can wait until they go. Else those that ended before make the room, for them there is
  * one; or bins of t's own. Not for readings, which are the monitor's and few: the oldest ones say from when on amounts
  * are known, and would go first. */
@@ -370,7 +410,7 @@ void fdri_ended_prepare(struct fdri_thread *t)
 {
     uint32_t last = last_bins(t->loc);
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || t->loc->flags & FDR_LOCATION_READINGS) return;
-    if (!fdri_ended_hold(UINT32_MAX, PATIENCE_NS)) return;
+    if (!wait_for_lock(UINT32_MAX, PATIENCE_NS, fdri_ended_lock)) return;
     for (int i = 0, done; i < ROUNDS; i++) {
         while (!(done = prepared(t))) continue;
         if (done > 0 || (last && fdr_load_relaxed(&t->loc->bins_held) > last)) break;
@@ -395,8 +435,10 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return false; /* what is there stays */
     if (t == &ended[0] || t == &ended[1]) return false;            /* the caller has the lock, and is at it */
     if (!fdr_load_relaxed(&fdri_rec.shares.ended_last)) return false;
-    if (wait ? !fdri_ended_hold(who, wait) : !fdri_ended_lock(who, urgency >= FDRI_POOR ? TRIES : 0)) return wait;
-    enum outcome outcome = urgency == FDRI_ATTACHING_WHOLE ? work_whole() : work(urgency);
+    if (!(wait ? wait_for_lock(who, wait, take_lock) : take_lock(who, urgency >= FDRI_POOR ? TRIES : 0))) return wait;
+    enum outcome outcome = walked()                          ? bins_only(urgency)
+                           : urgency == FDRI_ATTACHING_WHOLE ? work_whole()
+                                                             : work(urgency);
     fdri_ended_unlock();
     if (outcome != COME_AGAIN || !wait) return outcome == ROOM || (outcome == OTHERS_LEFT && urgency >= FDRI_ATTACHING);
     /* A claimer is inside, or one that ends is not there yet. No cancellation point: a thread that is being cancelled

@@ -131,9 +131,12 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
 void fdri_ended_ahead(struct fdri_thread *t);
 void fdri_ended_prepare(struct fdri_thread *t);     /* a place for its accounts; waits 10 ms at most */
 void fdri_ended_push(struct fdr_location *l);       /* its thread ended: it is not the caller's any more */
-bool fdri_ended_lock(uint32_t who, uint32_t tries); /* keeps everybody from folding */
-bool fdri_ended_hold(uint32_t who, uint64_t ns);    /* the same; waits that long at most */
+bool fdri_ended_lock(uint32_t who, uint32_t tries); /* keeps everybody from folding; not beside a snapshot */
 void fdri_ended_unlock(void);
+/* For a snapshot: accounts stay where they are until it goes on; bins do not. Waits that long at most for who moves
+ * some. */
+bool fdri_ended_still(uint64_t ns);
+void fdri_ended_go_on(void);
 void fdri_ended_unlock_of(uint32_t who);
 void fdri_ended_abandoned(const struct fdr_location *l); /* an operation of l was given up in the middle */
 
@@ -188,8 +191,9 @@ struct fdri_size {
     uint32_t want, least;
     uint32_t must;
 };
-/* Room for a location when nothing is free: from ended ones, from richer ones; where it has next to nothing from ended
- * ones once more, and from any that hold more than what all can have. 0: there is none. */
+/* Room for a location when nothing is free: from ended ones that have aged, from richer ones; where it has much less
+ * than a fair share from all ended ones, and where next to nothing from any that hold more than what all can have. 0:
+ * there is none. */
 uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got_log2);
 /* Bins it holds, those counted that it has in pieces beside others. */
 uint32_t fdri_share_held(const struct fdr_location *l);

@@ -564,7 +564,7 @@ uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *
     int tries = first ? ROUNDS : 2;
     if (!off) off = take_given(t, size, got);
     if (!off) off = share_piece(t, size, false, got);
-    for (int i = 0; i < rounds && !off && poor; i++) {
+    for (int i = 0; i < rounds && !off && (poor || is_due(t)); i++) {
         if (!fdri_ended_room(t, urgency)) break;
         off = fdri_piece_take(&fdri_rec.arena, t->loc, *got = size.want);
     }

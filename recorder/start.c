@@ -274,7 +274,7 @@ static void fill_superblock(struct fdri_recorder *r)
 }
 
 /* Whoever works there is done in microseconds; on a busy machine it may have to wait for a processor in between. */
-static bool hold_accounts(void) { return fdri_ended_hold(UINT32_MAX, 1000000000); }
+static bool hold_accounts(void) { return fdri_ended_still(1000000000); }
 
 static uint64_t poll_all(uint64_t now_ns)
 {
@@ -305,7 +305,7 @@ static void start_export(struct fdri_recorder *r)
     v.at_live = r->at_live;
     v.at_dir = r->at_dir;
     v.hold = hold_accounts;
-    v.release = fdri_ended_unlock;
+    v.release = fdri_ended_go_on;
     v.crash = (enum fdri_crash_mode)r->set.crash;
     v.crash_deadline_ns = r->set.crash_deadline_ns;
     int e = fdri_export_start(&v);

@@ -67,6 +67,7 @@ struct fdri_shares {
     uint32_t returned;              /* the same for one that may have pieces it does not collect */
     uint32_t lock;                  /* try-lock of everything about ended locations: the off of who works there; for
                                        one that is no location UINT32_MAX, or what usage.c takes */
+    uint32_t still;                 /* snapshots that walk: accounts stay where they are */
     uint32_t ended_last;            /* the queue of locations that ended: the newest, or 0 */
     uint32_t ended_in, ended_first; /* its oldest: where that was put into an empty queue; under the lock */
     struct fdr_location *spare[2];  /* for the accounts of ended ones, by unit of time */

@@ -28,13 +28,15 @@ static void a_handler_does_not_wait_for_its_thread(void **state)
     (void)state;
     begin(NULL);
     assert_true(fdri_ended_lock(ME, 0));
-    assert_false(fdri_ended_hold(ME + 1, an_hour)); /* as its handler */
+    assert_false(fdri_ended_still(an_hour)); /* as its handler */
     assert_false(fdri_ended_lock(ME + 1, 0));
     assert_false(another_gets_it());
     fdri_ended_unlock();
     assert_true(another_gets_it());
-    assert_true(fdri_ended_hold(ME, an_hour));
-    fdri_ended_unlock();
+    assert_true(fdri_ended_still(an_hour));
+    assert_false(another_gets_it()); /* a snapshot walks: accounts stay where they are */
+    fdri_ended_go_on();
+    assert_true(another_gets_it());
     fdr_finalize();
 }
 
@@ -58,8 +60,9 @@ static void the_next_recording_has_its_own(void **state)
     assert_true(fdri_ended_lock(ME, 0));
     fdr_finalize();
     begin(NULL);
-    assert_true(fdri_ended_hold(ME, an_hour));
-    fdri_ended_unlock();
+    assert_true(fdri_ended_still(an_hour));
+    fdri_ended_go_on();
+    assert_true(another_gets_it());
     fdr_finalize();
 }
 

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=threads timeout=120
+ * P3, P6: a thread that comes when those that ended have all the memory loses no event: neither where none of them has
+ * aged, nor while a snapshot walks, which keeps accounts where they are. What such snapshots show is whole. */
+#include "tests/api_fixture.h"
+
+#include <unistd.h>
+
+#include "tests/scratch.h"
+
+enum { MOST_DEPTH = 40 };
+static fdr_region region[MOST_DEPTH];
+static int depth, calls;
+
+static void start(const char *buffer, const char *bin)
+{
+    struct fdr_config c = {.size = sizeof c,
+                           .ignore_environment = 1,
+                           .buffer = buffer,
+                           .bin = bin,
+                           .signal = "none",
+                           .crash = "0",
+                           .arena = "anonymous",
+                           .keep = "2,newest",
+                           .dir = scratch};
+    assert_int_equal(fdr_init(&c), 0);
+    for (int d = 0; d < MOST_DEPTH; d++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%d", d);
+        region[d] = fdr_region_define(name, NULL, 0);
+    }
+}
+
+static void *records(void *unused)
+{
+    for (int i = 0; i < calls; i++) {
+        for (int d = 0; d < depth; d++) fdr_enter(region[d]);
+        for (int d = depth; d-- > 0;) fdr_leave(region[d]);
+    }
+    return unused;
+}
+
+static void one_after_another(int threads)
+{
+    pthread_t t;
+    for (int i = 0; i < threads; i++) {
+        assert_int_equal(pthread_create(&t, NULL, records, NULL), 0);
+        pthread_join(t, NULL);
+    }
+}
+
+static void P3_those_that_ended_make_room(void **state)
+{
+    static const struct {
+        const char *buffer, *bin;
+        int depth, calls, threads;
+    } run[] = {{"16M", "4K", 20, 20000, 16}, {"4M", "1K", 10, 20000, 16}, {"4M", "512", 4, 40000, 24}};
+    (void)state;
+    for (size_t i = 0; i < sizeof run / sizeof *run; i++) {
+        start(run[i].buffer, run[i].bin);
+        depth = run[i].depth;
+        calls = run[i].calls;
+        one_after_another(run[i].threads);
+        struct fdr_usage u = fdr_usage();
+        assert_int_equal(u.presented, (uint64_t)depth * (uint64_t)calls * (uint64_t)run[i].threads);
+        assert_true(u.reduced > 0); /* it was full */
+        assert_int_equal(u.lost, 0);
+        fdr_finalize();
+    }
+}
+
+/* All memory is one's that ended just now. */
+static void P3_also_where_none_has_aged(void **state)
+{
+    (void)state;
+    start("1M", "1K");
+    depth = 40;
+    calls = 37500;
+    one_after_another(1);
+    assert_true(fdr_usage().reduced > 0);
+    one_after_another(1);
+    assert_int_equal(fdr_usage().lost, 0);
+    fdr_finalize();
+}
+
+static void P6_while_a_snapshot_walks(void **state)
+{
+    (void)state;
+    start("4M", "4K");
+    depth = 8;
+    calls = 20000;
+    one_after_another(24);
+    uint64_t before = fdr_usage().lost;
+    assert_true(fdri_ended_still(1000000000)); /* as a snapshot does */
+    one_after_another(2);
+    fdri_ended_go_on();
+    assert_int_equal(fdr_usage().lost, before);
+    one_after_another(8);
+    assert_int_equal(fdr_usage().lost, before);
+    fdr_finalize();
+}
+
+static bool over;
+static void *comes_and_goes(void *unused)
+{
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) one_after_another(1);
+    return unused;
+}
+
+static void P8_such_snapshots_are_whole(void **state)
+{
+    enum { SNAPSHOTS = 40 };
+    pthread_t t;
+    (void)state;
+    start("4M", "4K");
+    depth = 8;
+    calls = 5000;
+    one_after_another(60);
+    assert_int_equal(pthread_create(&t, NULL, comes_and_goes, NULL), 0);
+    for (int i = 0; i < SNAPSHOTS; i++) {
+        struct fdr_file *f;
+        char message[300] = "";
+        assert_int_equal(fdr_snapshot(NULL), 0);
+        if (fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message) != FDR_WHOLE ||
+            fdr_file_verify(f) != FDR_WHOLE)
+            fail_msg("%s %s", message, f && fdr_file_damage(f, 0) ? fdr_file_damage(f, 0) : "");
+        fdr_file_close(f);
+        unlink(fdr_last_snapshot());
+    }
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    pthread_join(t, NULL);
+    fdr_finalize();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P3_those_that_ended_make_room), cmocka_unit_test(P3_also_where_none_has_aged),
+        cmocka_unit_test(P6_while_a_snapshot_walks), cmocka_unit_test(P8_such_snapshots_are_whole)};
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
