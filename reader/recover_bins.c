@@ -12,6 +12,7 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
     uint32_t seq = p->bin_count ? p->bin[0].seq : (uint32_t)(raw->list_head >> 32);
     raw->list_head = (uint64_t)seq << 32 | (p->bin_count ? p->bin[0].off : 0);
     raw->open_off = 0;
+    if (!p->bin_count) raw->open_seq = seq ? seq - 1 : 0; /* else bins of its twin, set aside or not, are looked for */
     raw->bins = p->bin_count;
     raw->bytes = 0;
     raw->total = index;

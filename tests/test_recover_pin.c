@@ -127,33 +127,64 @@ static bool recovers(struct fdr_file *f, const struct shown *was, size_t count)
     return same;
 }
 
-static bool holds(size_t at, uint32_t bit)
+/* What `damaged` shows is shown once, and recovered. */
+static bool holds(const char *what, size_t at)
 {
     char message[300] = "";
     struct fdr_file *f;
     struct shown *all;
-    memcpy(damaged, image, bytes);
-    damaged[at] ^= (uint8_t)(1u << bit);
     if (fdr_file_open_memory(damaged, bytes, &f, message, sizeof message) == FDR_UNREADABLE) fail_msg("%s", message);
     size_t count = shown_by(f, &all), more = twice(all, count);
     bool good = !more && recovers(f, all, count);
-    if (!good) print_message("bit %u at %zu: %zu of %zu events twice\n", bit, at, more, count);
+    if (!good) print_message("%s at %zu: %zu of %zu events twice\n", what, at, more, count);
     free(all);
     fdr_file_close(f);
     return good;
 }
 
+static bool holds_flipped(size_t at, uint32_t bit)
+{
+    char what[16];
+    snprintf(what, sizeof what, "bit %u", bit);
+    memcpy(damaged, image, bytes);
+    damaged[at] ^= (uint8_t)(1u << bit);
+    return holds(what, at);
+}
+
+/* The partition that was set aside has lost all its bins, its block says that it had many more, and what leads to it is
+ * damaged as well: bins of the one that followed it are not its own. */
+static bool holds_without_bins(size_t block)
+{
+    const struct fdr_part *p = (const void *)(image + block);
+    const struct fdr_bin *b;
+    memcpy(damaged, image, bytes);
+    for (size_t off = 0; off + sizeof(struct fdr_location) <= bytes; off += FDR_META_ALIGN) {
+        struct fdr_location *l = (void *)(damaged + off);
+        if (l->head.magic == FDR_META_MAGIC && l->head.kind == FDR_META_LOCATION) l->parts_first = 1;
+    }
+    ((struct fdr_part *)(damaged + block))->open_seq = UINT32_MAX;
+    for (uint32_t off = (uint32_t)p->list_head; off; off = b->next) {
+        b = (const void *)(image + off);
+        memset(damaged + off, 0, sizeof *b);
+    }
+    return holds("set aside, without bins,", block);
+}
+
 static void damage_each(uint32_t goes_on_at)
 {
-    unsigned parts = 0, bad = 0;
+    unsigned parts = 0, aside = 0, bad = 0;
     record(goes_on_at);
     for (size_t off = 0; off + sizeof(struct fdr_part) <= bytes; off += FDR_META_ALIGN) {
         const struct fdr_part *p = (const void *)(image + off);
         if (p->head.magic != FDR_META_MAGIC || p->head.kind != FDR_META_PART) continue;
         parts++;
-        for (size_t at = 0; at < sizeof *p; at += 16) bad += !holds(off + at + rnd(&seed, 16), rnd(&seed, 8));
+        for (size_t at = 0; at < sizeof *p; at += 16) bad += !holds_flipped(off + at + rnd(&seed, 16), rnd(&seed, 8));
+        if (!(p->flags & FDR_PART_ASIDE) || !(uint32_t)p->list_head || goes_on_at != UINT32_MAX) continue;
+        aside++;
+        bad += !holds_without_bins(off);
     }
     assert_true(parts > 20);
+    assert_true(aside > 2 || goes_on_at != UINT32_MAX);
     assert_int_equal(bad, 0);
 }
 
