@@ -176,15 +176,16 @@ void fdri_address_reset(void)
 }
 
 static __thread bool registered;
+static uint32_t readers; /* threads that are, of all recordings */
 
 /* liburcu maps room for its readers, 256 bytes each, and twice as much when all of it is in use; it aborts where that
- * is refused (RLIMIT_AS, RLIMIT_DATA). So it is asked for first: what twice as many threads take as record now, and
+ * is refused (RLIMIT_AS, RLIMIT_DATA). So it is asked for first: what twice as many threads take as it knows of us, and
  * some that are readers without recording. */
 bool fdri_address_room(void)
 {
     enum { OTHERS = 64 << 10, EACH = 2 * 2 * 256 };
     if (fdri_forked || registered) return true;
-    uint64_t room = OTHERS + EACH * (uint64_t)fdr_load_relaxed(&fdri_rec.shares.live);
+    uint64_t room = OTHERS + EACH * (uint64_t)fdr_load_relaxed(&readers);
     void *m = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m == MAP_FAILED) return false;
     munmap(m, room);
@@ -198,6 +199,14 @@ void fdri_address_thread(void)
     if (fdri_forked || registered) return;
     urcu_bp_register_thread();
     registered = true;
+    fdr_add_relaxed(&readers, 1u);
+}
+
+void fdri_address_thread_ends(void)
+{
+    if (fdri_forked || !registered) return;
+    registered = false;
+    fdr_sub_relaxed(&readers, 1u);
 }
 
 void fdri_address_fork(int phase)

@@ -90,6 +90,39 @@ static void threads_that_need_little(void)
     if (u.lost || u.presented != 2 * CALLS) _exit(5);
 }
 
+static unsigned stay;
+static pthread_barrier_t all_recorded;
+static void *stays(void *unused)
+{
+    fdr_enter(region), fdr_leave(region);
+    pthread_barrier_wait(&all_recorded);
+    for (;;) pause();
+    return unused;
+}
+
+/* Of an earlier recording: liburcu knows them still, and has no room for one more. */
+static void threads_that_stay(void)
+{
+    pthread_t t;
+    pthread_attr_t small;
+    begin();
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    pthread_barrier_init(&all_recorded, NULL, stay + 1);
+    pthread_barrier_init(&at, NULL, 2);
+    for (unsigned i = 0; i < stay; i++)
+        if (pthread_create(&t, &small, stays, NULL)) _exit(4);
+    pthread_barrier_wait(&all_recorded);
+    fdr_finalize();
+    begin();
+    if (pthread_create(&t, &small, run, NULL)) _exit(4);
+    no_more_memory(100 << 10);
+    pthread_barrier_wait(&at);
+    pthread_barrier_wait(&at);
+    struct fdr_usage u = fdr_usage();
+    if (!u.presented || u.presented != u.stored + u.lost) _exit(5);
+}
+
 static void ends_well(void (*program)(void))
 {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -119,9 +152,17 @@ static void P10_threads_that_need_little(void **state)
     ends_well(threads_that_need_little);
 }
 
+/* liburcu begins with room for few, and doubles it: at one of these numbers it is full. */
+static void P10_threads_that_stay(void **state)
+{
+    (void)state;
+    for (stay = 500; stay < 514; stay++) ends_well(threads_that_stay);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P10_threads_without_memory),
-                                       cmocka_unit_test(P10_threads_that_need_little)};
+                                       cmocka_unit_test(P10_threads_that_need_little),
+                                       cmocka_unit_test(P10_threads_that_stay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
