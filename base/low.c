@@ -69,7 +69,7 @@ static bool all_open(void)
     return true;
 }
 
-/* Where the program has all three nobody waits for anybody. It may close one now, or the last placeholder be given
+/* Where the program has all three nobody waits for anybody, but for who forks. It may close one now, or the last placeholder be given
  * back: who opens looks at the number. */
 void fdri_low_fill(struct fdri_low *low)
 {

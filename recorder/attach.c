@@ -52,6 +52,7 @@ static void take_said(struct fdri_thread *t)
     t->pauses = before.pauses;
     t->phases = before.phases;
     if (before.name[0]) memcpy(t->loc->name, before.name, sizeof before.name);
+    before = (struct fdri_said){.recording = 0}; /* once: the thread may attach again, in a destructor */
 }
 
 static bool build(struct fdri_thread *t, bool lane)
@@ -158,6 +159,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     fdr_signal_fence();
     if (ok) {
         t->recording = number;
+        t->dead_for = 0;
         fdri_set_soft(t);
     }
     if (here) fdri_passed();
@@ -360,6 +362,7 @@ void fdri_detach(void *unused)
     if (!first) rounds++;
     fdr_signal_fence();
     detach(&fdri_self);
+    if (!first) fdri_address_thread_ends(); /* liburcu may have seen it already: whoever records still asks again */
     if (!first && rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(exit_key, &fdri_self);
 }
 

@@ -23,8 +23,9 @@ enum { SLEEPERS = 300, INSIDE = 5000, BEHIND = 10 };
 static char rules[64];
 static pthread_t sleeper[SLEEPERS];
 static sem_t ready, leave_now, said, go_on;
-static fdr_region s, inside, behind;
+static fdr_region s, inside, behind, at_end;
 static bool in_phase;
+static pthread_key_t second_round;
 
 static void call(fdr_region r, int n)
 {
@@ -39,8 +40,16 @@ static void *sleeps(void *unused)
     return unused;
 }
 
+/* In the second round of destructors the thread has ended for the recorder: it comes once more. */
+static void ends(void *round)
+{
+    if ((uintptr_t)round > 1) pthread_setspecific(second_round, (void *)((uintptr_t)round - 1));
+    else call(at_end, BEHIND);
+}
+
 static void *comes(void *unused)
 {
+    pthread_setspecific(second_round, (void *)2);
     fdr_thread_name("newcomer");
     if (in_phase) fdr_phase_begin("solve");
     else fdr_pause();
@@ -69,6 +78,7 @@ static void record(unsigned sleepers)
     s = fdr_region_define("s", NULL, 0);
     inside = fdr_region_define("inside", NULL, 0);
     behind = fdr_region_define("behind", NULL, 0);
+    at_end = fdr_region_define("at end", NULL, 0);
     for (unsigned i = 0; i < sleepers; i++) {
         assert_int_equal(pthread_create(&sleeper[i], NULL, sleeps, NULL), 0);
         sem_wait(&ready);
@@ -122,6 +132,9 @@ static void holds(bool phase, unsigned sleepers)
     timed = timed_of(f, behind, &all);
     assert_int_equal(all, BEHIND);
     assert_int_equal(timed, phase ? 0 : BEHIND);
+    timed = timed_of(f, at_end, &all);
+    assert_int_equal(all, BEHIND);
+    assert_int_equal(timed, phase ? 0 : BEHIND); /* what was said before held for that time only */
     fdr_file_close(f);
 }
 
@@ -142,6 +155,7 @@ static int enter(void **state)
     if (!f) return 1;
     fputs("phase solve\n", f);
     if (fclose(f)) return 1;
+    if (pthread_key_create(&second_round, ends)) return 1;
     return sem_init(&ready, 0, 0) || sem_init(&leave_now, 0, 0) || sem_init(&said, 0, 0) || sem_init(&go_on, 0, 0);
 }
 
