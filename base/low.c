@@ -69,8 +69,8 @@ static bool all_open(void)
     return true;
 }
 
-/* Where the program has all three nobody waits for anybody, but for who forks. It may close one now, or the last placeholder be given
- * back: who opens looks at the number. */
+/* Where the program has all three nobody waits for anybody, but for who forks. It may close one now, or the last
+ * placeholder be given back: who opens looks at the number. */
 void fdri_low_fill(struct fdri_low *low)
 {
     int saved = errno;
