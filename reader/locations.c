@@ -40,6 +40,11 @@ const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f, cons
     return (const void *)fdri_reader_meta_at(f, v->points_off, FDR_META_POINTS, l->id, sizeof(struct fdr_level_points));
 }
 
+static bool whole(const struct fdr_file *f, const void *p, uint64_t bytes)
+{
+    return p && !fdri_reader_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
+}
+
 /* Blocks the location does not lead to any more. */
 static uint32_t claim_levels(struct fdr_file *f, struct fdri_reader_location *l)
 {
@@ -175,16 +180,21 @@ static void find_frames(struct fdr_file *f, struct fdri_reader_location *l)
 
 /* ---- the tail, and what was presented ---- */
 
-static uint64_t presented(struct fdr_file *f, const struct fdri_reader_location *l)
+static uint64_t presented(struct fdr_file *f, struct fdri_reader_location *l)
 {
     uint64_t sum = l->raw.presented_overflow;
+    l->presented_in[FDR_CLASS_REGION] = sum;
     for (uint32_t d = 0; d <= fdr_levels_in(l->raw.level_blocks); d++) {
         const struct fdr_level *v = fdri_reader_level(f, l, d);
         const struct fdr_level_points *p = fdri_reader_points(f, l, d);
         if (v && v->points_off && !p && !f->has_tail)
             fdri_reader_damage(f, "location %u: the accounts of points at depth %u are missing", l->id, d);
-        if (v && d > 0) sum += v->presented;
-        for (uint32_t c = 1; p && c < FDR_CLASS_COUNT; c++) sum += p->by_class[c].presented;
+        l->presented_doubted |= !whole(f, v, sizeof *v) || (v->points_off && !whole(f, p, sizeof *p));
+        if (v && d > 0) sum += v->presented, l->presented_in[FDR_CLASS_REGION] += v->presented;
+        for (uint32_t c = 1; p && c < FDR_CLASS_COUNT; c++) {
+            sum += p->by_class[c].presented;
+            l->presented_in[c] += p->by_class[c].presented;
+        }
     }
     const struct fdr_samples *samples = fdri_reader_samples(f, l);
     for (uint32_t i = 0; samples && i < FDR_SAMPLE_LEVELS; i++) sum += samples->level[i].presented;

@@ -17,7 +17,7 @@
  *   undo.c       accounts that a kill left half moved   end.c   how the process ended, added by who saw it
  *   calls.c      calls with their times          unplaced.c   calls that are not shown, as their parents are lost
  *   merge.c      all locations by time           ledger.c, totals.c, reductions.c, info.c, definitions.c
- *   rows.c       rows of totals, and which are believed
+ *   rows.c       rows of totals, and which are believed     agrees.c   does one agree with all else?
  *   bundle*.c    what a fatal signal left behind the arena, and notes; unwind_*.c its stacks;
  *                code_*.c lines and what is inlined
  *   recover*.c   a fresh whole file              symbols*.c, demangle*.c  names for addresses
@@ -149,8 +149,10 @@ struct fdri_reader_location {
     uint64_t *over;  /* by depth, where it moved: a missing call that was open behind this tick was open at the cut */
     struct fdr_tail_entry tail;
     uint64_t presented_before;
-    bool careful;                 /* a call's ancestor may be missing */
-    uint64_t from_tick, end_tick; /* stored: oldest and newest kept event or open call */
+    uint64_t presented_in[FDR_CLASS_COUNT]; /* of this; samples: not known here */
+    bool presented_doubted;                 /* it lacks accounts, or has some that are damaged */
+    bool careful;                           /* a call's ancestor may be missing */
+    uint64_t from_tick, end_tick;           /* stored: oldest and newest kept event or open call */
     struct fdr_location_info info;
     struct fdr_open_call *open;
     bool unplaced_known;
@@ -418,8 +420,6 @@ bool fdri_reader_reduction_good(const struct fdr_file *f, const struct fdr_reduc
 uint32_t fdri_reader_row_class(uint32_t key); /* FDR_IN_*; NO_CLASS: of no row that totals are read from */
 /* Is this a row that the totals show? */
 bool fdri_reader_row_wanted(const struct fdr_row *r);
-/* Found without a table, a row must look like one in everything. */
-bool fdri_reader_row_plausible(const struct fdr_row *r);
 const struct fdr_row *fdri_reader_row_at(const struct fdr_file *f, uint64_t off); /* NULL: none can lie there */
 /* Is any of its bytes in a damaged stretch? */
 bool fdri_reader_row_suspect(const struct fdr_file *f, const struct fdr_row *r);
@@ -428,14 +428,14 @@ enum fdri_reader_slot {
     FDRI_READER_SLOT_END = 0,
     FDRI_READER_SLOT_ROW,
     FDRI_READER_SLOT_FOREIGN, /* what the copy found there is none of this table's */
-    FDRI_READER_SLOT_LOST,    /* the row or the slot is in a damaged stretch */
-    FDRI_READER_SLOT_BROKEN   /* it leads to no row, and no check says that this is damage */
+    FDRI_READER_SLOT_LOST     /* damaged: the row, or what led to it */
 };
 struct fdri_reader_rows { /* a walk through the table of a location */
     const uint32_t *slot;
     const struct fdr_row *row; /* of slot `at` */
     uint32_t log2, at, run;    /* run: slots before it that are taken */
     bool lost;                 /* so far: of some rows nobody knows, or that there were any */
+    bool doubted;              /* it leads to what is no row, and no check says that this is damage */
 };
 /* false: the table that the location has is damaged. *looked: slots so far, of all locations. */
 bool fdri_reader_rows_begin(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t *looked,
@@ -445,6 +445,17 @@ enum fdri_reader_slot fdri_reader_rows_next(struct fdr_file *f, const struct fdr
                                             struct fdri_reader_rows *t);
 /* Whatever its table says: rows of it may be gone. */
 bool fdri_reader_rows_doubted(const struct fdri_reader_location *l);
+
+/* ---- agrees.c ---- */
+/* Does everything that it says agree with itself, with its counters, definitions and the ledger? */
+bool fdri_reader_row_agrees(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_row *r);
+/* Do these bytes lie in memory for rows of this location? */
+bool fdri_reader_among_rows(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t off, uint64_t bytes);
+/* Every call is in a bucket. In a copy made beside its thread the row may be older or newer than its histogram, by what
+ * happened meanwhile; by more only where the histogram had moved, and its old place serves others. One without any
+ * count is not there: it moved to a place that was copied before, and the row that leads there behind that. */
+bool fdri_reader_counts_go_with(const struct fdr_file *f, const struct fdri_reader_location *l, uint64_t counted,
+                                uint64_t calls);
 
 /* ---- bundle.c ---- */
 enum { FDRI_READER_NOTES_BLOCKS = 64 }; /* of notes that are followed */

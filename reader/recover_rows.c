@@ -43,7 +43,6 @@ static void recover_table(struct fdri_reader_image *m, const struct fdri_reader_
     uint32_t kept = 0, taken = 0, *row = fdri_reader_malloc(sizeof *row << t->log2);
     while (row && (is = fdri_reader_rows_next(m->file, l, t)) != FDRI_READER_SLOT_END) {
         taken++;
-        t->lost |= is == FDRI_READER_SLOT_BROKEN;
         if (is != FDRI_READER_SLOT_ROW || fdri_reader_row_class(t->row->key) == FDRI_READER_ROW_NO_CLASS) continue;
         clean_row(m, fdri_reader_image_at(m, t->slot[t->at]));
         row[kept++] = t->slot[t->at];

@@ -27,13 +27,6 @@ bool fdri_reader_row_wanted(const struct fdr_row *r)
     return class_ != FDR_IN_COLLECTIVE || (r->key & 1);
 }
 
-bool fdri_reader_row_plausible(const struct fdr_row *r)
-{
-    if (!fdri_reader_row_wanted(r) || r->calls == 0 || r->histogram >> 48 || r->flags & 0xf8u) return false;
-    if (fdri_reader_row_class(r->key) != FDR_IN_REGION) return true;
-    return KEY_ID(r->key) <= FDR_ID_MAX && r->min <= r->max && r->exclusive <= r->sum && r->max <= r->sum;
-}
-
 const struct fdr_row *fdri_reader_row_at(const struct fdr_file *f, uint64_t off)
 {
     return off % 64 || off < f->sb.bins_off ? NULL : fdri_reader_at(f, off, sizeof(struct fdr_row));
@@ -71,6 +64,35 @@ static uint32_t taken_at_end(const uint32_t *slot, uint32_t count)
     return n;
 }
 
+/* Of slot t->at, whose bytes or table are damaged: it may lead to a row of another thread, or to counters. */
+static bool led_right(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_rows *t)
+{
+    return t->row && reachable(t, t->row->key) && fdri_reader_among_rows(f, l, t->slot[t->at], sizeof *t->row) &&
+           fdri_reader_row_agrees(f, l, t->row);
+}
+
+/* To the next slot that is taken; false: there is none. */
+static bool step(struct fdr_file *f, struct fdri_reader_rows *t)
+{
+    uint32_t count = 1u << t->log2;
+    for (t->at++, t->run++; t->at < count && !t->slot[t->at]; t->at++, t->run = 0)
+        ;
+    t->row = t->at < count ? fdri_reader_row_at(f, t->slot[t->at]) : NULL;
+    return t->at < count;
+}
+
+/* Does a slot lead to what cannot be its row, where no check says that this is damage? Then none of them is believed by
+ * itself. */
+static bool any_wrong(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_rows t)
+{
+    while (l->settled && step(f, &t)) {
+        if (damaged(f, &t.slot[t.at], sizeof t.slot[0]) || (t.row && fdri_reader_row_suspect(f, t.row))) continue;
+        if (!t.row || fdri_reader_row_class(t.row->key) == FDRI_READER_ROW_NO_CLASS || !reachable(&t, t.row->key))
+            return true;
+    }
+    return false;
+}
+
 bool fdri_reader_rows_begin(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t *looked,
                             struct fdri_reader_rows *t)
 {
@@ -83,46 +105,22 @@ bool fdri_reader_rows_begin(struct fdr_file *f, const struct fdri_reader_locatio
     if (!slot || *looked > f->end) return false; /* tables that overlap: no recorder wrote them */
     *t = (struct fdri_reader_rows){.slot = slot, .log2 = head->log2, .at = UINT32_MAX};
     t->run = taken_at_end(slot, count) - 1;
-    t->lost = damaged(f, head, sizeof *head + count * sizeof *slot); /* a slot that says 0 may have led to one */
+    t->doubted = any_wrong(f, l, *t);
+    /* a slot that says 0 may have led to one */
+    t->lost = t->doubted || damaged(f, head, sizeof *head + count * sizeof *slot);
     return true;
-}
-
-/* Does it lie in memory for rows of this location? */
-static bool among_rows(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t off)
-{
-    size_t count, low = 0;
-    const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_ROWS, l->id, &count);
-    for (size_t high = count; low < high;) { /* the first that begins before it: they go downwards */
-        size_t half = low + (high - low) / 2;
-        if (m[half].off > off) low = half + 1;
-        else high = half;
-    }
-    const struct fdr_meta_head *h = low < count ? fdri_reader_at(f, m[low].off, sizeof *h) : NULL;
-    return h && off > m[low].off && off + sizeof(struct fdr_row) <= m[low].off + h->bytes;
-}
-
-/* Of slot t->at, whose bytes are damaged: it may lead to a row of another thread, or to counters. */
-static bool led_right(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_rows *t)
-{
-    return t->row && fdri_reader_row_plausible(t->row) && reachable(t, t->row->key) && among_rows(f, l, t->slot[t->at]);
 }
 
 enum fdri_reader_slot fdri_reader_rows_next(struct fdr_file *f, const struct fdri_reader_location *l,
                                             struct fdri_reader_rows *t)
 {
-    uint32_t count = 1u << t->log2;
-    for (t->at++, t->run++; t->at < count && !t->slot[t->at]; t->at++, t->run = 0)
-        ;
-    if (t->at >= count) return FDRI_READER_SLOT_END;
-    t->row = fdri_reader_row_at(f, t->slot[t->at]);
-    bool doubt = damaged(f, &t->slot[t->at], sizeof t->slot[0]);
-    if (doubt ? !led_right(f, l, t) || fdri_reader_row_suspect(f, t->row)
-              : t->row && fdri_reader_row_suspect(f, t->row)) {
+    if (!step(f, t)) return FDRI_READER_SLOT_END;
+    bool doubt = t->doubted || damaged(f, &t->slot[t->at], sizeof t->slot[0]);
+    t->doubted |= !t->row && !doubt; /* of a location that went on: that is no copy's fault */
+    if (!t->row || fdri_reader_row_suspect(f, t->row) || (doubt && !led_right(f, l, t))) {
         t->lost = true;
         return FDRI_READER_SLOT_LOST;
     }
-    if (!t->row || (fdri_reader_row_class(t->row->key) == FDRI_READER_ROW_NO_CLASS && l->settled))
-        return FDRI_READER_SLOT_BROKEN;
     return foreign(l, t->row, t) ? FDRI_READER_SLOT_FOREIGN : FDRI_READER_SLOT_ROW;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact totals: the rows of each location's table; where the table is damaged, the rows a scan of the slabs finds. */
+/* Exact totals: the rows of each location's table; where the table is damaged, the rows a scan of the slabs finds
+ * that agree with all else. */
 #include "reader/reader.h"
 
 #include <stdlib.h>
@@ -34,19 +35,6 @@ static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct 
     memcpy(&t->histogram[first], counts, n * sizeof(uint64_t));
     t->has_histogram = true;
     return true;
-}
-
-/* Every call is in a bucket. In a copy made beside its thread the row may be older or newer than its histogram, by what
- * happened meanwhile; by more only where the histogram had moved, and its old place serves others. One without any
- * count is not there: it moved to a place that was copied before, and the row that leads there behind that. */
-static bool adds_up(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_total *t)
-{
-    uint64_t in = counted(t), before, after, most = 1ull + l->raw.abandoned;
-    uint64_t apart = in > t->calls ? in - t->calls : t->calls - in;
-    if (apart <= most) return true;
-    if (!in) return false;
-    fdr_ledger_bounds(f, l->id, &before, &after);
-    return after > before && apart <= most + (after - before);
 }
 
 static void set_sums(const struct fdri_reader_location *l, const struct fdr_row *r, struct fdr_total *t)
@@ -94,26 +82,38 @@ static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, co
         else fdri_reader_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
     }
     if (t->has_histogram) count_newest(l, r, t);
-    if (t->has_histogram && !adds_up(f, l, t)) leave_out(f, t);
+    if (t->has_histogram && !fdri_reader_counts_go_with(f, l, counted(t), t->calls)) leave_out(f, t);
 }
 
-/* All rows the table names. */
+static void say_damaged(struct fdr_file *f, const struct fdri_reader_location *l)
+{
+    fdri_reader_damage(f, "location %u: the table of totals is damaged", l->id);
+}
+
+/* All rows the table names that are believed; false: there is no table. */
 static bool from_table(struct fdr_file *f, struct fdri_reader_location *l)
 {
     struct fdri_reader_rows t;
     enum fdri_reader_slot slot;
     if (!l->raw.rows_table_off) return true;
     if (!fdri_reader_rows_begin(f, l, &f->total_slots, &t)) return false;
-    while ((slot = fdri_reader_rows_next(f, l, &t)) != FDRI_READER_SLOT_END) {
-        if (slot == FDRI_READER_SLOT_BROKEN) return false;
+    while ((slot = fdri_reader_rows_next(f, l, &t)) != FDRI_READER_SLOT_END)
         if (slot == FDRI_READER_SLOT_ROW) add_row(f, l, t.row);
-    }
     l->rows_lost |= t.lost;
+    if (t.doubted) say_damaged(f, l);
     return true;
 }
 
-/* Rows and histograms lie mixed in the slabs; a row is told by its key and its sums: it must look like one in
- * everything. */
+/* No table says that it is a row: what has no counters that go with it is none. Nobody knows that there is not another
+ * of its region. */
+static void add_found(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_row *r)
+{
+    size_t before = f->total_count;
+    if (!r->histogram || fdri_reader_row_suspect(f, r) || !fdri_reader_row_agrees(f, l, r)) return;
+    add_row(f, l, r);
+    if (f->total_count > before) f->total[before].at_least = true;
+}
+
 static void from_slabs(struct fdr_file *f, const struct fdri_reader_location *l)
 {
     size_t count;
@@ -124,7 +124,7 @@ static void from_slabs(struct fdr_file *f, const struct fdri_reader_location *l)
             if (f->total_looks++ > f->end / 64) return; /* blocks that overlap: no recorder wrote them */
             const struct fdr_row *r = fdri_reader_at(f, m[i].off + at, sizeof *r);
             if (!r) break;
-            if (fdri_reader_row_plausible(r) && !fdri_reader_row_suspect(f, r)) add_row(f, l, r);
+            add_found(f, l, r);
         }
     }
 }
@@ -168,7 +168,8 @@ static void add_rest(struct fdr_file *f, const struct fdri_reader_location *l, s
     const struct fdr_row *r = l->raw.rest_row_off ? fdri_reader_row_at(f, l->raw.rest_row_off) : NULL;
     for (size_t i = before; i < f->total_count; i++)
         if (f->total[i].rest) return;
-    if (r && r->key == FDR_ROW_KEY_REST && !l->suspect && !fdri_reader_row_suspect(f, r)) add_row(f, l, r);
+    if (!r || r->key != FDR_ROW_KEY_REST || l->suspect || fdri_reader_row_suspect(f, r)) return;
+    if (!l->rows_lost || fdri_reader_row_agrees(f, l, r)) add_row(f, l, r);
 }
 
 static void collect(struct fdr_file *f, struct fdri_reader_location *l)
@@ -176,8 +177,7 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
     size_t before = f->total_count;
     l->rows_lost = fdri_reader_rows_doubted(l);
     if (l->off && !from_table(f, l)) {
-        fdri_reader_damage(f, "location %u: the table of totals is damaged", l->id);
-        f->total_count = before;
+        say_damaged(f, l);
         l->rows_lost = true;
         from_slabs(f, l);
     }

@@ -273,7 +273,7 @@ struct fdr_total {
     bool rest;     /* the regions that found no row of their own, and those that lost theirs */
     bool at_least; /* of threads that ended, some of which had it in their rest (points: nowhere), or ended while they
                       were copied: so this is not all. Of a rest also: damage took rows of this location, of which none
-                      is shown (then there is a rest, of 0 calls or more) */
+                      is shown (then there is a rest, of 0 calls or more); and of rows whose table is lost */
     /* 64 bits did not hold the sum: of unsigned values and times it is this or more, of signed values it went beyond
      * this bound; of collectives min and max may be more, too. */
     bool saturated;
