@@ -45,7 +45,7 @@ static bool whole(const struct fdr_file *f, const void *p, uint64_t bytes)
     return p && !fdri_reader_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
 }
 
-/* Blocks the location does not lead to any more. */
+/* Blocks the location does not lead to any more; in damaged bytes what looks like one may lie over something else. */
 static uint32_t claim_levels(struct fdr_file *f, struct fdri_reader_location *l)
 {
     size_t count;
@@ -53,7 +53,8 @@ static uint32_t claim_levels(struct fdr_file *f, struct fdri_reader_location *l)
     const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_LEVELS, l->id, &count);
     for (uint32_t b = 0; b < l->raw.level_blocks; b++) {
         for (size_t i = 0; i < count && !l->levels_off[b]; i++)
-            if (levels_at(f, m[i].off, l->id, b)) l->levels_off[b] = m[i].off;
+            if (levels_at(f, m[i].off, l->id, b) && whole(f, f->bytes + m[i].off, sizeof(struct fdr_levels_block)))
+                l->levels_off[b] = m[i].off;
         missing += !l->levels_off[b];
     }
     return missing;

@@ -390,6 +390,29 @@ static void P8_no_row_that_never_was(void **state)
     fdr_file_close(f);
 }
 
+/* The beginning of a block of levels stands where rows and counters are, and its own is damaged: recovery must not
+ * write accounts over what lies there. */
+static void P8_levels_over_totals(void **state)
+{
+    unsigned bad = 0, tried = 0;
+    (void)state;
+    struct fdr_file *f = begin("128K");
+    for (size_t off = FDR_SUPERBLOCK_BYTES; off + STRETCH <= bytes; off += FDR_META_ALIGN) {
+        const struct fdr_levels_block *b = (const void *)(image + off);
+        if (b->head.magic != FDR_META_MAGIC || b->head.kind != FDR_META_LEVELS || b->index) continue;
+        for (size_t at = off; at > FDR_SUPERBLOCK_BYTES; at -= STRETCH) {
+            if (!has_rows(at)) continue;
+            memcpy(damaged, image, bytes);
+            memcpy(damaged + at, image + off, STRETCH);
+            damaged[off] ^= 0x7f;
+            bad += !all_right(ALL, tried++, at);
+        }
+    }
+    assert_true(tried > 2);
+    assert_int_equal(bad, 0);
+    fdr_file_close(f);
+}
+
 static int leave(void **state)
 {
     (void)state;
@@ -402,6 +425,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/recovered.fdr", directory);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P5_P8_a_wrong_bit_in_totals), cmocka_unit_test(P5_P8_a_chain_that_leads_nowhere),
-        cmocka_unit_test(P5_P8_a_damaged_list_of_checks), cmocka_unit_test(P8_no_row_that_never_was)};
+        cmocka_unit_test(P5_P8_a_damaged_list_of_checks), cmocka_unit_test(P8_no_row_that_never_was),
+        cmocka_unit_test(P8_levels_over_totals)};
     return cmocka_run_group_tests(tests, NULL, leave);
 }
