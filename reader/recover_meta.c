@@ -240,7 +240,7 @@ size_t fdri_reader_first_of(const void *rows, size_t count, size_t bytes, size_t
     return low;
 }
 
-/* Lines that the reader does not show are left out. */
+/* Lines that the reader does not show are left out. No account depends on them. */
 static void fix_reductions(struct fdri_reader_image *m, const struct fdri_reader_location *l, struct fdr_location *raw)
 {
     struct fdr_reductions_block *w = fdri_reader_image_at(m, raw->reductions_off);
@@ -254,7 +254,6 @@ static void fix_reductions(struct fdri_reader_image *m, const struct fdri_reader
         if (fdri_reader_reduction_good(m->file, r)) line[kept++] = *r;
     }
     if (b && kept == count - first) return;
-    if (count) raw->flags |= FDR_LOCATION_ANEW;
     raw->reduction_count = kept;
     if (kept) memcpy(w->line, line, kept * sizeof line[0]);
     else raw->reductions_off = 0;

@@ -139,7 +139,9 @@ struct fdr_file_info {
     uint64_t alive_ns;            /* the process was there then, seen every 5 s by fdr's own thread; 0: not known */
     /* Threads that ended while they were copied from outside: nothing of theirs is there, and [ended] may lack them. */
     uint64_t threads_gone;
-    uint64_t accounts_anew; /* locations of which recovery made accounts anew: presented there is a least number */
+    /* Locations of which recovery made accounts anew: presented there is a least number. Not those of which only lines
+     * of reductions are gone. */
+    uint64_t accounts_anew;
     bool killed_in_handler; /* it was killed while it handled the cause: no stacks, registers, map and messages */
     /* A live file that its process needed no more: the recording ended, or its bundle is another file. It removed this
      * one next; over_error: it could not, for this errno, and there may be nothing left in it. */
