@@ -133,6 +133,17 @@ static void add_dropped(struct fdr_file *f, const struct fdri_reader_location *l
     snprintf(out->what, sizeof out->what, "earlier steps, whose lines found no room");
 }
 
+/* When the first of them happened that can be read: what has no line came before. */
+static uint64_t oldest_tick(const struct fdr_file *f, const struct fdri_reader_location *l,
+                            const struct fdr_reductions_block *b, uint32_t first)
+{
+    for (uint32_t i = first; i < l->raw.reduction_count; i++) {
+        const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
+        if (fdri_reader_reduction_good(f, r)) return r->tick;
+    }
+    return newest_tick(l);
+}
+
 static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
 {
     uint64_t off = l->raw.reductions_off;
@@ -148,8 +159,7 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
         return;
     }
     uint32_t first = count > FDR_REDUCTION_LINES ? count - FDR_REDUCTION_LINES : 0;
-    const struct fdr_reduction *oldest = &b->line[first % FDR_REDUCTION_LINES];
-    add_dropped(f, l, fdri_reader_reduction_good(f, oldest) ? oldest->tick : newest_tick(l));
+    add_dropped(f, l, oldest_tick(f, l, b, first));
     for (uint32_t i = first; i < count; i++) {
         const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
         if (fdri_reader_reduction_good(f, r)) add_line(f, l, r);

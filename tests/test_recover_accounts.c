@@ -514,6 +514,30 @@ static void P8_damaged_lines_of_reductions(void **state)
     free(all);
 }
 
+/* What has no line came before the first that can be read, also where the oldest is damaged. */
+static void P8_earlier_than_the_oldest_line(void **state)
+{
+    struct fdr_file *f;
+    const struct fdr_reduction_info *line;
+    size_t bytes;
+    (void)state;
+    uint8_t *all = snapshot_of("256K", "1K", 30000, &bytes);
+    struct fdr_location *l = (void *)(all + ((const struct fdr_superblock *)(const void *)all)->location_first);
+    struct fdr_reductions_block *b = (void *)(all + l->reductions_off);
+    assert_in_range(l->reduction_count, 3, FDR_REDUCTION_LINES);
+    l->reductions_dropped_events = 7;
+    all[FDR_SPARE_OFF] ^= 0x55;
+    for (uint32_t damaged = 0; damaged < 2; damaged++) {
+        if (damaged) b->line[0].step = 99;
+        assert_int_equal(fdr_file_open_memory(all, bytes, &f, NULL, 0), FDR_DAMAGED);
+        assert_int_equal(fdr_reductions(f, &line), l->reduction_count + 1 - damaged);
+        assert_string_equal(line[0].step, "earlier");
+        assert_int_equal(line[0].time_ns, line[1].time_ns);
+        fdr_file_close(f);
+    }
+    free(all);
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -541,6 +565,7 @@ int main(void)
                                        cmocka_unit_test(P8_a_bundle_that_was_cut),
                                        cmocka_unit_test(P8_more_lost_than_presented),
                                        cmocka_unit_test(P8_less_than_was_over),
-                                       cmocka_unit_test(P8_damaged_lines_of_reductions)};
+                                       cmocka_unit_test(P8_damaged_lines_of_reductions),
+                                       cmocka_unit_test(P8_earlier_than_the_oldest_line)};
     return cmocka_run_group_tests(tests, enter, leave);
 }
