@@ -98,17 +98,19 @@ static bool most_fit(const struct fdr_file *f, const struct fdr_chunk *chunk)
 }
 
 /* Where the list itself is damaged, what it finds fault with may be good, and where an entry leads nobody knows: all
- * between those that fit and come in order is suspect where one does not. Of a list that is lost nothing is said. */
+ * between those that fit and come in order is suspect where one does not, but nothing before all meta blocks. Of a list
+ * that is lost nothing is said. */
 static void check_between(struct fdr_file *f, const struct fdr_chunk *chunk)
 {
-    uint64_t from = f->sb.bins_off;
+    uint64_t from = f->sb.bins_off, lowest = fdri_reader_meta_lowest(f);
     bool any = false;
     for (uint32_t i = 0; i < f->spare.chunk_count; i++) {
         bool before = i + 1 == f->spare.chunk_count || chunk[i].off < chunk[i + 1].off;
         bool good = chunk[i].off >= from && before && fits(f, &chunk[i]);
         any |= !good;
         if (!good) continue;
-        if (any && chunk[i].off > from && !add_bad(f, from, chunk[i].off)) return;
+        uint64_t doubted = fdr_max(from, lowest);
+        if (any && chunk[i].off > doubted && !add_bad(f, doubted, chunk[i].off)) return;
         from = chunk[i].off + bytes_of(f, &chunk[i]);
         any = false;
     }
@@ -123,8 +125,9 @@ static void check_chunks(struct fdr_file *f, const struct fdr_chunk *chunk, uint
     else if (most_fit(f, chunk)) check_between(f, chunk);
     join_bad(f);
     for (size_t i = 0; i < f->bad_count; i++)
-        fdri_reader_damage(f, "bytes %llu to %llu (meta blocks) are not what was written",
-                           (unsigned long long)f->bad[i].off, (unsigned long long)f->bad[i].end - 1);
+        fdri_reader_damage(f, "bytes %llu to %llu (meta blocks) %s", (unsigned long long)f->bad[i].off,
+                           (unsigned long long)f->bad[i].end - 1,
+                           good ? "are not what was written" : "have no check that can be believed");
 }
 
 void fdri_reader_checks(struct fdr_file *f)

@@ -55,6 +55,15 @@ static void scan(struct fdr_file *f)
     if (f->meta_count) qsort(f->meta, f->meta_count, sizeof *f->meta, by_kind);
 }
 
+uint64_t fdri_reader_meta_lowest(struct fdr_file *f)
+{
+    uint64_t lowest = f->end;
+    if (!f->meta_scanned) scan(f);
+    for (size_t i = 0; i < f->meta_count; i++)
+        if (f->meta[i].off < lowest) lowest = f->meta[i].off;
+    return lowest;
+}
+
 /* The first entry that is not before (kind, location). */
 static size_t first_of(const struct fdr_file *f, uint32_t kind, uint64_t location)
 {

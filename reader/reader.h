@@ -166,7 +166,7 @@ struct fdri_reader_found { /* a valid bin header somewhere */
     uint8_t class_, band, flags;
     bool listed;
 };
-struct fdri_reader_bad { /* a stretch of meta blocks whose check is wrong */
+struct fdri_reader_bad { /* a stretch of meta blocks whose check is wrong, or that has none to believe */
     uint64_t off, end;
 };
 struct fdri_reader_meta {
@@ -310,6 +310,8 @@ const struct fdr_meta_head *fdri_reader_meta_at(const struct fdr_file *f, uint64
 /* All blocks of this kind and location (UINT32_MAX: any) that a scan finds, in the order they were handed out. */
 const struct fdri_reader_meta *fdri_reader_meta_scan(struct fdr_file *f, uint32_t kind, uint32_t location,
                                                      size_t *count);
+/* No meta block that a scan finds lies before. */
+uint64_t fdri_reader_meta_lowest(struct fdr_file *f);
 
 /* ---- bins.c, scan.c, parts.c ---- */
 /* Copies the header at off; false when there is no valid one. */

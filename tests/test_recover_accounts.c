@@ -538,6 +538,33 @@ static void P8_earlier_than_the_oldest_line(void **state)
     free(all);
 }
 
+/* The check itself is wrong of one entry of the list: what has none is doubted, and no more; and it is not said that
+ * bytes are damaged that are what was written. */
+static void P8_a_wrong_check_in_the_list(void **state)
+{
+    struct fdr_file *f;
+    struct fdr_spare spare;
+    size_t bytes;
+    (void)state;
+    uint8_t *all = snapshot(&bytes);
+    memcpy(&spare, all + FDR_SPARE_OFF, sizeof spare);
+    struct fdr_chunk *chunk = (void *)(all + spare.chunks_off);
+    assert_true(spare.chunk_count > 3);
+    for (uint32_t i = 0; i < spare.chunk_count; i++) {
+        unsigned long long from, to;
+        char what[64];
+        chunk[i].check ^= 4;
+        assert_int_equal(fdr_file_open_memory(all, bytes, &f, NULL, 0), FDR_DAMAGED);
+        assert_string_equal(fdr_file_damage(f, 0), "the checks of meta blocks are damaged");
+        assert_int_equal(sscanf(fdr_file_damage(f, 1), "bytes %llu to %llu %63[^\n]", &from, &to, what), 3);
+        assert_string_equal(what, "(meta blocks) have no check that can be believed");
+        assert_true(from >= chunk[i].off && from < to && to < chunk[i].off + (1ull << spare.chunk_log2));
+        fdr_file_close(f);
+        chunk[i].check ^= 4;
+    }
+    free(all);
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -566,6 +593,7 @@ int main(void)
                                        cmocka_unit_test(P8_more_lost_than_presented),
                                        cmocka_unit_test(P8_less_than_was_over),
                                        cmocka_unit_test(P8_damaged_lines_of_reductions),
-                                       cmocka_unit_test(P8_earlier_than_the_oldest_line)};
+                                       cmocka_unit_test(P8_earlier_than_the_oldest_line),
+                                       cmocka_unit_test(P8_a_wrong_check_in_the_list)};
     return cmocka_run_group_tests(tests, enter, leave);
 }
