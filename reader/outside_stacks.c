@@ -177,7 +177,7 @@ static void copy_new_slabs(struct copy *c, const struct fdr_location *l, uint32_
     struct fdr_slab s;
     uint64_t left = c->bytes;
     for (uint64_t off = l->slabs; off && off != *known; off = s.next) {
-        if (!fdri_outside_get(c, off, &s, sizeof s) || s.head.kind != FDR_META_SLAB) return;
+        if (!fdri_outside_get(c, off, &s, sizeof s) || !fdri_outside_is(off, &s.head, FDR_META_SLAB, l->id)) return;
         if (s.head.bytes < sizeof s || s.head.bytes > left) return;
         left -= s.head.bytes;
         for (uint64_t at = 0, n; at < s.head.bytes; at += n) {
