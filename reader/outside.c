@@ -108,12 +108,12 @@ static bool stays(const struct copy *c, const struct taken *t)
     return now->generation == was->generation && now->check == was->check;
 }
 
-/* A third reading: what was given away meanwhile goes. */
+/* A third reading: what was given away meanwhile goes; all of it where there is none, as nobody knows. */
 static void drop_given(struct copy *c, uint64_t off, uint32_t bytes, const struct taken *taken, uint32_t count)
 {
-    if (!count || !fdri_outside_get(c, off, c->first, bytes)) return;
+    bool known = count && fdri_outside_get(c, off, c->first, bytes);
     for (uint32_t k = 0; k < count; k++) {
-        if (stays(c, &taken[k])) continue;
+        if (known && stays(c, &taken[k])) continue;
         c->dropped += !taken[k].meta;
         memset(c->second + taken[k].at, 0, taken[k].bytes);
     }

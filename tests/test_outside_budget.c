@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=60
+ * A copy from outside reads only so often. Where that ends before a batch was read for the third time nobody knows
+ * what of it stayed: nothing of it is in the copy. Built from the copy's own source, to have that end where it may. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#define fdri_outside_get  copy_of_get
+#define fdri_outside_put  copy_of_put
+#define fdri_outside_copy copy_of_copy
+#include "reader/outside.c"
+
+#include <fdr/fdr.h>
+#include <sys/mman.h>
+
+enum { CALLS = 2000 };
+
+/* How many bins are in the copy of the first batch, where so many reads are left. */
+static uint32_t bins_after(uint64_t gets, uint64_t *dropped)
+{
+    struct fdri_process p;
+    char message[512] = "";
+    if (!fdri_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
+    struct copy *c = calloc(1, sizeof *c);
+    assert_true(c && make_room(c));
+    c->from = &p;
+    c->fd = memfd_create("copy", MFD_CLOEXEC);
+    c->super = p.super;
+    c->bytes = p.super.arena_bytes;
+    c->chunk_list = (struct fdr_chunk_list){.chunk = c->chunks, .log2 = FDR_CHUNK_LOG2_LEAST, .most = FDR_CHUNKS_MOST};
+    c->gets = gets;
+    uint32_t bytes = p.super.bin_bytes, bins = 0;
+    uint8_t *all = calloc(1, bytes);
+    assert_non_null(all);
+    copy_slots(c, p.super.bins_off, bytes);
+    assert_true(pread(c->fd, all, bytes, (off_t)p.super.bins_off) >= 0);
+    for (uint32_t at = 0; at < bytes; at += FDR_BIN_MIN_BYTES)
+        bins += ((const struct fdr_bin *)(const void *)(all + at))->magic == FDR_BIN_MAGIC;
+    *dropped = c->dropped;
+    free(all);
+    close(c->fd);
+    give_room(c);
+    fdri_process_close(&p);
+    return bins;
+}
+
+static void P8_reads_that_end(void **state)
+{
+    const struct fdr_config c = {
+        .size = sizeof c, .ignore_environment = 1, .arena = "anonymous", .buffer = "1M", .signal = "none"};
+    uint64_t dropped;
+    (void)state;
+    assert_int_equal(fdr_init(&c), 0);
+    fdr_region region = fdr_region_define("region", NULL, 0);
+    for (unsigned i = 0; i < CALLS; i++) {
+        fdr_enter(region);
+        fdr_leave(region);
+    }
+    uint32_t bins = bins_after(3, &dropped);
+    assert_true(bins > 0);
+    assert_int_equal(dropped, 0);
+    assert_int_equal(bins_after(2, &dropped), 0);
+    assert_int_equal(dropped, bins); /* and that is said */
+    assert_int_equal(bins_after(1, &dropped), 0);
+    fdr_finalize();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_reads_that_end)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
