@@ -344,6 +344,16 @@ has 'killed without a trace' out.txt
 same "$(head -1 out.txt | cut -d' ' -f1)" FIRST "the first line"
 has '#0 .* culprit' out.txt
 
+# The same bundle again, and a copy of it: one death.
+mkdir copy
+cp first/*.crash.fdr copy/copy.fdr
+$fdr crash first/*.crash.fdr ./*."$one".*.crash.fdr copy/copy.fdr first/*.crash.fdr >out.txt
+same "$(grep -c 'SIGSEGV (address' out.txt)" 2 "lines on one death, in the list and told"
+same "$(grep -c '^note: left out, as it tells the same death as first/' out.txt)" 2 "files that are left out"
+has '^note: left out, .*: copy/copy.fdr$' out.txt
+$fdr crash --json first/*.crash.fdr copy/copy.fdr >out.txt
+same "$(python3 -c 'import json; print([len(d["left_out"]) for d in json.load(open("out.txt"))])')" "[1]" "JSON of a copy"
+
 # Not its own abort().
 ./victim wait >third.txt & one=$!
 waits third.txt

@@ -214,8 +214,16 @@ kill -KILL "$pid" "$other"
 wait "$ended" "$pid" "$other" 2>/dev/null
 expect 1 "hang of a bundle" "$fdr" hang "$live"/program.*."$ended".*.crash.fdr
 has "outer > z" "hang of a bundle"
-mapfile -t many < <(for _ in $(seq 17); do echo "$live"/program.*."$ended".*.crash.fdr; done)
-expect 1 "hang of 17" "$fdr" hang "${many[@]}"
+# as of 17 processes
+mkdir many
+python3 - "$live"/program.*."$ended".*.crash.fdr <<'END'
+import struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+for i in range(17):
+    struct.pack_into("<I", data, 224, 1000 + i)
+    open("many/%d.fdr" % i, "wb").write(data)
+END
+expect 1 "hang of 17" "$fdr" hang many/*.fdr
 has "17 of 17 processes stand in z" "hang of 17"
 has "stacks: of the first 16" "hang of 17"
 expect 1 "hang of what a kill left" "$fdr" hang "$live"/program.*."$other".0.live.fdr
@@ -234,7 +242,7 @@ mkdir ranks
 pids=()
 for r in 0 1 3 2000000000; do
     how=$([ $r = 3 ] && echo elsewhere || echo exchange)
-    (cd ranks && FDR_SIGNAL=USR1 FDR_DIR=. PMI_RANK=$r exec ../program wait "$how") >"ready-$r.txt" &
+    (cd ranks && FDR_SIGNAL=USR1 FDR_HOLDOFF=0s FDR_DIR=. PMI_RANK=$r exec ../program wait "$how") >"ready-$r.txt" &
     pids+=("$!")
 done
 for r in 0 1 3 2000000000; do
@@ -244,8 +252,18 @@ done
 kill -USR1 "${pids[@]}"
 for _ in $(seq 500); do [ "$(count "ranks/*.r*.1.fdr")" = 4 ] && break; sleep 0.02; done
 [ "$(count "ranks/*.r*.1.fdr")" = 4 ] && ok "a job-wide SIGUSR1 leaves one of each" || fail "SIGUSR1 left: $(ls ranks)"
+# one of them writes another
+kill -USR1 "${pids[2]}"
+for _ in $(seq 500); do [ "$(count "ranks/*.r3.2.fdr")" = 1 ] && break; sleep 0.02; done
 kill -KILL "${pids[@]}"
 wait "${pids[@]}" 2>/dev/null
+expect 1 "hang over two files of one process" "$fdr" hang --for 0ns ranks/*.r3.2.fdr ranks/*.r*.1.fdr
+has ", in 4 processes" "hang over two files of one process"
+has "3 of 4 processes stand in exchange" "hang over two files of one process"
+has "note: left out, .*: ranks/[^ ]*r3.1.fdr$" "hang over two files of one process"
+expect 1 "the same as JSON" "$fdr" hang --json --for 0ns ranks/*.r*.[12].fdr
+has '"left_out": \["ranks/[^,]*r3.1.fdr"\]' "the same as JSON"
+has '"processes": 4,' "the same as JSON"
 expect 1 "hang over ranks" "$fdr" hang --for 0ns ranks/*.r*.1.fdr
 has "3 of 4 processes stand in exchange" "hang over ranks"
 has "not there: rank 3 .*which stands elsewhere" "hang over ranks"

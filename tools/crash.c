@@ -230,7 +230,7 @@ static void judge(struct death *d)
     if (i->over) d->how = OVER;
 }
 
-static bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b)
+bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b)
 {
     return a->pid == b->pid && a->created_realtime_ns == b->created_realtime_ns && !strcmp(a->host, b->host);
 }
@@ -245,6 +245,34 @@ static void find_bundles(struct death *d, size_t count)
                 same_recording(fdr_file_info(d[i].file), other))
                 d[i].how = OVER;
         }
+}
+
+/* Who dies does that once. Of what a kill left, and copies of it from before, the latest tells it. */
+static bool same_death(const struct death *a, const struct death *b)
+{
+    return a->how == b->how && a->how <= KILLED && (a->how == KILLED || a->realtime_ns == b->realtime_ns) &&
+           same_recording(fdr_file_info(a->file), fdr_file_info(b->file));
+}
+
+/* One file for each death; those that tell it again come behind. Returns how many come before them. */
+static size_t leave_out_again(struct death *d, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t best = i;
+        for (size_t k = 0; k < count; k++)
+            if (same_death(&d[i], &d[k]) &&
+                (d[k].realtime_ns > d[best].realtime_ns || (d[k].realtime_ns == d[best].realtime_ns && k < best)))
+                best = k;
+        if (best != i) d[i].told_by = d[best].path;
+    }
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct death one = d[i];
+        if (one.told_by) continue;
+        d[i] = d[left];
+        d[left++] = one;
+    }
+    return left;
 }
 
 /* A fault comes before what it made others do. Where nobody faulted: a process that was killed and had fallen silent
@@ -330,19 +358,40 @@ static void print_absent(const struct death *d, size_t count)
     free(r.rank);
 }
 
-static int tell(const struct arguments *a, struct death *d, size_t count, const struct death *first)
+static void print_again(const struct death *again, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        printf("note: left out, as it tells the same death as %s", plain_name(again[i].told_by));
+        printf(": %s\n", plain_name(again[i].path));
+    }
+}
+
+static json_t *again_json(const struct death *d, const struct death *again, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        if (again[i].told_by == d->path) json_array_append_new(list, json_text(again[i].path));
+    return list;
+}
+
+/* Those that are left out stand behind all `count`. */
+static int tell(const struct arguments *a, struct death *d, size_t count, const struct death *first, size_t left_out)
 {
     json_t *list = a->json ? json_array() : NULL;
     for (size_t i = 0; count > 1 && !a->json && i < count; i++) print_one_line(&d[i], first);
     if (count > 1 && !a->json) print_absent(d, count);
     int result = DONE;
     for (size_t i = 0; i < count; i++) {
-        if (list) json_array_append_new(list, crash_json(&d[i]));
-        else if (count == 1 || d[i].first || (a->all && d[i].how <= KILLED)) {
+        if (list) {
+            json_t *o = crash_json(&d[i]);
+            json_object_set_new(o, "left_out", again_json(&d[i], d + count, left_out));
+            json_array_append_new(list, o);
+        } else if (count == 1 || d[i].first || (a->all && d[i].how <= KILLED)) {
             if (count > 1) printf("\n");
             result = worse(result, print_crash(&d[i]));
         }
     }
+    if (!list) print_again(d + count, left_out);
     if (!list) return worse(result, finish_output());
     return print_json(list);
 }
@@ -370,11 +419,13 @@ int verb_crash(int argc, char **argv)
         if (d[count].file) judge(&d[count++]);
     }
     find_bundles(d, count);
+    size_t opened = count;
+    count = leave_out_again(d, count);
     struct death *first = d && count ? first_of(d, count) : NULL;
     if (first) first->first = true;
     if (count) qsort(d, count, sizeof *d, by_time);
-    if (count) status = worse(status, tell(&a, d, count, first ? d : NULL));
-    for (size_t i = 0; i < count; i++) status = worse(status, close_partly_read(d[i].file, d[i].path));
+    if (count) status = worse(status, tell(&a, d, count, first ? d : NULL, opened - count));
+    for (size_t i = 0; i < opened; i++) status = worse(status, close_partly_read(d[i].file, d[i].path));
     free(d);
     free(a.path);
     return status;

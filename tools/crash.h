@@ -14,7 +14,10 @@ struct death {
     enum { BY_FAULT, BY_REQUEST, KILLED, ALIVE, NO_DEATH, OVER } how; /* over: another file tells of it */
     uint64_t realtime_ns;                                             /* of the cause; else when it was seen last */
     bool first;                                                       /* died before the others */
+    const char *told_by; /* a file that tells the same death, and is there; NULL: none */
 };
+/* Files of one recording of one process: a snapshot and another, a bundle and its copy. */
+bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b);
 
 /* The location of a thread; NULL: it recorded nothing. */
 const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_t tid);

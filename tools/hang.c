@@ -47,6 +47,7 @@ struct process {
     uint64_t end_real_ns;  /* up to when we know of it, since 1970 */
     size_t threads, stuck; /* live ones with open regions; of these, those that stand */
     size_t unknown;        /* others, whose times are the caller's: nobody knows since when they stand */
+    bool older;            /* another file of this process tells more */
 };
 struct stuck {
     const struct process *process;
@@ -55,8 +56,8 @@ struct stuck {
     uint64_t stood_ns, since_real_ns;
 };
 struct verdict {
-    struct process *process;
-    size_t processes;
+    struct process *process; /* behind all of these: files that are left out, of the same processes */
+    size_t processes, left_out;
     struct stuck *stuck;
     size_t count;
     struct ranks ranks;
@@ -81,6 +82,38 @@ static bool ended_unseen(const struct process *p)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
     return !info->reason[0] && !info->has_cause && !info->has_end;
+}
+
+/* Another file of the same recording tells where the process stands: a later one, and any before what is left of a
+ * live file that nobody needed any more. */
+static bool told_by_another(const struct verdict *v, size_t i)
+{
+    const struct process *p = &v->process[i];
+    const struct fdr_file_info *mine = fdr_file_info(p->file);
+    for (size_t k = 0; k < v->processes; k++) {
+        const struct process *q = &v->process[k];
+        const struct fdr_file_info *its = fdr_file_info(q->file);
+        if (k == i || !same_recording(mine, its)) continue;
+        bool better = q->end_real_ns == p->end_real_ns ? k < i : q->end_real_ns > p->end_real_ns;
+        if (mine->over == its->over ? better : mine->over) return true;
+    }
+    return false;
+}
+
+/* A process counts once, as its newest file tells. */
+static void leave_out_older(struct verdict *v)
+{
+    struct process *older = calloc(v->processes + 1, sizeof *older);
+    size_t left = 0;
+    if (!older) return;
+    for (size_t i = 0; i < v->processes; i++) v->process[i].older = told_by_another(v, i);
+    for (size_t i = 0; i < v->processes; i++) {
+        if (v->process[i].older) older[v->left_out++] = v->process[i];
+        else v->process[left++] = v->process[i];
+    }
+    v->processes = left;
+    for (size_t i = 0; i < v->left_out; i++) v->process[left + i] = older[i];
+    free(older);
 }
 
 /* What a file does not know that a kill left, without a thread of fdr's own that looked, another of the same host may:
@@ -256,6 +289,13 @@ static void print_given_times(const struct verdict *v)
     }
 }
 
+static void print_left_out(const struct verdict *v)
+{
+    if (v->left_out) printf("note: left out, as there is a newer file of the same process:");
+    for (size_t i = 0; i < v->left_out; i++) printf(" %s", plain_name(v->process[v->processes + i].path));
+    if (v->left_out) putchar('\n');
+}
+
 static void print_report(const struct verdict *v)
 {
     size_t threads = 0;
@@ -267,6 +307,7 @@ static void print_report(const struct verdict *v)
     if (v->count && v->processes > 1) print_others(v, crowded(v));
     print_unknown_ends(v);
     print_given_times(v);
+    print_left_out(v);
 }
 
 /* ---- as JSON ---------------------------------------------------------------------------------------------------- */
@@ -304,7 +345,8 @@ static int print_object(const struct verdict *v)
     const char *region = crowded(v);
     enum { MISSING_LISTED = 4096 };
     uint64_t count = 0, unknown = 0;
-    json_t *o = json_object(), *stuck = json_array(), *absent = json_array(), *missing = json_array();
+    json_t *o = json_object(), *stuck = json_array(), *absent = json_array(), *missing = json_array(),
+           *left_out = json_array();
     for (size_t i = 0; i < v->count; i++) json_array_append_new(stuck, stuck_json(&v->stuck[i]));
     for (size_t i = 0; region && i < v->processes; i++)
         if (!stands_in(v, &v->process[i], region)) json_array_append_new(absent, who_json(&v->process[i]));
@@ -316,6 +358,9 @@ static int print_object(const struct verdict *v)
             json_array_append_new(missing, json_integer(from));
     }
     for (size_t i = 0; i < v->processes; i++) unknown += v->process[i].unknown;
+    for (size_t i = 0; i < v->left_out; i++)
+        json_array_append_new(left_out, json_text(v->process[v->processes + i].path));
+    json_object_set_new(o, "left_out", left_out);
     json_object_set_new(o, "given_times_threads", json_u64(unknown));
     json_object_set_new(o, "hangs", json_boolean(v->count > 0));
     json_object_set_new(o, "processes", json_u64(v->processes));
@@ -352,6 +397,7 @@ int verb_hang(int argc, char **argv)
             v.process[v.processes++] = (struct process){
                 .file = file, .path = a.paths[i], .end_real_ns = end_of(fdr_file_info(file))};
     }
+    leave_out_older(&v);
     share_time(&v);
     for (size_t i = 0; i < v.processes; i++) look(&v, &v.process[i], a.limit_ns);
     sort_ranks(&v.ranks);
@@ -361,7 +407,7 @@ int verb_hang(int argc, char **argv)
         status = a.json ? print_object(&v) : finish_output();
     }
     if (v.count) status = worse(status, DIFFERENT);
-    for (size_t i = 0; i < v.processes; i++)
+    for (size_t i = 0; i < v.processes + v.left_out; i++)
         damage = worse(damage, close_partly_read(v.process[i].file, v.process[i].path));
     free(v.process);
     free(v.ranks.rank);
