@@ -36,6 +36,10 @@ uint32_t fdri_section_room(void);
 /* Copies the arena into the open, empty file fd. 0 or -errno. `number` goes into the superblock. */
 int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number);
 
+/* ---- snapshot_locations.c ---- */
+/* How many events a location was given by now. */
+uint64_t fdri_presented_of(const struct fdr_location *l);
+
 /* ---- notes.c ---- */
 /* Those of the block at `off` and of older ones once more into the file, each whole. 0 or -errno. */
 int fdri_notes_put(int fd, uint32_t off);

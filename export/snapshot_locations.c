@@ -117,8 +117,9 @@ static_assert(FDR_EPOCHS_MAX * 4096 <= FDRI_BATCH_BYTES, "rows of all epochs fit
 FDR_RACY static uint64_t presented_of_level(const struct fdr_level *v)
 {
     uint64_t n = fdr_load_relaxed(&v->presented);
-    if (!v->points_off) return n;
-    const struct fdr_level_points *points = at(v->points_off);
+    uint32_t off = fdr_load_relaxed(&v->points_off);
+    if (!off || off > fdri_view.bytes - sizeof(struct fdr_level_points)) return n; /* it may be another's by now */
+    const struct fdr_level_points *points = at(off);
     for (int c = 0; c < FDR_CLASS_COUNT; c++) n += fdr_load_relaxed(&points->by_class[c].presented);
     return n;
 }
@@ -139,7 +140,7 @@ FDR_RACY static uint64_t filtered_of(const struct fdr_location *l)
     return n;
 }
 
-FDR_RACY static uint64_t presented_of(const struct fdr_location *l)
+FDR_RACY uint64_t fdri_presented_of(const struct fdr_location *l)
 {
     uint64_t n = l->presented_overflow + presented_of_level(at(l->level0_off));
     for (uint32_t d = 1; d <= fdr_levels_in(l->level_blocks); d++) n += presented_of_level(level_of(l, d));
@@ -150,7 +151,7 @@ FDR_RACY static uint64_t presented_of(const struct fdr_location *l)
 
 FDR_RACY static uint64_t completed_of(const struct fdr_location *l)
 {
-    uint64_t presented = presented_of(l);
+    uint64_t presented = fdri_presented_of(l);
     uint64_t open = (uint64_t)fdr_load_acquire(&l->depth) + l->overflow; /* A:frame - read after: never too few */
     return presented > open + 1 ? presented - open - 1 : 0;              /* one may be on its way */
 }
@@ -387,7 +388,7 @@ FDR_RACY static int finish(int fd, const struct fdr_location *l, struct fdr_tail
     int e = n ? copy_parts(fd, l, n->parts_first, &forgets) : 0;
     if (!e) e = copy_beginning(fd, l);
     if (e || !n) return e;
-    entry->presented = presented_of(l);
+    entry->presented = fdri_presented_of(l);
     entry->under_way |= fdr_load_acquire(&l->busy) != 0;             /* A:busy */
     entry->end_tick = fdr_load_relaxed(&l->last_tick);               /* a hint: it moved, or not */
     entry->end_tick += fdr_load_relaxed(&l->depth) != n->open_calls; /* calls ended in that tick */

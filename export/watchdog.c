@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The watchdog: a thread that has open regions and records nothing for FDR_WATCHDOG hangs, unless it computes or waits
- * for a processor. One snapshot for all that are found together, none for them again until they have moved. */
+/* The watchdog: a thread that has open regions and for FDR_WATCHDOG records nothing, and counts nothing, hangs, unless
+ * it computes or waits for a processor. One snapshot for all that are found together, none for them again until they
+ * have moved. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,9 +23,9 @@
 enum verdict { MOVES, STANDS, COMPUTES, HANGS };
 struct watched {
     uint32_t off, id; /* of its location: places in the arena serve again, for another id; 0: no entry */
-    uint64_t last_tick;
+    uint64_t last_tick, presented;
     uint32_t depth;
-    bool known, reported;
+    bool known, stands, reported;        /* stands: `presented` is known */
     uint64_t since_ns, cpu_ns, delay_ns; /* when it stood still, and what it had used until then */
 };
 static struct watched *all; /* a hash by off, half full at most */
@@ -135,6 +136,17 @@ FDR_RACY static enum verdict judge(const struct watched *w, const struct fdr_loc
     return cpu + delay > passed / 2 ? COMPUTES : HANGS;
 }
 
+/* Calls that are only counted (deeper than FDR_DEPTH, in a pause, kept out by rules) leave time and depth as they are.
+ * What was presented is looked at where those stood still for a look: it is in as many lines as there are levels. */
+static bool counts(struct watched *w, const struct fdr_location *l)
+{
+    uint64_t presented = fdri_presented_of(l);
+    bool moved = w->stands && w->presented != presented;
+    w->presented = presented;
+    w->stands = true;
+    return moved;
+}
+
 FDR_RACY static enum verdict look_at(const struct fdr_location *l, uint64_t now, uint64_t limit, struct usage *u)
 {
     uint32_t flags = fdr_load_acquire(&l->flags); /* A:location - what it is, before that it lives */
@@ -146,7 +158,7 @@ FDR_RACY static enum verdict look_at(const struct fdr_location *l, uint64_t now,
         w->known = false;
         return MOVES;
     }
-    if (!w->known || w->last_tick != fdr_load_relaxed(&l->last_tick) || w->depth != depth) {
+    if (!w->known || w->last_tick != fdr_load_relaxed(&l->last_tick) || w->depth != depth || counts(w, l)) {
         begin(w, l, now);
         return MOVES;
     }

@@ -46,14 +46,16 @@ static pthread_t waiting_in(fdr_region *region)
 static const uint64_t second = 1000000000u;
 
 /* A watchdog of a second. Nobody looks but this thread, at times it makes up: there is no dumper. */
-static void start_unwatched(void)
+static void start_unwatched_with(struct fdr_config c)
 {
-    start(NULL);
+    snapshots_start(c);
     fdri_view.watchdog_ns = second;
     fdri_watchdog_start();
     sem_init(&inside, 0, 0);
     sem_init(&go_on, 0, 0);
 }
+
+static void start_unwatched(void) { start_unwatched_with((struct fdr_config){.name = "w"}); }
 
 static void look(uint64_t *now, unsigned quarters)
 {
@@ -175,6 +177,70 @@ static void a_stopped_process_is_no_hang(void **state)
     forget_snapshots();
 }
 
+/* ---- what is only counted */
+
+static fdr_region called;
+static void calls(void)
+{
+    fdr_enter(called);
+    fdr_leave(called);
+}
+static void marks(void) { fdr_marker(1, 1); }
+
+/* This thread runs, but the region's name says that it waits. While it does `what` it moves, and then it does not. */
+static void moves_while(void (*what)(void))
+{
+    uint64_t now = 1000 * second;
+    for (int i = 0; i < 40; i++) {
+        what();
+        look(&now, 1);
+    }
+    unsigned moving = snapshots(NULL, 0);
+    look(&now, 10);
+    unsigned standing = snapshots(NULL, 0);
+    assert_int_equal(moving, 0);
+    assert_int_equal(standing, 1);
+    forget_snapshots();
+}
+
+static void calls_deeper_than_is_recorded_move(void **state)
+{
+    (void)state;
+    start_unwatched_with((struct fdr_config){.depth = "1"});
+    called = fdr_region_define("called", NULL, 0);
+    fdr_enter(fdr_region_define("waits_here", NULL, 0));
+    moves_while(calls);
+}
+
+static void events_in_a_pause_move(void **state)
+{
+    (void)state;
+    start_unwatched();
+    called = fdr_region_define("called", NULL, 0);
+    fdr_enter(fdr_region_define("waits_here", NULL, 0));
+    fdr_pause();
+    moves_while(calls);
+    fdri_watchdog_start();
+    moves_while(marks);
+    fdr_resume();
+}
+
+static void calls_that_rules_keep_out_move(void **state)
+{
+    char rules[300];
+    (void)state;
+    snprintf(rules, sizeof rules, "%s/rules", directory);
+    FILE *f = fopen(rules, "w");
+    assert_non_null(f);
+    fputs("exclude name called\n", f);
+    fclose(f);
+    start_unwatched_with((struct fdr_config){.filter = rules});
+    called = fdr_region_define("called", NULL, 0);
+    fdr_enter(fdr_region_define("waits_here", NULL, 0));
+    moves_while(calls);
+    unlink(rules);
+}
+
 static void *brief(void *region)
 {
     fdr_enter(*(fdr_region *)region);
@@ -231,9 +297,14 @@ static void P10_memory_does_not_grow_with_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_snapshot_for_a_hang),      cmocka_unit_test(a_computation_is_no_hang),
-        cmocka_unit_test(busy_waiting_is_a_hang),       cmocka_unit_test(a_stopped_process_is_no_hang),
-        cmocka_unit_test(P10_threads_that_come_and_go), cmocka_unit_test(P10_memory_does_not_grow_with_threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_snapshot_for_a_hang),
+                                       cmocka_unit_test(a_computation_is_no_hang),
+                                       cmocka_unit_test(busy_waiting_is_a_hang),
+                                       cmocka_unit_test(a_stopped_process_is_no_hang),
+                                       cmocka_unit_test(calls_deeper_than_is_recorded_move),
+                                       cmocka_unit_test(events_in_a_pause_move),
+                                       cmocka_unit_test(calls_that_rules_keep_out_move),
+                                       cmocka_unit_test(P10_threads_that_come_and_go),
+                                       cmocka_unit_test(P10_memory_does_not_grow_with_threads)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
