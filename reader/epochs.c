@@ -121,7 +121,8 @@ static void set_totals(struct fdr_file *f, struct fdri_reader_location *l, const
                        struct fdr_epoch_info *out)
 {
     const struct fdr_epoch *raw = &e->epoch[index];
-    struct sums s = {raw->calls, raw->inclusive, raw->exclusive};
+    struct sums s = {0}; /* of the current one all is in rows */
+    if (!out->current) s = (struct sums){raw->calls, raw->inclusive, raw->exclusive};
     size_t before = f->epoch_total_count;
     if (suspect(f, raw, sizeof *raw)) return;                      /* whatever it says is in damaged bytes */
     bool ends = out->current || !suspect(f, raw + 1, sizeof *raw); /* where the next one begins */
