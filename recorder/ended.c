@@ -34,8 +34,7 @@ static uint32_t off_of(const struct fdr_location *l) { return (uint32_t)((const 
 static __thread uint32_t lock_mine;
 static bool have_lock(void) { return lock_mine && lock_mine == fdri_rec.number; }
 
-/* Beside snapshots, too. */
-static bool take_lock(uint32_t who, uint32_t tries)
+bool fdri_ended_look(uint32_t who, uint32_t tries)
 {
     uint32_t *lock = &fdri_rec.shares.lock, none = 0;
     if (have_lock()) return false;
@@ -58,12 +57,12 @@ static bool wait_for_lock(uint32_t who, uint64_t ns, bool (*take)(uint32_t who, 
     return true;
 }
 
-/* A snapshot walks: pairs with its saying so before it waits for who has the lock, and with its end. */
+/* Does a snapshot walk? Under the lock: one that begins later waits until this operation is over. */
 static bool walked(void) { return fdr_load_acquire(&fdri_rec.shares.still) != 0; /* A:still */ }
 
 bool fdri_ended_lock(uint32_t who, uint32_t tries)
 {
-    if (!take_lock(who, tries)) return false;
+    if (!fdri_ended_look(who, tries)) return false;
     if (!walked()) return true;
     fdri_ended_unlock();
     return false;
@@ -72,7 +71,7 @@ bool fdri_ended_lock(uint32_t who, uint32_t tries)
 bool fdri_ended_still(uint64_t ns)
 {
     fdr_add_acq_rel(&fdri_rec.shares.still, 1u); /* R:still - who takes the lock behind us finds it */
-    if (!wait_for_lock(UINT32_MAX, ns, take_lock)) {
+    if (!wait_for_lock(UINT32_MAX, ns, fdri_ended_look)) {
         fdri_ended_go_on();
         return false;
     }
@@ -435,7 +434,8 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency)
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return false; /* what is there stays */
     if (t == &ended[0] || t == &ended[1]) return false;            /* the caller has the lock, and is at it */
     if (!fdr_load_relaxed(&fdri_rec.shares.ended_last)) return false;
-    if (!(wait ? wait_for_lock(who, wait, take_lock) : take_lock(who, urgency >= FDRI_POOR ? TRIES : 0))) return wait;
+    if (!(wait ? wait_for_lock(who, wait, fdri_ended_look) : fdri_ended_look(who, urgency >= FDRI_POOR ? TRIES : 0)))
+        return wait;
     enum outcome outcome = walked()                          ? bins_only(urgency)
                            : urgency == FDRI_ATTACHING_WHOLE ? work_whole()
                                                              : work(urgency);

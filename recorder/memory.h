@@ -131,7 +131,8 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
 void fdri_ended_ahead(struct fdri_thread *t);
 void fdri_ended_prepare(struct fdri_thread *t);     /* a place for its accounts; waits 10 ms at most */
 void fdri_ended_push(struct fdr_location *l);       /* its thread ended: it is not the caller's any more */
-bool fdri_ended_lock(uint32_t who, uint32_t tries); /* keeps everybody from folding; not beside a snapshot */
+bool fdri_ended_look(uint32_t who, uint32_t tries); /* keeps everybody from folding */
+bool fdri_ended_lock(uint32_t who, uint32_t tries); /* the same, to move accounts: not beside a snapshot */
 void fdri_ended_unlock(void);
 /* For a snapshot: accounts stay where they are until it goes on; bins do not. Waits that long at most for who moves
  * some. */

@@ -244,10 +244,10 @@ fdr_region fdri_address_region(uint64_t address);
 extern uint32_t fdri_address_version
     __attribute__((visibility("hidden"))); /* rises when addresses lose their meaning */
 void fdri_address_reset(void);
-bool fdri_address_room(void);   /* is there memory for one more thread that does? */
-void fdri_address_thread(void); /* this thread begins to look addresses up */
-void fdri_address_thread_ends(void);
-void fdri_address_fork(int phase); /* as fdri_define_fork */
+bool fdri_address_room(void);        /* is there memory for one more thread that does? */
+void fdri_address_thread(void);      /* this thread begins to look addresses up */
+void fdri_address_thread_ends(void); /* called again by each of its destructors that comes round */
+void fdri_address_fork(int phase);   /* as fdri_define_fork */
 
 /* ---- known.c ---- */
 /* What a thread remembers of the functions it calls: one probe gives region and totals row, or a second one beside it.

@@ -73,7 +73,7 @@ FDR_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t who)
     u.locations_sure = s->locations_sure;
     u.locations = fdr_load_relaxed(&s->location_count);
     u.snapshots = fdr_load_relaxed(&s->snapshots_taken);
-    bool still = fdri_ended_lock(who, LOOKS);                         /* else what is being folded is left out */
+    bool still = fdri_ended_look(who, LOOKS);                         /* else what is being folded is left out */
     for (uint32_t off = fdr_load_acquire(&s->location_first); off;) { /* A:location */
         const struct fdr_location *l = at(base, off);
         uint32_t flags = fdr_load_acquire(&l->flags); /* A:location */

@@ -89,7 +89,7 @@ FDR_RACY static void see_stacks(void)
     struct lookers who;
     begin_look(&who);
     uint64_t now = fdri_tick_now();
-    if (!fdri_ended_lock(UINT32_MAX, 1000)) return; /* accounts of ended threads are moving: next time */
+    if (!fdri_ended_look(UINT32_MAX, 1000)) return; /* accounts of ended threads are moving: next time */
     for (uint32_t off = fdr_load_acquire(&fdri_rec.arena.super->location_first); off;) { /* A:location */
         const struct fdr_location *l = fdri_at(&fdri_rec.arena, off);
         uint32_t flags = fdr_load_relaxed(&l->flags);
@@ -166,7 +166,7 @@ FDR_RACY static void add_histogram(const struct fdr_location *l, uint32_t key, u
 static uint64_t p99_of(uint32_t key)
 {
     uint64_t count[64] = {0}, all = 0, above = 0;
-    if (!fdri_ended_lock(UINT32_MAX, 1000)) return UINT64_MAX;
+    if (!fdri_ended_look(UINT32_MAX, 1000)) return UINT64_MAX;
     for (uint32_t off = fdr_load_acquire(&fdri_rec.arena.super->location_first); off;) { /* A:location */
         const struct fdr_location *l = fdri_at(&fdri_rec.arena, off);
         bool free_one = fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE; /* A:location */

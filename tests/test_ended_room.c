@@ -93,7 +93,9 @@ static void P6_while_a_snapshot_walks(void **state)
     uint64_t before = fdr_usage().lost;
     assert_true(fdri_ended_still(1000000000)); /* as a snapshot does */
     one_after_another(2);
+    struct fdr_usage beside = fdr_usage(); /* accounts stay where they are: none is left out */
     fdri_ended_go_on();
+    assert_int_equal(beside.presented, 26ull * (uint64_t)depth * (uint64_t)calls);
     assert_int_equal(fdr_usage().lost, before);
     one_after_another(8);
     assert_int_equal(fdr_usage().lost, before);
