@@ -67,6 +67,7 @@ void fdri_reader_recover_totals(struct fdri_reader_image *m, const struct fdri_r
 /* ---- epochs ---- */
 
 /* Rows that are not believed count in no epoch: that they are missing is told as of those that found no room there.
+ * They are no longer named; what lies in their places stays: it may be a block of something else that is in use.
  * false: what the current epoch is counted from is damaged itself. */
 static bool leave_out_of_epochs(struct fdri_reader_image *m, const struct fdri_reader_location *l, uint32_t epochs_off)
 {
@@ -76,10 +77,11 @@ static bool leave_out_of_epochs(struct fdri_reader_image *m, const struct fdri_r
     if (!w->untracked) w->untracked = 1;
     for (uint64_t off = w->base_first; off; off = b->next) {
         if (!(b = fdri_reader_epoch_base(m->file, l, off, &most))) return false;
+        struct fdr_epoch_base *named = fdri_reader_image_at(m, off);
+        named->count = 0;
         for (uint32_t i = 0; i < b->count; i++) {
             const struct fdr_row *r = fdri_reader_row_at(m->file, b->row[i].row_off);
-            if (r && fdri_reader_row_suspect(m->file, r))
-                memset(fdri_reader_image_at(m, b->row[i].row_off), 0, sizeof *r);
+            if (!r || !fdri_reader_row_suspect(m->file, r)) named->row[named->count++] = b->row[i];
         }
     }
     return true;
