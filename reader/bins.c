@@ -86,6 +86,7 @@ bool fdri_reader_bin_read(const struct fdr_file *f, const struct fdri_reader_loc
 {
     const struct fdr_bin *h = (const void *)(f->bytes + b->off);
     *gone = *newest = 0;
+    if (fdr_load_relaxed(&b->state) == FDRI_READER_BIN_BAD) return false;
     uint8_t state = (uint8_t)(h->class_ == FDR_CLASS_REGION ? read_calls : read_points)(f, b, mark, gone, newest);
     if (*newest > l->clock.stored_max) state = FDRI_READER_BIN_BAD;
     fdr_store_relaxed(&b->state, state);

@@ -58,7 +58,6 @@ static uint64_t count_part(const struct fdr_file *f, const struct fdri_reader_lo
             r->kept += b->records;
             continue;
         }
-        if (fdr_load_relaxed(&b->state) == FDRI_READER_BIN_BAD) continue;
         if (!fdri_reader_bin_read(f, l, b, p->min_leave, &gone, &newest)) continue;
         if (l->moving && newest > l->cut) shown = fdri_reader_bin_up_to(f, b, l->cut, &newest);
         gone = fdr_min(gone, shown);

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "base/atomic.h"
 #include "base/bits.h"
 
 static bool matches(const struct fdr_bin *h, uint32_t location, const struct fdri_reader_part *p)
@@ -160,24 +161,40 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
     if (p->tail_gap) complain(f, l, p, "the newest bins are missing");
 }
 
+/* Time never steps back along a list: a bin that does is of another one, or its time is damaged. It stays, as bad, so
+ * that what was given back before it keeps its border. */
+static bool steps_back(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+                       struct fdri_reader_bin *b, uint64_t newest)
+{
+    if (b->base_tick >= newest) return false;
+    fdri_reader_damage(f,
+                       "bin at %u (location %u, %s depth %u band %u seq %u) begins before the one before it: "
+                       "%u records lost",
+                       b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
+    fdr_store_relaxed(&b->state, FDRI_READER_BIN_BAD);
+    b->told = true;
+    return true;
+}
+
 /* first_index of each bin follows from the bin before; where it does not, records are missing in between. In a moving
  * snapshot the list ends there: they came after the cut. */
 static void check_indices(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
 {
     if (p->bin_count && l->moving) p->bin[0].gap = false; /* given back, or not there yet, when its place was copied */
+    uint64_t newest = p->bin_count ? p->bin[0].base_tick : 0;
     for (uint32_t i = 1; i < p->bin_count; i++) {
         struct fdri_reader_bin *b = &p->bin[i];
         const struct fdri_reader_bin *a = b - 1;
-        bool follows = b->first_index == a->first_index + a->records && b->base_tick >= a->base_tick;
-        if (follows && !b->gap) continue;
-        if (after_cut(l, b)) {
+        bool follows = b->first_index == a->first_index + a->records;
+        if ((!follows || b->gap || b->base_tick < newest) && after_cut(l, b)) {
             p->bin_count = i;
             return;
         }
-        if (!b->gap)
+        if (!steps_back(f, l, p, b, newest)) newest = b->base_tick;
+        if (!follows && !b->gap)
             fdri_reader_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u): records before it are missing",
                                b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq);
-        b->gap = true;
+        b->gap |= !follows;
     }
 }
 

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/bits.h"
+
 static void relink(struct fdri_reader_image *m, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
                    struct fdr_part *raw)
 {
@@ -16,6 +18,7 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
     raw->bins = p->bin_count;
     raw->bytes = 0;
     raw->total = index;
+    uint64_t newest = 0;
     for (uint32_t i = 0; i < p->bin_count; i++) {
         const struct fdri_reader_bin *b = &p->bin[i];
         struct fdr_bin *h = fdri_reader_image_at(m, b->off);
@@ -24,6 +27,8 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
         h->location = l->id;
         /* damaged bins may disagree: all are read by the unit that the location was found to have */
         h->flags = (uint8_t)((h->flags & ~FDR_BIN_NS) | (l->raw.flags & FDR_LOCATION_NS ? FDR_BIN_NS : 0));
+        if (b->state == FDRI_READER_BIN_BAD) h->base_tick = fdr_max(h->base_tick, newest);
+        newest = h->base_tick;
         h->check = fdr_check32((const uint8_t *)h + 8, 40);
         h->next = i + 1 < p->bin_count ? p->bin[i + 1].off : 0;
         h->generation |= 1;

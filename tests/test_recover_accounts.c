@@ -538,6 +538,39 @@ static void P8_earlier_than_the_oldest_line(void **state)
     free(all);
 }
 
+/* A bin whose own check is right begins before the one before it in its list: it is none of that list. Nothing of it is
+ * shown, all of the others are, and what is recovered is whole. */
+static void P8_a_bin_that_steps_back(void **state)
+{
+    struct fdr_file *f;
+    size_t bytes, bins = 0, back = 0;
+    (void)state;
+    uint8_t *all = snapshot_of("256K", "1K", 3000, &bytes);
+    const struct fdr_superblock *sb = (const void *)all;
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, NULL, 0), FDR_WHOLE);
+    uint64_t kept = kept_of(f, true);
+    fdr_file_close(f);
+    for (size_t at = sb->bins_off; at < (sb->virgin >> 32) * FDR_META_ALIGN; at += FDR_BIN_MIN_BYTES) {
+        struct fdr_bin *h = (void *)(all + at), before = *h;
+        if (h->magic != FDR_BIN_MAGIC || !(h->generation & 1) || h->seq < 3 || bins++ % 8) continue;
+        h->base_tick = 1;
+        h->check = fdr_check32((const uint8_t *)h + 8, 40);
+        assert_int_equal(fdr_file_open_memory(all, bytes, &f, NULL, 0), FDR_DAMAGED);
+        if (fdr_file_damage(f, 0) && strstr(fdr_file_damage(f, 0), "begins before the one before it")) {
+            assert_int_equal(kept_of(f, false), kept - FDR_COMMIT_RECORDS(h->commit));
+            struct fdr_file *g = recover(f, "a bin that steps back", at);
+            assert_int_equal(kept_of(g, true), kept - FDR_COMMIT_RECORDS(h->commit));
+            forget(g);
+            back++;
+        } else { /* the oldest bin of its list is what was said of that before: given back up to there */
+            fdr_file_close(f);
+        }
+        *h = before;
+    }
+    assert_true(back > 10);
+    free(all);
+}
+
 /* The check itself is wrong of one entry of the list: what has none is doubted, and no more; and it is not said that
  * bytes are damaged that are what was written. */
 static void P8_a_wrong_check_in_the_list(void **state)
@@ -594,6 +627,7 @@ int main(void)
                                        cmocka_unit_test(P8_less_than_was_over),
                                        cmocka_unit_test(P8_damaged_lines_of_reductions),
                                        cmocka_unit_test(P8_earlier_than_the_oldest_line),
+                                       cmocka_unit_test(P8_a_bin_that_steps_back),
                                        cmocka_unit_test(P8_a_wrong_check_in_the_list)};
     return cmocka_run_group_tests(tests, enter, leave);
 }
