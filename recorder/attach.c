@@ -171,20 +171,6 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     return ok;
 }
 
-/* Was the top call's record stored, and the call not yet taken off the stack? The commit word comes after last_tick. */
-static bool top_is_complete(const struct fdri_thread *t)
-{
-    const struct fdr_level *v = fdri_level(t, t->loc->depth);
-    for (int band = 0; band < FDR_BANDS && t->loc->depth; band++) {
-        if (v->part[band] <= FDRI_GATE_CLOSED) continue;
-        const struct fdr_part *p = fdri_off(t, v->part[band]);
-        if (p->open_off && p->last_tick > v->enter_tick >> t->shift &&
-            fdri_bin(&fdri_rec.arena, p->open_off)->commit == fdr_commit_word(p))
-            return true;
-    }
-    return false;
-}
-
 /* All that was put anywhere of this class and depth, but for an open call; all partitions are sealed. */
 static uint64_t placed(const struct fdri_thread *t, uint32_t class_, uint32_t depth, uint64_t accounts)
 {
@@ -269,7 +255,7 @@ static bool is_untouched(const struct fdr_part *p, uint32_t depth)
     return b->seq == p->open_seq && !b->next && b->commit == fdr_commit_word(p);
 }
 
-/* An operation ended in the middle. A call whose record was complete is closed; what else was left half-done is sealed
+/* An operation ended in the middle. A call that is in the totals is closed; what else was left half-done is sealed
  * away. */
 static void mend(struct fdri_thread *t)
 {
@@ -280,8 +266,8 @@ static void mend(struct fdri_thread *t)
         rewound |= ((struct fdr_part *)fdri_off(t, off))->forgets != 0;
     l->abandoned++;
     fdri_awake(&fdri_rec.arena, l); /* also where it was left while waking up */
-    fdri_count_late(t->base, l);
-    if (top_is_complete(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
+    fdri_rows_again(t);
+    if (fdri_totals_left(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     fdri_claim_abandoned(&fdri_rec.arena, l);
     fdri_ended_abandoned(l);
     fdri_claim_pin(&fdri_rec.arena, l);
@@ -292,10 +278,10 @@ static void mend(struct fdri_thread *t)
         take_back_leave(t, p);
     }
     fdri_claim_unpin(l);
-    fdri_rows_again(t);
     fdri_find_slots(t);
     fdri_telescope_mend(t);
     settle(t);
+    fdri_totals_entered(t);
     fdri_epochs_abandoned(t);
     if (t->aside_units) fdri_telescope_aside(t);
 }

@@ -200,10 +200,13 @@ static inline __attribute__((always_inline)) void add_ordinary(struct fdri_threa
     if (FDR_LIKELY(before)) fdr_bump_relaxed((uint64_t *)(void *)(base + before), 1);
     fdr_signal_fence();
     l->counting = (uint32_t)r->histogram + fdri_bucket(ns) * (uint32_t)sizeof(uint64_t);
-    fdr_signal_fence(); /* as fdri_count_late */
+    t->sum_before = r->sum;
+    fdr_signal_fence(); /* as fdri_count_late; and here as below the order is what totals_left.c relies on */
     fdr_bump_relaxed(&r->calls, 1);
-    fdr_bump_relaxed(&r->sum, duration);
+    fdr_signal_fence();
     fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
+    fdr_signal_fence();
+    fdr_bump_relaxed(&r->sum, duration);
 }
 
 /* The end of it: the time goes to the parent, the call from the stack. */
@@ -330,10 +333,11 @@ static inline __attribute__((always_inline)) bool count_enter(struct fdri_thread
     memcpy(&v->region, &word, sizeof word);
     memcpy(&v->row_off, &place, sizeof place);
     fdri_level_place(v, f);
-    fdr_bump_relaxed(&row->untimed, 1);
     fdr_signal_fence();
     fdr_bump_relaxed(&v->presented, 1);
     fdr_bump_relaxed(&v->filtered, 1);
+    fdr_signal_fence();
+    fdr_bump_relaxed(&row->untimed, 1);      /* behind what is presented: totals_left.c */
     fdr_store_release(&l->depth, depth + 1); /* R:frame */
     t->top = v;
     fdr_store_release(&l->busy, 0); /* R:busy */

@@ -3,20 +3,26 @@
  * or partition, full bins, events in one tick, leaves that do not match. The order of stores is that of call.c. */
 #include "recorder/stack.h"
 
-/* Totals are exact whatever is stored. `parent` gets the time as spent in a child. */
+/* Totals are exact whatever is stored. `parent` gets the time as spent in a child. Left by longjmp this is made up for
+ * by totals_left.c, which relies on the order. */
 static void add_totals(struct fdri_thread *t, uint8_t *base, struct fdr_level *v, struct fdr_level *parent,
                        uint64_t duration)
 {
     struct fdr_row *r = (void *)(base + v->row_off);
     uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
+    t->loc->counting = fdri_histogram_counter(t, r, fdri_bucket(ns));
+    t->sum_before = r->sum;
+    fdr_signal_fence();
     fdr_bump_relaxed(&r->calls, 1);
-    fdr_bump_relaxed(&r->sum, duration);
+    fdr_signal_fence();
     fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
+    fdr_signal_fence();
+    fdr_bump_relaxed(&r->sum, duration);
+    fdr_signal_fence();
     fdr_bump_relaxed(&parent->child_ticks, duration);
-    fdri_histogram_add(t, r, fdri_bucket(ns));
-    fdr_signal_fence(); /* left here by longjmp: the fast path takes what lies between min and max to have a bucket */
     if (FDR_UNLIKELY(duration < r->min)) r->min = duration;
     if (FDR_UNLIKELY(duration > r->max)) r->max = duration;
+    fdri_count_late(base, t->loc);
     if (FDR_UNLIKELY(duration >= fdr_load_relaxed(t->ticks ? &fdri_watch_ticks : &fdri_watch_ns)))
         fdri_watch_call(t, v->region, duration, v->enter_tick + duration);
 }
@@ -123,6 +129,15 @@ void fdri_close_top(struct fdri_thread *t, struct fdr_location *l, struct fdr_le
     fdri_pop(t, l, parent);
 }
 
+/* In this order: totals_left.c. */
+static void count_only(struct fdr_level *v, struct fdr_row *row)
+{
+    fdr_bump_relaxed(&v->presented, 1);
+    fdr_bump_relaxed(&v->filtered, 1);
+    fdr_signal_fence();
+    fdr_bump_relaxed(&row->untimed, 1);
+}
+
 /* Counted only: presented and filtered, no clock, nothing stored. */
 static void push_untimed(struct fdri_thread *t, struct fdr_level *v, struct fdr_row *row, fdr_region region)
 {
@@ -133,10 +148,8 @@ static void push_untimed(struct fdri_thread *t, struct fdr_level *v, struct fdr_
     v->flags = FDR_LEVEL_UNTIMED;
     v->skipped = 0;
     t->untimed += t->loc->depth < t->depth_limit;
-    row->untimed++;
     fdr_signal_fence();
-    fdr_bump_relaxed(&v->presented, 1);
-    fdr_bump_relaxed(&v->filtered, 1);
+    count_only(v, row);
     fdr_store_release(&t->loc->depth, t->loc->depth + 1); /* R:frame */
     t->top = v;
 }
@@ -200,13 +213,13 @@ bool fdri_enter_tick(struct fdri_thread *t, fdr_region region, const struct fdri
     struct fdr_row *row = fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region));
     uint32_t flags = 0;
     fdri_level_place(v, f);
+    v->row_off = fdri_off_of(t, row);
+    fdr_signal_fence(); /* before it is presented: totals_left.c */
     if (f) fdri_known_add(t, f, region, row);
     if (FDR_UNLIKELY(row->flags & FDR_ROW_GATED)) {
         const struct fdri_rule *rule = fdri_rule_of(region);
         if (rule && kept_out(row, rule, &flags)) {
-            row->untimed++;
-            fdr_bump_relaxed(&v->presented, 1);
-            fdr_bump_relaxed(&v->filtered, 1);
+            count_only(v, row);
             fdri_skipped_add(t, region, f);
             return false;
         }

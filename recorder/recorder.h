@@ -13,6 +13,7 @@
  *   store.c       partitions: a place for a record              meta.c        memory for a location's accounts
  *   aside.c       the first moments, pinned                     join.c        fewer bands in little memory
  *   totals.c      exact totals per region                       rows_full.c   which go when there is no room
+ *   totals_left.c after a longjmp out of an enter or a leave
  *   reduce.c      gives memory back; reduce.h: its strategies   ready.c       bins given back ahead
  *   cyclic.c      strategy `last`                               first.c       strategy `first`
  *   chain_whole.c strategy `whole`                              telescope.c   strategy `telescope`
@@ -172,6 +173,7 @@ bool fdri_rows_full(struct fdri_thread *t); /* the table: searches would take lo
 /* The row's histogram has room for buckets [from, end) as well; false: no room. */
 bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end);
 void fdri_histogram_drop(struct fdri_thread *t, struct fdr_row *r);
+/* Makes room for that bucket, if there is any. */
 void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket);
 /* The newest call that the fast path ended comes into its histogram: before anything else looks at histograms or moves
  * them. The order is what a kill leaves: a counter is missing one only while its row has more calls than they have. */
@@ -184,15 +186,15 @@ static inline void fdri_count_late(uint8_t *base, struct fdr_location *l)
     l->counting = 0;
     fdr_signal_fence();
 }
-static inline void fdri_histogram_add(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket)
+/* Off of that bucket's counter; 0: there is none. */
+static inline uint32_t fdri_histogram_counter(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket)
 {
     uint64_t word = r->histogram;
     if (FDR_UNLIKELY(bucket - fdr_histogram_first(word) >= fdr_histogram_count(word))) {
         fdri_histogram_slow(t, r, bucket);
-        return;
+        word = r->histogram;
     }
-    uint64_t *count = fdri_off(t, (uint32_t)word);
-    fdr_bump_relaxed(&count[bucket], 1);
+    return word ? (uint32_t)word + bucket * (uint32_t)sizeof(uint64_t) : 0;
 }
 static inline uint32_t fdri_bucket(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v | 1); }
 /* Adds a value of that type. false: the sum is beyond what it holds; *sum is the bound it would have passed. */
@@ -281,6 +283,12 @@ uint64_t fdri_known_frame(const struct fdri_thread *t, const struct fdri_functio
 void fdri_known_start(struct fdri_thread *t);                  /* also: forget everything */
 void fdri_known_drop(struct fdri_thread *t, uint32_t row_off); /* that row gets another key */
 void fdri_known_add(struct fdri_thread *t, const struct fdri_function *f, fdr_region region, const struct fdr_row *row);
+
+/* ---- totals_left.c: an operation was left by longjmp ---- */
+/* True: the top call has ended, and is in the totals. It is still on the stack. */
+bool fdri_totals_left(struct fdri_thread *t);
+/* The call that was about to be entered comes into the totals, if it was presented. The stack is whole again. */
+void fdri_totals_entered(struct fdri_thread *t);
 
 /* ---- rules.c ---- */
 struct fdri_rule {

@@ -142,6 +142,7 @@ struct fdri_thread {
     struct fdr_location *loc;
     struct fdr_level *top; /* level of the innermost open call; level 0 when there is none */
     uint8_t *base;
+    uint64_t sum_before;      /* of the row of the call that ends, or has ended last: totals_left.c */
     uint32_t *row_slot;       /* slots of the row table */
     struct fdri_known *known; /* code addresses called lately, by hash */
     uint32_t row_shift;

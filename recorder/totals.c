@@ -266,12 +266,7 @@ void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t buck
     uint32_t from = bucket & ~(uint32_t)(HISTOGRAM_STEP / 2 - 1), end = from + HISTOGRAM_STEP;
     if (r->flags & FDR_ROW_NO_HISTOGRAM) return;
     if (word) end = (bucket / 4 + 1) * 4;
-    if (!fdri_histogram_cover(t, r, from, end < 64 ? end : 64)) {
-        fdri_histogram_drop(t, r);
-        return;
-    }
-    uint64_t *counts = fdri_off(t, (uint32_t)r->histogram);
-    fdr_bump_relaxed(&counts[bucket], 1);
+    if (!fdri_histogram_cover(t, r, from, end < 64 ? end : 64)) fdri_histogram_drop(t, r);
 }
 
 bool fdri_add(uint32_t type, uint64_t *sum, uint64_t value)
@@ -324,5 +319,6 @@ void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type t
         if (first || value < r->min) r->min = value;
         if (first || value > r->max) r->max = value;
     }
-    fdri_histogram_add(t, r, fdri_bucket(magnitude));
+    uint32_t counter = fdri_histogram_counter(t, r, fdri_bucket(magnitude));
+    if (counter) fdr_bump_relaxed((uint64_t *)fdri_off(t, counter), 1);
 }
