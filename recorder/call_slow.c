@@ -220,6 +220,7 @@ bool fdri_enter_tick(struct fdri_thread *t, fdr_region region, const struct fdri
         const struct fdri_rule *rule = fdri_rule_of(region);
         if (rule && kept_out(row, rule, &flags)) {
             count_only(v, row);
+            v->address = 0; /* what is stored there next is newer: skipped.c */
             fdri_skipped_add(t, region, f);
             return false;
         }

@@ -3,7 +3,11 @@
  * of another call that skips theirs (longjmp, exceptions) must not be taken for one of them. So they are listed in the
  * order of their enters, each with the depth of the call that it is directly inside of. Those by id that a longjmp
  * leaves where their caller never ends stay; a list that cannot grow any more forgets its older half. Where memory
- * holds none at all they are counted (fdr_level.skipped). */
+ * holds none at all they are counted (fdr_level.skipped).
+ *
+ * A call that a longjmp left is gone when another is kept out in its place, or when a leave might be its own and the
+ * newest function that was stored directly inside of the same call stands in its place: what is stored does not look
+ * here when it is entered, but its level is still there. */
 #include <string.h>
 
 #include "recorder/stack.h"
@@ -12,7 +16,7 @@ enum { FIRST_ROOM = 15, LAST_ROOM = 1920 }; /* the first finds room in the small
 
 struct entry {
     uint64_t frame; /* as fdr_level.frame */
-    uint32_t depth, region, site;
+    uint32_t depth, region, caller, site;
 };
 struct fdri_skipped {
     uint32_t count, room;
@@ -49,11 +53,26 @@ static void drop(struct fdri_thread *t, struct fdri_skipped *s)
     if (!s->count || s->at[s->count - 1].depth != depth) fdri_level(t, depth)->flags &= ~(uint32_t)FDR_LEVEL_SKIPS;
 }
 
-/* Was the call left by a jump? f stands where it stood, or above. */
+/* Was the call left by a jump? f, entered behind it, stands where it stood, or above. As in gone.c a part of it has its
+ * return address. */
 static bool is_gone(const struct entry *e, const struct fdri_function *f)
 {
-    bool above = f->frame < e->frame || (f->frame == e->frame && (uint32_t)f->site == e->site);
-    return above && e->frame != FDRI_UNTOLD && fdri_own_frame(e->frame) && fdri_own_frame(f->frame);
+    bool again = f->frame == e->frame && (uint32_t)f->site == e->site;
+    bool over = f->upper < e->frame && (uint32_t)f->caller != e->caller;
+    return (f->frame < e->frame || again || over) && e->frame != FDRI_UNTOLD && fdri_own_frame(e->frame) &&
+           fdri_own_frame(f->frame);
+}
+
+/* The function that was stored last directly inside of the call at that depth, if it was after the newest that was kept
+ * out there. */
+static bool newest_stored(const struct fdri_thread *t, uint32_t depth, struct fdri_function *f)
+{
+    if (depth == fdr_levels_in(t->loc->level_blocks)) return false;
+    const struct fdr_level *v = fdri_level(t, depth + 1);
+    *f = (struct fdri_function){v->address, v->frame, v->caller, v->site, v->frame};
+    if (!v->address || v->frame == FDRI_UNTOLD) return false;
+    f->upper -= fdr_min(fdri_known_frame(&fdri_self, f), v->frame);
+    return true;
 }
 
 void fdri_skipped_add(struct fdri_thread *t, uint32_t region, const struct fdri_function *f)
@@ -66,7 +85,8 @@ void fdri_skipped_add(struct fdri_thread *t, uint32_t region, const struct fdri_
     s = t->skipped;
     t->top->flags |= FDR_LEVEL_SKIPS;
     if (s)
-        s->at[s->count++] = (struct entry){told ? f->frame : FDRI_UNTOLD, depth, region, told ? (uint32_t)f->site : 0};
+        s->at[s->count++] = (struct entry){told ? f->frame : FDRI_UNTOLD, depth, region, told ? (uint32_t)f->caller : 0,
+                                           told ? (uint32_t)f->site : 0};
     else t->top->skipped++;
 }
 
@@ -78,7 +98,10 @@ void fdri_skipped_close(struct fdri_thread *t, uint32_t from)
 
 uint32_t fdri_skipped_find(struct fdri_thread *t, uint32_t region)
 {
-    const struct fdri_skipped *s = t->skipped;
+    struct fdri_skipped *s = t->skipped;
+    struct fdri_function f;
+    while (s && s->count && newest_stored(t, s->at[s->count - 1].depth, &f) && is_gone(&s->at[s->count - 1], &f))
+        drop(t, s);
     for (uint32_t i = s ? s->count : 0; i; i--)
         if (s->at[i - 1].region == region) return s->at[i - 1].depth;
     return !s && t->top->skipped ? t->loc->depth : FDRI_NOT_SKIPPED;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: clock=tsc */
 /* The public header: rules, phases, rewinding. */
+#include "base/ownstack.h"
 #include "tests/api_fixture.h"
 
 /* ---- rules, phases, rewind ---- */
@@ -136,6 +137,61 @@ static void P9_many_calls_kept_out(void **state)
         balance(f);
         end(f);
     }
+    unlink(rules);
+}
+
+/* Frames as hooks tell of them: `up` bytes above the lowest of these. The functions are places that are no code. */
+static char code[256];
+enum { WAYS = 5 };
+struct way {
+    int up, up_to, caller,
+        site;  /* of the function that is stored last before f ends; up_to: its return address, or 0 */
+    bool gone; /* so the inner f is */
+};
+
+static void in_frame(const void *function, char *frame, int caller, int site)
+{
+    fdr_enter_function_(function, code + caller, frame, code + site);
+}
+
+/* f is stored and calls itself, which is kept out; then s, often enough for its frame to be known. Whose is f's leave
+ * then? */
+static void check_way(const struct way *w)
+{
+    _Alignas(8) char stack[4096] = {0};
+    const void *f = (const void *)(uintptr_t)&qsort;
+    in_frame(code, stack + 4000, 1, 2);
+    in_frame(f, stack + 3200, 3, 4);
+    in_frame(f, stack + 2400, 5, 4);
+    assert_int_equal(fdri_self.loc->depth, 2);
+    if (w->up_to) memcpy(stack + w->up_to, &(const void *){code + w->caller}, sizeof(void *));
+    for (int i = 0; i < 16; i++) {
+        in_frame(code + 100 + w->site, stack + w->up, w->caller, w->site);
+        fdr_leave_address(code + 100 + w->site);
+    }
+    fdr_leave_address(f);
+    assert_int_equal(fdri_self.loc->depth, w->gone ? 1 : 2);
+    if (!w->gone) fdr_leave_address(f);
+    assert_int_equal(fdri_self.loc->depth, 1);
+    fdr_leave_address(code);
+    assert_int_equal(fdri_self.loc->depth, 0);
+}
+
+static void P9_a_call_kept_out_that_a_jump_left(void **state)
+{
+    (void)state;
+    static const struct way ways[WAYS] = {{2800, 0, 10, 11, true},     /* above */
+                                          {2400, 0, 12, 13, true},     /* there, called from elsewhere */
+                                          {2400, 0, 5, 14, false},     /* a part of it */
+                                          {1600, 0, 15, 16, false},    /* called by it, for all one knows */
+                                          {1600, 2800, 17, 18, true}}; /* a large one, that ends above where it began */
+    char *rules = write_rules("every 2 name qsort\n");
+    begin(&(struct fdr_config){.filter = rules, .timer = oracle_clock("tsc")});
+    for (int i = 0; i < (FDR_RETURN_ABOVE_FRAME ? WAYS : WAYS - 1); i++) check_way(&ways[i]);
+    assert_int_equal(fdri_self.loc->stray_leaves + fdri_self.loc->unbalanced, 0);
+    struct fdr_file *file = take();
+    balance(file);
+    end(file);
     unlink(rules);
 }
 
@@ -498,6 +554,7 @@ int main(void)
         cmocka_unit_test(P3_recursion_of_a_region_that_is_kept_out),
         cmocka_unit_test(P9_leaves_that_skip_calls_kept_out),
         cmocka_unit_test(P9_many_calls_kept_out),
+        cmocka_unit_test(P9_a_call_kept_out_that_a_jump_left),
         cmocka_unit_test(P3_phases_nest),
         cmocka_unit_test(P3_a_resume_too_many),
         cmocka_unit_test(P9_filtered_parents_are_told),
