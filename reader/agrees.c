@@ -43,7 +43,8 @@ static double double_of(uint64_t bits)
     return d;
 }
 
-/* Is the sum one of so many values from the least to the greatest? */
+/* Is the sum one of so many values from the least to the greatest? One of the values may be on its way: a kill or a
+ * copy may have come in between, and of a call the sum is last. */
 static bool sum_between(const struct fdr_row *r)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -56,14 +57,16 @@ static bool sum_between(const struct fdr_row *r)
         return any_sum || (n * (int64_t)r->min <= sum && sum <= n * (int64_t)r->max);
     }
     if (r->min > r->max) return false;
-    return any_sum || ((wide)r->calls * r->min <= r->sum && r->sum <= (wide)r->calls * r->max);
+    return any_sum || ((wide)(r->calls - 1) * r->min <= r->sum && r->sum <= (wide)r->calls * r->max);
 }
 
 static bool sums_agree(const struct fdr_row *r)
 {
     bool region = fdri_reader_row_class(r->key) == FDR_IN_REGION;
     if (r->flags & NO_FLAGS || type_of(r) > FDR_VALUE_F64) return false;
-    if (region ? type_of(r) != FDR_VALUE_U64 || r->exclusive > r->sum : r->exclusive | r->untimed) return false;
+    if (!region && r->exclusive | r->untimed) return false;
+    if (region && (type_of(r) != FDR_VALUE_U64 || (r->exclusive > r->sum && r->exclusive - r->sum > r->max)))
+        return false;
     return r->calls ? sum_between(r) : !(r->sum | r->max | r->histogram);
 }
 
