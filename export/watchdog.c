@@ -74,7 +74,7 @@ static bool grow(void)
     return true;
 }
 
-static struct watched *entry(const struct fdr_location *l)
+FDR_RACY static struct watched *entry(const struct fdr_location *l)
 {
     uint32_t off = (uint32_t)((const uint8_t *)l - fdri_view.base);
     struct watched *w = room ? slot_of(all, room, off) : NULL;
