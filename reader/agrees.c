@@ -43,8 +43,8 @@ static double double_of(uint64_t bits)
     return d;
 }
 
-/* Is the sum one of so many values from the least to the greatest? One of the values may be on its way: a kill or a
- * copy may have come in between, and of a call the sum is last. */
+/* Is the sum one of so many values from the least to the greatest? It may lack the newest of the calls, which come
+ * first: a kill, or a copy, may have come in between. */
 static bool sum_between(const struct fdr_row *r)
 {
     __extension__ typedef unsigned __int128 wide;

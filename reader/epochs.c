@@ -109,6 +109,7 @@ static bool rows_since(struct fdr_file *f, struct fdri_reader_location *l, const
                 continue; /* a kind of point in the place of a region that went to the rest */
             if (r->calls < b->row[i].calls) return false;
             struct sums d = {r->calls - b->row[i].calls, r->sum - b->row[i].sum, r->exclusive - b->row[i].exclusive};
+            d.exclusive = fdr_min(d.exclusive, d.inclusive); /* killed in between: the sum comes last */
             add_to(sum, d.calls, d.inclusive, d.exclusive);
             add_total(f, l, index, r->key, false, &d);
         }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
+
 #define KEY_ID(key) ((key)&0xffffffu)
 
 static uint64_t counted(const struct fdr_total *t)
@@ -42,7 +44,7 @@ static void set_sums(const struct fdri_reader_location *l, const struct fdr_row 
     uint64_t min = r->min < r->max ? r->min : r->max; /* killed between the two: the first call has no min yet */
     if (t->class_ == FDR_IN_REGION) {
         t->inclusive_ns = fdri_reader_duration_ns(&l->clock, r->sum);
-        t->exclusive_ns = fdri_reader_duration_ns(&l->clock, r->exclusive);
+        t->exclusive_ns = fdri_reader_duration_ns(&l->clock, fdr_min(r->exclusive, r->sum)); /* the sum comes last */
         t->min_ns = r->calls ? fdri_reader_duration_ns(&l->clock, min) : 0;
         t->max_ns = fdri_reader_duration_ns(&l->clock, r->max);
     } else {

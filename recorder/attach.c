@@ -267,9 +267,9 @@ static void mend(struct fdri_thread *t)
     l->abandoned++;
     fdri_awake(&fdri_rec.arena, l); /* also where it was left while waking up */
     fdri_rows_again(t);
-    if (fdri_totals_left(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     fdri_claim_abandoned(&fdri_rec.arena, l);
     fdri_ended_abandoned(l);
+    if (fdri_totals_left(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     fdri_claim_pin(&fdri_rec.arena, l);
     for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
         struct fdr_part *p = fdri_off(t, off);

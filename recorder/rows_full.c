@@ -6,8 +6,8 @@
  * A row is exact or not there: a region that went to the rest stays in it, and so does one that came when it could not
  * be let in. Which they are a table of bits knows; where several regions share a bit, they stay in the rest as well.
  *
- * All this under the lock of ended.c, which snapshots hold as well, and with the book of fold.c: a row and the rest
- * change at once. */
+ * All this under the lock of ended.c, which nobody gets while a snapshot walks, and with the book of fold.c: a row and
+ * the rest change at once. */
 #include <string.h>
 
 #include "recorder/reduce.h"
@@ -189,7 +189,8 @@ static struct fdr_base_row *base_of_rest(struct fdri_thread *t)
     return b->row[0].row_off == t->loc->rest_row_off ? &b->row[0] : NULL;
 }
 
-/* Its accounts are in the rest from now on. */
+/* Its accounts are in the rest from now on. Left by longjmp in between it would be in no slot, or be there and in the
+ * rest as well: so handlers wait. */
 static struct fdr_row *give_to(struct fdri_thread *t, const struct choice *c, uint32_t key)
 {
     uint32_t off = fdri_off_of(t, c->row);
@@ -199,9 +200,13 @@ static struct fdr_row *give_to(struct fdri_thread *t, const struct choice *c, ui
     if (t->hand.closed) return NULL;
     drop_histogram(t, c->row);
     t->loc->rows_folded += c->use;
+    sigset_t old;
+    fdr_signals_block(&old);
     fdri_fold_to_rest(t, c->row, c->base, rest);
     fdri_known_drop(t, off);
-    return fdri_row_rename(t, off, key);
+    struct fdr_row *r = fdri_row_rename(t, off, key);
+    fdr_signals_restore(&old);
+    return r;
 }
 
 static struct fdr_row *instead(struct fdri_thread *t, uint32_t key)

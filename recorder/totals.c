@@ -148,16 +148,11 @@ struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key
     return r;
 }
 
-/* Left by longjmp in between it would be in no slot, and others in two: so handlers wait. */
 struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key)
 {
-    sigset_t old;
-    fdr_signals_block(&old);
     take_out(t, off);
     fdr_signal_fence();
-    struct fdr_row *r = fdri_row_place(t, off, key);
-    fdr_signals_restore(&old);
-    return r;
+    return fdri_row_place(t, off, key);
 }
 
 static struct fdr_row *new_row(struct fdri_thread *t, uint32_t key)

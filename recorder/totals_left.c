@@ -74,6 +74,8 @@ bool fdri_totals_left(struct fdri_thread *t)
     struct accounts a = accounts_of(t);
     bool over = a.calls == a.presented + 1 && l->depth && !(v->flags & FDR_LEVEL_UNTIMED);
     if (over) finish(t, v, a.own - a.children);
+    else if (v->flags & FDR_LEVEL_UNTIMED && a.children - a.own == v->child_ticks)
+        v->child_ticks = 0; /* what a pause inside of it let through is its caller's already */
     if (l->counting && !lacks_one(t, l->counting)) l->counting = 0;
     fdri_count_late(t->base, l);
     return over;

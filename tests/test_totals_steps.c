@@ -97,6 +97,19 @@ static void look(uint32_t n)
     }
 }
 
+/* All time is the exclusive time of one call; nothing is open. */
+static void look_at_times(uint32_t n)
+{
+    const struct fdri_thread *t = &fdri_self;
+    uint64_t exclusive = 0;
+    for (uint32_t i = 0; i < 1u << (32 - t->row_shift); i++)
+        if (t->row_slot[i] && fdr_row_of_calls(((struct fdr_row *)fdri_off(t, t->row_slot[i]))->key))
+            exclusive += ((struct fdr_row *)fdri_off(t, t->row_slot[i]))->exclusive;
+    if (exclusive != fdri_level(t, 0)->child_ticks)
+        fail_msg("left at %u: an exclusive time of %llu, of %llu", n, (unsigned long long)exclusive,
+                 (unsigned long long)fdri_level(t, 0)->child_ticks);
+}
+
 /* ---- at each instruction ---- */
 
 /* The next operation settles what was left. Then all ends, and has its time. */
@@ -248,12 +261,91 @@ static void P5_of_calls_that_a_rule_keeps_out(void **state)
     unlink(rules);
 }
 
+/* ---- where totals are full: a row gives way to each new region ---- */
+
+static const struct fdr_row *row_of(uint32_t slot)
+{
+    const struct fdri_thread *t = &fdri_self;
+    const struct fdr_row *r = fdri_off(t, t->row_slot[slot]);
+    return t->row_slot[slot] && r->key >> 24 == FDR_DEF_REGION && r->key != FDR_ROW_KEY_REST ? r : NULL;
+}
+
+/* A region is in [rest], or has a row: not one whose calls are in the other. */
+static void look_for_both(uint32_t n)
+{
+    for (uint32_t i = 0; i < 1u << (32 - fdri_self.row_shift); i++) {
+        const struct fdr_row *r = row_of(i);
+        if (r && r->max && !r->calls)
+            fail_msg("left at %u: region %u has a row and is in [rest]", n, r->key & 0xffffff);
+    }
+}
+
+static void P5_where_rows_give_way(void **state)
+{
+    enum { REGIONS = 6000, FULL = 4000, EACH_FULL = 100 };
+    (void)state;
+    char name[16];
+    enter_any = enter, leave_any = leave;
+    begin(&(struct fdr_config){.buffer = "1M", .timer = oracle_clock("tsc")});
+    for (uint32_t i = 0; i < REGIONS; i++) {
+        snprintf(name, sizeof name, "f%u", i);
+        fresh[i] = fdr_region_define(name, NULL, 0);
+    }
+    fdr_marker_define("m");
+    fdr_region around = fdr_region_define("around", NULL, 0);
+    fdr_enter(around);
+    for (uint32_t i = 0; i < FULL; i++) fdr_enter(fresh[i]), fdr_leave(fresh[i]);
+    uint64_t folded = fdri_self.loc->rows_folded, entered = fdri_level(&fdri_self, 1)->enter_tick;
+    assert_true(folded > 0);
+    steps_begin();
+    uint32_t i = FULL, n = 1;
+    for (bool left = true; left; n += 1 + n / EACH_FULL) {
+        assert_true(i < REGIONS);
+        next = fresh[i++];
+        left = leave_at(enter, n);
+        fdr_marker(1, n);
+        if (!depth_now() || fdri_level(&fdri_self, 1)->enter_tick != entered)
+            fail_msg("left at %u: the call around it is closed", n);
+        look_for_both(n);
+        while (depth_now() > 1) fdr_leave(fdri_level(&fdri_self, depth_now())->region);
+    }
+    assert_true(n > 500 && fdri_self.loc->rows_folded > folded);
+    fdr_finalize();
+}
+
+/* A pause that began outside of a call ends inside: it is only counted, what it calls then has a time. */
+static void P5_of_a_call_in_which_a_pause_ends(void **state)
+{
+    (void)state;
+    enter_any = enter, leave_any = leave;
+    start((struct fdr_config){0});
+    steps_begin();
+    make_usual();
+    uint32_t n = 1;
+    for (bool left = true; left; n += 1 + n / EACH) {
+        to_depth(1);
+        fdr_pause();
+        to_depth(2);
+        fdr_resume();
+        to_depth(3), to_depth(2);
+        left = leave_at(leave_any, n);
+        fdr_marker(1, n);
+        to_depth(0);
+        look_at_times(n);
+    }
+    assert_true(n > 100);
+    fdr_finalize();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_of_regions), cmocka_unit_test(P5_of_functions),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_of_regions),
+                                       cmocka_unit_test(P5_of_functions),
                                        cmocka_unit_test(P5_of_times_that_are_given),
                                        cmocka_unit_test(P5_of_calls_that_are_only_counted),
-                                       cmocka_unit_test(P5_of_calls_that_a_rule_keeps_out)};
+                                       cmocka_unit_test(P5_of_calls_that_a_rule_keeps_out),
+                                       cmocka_unit_test(P5_where_rows_give_way),
+                                       cmocka_unit_test(P5_of_a_call_in_which_a_pause_ends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif
