@@ -107,8 +107,10 @@ uint32_t fdri_pop_oldest(struct fdri_thread *t, const struct fdr_part *asking, u
     struct fdr_location *l = t->loc;
     struct fdri_given given = FDRI_NOTHING_GIVEN;
     struct fdr_part *p = oldest_part(t, asking);
+    bool newest = p && (uint32_t)fdr_load_relaxed(&p->list_head) == p->open_off;
     uint32_t have, off = p ? fdri_part_pop(&fdri_rec.arena, p, &have, &given) : 0;
     if (!off) return 0;
+    fdri_telescope_popped(t, p, newest, given.to_tick, have);
     fdri_reduction_note(t, FDR_STEP_EPOCH, FDRI_REASON_OLDEST, NULL, &given, false);
     if (have > size_log2) fdri_piece_split(&fdri_rec.arena, l, off, have, size_log2);
     *got = have < size_log2 ? have : size_log2;

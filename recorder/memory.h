@@ -72,8 +72,8 @@ void fdri_meta_ahead(struct fdri_thread *t); /* room for some small blocks, whil
 /* Where there is much too little memory for all threads a search takes a hundred times as long as recording an event,
  * each event begins one, and what it finds another thread takes away before it is used. So
  *   after FDRI_PATIENCE in a row that found nothing the next one is made 2, 4, .. 1024 requests later;
- *   beside other threads a search for a bin costs credit, which the records stored in bins bring in again: without any
- *   only each FDRI_POOR_PAUSE-th request is followed by one.
+ *   where its share is less than its levels need a search for a bin costs credit, which the records stored in bins
+ *   bring in again: without any only each FDRI_POOR_PAUSE-th request is followed by one.
  * What the others would have found is lost, and counted, and the thread goes on at its own speed. */
 enum {
     FDRI_PATIENCE = 8,
@@ -212,10 +212,15 @@ void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);   /* a part
 void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p); /* its newest bin takes no more records */
 void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p); /* a bin was put behind it: time for a cut? */
 void fdri_telescope_epoch(struct fdri_thread *t);                      /* the next step of its epochs */
-void fdri_telescope_recount(struct fdri_thread *t);                    /* bins went by another way than a reduction */
-void fdri_telescope_aside(struct fdri_thread *t);                      /* partitions were set aside */
-void fdri_telescope_mend(struct fdri_thread *t);                       /* an operation ended in the middle */
-void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);          /* a row of totals was made */
+void fdri_telescope_recount(struct fdri_thread *t);                    /* partitions went by another way */
+void fdri_telescope_cut(struct fdri_thread *t);                        /* lists may have gone back to where they were */
+/* The oldest bin of p, which may have been its newest, is gone; its last record left at `end`. */
+void fdri_telescope_popped(struct fdri_thread *t, struct fdr_part *p, bool newest, uint64_t end, uint32_t size_log2);
+/* Bins of p from `off` on, which is still in its list, go or become the newest: no epoch counts them any more. */
+void fdri_telescope_uncount(struct fdri_thread *t, struct fdr_part *p, uint32_t off);
+void fdri_telescope_aside(struct fdri_thread *t);              /* partitions were set aside */
+void fdri_telescope_mend(struct fdri_thread *t);               /* an operation ended in the middle */
+void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);  /* a row of totals was made */
 bool fdri_epoch_row_fits(struct fdri_thread *t, uint32_t key); /* makes room for one; false: the sums would lack it */
 void fdri_epochs_abandoned(struct fdri_thread *t);             /* an operation ended in the middle */
 

@@ -181,6 +181,7 @@ static uint64_t cut_all(struct fdri_thread *t, struct fdr_part *p)
     const struct fdr_bin *oldest = fdri_bin(&fdri_rec.arena, head);
     uint64_t first = oldest->first_index, forgotten = stored(p) - first;
     forget(p, forgotten);
+    fdri_telescope_uncount(t, p, head);
     if (first) p->floor_tick = oldest->base_tick; /* the list said so while it had a bin */
     p->open_off = 0;
     p->open_seq = seq - 1; /* before the list ends: else a bin that ought to follow would be looked for */
@@ -198,6 +199,7 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
     uint32_t behind = b->next;
     uint64_t forgotten = stored(p) - b->first_index - FDR_COMMIT_RECORDS(commit);
     forget(p, forgotten);
+    fdri_telescope_uncount(t, p, bin);
     p->open_off = bin;
     p->open_seq = b->seq; /* before the list ends: else a bin that ought to follow would be looked for */
     fdr_signal_fence();
@@ -223,6 +225,7 @@ static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, ui
     while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue;
     uint64_t first = (uint32_t)head ? fdri_bin(&fdri_rec.arena, (uint32_t)head)->first_index : p->total, mark = first;
     if (bin && is_listed(head, seq)) mark = fdri_bin(&fdri_rec.arena, bin)->first_index + FDR_COMMIT_RECORDS(commit);
+    fdri_telescope_uncount(t, p, (uint32_t)head);
     p->floor_tick = p->last_tick;
     p->open_off = 0;
     p->total = mark;
@@ -311,18 +314,20 @@ void fdr_rewind(void)
     struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
     if (!t) return;
     struct fdri_mark *m = t->mark && t->mark->set ? t->mark : NULL;
-    if (m) {
-        t->loc->point_tick = m->point_tick;
-        t->loc->point_count = m->point_count;
-        m->set = false;
-        fdr_signal_fence(); /* what it says is gone from now on */
-        fdri_ready_forget(t);
-        rewind_to(t, m);
-        fdri_number_open(t);
+    if (!m) {
+        fdri_end(t);
+        return;
     }
+    t->loc->point_tick = m->point_tick;
+    t->loc->point_count = m->point_count;
+    m->set = false;
+    fdr_signal_fence(); /* what it says is gone from now on */
+    fdri_ready_forget(t);
+    rewind_to(t, m);
+    fdri_number_open(t);
     t->tied_to = (t->loc->last_tick >> t->shift) + 1; /* who comes in this tick looks for gaps among the ordinals */
     t->soft = 0;
-    fdri_telescope_recount(t);
+    fdri_telescope_cut(t);
     fdri_end(t);
 }
 

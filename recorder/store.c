@@ -78,6 +78,15 @@ static void refill(struct fdri_thread *t, struct fdr_part *p)
         fdri_piece_give(a, t->loc, off, full_log2());
 }
 
+/* Of a share that holds less than two of the smallest bins for each band of each level others take a part before the
+ * thread comes back to it. */
+enum { LEVEL_UNITS = 2 * FDR_BANDS };
+static bool starves(const struct fdri_thread *t)
+{
+    uint64_t share = (uint64_t)fdri_full_share() << (full_log2() - 9);
+    return !fdri_share_alone(t) && share < (uint64_t)fdr_levels_in(t->loc->level_blocks) * LEVEL_UNITS;
+}
+
 /* `p` asks, or NULL: a meta block does. */
 static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t want, uint32_t *got)
 {
@@ -95,7 +104,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
     }
     if ((off = fdri_ready_take(t, *got = want))) return off;
     fdr_add_relaxed(&fdri_rec.shares.turn, 1ull);
-    if (!fdri_share_alone(t)) t->room_search.credit -= FDRI_SEARCH_COST;
+    if (starves(t)) t->room_search.credit -= FDRI_SEARCH_COST;
     refill(t, p);
     off = fdri_share_any(t, (struct fdri_size){want, 9, 0}, got);
     if (!off) off = fdri_reduce(t, p, want, got);

@@ -185,20 +185,25 @@ static bool pop_run(struct fdri_thread *t, const struct fdr_part *asking)
     return true;
 }
 
+void fdri_telescope_popped(struct fdri_thread *t, struct fdr_part *p, bool newest, uint64_t end, uint32_t size_log2)
+{
+    struct fdr_epochs *e = fdri_epochs(t);
+    bool counted = e && (!newest || p->flags & FDR_PART_COUNTED);
+    if (newest) p->flags &= (uint8_t)~FDR_PART_COUNTED;
+    if (counted) take_units(e, fdri_epoch_of(e, end), 1u << (size_log2 - 9));
+}
+
 /* One bin of the victim; 0: it has no more to give. */
 static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
 {
     struct fdri_arena *a = &fdri_rec.arena;
-    struct fdr_epochs *e = fdri_epochs(t);
     struct fdr_part *v = t->victim;
     struct fdri_given given = FDRI_NOTHING_GIVEN;
     bool newest = (uint32_t)fdr_load_relaxed(&v->list_head) == v->open_off;
     uint32_t off = t->victim_left ? fdri_part_pop_older(a, v, t->victim_limit, have, &given) : 0;
     if (!off) return 0;
     t->victim_left--;
-    bool counted = e && (!newest || v->flags & FDR_PART_COUNTED);
-    if (newest) v->flags &= (uint8_t)~FDR_PART_COUNTED;
-    if (counted) take_units(e, fdri_epoch_of(e, given.to_tick), 1u << (*have - 9));
+    fdri_telescope_popped(t, v, newest, given.to_tick, *have);
     gave(t, &given);
     /* where the bin after the next one to go begins tells when that one ended: nobody has looked there for long */
     uint32_t next = (uint32_t)fdr_load_relaxed(&v->list_head),
@@ -265,7 +270,9 @@ void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p)
 {
     struct fdr_epochs *e = fdri_epochs(t);
     if (!e || !p->open_off || p->flags & FDR_PART_COUNTED) return;
-    e->epoch[fdri_epoch_of(e, p->last_tick)].units += 1u << (p->size_log2 - 9);
+    /* p->size_log2 may be of one that a rewind has taken */
+    uint32_t size_log2 = fdri_bin(&fdri_rec.arena, p->open_off)->size_log2;
+    e->epoch[fdri_epoch_of(e, p->last_tick)].units += 1u << (size_log2 - 9);
     p->flags |= FDR_PART_COUNTED;
 }
 
@@ -308,9 +315,7 @@ static void count_part(struct fdr_epochs *e, struct fdr_part *p)
 void fdri_telescope_recount(struct fdri_thread *t)
 {
     struct fdr_epochs *e = fdri_epochs(t);
-    struct fdri_cursor c = FDRI_CURSOR_START;
-    for (uint32_t i = 0; i < t->order_count; i++)
-        fdri_order_at(t, &c, i)->list = 0; /* lists may have gone back to where they were */
+    fdri_telescope_cut(t);
     if (!e) return;
     for (uint32_t i = 0; i < e->count; i++) e->epoch[i].units = 0;
     /* beside a claimer lists cannot be walked; they count from now on then */
@@ -318,4 +323,25 @@ void fdri_telescope_recount(struct fdri_thread *t)
         for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next))
             if (!(p->flags & FDR_PART_ASIDE)) count_part(e, p);
     fdri_claim_unpin(t->loc);
+}
+
+void fdri_telescope_cut(struct fdri_thread *t)
+{
+    struct fdri_cursor c = FDRI_CURSOR_START;
+    for (uint32_t i = 0; i < t->order_count; i++) fdri_order_at(t, &c, i)->list = 0;
+}
+
+void fdri_telescope_uncount(struct fdri_thread *t, struct fdr_part *p, uint32_t off)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    struct fdr_epochs *e = fdri_epochs(t);
+    bool newest_counts = p->flags & FDR_PART_COUNTED;
+    p->flags &= (uint8_t)~FDR_PART_COUNTED;
+    if (!e || p->flags & FDR_PART_ASIDE) return;
+    for (uint32_t next; off; off = next) {
+        const struct fdr_bin *b = fdri_bin(a, off);
+        next = b->next;
+        uint64_t end = next ? fdri_bin(a, next)->base_tick : p->last_tick;
+        if (next || newest_counts) take_units(e, fdri_epoch_of(e, end), 1u << (b->size_log2 - 9));
+    }
 }

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=120
+ * P2, P3: a rewind looks at the bins it takes, not at those that stay; epochs count what is left; and who rewinds again
+ * and again fills bins with few records, which is no reason to look for room less often. */
+#include "tests/api_fixture.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "recorder/reduce.h"
+#include "tests/rnd.h"
+
+enum { REGIONS = 8, DEPTH = 8, STRETCH = 60, ITERATIONS = 10000, THREADS = 3, PAGE = 4096, MIB = 16, STRATEGIES = 3 };
+static const char *const strategies[STRATEGIES] = {"telescope", "whole", "last"};
+static fdr_region region[REGIONS];
+static fdr_marker_id marker;
+
+static void start(const char *strategy, const char *buffer)
+{
+    begin(&(struct fdr_config){.strategy = strategy, .buffer = buffer});
+    for (int i = 0; i < REGIONS; i++)
+        region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "rewind_cost.c", 1);
+    marker = fdr_marker_define("m");
+}
+
+/* Calls of all lengths up to some milliseconds, and a marker now and then. */
+static void stretch(uint64_t *seed, uint64_t *now, uint32_t events)
+{
+    for (uint32_t i = 0; i < events; i++) {
+        uint32_t depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        *now += 1 + rnd(seed, 1ull << rnd(seed, 22));
+        if (!rnd(seed, 20)) fdr_marker_at(marker, i, *now);
+        else if (!depth || (depth < DEPTH && rnd(seed, 2))) fdr_enter_at(region[rnd(seed, REGIONS)], *now);
+        else fdr_leave_at(fdri_self.top->region, *now);
+    }
+    while (fdri_self.loc->depth) fdr_leave_at(fdri_self.top->region, ++*now);
+}
+
+/* Whole bins that cannot be touched from now on: all but the last two of each list. */
+static uint32_t shut(uint32_t *off_of)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t count = 0;
+    for (struct fdr_part *p = fdri_part_at(&fdri_self, fdri_self.loc->parts_first); p;
+         p = fdri_part_at(&fdri_self, p->next)) {
+        uint32_t left = p->bins;
+        for (uint32_t off = (uint32_t)p->list_head; off && left-- > 2; off = fdri_bin(a, off)->next)
+            if (fdri_bin(a, off)->size_log2 == 12 && !((uintptr_t)fdri_bin(a, off) % PAGE)) off_of[count++] = off;
+    }
+    for (uint32_t i = 0; i < count; i++) assert_int_equal(mprotect(fdri_bin(a, off_of[i]), PAGE, PROT_NONE), 0);
+    return count;
+}
+
+static void open_again(const uint32_t *off_of, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(mprotect(fdri_bin(&fdri_rec.arena, off_of[i]), PAGE, PROT_READ | PROT_WRITE), 0);
+}
+
+static void P2_a_rewind_looks_at_what_it_takes(void **state)
+{
+    static uint32_t bins[MIB << 20 >> 12];
+    (void)state;
+    for (int i = 0; i < STRATEGIES; i++) {
+        uint64_t seed = 77, now = 1000;
+        start(strategies[i], "16M");
+        stretch(&seed, &now, 3000000);
+        uint32_t count = shut(bins);
+        fdr_rewind(); /* without a mark */
+        fdr_rewind_mark();
+        stretch(&seed, &now, 40);
+        fdr_rewind();
+        open_again(bins, count);
+        assert_true(count > 1000);
+        struct fdr_file *f = take();
+        balance(f);
+        end(f);
+    }
+}
+
+/* Units in each epoch: of bins that take no more records, but for the newest of a list unless it is marked as counted. */
+static void look_at_epochs(uint32_t n)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdr_epochs *e = fdri_epochs(&fdri_self);
+    uint64_t units[FDR_EPOCHS_MAX] = {0};
+    if (!e) return;
+    for (const struct fdr_part *p = fdri_part_at(&fdri_self, fdri_self.loc->parts_first); p;
+         p = fdri_part_at(&fdri_self, p->next)) {
+        for (uint32_t off = (uint32_t)p->list_head; off; off = fdri_bin(a, off)->next) {
+            const struct fdr_bin *b = fdri_bin(a, off);
+            uint64_t end = b->next ? fdri_bin(a, b->next)->base_tick : p->last_tick;
+            uint32_t i = e->count - 1;
+            while (i && e->epoch[i].from_tick >= end) i--;
+            if (b->next || p->flags & FDR_PART_COUNTED) units[i] += 1u << (b->size_log2 - 9);
+        }
+    }
+    for (uint32_t i = 0; i < e->count; i++)
+        if (units[i] != e->epoch[i].units)
+            fail_msg("rewind %u: epoch %u of %u counts %u units, has %llu", n, i, e->count, e->epoch[i].units,
+                     (unsigned long long)units[i]);
+}
+
+static void epochs_count_what_is_left(void **state)
+{
+    (void)state;
+    uint64_t seed = 5, now = 1000;
+    start("telescope", "1M");
+    for (uint32_t n = 0; n < 3000; n++) {
+        stretch(&seed, &now, (uint32_t)rnd(&seed, 600));
+        fdr_rewind_mark();
+        stretch(&seed, &now, (uint32_t)rnd(&seed, rnd(&seed, 50) ? 100 : 9000));
+        fdr_rewind();
+        look_at_epochs(n);
+    }
+    assert_true(fdr_usage().reductions > 100);
+    end(take());
+}
+
+static void *rewinder(void *number)
+{
+    uint64_t seed = (uintptr_t)number * 7919 + 88172645463325252u, now = 1000;
+    for (int i = 0; i < ITERATIONS; i++) {
+        fdr_rewind_mark();
+        stretch(&seed, &now, STRETCH);
+        if (i % 2) fdr_rewind();
+    }
+    return NULL;
+}
+
+static void P3_threads_that_rewind_find_room(void **state)
+{
+    (void)state;
+    for (int i = 0; i < STRATEGIES; i++) {
+        pthread_t thread[THREADS];
+        start(strategies[i], "2M");
+        for (uintptr_t k = 0; k < THREADS; k++)
+            assert_int_equal(pthread_create(&thread[k], NULL, rewinder, (void *)k), 0);
+        for (int k = 0; k < THREADS; k++) pthread_join(thread[k], NULL);
+        struct fdr_usage u = fdr_usage();
+        if (u.lost * 1000 > u.presented)
+            fail_msg("%s: %llu of %llu lost", strategies[i], (unsigned long long)u.lost,
+                     (unsigned long long)u.presented);
+        struct fdr_file *f = take();
+        balance(f);
+        end(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_rewind_looks_at_what_it_takes),
+                                       cmocka_unit_test(epochs_count_what_is_left),
+                                       cmocka_unit_test(P3_threads_that_rewind_find_room)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
