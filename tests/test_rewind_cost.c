@@ -78,7 +78,7 @@ static void P2_a_rewind_looks_at_what_it_takes(void **state)
     }
 }
 
-/* Units in each epoch: of bins that take no more records, but for the newest of a list unless it is marked as counted. */
+/* Units in each epoch: of closed bins, but for the newest of a list that is not marked as counted. */
 static void look_at_epochs(uint32_t n)
 {
     const struct fdri_arena *a = &fdri_rec.arena;
