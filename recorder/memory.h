@@ -72,8 +72,8 @@ void fdri_meta_ahead(struct fdri_thread *t); /* room for some small blocks, whil
 /* Where there is much too little memory for all threads a search takes a hundred times as long as recording an event,
  * each event begins one, and what it finds another thread takes away before it is used. So
  *   after FDRI_PATIENCE in a row that found nothing the next one is made 2, 4, .. 1024 requests later;
- *   where its share is less than its levels need a search for a bin costs credit, which the records stored in bins
- *   bring in again: without any only each FDRI_POOR_PAUSE-th request is followed by one.
+ *   where its share, and what it holds, is less than its levels need a search for a bin costs credit, which the
+ *   records stored in bins bring in again: without any only each FDRI_POOR_PAUSE-th request is followed by one.
  * What the others would have found is lost, and counted, and the thread goes on at its own speed. */
 enum {
     FDRI_PATIENCE = 8,

@@ -278,12 +278,22 @@ static const struct place *ended_at(const struct fdri_thread *t, const struct fd
     return at->part ? at : NULL;
 }
 
+/* Who takes bins of this location is done in some tens of us, and nobody else begins: but for one that waits for a
+ * processor meanwhile all lists can be cut where the mark was. Else their whole history goes. */
+static bool pin(struct fdri_thread *t)
+{
+    enum { ROUNDS = 128 };
+    for (int i = 0; i < ROUNDS; i++)
+        if (fdri_claim_pin(&fdri_rec.arena, t->loc)) return true;
+    return false;
+}
+
 static void rewind_to(struct fdri_thread *t, const struct fdri_mark *m)
 {
     static const struct place nothing;
     uint32_t next = m->open, end = next + m->count;
     uint32_t fresh = m->count ? place_at(t, m, next)->part : 0; /* newer partitions stand in front of this one */
-    bool after = !fresh, alone = fdri_claim_pin(&fdri_rec.arena, t->loc);
+    bool after = !fresh, alone = pin(t);
     for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
         struct fdr_part *p = fdri_off(t, off);
         if (off == fresh) after = true;

@@ -78,13 +78,14 @@ static void refill(struct fdri_thread *t, struct fdr_part *p)
         fdri_piece_give(a, t->loc, off, full_log2());
 }
 
-/* Of a share that holds less than two of the smallest bins for each band of each level others take a part before the
- * thread comes back to it. */
+/* Who has less than two of the smallest bins for each band of each level, and whose share is no more, loses a part to
+ * others before it comes back to it. */
 enum { LEVEL_UNITS = 2 * FDR_BANDS };
 static bool starves(const struct fdri_thread *t)
 {
-    uint64_t share = (uint64_t)fdri_full_share() << (full_log2() - 9);
-    return !fdri_share_alone(t) && share < (uint64_t)fdr_levels_in(t->loc->level_blocks) * LEVEL_UNITS;
+    uint64_t bins = fdr_max(fdri_full_share(), fdri_share_held(t->loc));
+    return !fdri_share_alone(t) &&
+           bins << (full_log2() - 9) < (uint64_t)fdr_levels_in(t->loc->level_blocks) * LEVEL_UNITS;
 }
 
 /* `p` asks, or NULL: a meta block does. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit timeout=120 serial
  * P2, P3: a rewind looks at the bins it takes, not at those that stay; epochs count what is left; and who rewinds again
  * and again fills bins with few records, which is no reason to look for room less often. */
 #include "tests/api_fixture.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "recorder/reduce.h"
 #include "tests/rnd.h"
@@ -147,10 +148,87 @@ static void P3_threads_that_rewind_find_room(void **state)
     }
 }
 
+static pthread_barrier_t all_there, over;
+
+static void *sleeper(void *number)
+{
+    uint64_t seed = (uintptr_t)number * 7919 + 88172645463325252u, now = 1000;
+    stretch(&seed, &now, 40);
+    pthread_barrier_wait(&all_there);
+    pthread_barrier_wait(&over);
+    return NULL;
+}
+
+/* What sleepers leave of a fair share is little; who is awake holds much more. */
+static void P3_beside_many_that_sleep(void **state)
+{
+    enum { SLEEPERS = 200 };
+    (void)state;
+    pthread_t thread[SLEEPERS], awake[2];
+    start("telescope", "8M");
+    pthread_barrier_init(&all_there, NULL, SLEEPERS + 1);
+    pthread_barrier_init(&over, NULL, SLEEPERS + 1);
+    for (uintptr_t k = 0; k < SLEEPERS; k++) assert_int_equal(pthread_create(&thread[k], NULL, sleeper, (void *)k), 0);
+    pthread_barrier_wait(&all_there);
+    uint64_t before = fdr_usage().lost;
+    for (uintptr_t k = 0; k < 2; k++) assert_int_equal(pthread_create(&awake[k], NULL, rewinder, (void *)k), 0);
+    for (int k = 0; k < 2; k++) pthread_join(awake[k], NULL);
+    struct fdr_usage u = fdr_usage();
+    pthread_barrier_wait(&over);
+    for (int k = 0; k < SLEEPERS; k++) pthread_join(thread[k], NULL);
+    if ((u.lost - before) * 100 > u.presented)
+        fail_msg("%llu of %llu lost", (unsigned long long)(u.lost - before), (unsigned long long)u.presented);
+    fdr_finalize();
+}
+
+static bool comes, is_there;
+
+static void *newcomer(void *unused)
+{
+    uint64_t seed = 5, now = 1000;
+    while (!__atomic_load_n(&comes, __ATOMIC_ACQUIRE)) usleep(1000);
+    stretch(&seed, &now, 200000);
+    __atomic_store_n(&is_there, true, __ATOMIC_RELEASE);
+    return unused;
+}
+
+/* What is left, in a hundredth of what it had, of one that rewinds while another begins. */
+static uint32_t left_beside_newcomer(void)
+{
+    pthread_t other;
+    uint64_t seed = 77, now = 1000;
+    start("telescope", "16M");
+    comes = is_there = false;
+    assert_int_equal(pthread_create(&other, NULL, newcomer, NULL), 0);
+    stretch(&seed, &now, 6000000);
+    uint32_t before = fdr_load_relaxed(&fdri_self.loc->bins_held);
+    __atomic_store_n(&comes, true, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&is_there, __ATOMIC_ACQUIRE)) {
+        fdr_rewind_mark();
+        stretch(&seed, &now, STRETCH);
+        fdr_rewind();
+    }
+    pthread_join(other, NULL);
+    uint32_t after = fdr_load_relaxed(&fdri_self.loc->bins_held);
+    fdr_finalize();
+    return after * 100 / before;
+}
+
+/* Who takes some of its bins at the moment costs it no more than these; unless that one waits for a processor in the
+ * middle, which is rare where there are enough. */
+static void P3_while_another_takes_bins(void **state)
+{
+    (void)state;
+    uint32_t best = 0;
+    for (int i = 0; i < 3 && best < 75; i++) best = (uint32_t)fdr_max(best, left_beside_newcomer());
+    assert_in_range(best, 75, 100);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_rewind_looks_at_what_it_takes),
-                                       cmocka_unit_test(epochs_count_what_is_left),
-                                       cmocka_unit_test(P3_threads_that_rewind_find_room)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P2_a_rewind_looks_at_what_it_takes), cmocka_unit_test(epochs_count_what_is_left),
+        cmocka_unit_test(P3_threads_that_rewind_find_room), cmocka_unit_test(P3_beside_many_that_sleep),
+        cmocka_unit_test(P3_while_another_takes_bins)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
