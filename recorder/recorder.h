@@ -169,7 +169,7 @@ bool fdri_rows_start(struct fdri_thread *t);
 void fdri_rows_again(struct fdri_thread *t); /* an operation may have been left while the table was replaced */
 /* A row for `key` in a cell of zeros, or in that of a row without calls. */
 struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key);
-struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);
+struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key); /* while handlers wait */
 bool fdri_rows_full(struct fdri_thread *t); /* the table: searches would take long */
 /* The row's histogram has room for buckets [from, end) as well; false: no room. */
 bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end);
