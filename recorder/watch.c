@@ -101,24 +101,43 @@ void fdri_watch_free_older(void)
 
 static uint64_t to_ticks(uint64_t ns) { return ns > UINT64_MAX / 2 ? UINT64_MAX : fdri_ns_to_ticks(ns); }
 
-void fdri_watch_thresholds(void)
+struct least {
+    uint64_t ns;
+    uint32_t classes;
+};
+
+static void count_in(struct least *all, const struct fdri_watch_entry *e)
 {
-    const struct fdri_watch_table *t = fdri_watch_table;
-    uint64_t least = UINT64_MAX;
-    uint32_t classes = 0;
     static const uint8_t class_of[] = {[0] = FDR_CLASS_MESSAGE,
                                        [FDR_DEF_METRIC] = FDR_CLASS_METRIC,
                                        [FDR_DEF_MARKER] = FDR_CLASS_MARKER,
                                        [FDR_DEF_EVENT] = FDR_CLASS_USER};
-    for (uint32_t i = 0; t && i < 1u << t->log2; i++) {
-        const struct fdri_watch_entry *e = &t->entry[i];
-        if (!e->key || e->gone) continue;
-        if (e->key >> 24 == FDR_DEF_REGION) least = fdr_min(least, e->threshold_ns);
-        else classes |= 1u << class_of[e->key >> 24];
-    }
-    fdr_store_relaxed(&fdri_watch_ns, least);
-    fdr_store_relaxed(&fdri_watch_ticks, to_ticks(least));
-    fdr_store_relaxed(&fdri_watch_classes, classes);
+    if (e->key >> 24 == FDR_DEF_REGION) all->ns = fdr_min(all->ns, e->threshold_ns);
+    else all->classes |= 1u << class_of[e->key >> 24];
+}
+
+static void tell(const struct least *all)
+{
+    fdr_store_relaxed(&fdri_watch_ns, all->ns);
+    fdr_store_relaxed(&fdri_watch_ticks, to_ticks(all->ns));
+    fdr_store_relaxed(&fdri_watch_classes, all->classes);
+}
+
+void fdri_watch_thresholds(void)
+{
+    const struct fdri_watch_table *t = fdri_watch_table;
+    struct least all = {UINT64_MAX, 0};
+    for (uint32_t i = 0; t && i < 1u << t->log2; i++)
+        if (t->entry[i].key && !t->entry[i].gone) count_in(&all, &t->entry[i]);
+    tell(&all);
+}
+
+/* What a new entry adds: all others are looked at only where one rises or goes. */
+static void threshold_of(const struct fdri_watch_entry *e)
+{
+    struct least all = {fdri_watch_ns, fdri_watch_classes};
+    count_in(&all, e);
+    tell(&all);
 }
 
 /* Does this trigger watch that key already? */
@@ -142,8 +161,10 @@ static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type
                                  .stuck_ns = w->source == FDRI_BY_STUCK ? w->ns : UINT64_MAX};
     if (there(slot, key, field)) return;
     struct fdri_watch_table *t = writable();
-    if (t) put(t, &e);
-    else if (!full) fdri_say("trigger %s: no memory; it does not see everything", w->trigger.name);
+    if (t) {
+        put(t, &e);
+        threshold_of(&e);
+    } else if (!full) fdri_say("trigger %s: no memory; it does not see everything", w->trigger.name);
     full = full || !t;
 }
 
@@ -203,7 +224,6 @@ void fdri_watch_define(enum fdr_def_kind kind, uint32_t id, const char *name, co
     fdri_watch_lock(&old);
     for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
         if (fdri_watching[i].state == FDRI_WATCH_USED) match(i, kind, id, name, payload, bytes);
-    fdri_watch_thresholds();
     fdri_watch_unlock(&old);
 }
 
@@ -297,7 +317,6 @@ static void finish_add(uint32_t slot)
     match_all(slot);
     fdri_watch_lock(&old);
     fdri_watching[slot].matched = true;
-    fdri_watch_thresholds();
     fdri_watch_unlock(&old);
 }
 

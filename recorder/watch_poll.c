@@ -187,18 +187,33 @@ static uint64_t p99_of(uint32_t key)
     return UINT64_MAX;
 }
 
-static void see_p99(void)
+/* The factor of the trigger on p99 that has this entry; 0: it is another one's, or gone. */
+static double factor_of(const struct fdri_watch_entry *e)
 {
     sigset_t old;
     fdri_watch_lock(&old);
-    struct fdri_watch_table *t = fdri_watch_table;
+    const struct fdri_watch *w = &fdri_watching[e->slot].watch;
+    double factor = !e->gone && w->source == FDRI_BY_P99 ? w->limit : 0;
+    fdri_watch_unlock(&old);
+    return factor;
+}
+
+/* Who defines something waits for none of the reading: where the table is replaced meanwhile this is for the next
+ * time. */
+static void see_p99(void)
+{
+    sigset_t old;
+    struct fdri_watch_table *t = fdr_load_acquire(&fdri_watch_table); /* A:watch */
     for (uint32_t i = 0; t && i < 1u << t->log2; i++) {
         struct fdri_watch_entry *e = &t->entry[i];
-        if (!e->key || e->gone || fdri_watching[e->slot].watch.source != FDRI_BY_P99) continue;
-        uint64_t p99 = p99_of(e->key);
-        double limit = (double)p99 * fdri_watching[e->slot].watch.limit;
+        uint32_t key = fdr_load_acquire(&e->key); /* A:watch */
+        double factor = key ? factor_of(e) : 0;
+        if (factor <= 0) continue;
+        uint64_t p99 = p99_of(key);
+        double limit = (double)p99 * factor;
         fdr_store_relaxed(&e->threshold_ns, p99 == UINT64_MAX || limit > 9e18 ? UINT64_MAX : (uint64_t)limit);
     }
+    fdri_watch_lock(&old);
     fdri_watch_thresholds();
     fdri_watch_unlock(&old);
 }
