@@ -26,9 +26,11 @@ struct choice {
 static bool is_region(uint32_t key) { return key >> 24 == FDR_DEF_REGION; }
 static uint64_t point_bit(uint32_t key) { return 1ull << (key * 0x9E3779B1u >> 26); }
 
-static uint64_t *bits_of(struct fdri_thread *t, uint32_t off)
+enum { FEW = 64 }; /* these need no memory */
+static uint32_t bits_there(const struct fdri_hand *h) { return h->gone ? h->gone_bits : FEW; }
+static uint64_t *bits_of(struct fdri_thread *t)
 {
-    return fdri_off(t, off + sizeof(struct fdr_meta_head));
+    return t->hand.gone ? fdri_off(t, t->hand.gone + sizeof(struct fdr_meta_head)) : &t->hand.few_gone;
 }
 
 /* Twice as many bits, or more: what two keys shared both have. */
@@ -37,11 +39,13 @@ static void more_bits(struct fdri_thread *t, uint32_t want)
     struct fdri_hand *h = &t->hand;
     uint32_t off = fdri_meta(t, FDR_META_TABLE, (uint32_t)sizeof(struct fdr_meta_head) + want / 8);
     if (!off) return;
-    for (uint32_t at = 0; h->gone && at < want; at += h->gone_bits)
-        memcpy(bits_of(t, off) + at / 64, bits_of(t, h->gone), h->gone_bits / 8);
+    uint64_t *to = fdri_off(t, off + sizeof(struct fdr_meta_head)), *from = bits_of(t);
+    for (uint32_t at = 0; at < want; at += bits_there(h)) memcpy(to + at / 64, from, bits_there(h) / 8);
     uint32_t old = h->gone;
-    h->gone = off;
+    if (!old) h->gone_bits = FEW;
     fdr_signal_fence(); /* as long as gone_bits says less, its first bits are those of the old one */
+    h->gone = off;
+    fdr_signal_fence();
     h->gone_bits = want;
     if (old) fdri_meta_give(t, old);
 }
@@ -57,8 +61,8 @@ static void add_gone(struct fdri_thread *t, uint32_t key)
     }
     while (want < BITS_MOST && want <= regions) want *= 2;
     if (h->gone_bits < want) more_bits(t, h->gone && want < BITS_MOST ? want * 2 : want);
-    if (h->gone) bits_of(t, h->gone)[number % h->gone_bits / 64] |= 1ull << number % 64;
-    else h->closed = true;
+    if (!h->gone) more_bits(t, BITS_LEAST);
+    bits_of(t)[number % bits_there(h) / 64] |= 1ull << number % 64;
 }
 
 bool fdri_row_gone(struct fdri_thread *t, uint32_t key)
@@ -66,7 +70,7 @@ bool fdri_row_gone(struct fdri_thread *t, uint32_t key)
     const struct fdri_hand *h = &t->hand;
     uint32_t number = key & 0xffffffu;
     if (!is_region(key)) return h->points_gone & point_bit(key);
-    return h->closed || (h->gone && bits_of(t, h->gone)[number % h->gone_bits / 64] >> number % 64 & 1);
+    return bits_of(t)[number % bits_there(h) / 64] >> number % 64 & 1;
 }
 
 struct fdr_row *fdri_row_rest(struct fdri_thread *t, uint32_t key)
@@ -197,7 +201,6 @@ static struct fdr_row *give_to(struct fdri_thread *t, const struct choice *c, ui
     struct fdr_base_row *rest = c->base ? base_of_rest(t) : NULL;
     if (c->base && !rest) return NULL; /* it found no room there */
     add_gone(t, c->row->key);
-    if (t->hand.closed) return NULL;
     drop_histogram(t, c->row);
     t->loc->rows_folded += c->use;
     sigset_t old;
