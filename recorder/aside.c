@@ -72,6 +72,8 @@ void fdri_aside(struct fdri_thread *t, uint64_t tick)
 {
     if (t->loc->last_tick >> t->shift == tick >> t->shift) return;
     bool over = time_is_over(t), alone = fdri_claim_pin(&fdri_rec.arena, t->loc);
+    t->setting_aside = true; /* left in the middle: mended in attach.c */
+    fdr_signal_fence();
     t->aside_done = alone;
     t->aside_due = !alone;
     if (alone && is_whole(t))
@@ -81,6 +83,8 @@ void fdri_aside(struct fdri_thread *t, uint64_t tick)
     t->victim = NULL;
     fdri_set_soft(t);
     if (t->aside_units) fdri_telescope_aside(t);
+    fdr_signal_fence();
+    t->setting_aside = false;
 }
 
 struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)

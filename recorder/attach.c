@@ -283,7 +283,8 @@ static void mend(struct fdri_thread *t)
     settle(t);
     fdri_totals_entered(t);
     fdri_epochs_abandoned(t);
-    if (t->aside_units) fdri_telescope_aside(t);
+    if (t->setting_aside) fdri_telescope_aside(t);
+    t->setting_aside = false;
 }
 
 static void give_up(struct fdri_thread *t)

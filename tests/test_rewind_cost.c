@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 serial
- * P2, P3: a rewind looks at the bins it takes, not at those that stay; epochs count what is left; and who rewinds again
- * and again fills bins with few records, which is no reason to look for room less often. */
+ * P2, P3: a rewind looks at the bins it takes, not at those that stay, and so does what mends an abandoned operation;
+ * epochs count what is left; and who rewinds again and again fills bins with few records, which is no reason to look
+ * for room less often. */
 #include "tests/api_fixture.h"
 
 #include <pthread.h>
@@ -16,13 +17,15 @@ static const char *const strategies[STRATEGIES] = {"telescope", "whole", "last"}
 static fdr_region region[REGIONS];
 static fdr_marker_id marker;
 
-static void start(const char *strategy, const char *buffer)
+static void start_pinned(const char *strategy, const char *buffer, const char *pin)
 {
-    begin(&(struct fdr_config){.strategy = strategy, .buffer = buffer});
+    begin(&(struct fdr_config){.strategy = strategy, .buffer = buffer, .pin = pin});
     for (int i = 0; i < REGIONS; i++)
         region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "rewind_cost.c", 1);
     marker = fdr_marker_define("m");
 }
+
+static void start(const char *strategy, const char *buffer) { start_pinned(strategy, buffer, NULL); }
 
 /* Calls of all lengths up to some milliseconds, and a marker now and then. */
 static void stretch(uint64_t *seed, uint64_t *now, uint32_t events)
@@ -77,6 +80,26 @@ static void P2_a_rewind_looks_at_what_it_takes(void **state)
         balance(f);
         end(f);
     }
+}
+
+/* With FDR_PIN the epochs were counted anew by all bins each time. */
+static void P2_an_abandoned_operation_is_mended_without(void **state)
+{
+    static uint32_t bins[MIB << 20 >> 12];
+    uint64_t seed = 77, now = 1000;
+    (void)state;
+    start_pinned("telescope", "16M", "1ms");
+    stretch(&seed, &now, 3000000);
+    assert_true(fdri_self.aside_units && !fdri_self.setting_aside);
+    uint32_t count = shut(bins);
+    fdri_self.loc->busy = 1; /* by a frame that is gone */
+    stretch(&seed, &now, 40);
+    open_again(bins, count);
+    assert_int_equal(fdri_self.loc->abandoned, 1);
+    assert_true(count > 1000);
+    struct fdr_file *f = take();
+    balance(f);
+    end(f);
 }
 
 /* Units in each epoch: of closed bins, but for the newest of a list that is not marked as counted. */
@@ -226,9 +249,11 @@ static void P3_while_another_takes_bins(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P2_a_rewind_looks_at_what_it_takes), cmocka_unit_test(epochs_count_what_is_left),
-        cmocka_unit_test(P3_threads_that_rewind_find_room), cmocka_unit_test(P3_beside_many_that_sleep),
-        cmocka_unit_test(P3_while_another_takes_bins)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_rewind_looks_at_what_it_takes),
+                                       cmocka_unit_test(P2_an_abandoned_operation_is_mended_without),
+                                       cmocka_unit_test(epochs_count_what_is_left),
+                                       cmocka_unit_test(P3_threads_that_rewind_find_room),
+                                       cmocka_unit_test(P3_beside_many_that_sleep),
+                                       cmocka_unit_test(P3_while_another_takes_bins)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
