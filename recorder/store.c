@@ -117,7 +117,8 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t wan
 void fdri_find_ahead(struct fdri_thread *t)
 {
     t->barriers = 0;
-    uint32_t got = 0, off = t->ready || !t->asker ? 0 : find_bin(t, t->asker, full_log2(), &got);
+    bool may = t->asker && !t->ready && !t->room_search.pause && t->room_search.credit >= 0;
+    uint32_t got = 0, off = may ? find_bin(t, t->asker, full_log2(), &got) : 0;
     if (off) fdri_ready_keep(t, off, got);
 }
 
@@ -345,7 +346,8 @@ static bool closed_meanwhile(const struct fdri_thread *t, const struct fdr_part 
     return !(uint32_t)fdr_load_relaxed(&p->list_head) && gate_closed(t, p->depth, p->class_, p->band);
 }
 
-/* The slot's partition, which is made with its first record. NULL: there is none, or it is not looked for room now. */
+/* The slot's partition, which is made with its first record. NULL: there is none, or no room is looked for now. That
+ * accounts find none, as a table larger than any bin, is no reason not to look for bins: meta.c pauses by itself. */
 static struct fdr_part *part_of(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band)
 {
     if (*slot == 0 && gate_closed(t, depth, class_, band)) *slot = FDRI_GATE_CLOSED;
@@ -353,7 +355,6 @@ static struct fdr_part *part_of(struct fdri_thread *t, uint32_t *slot, uint32_t 
     if (*slot) return fdri_off(t, *slot);
     struct fdr_part *p = fdri_make_part(t, depth, class_, band);
     if (p) *slot = fdri_off_of(t, p);
-    else fdri_search_over(&t->room_search, false);
     return p;
 }
 
@@ -368,7 +369,7 @@ static uint32_t next_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t *sl
         *slot = FDRI_GATE_CLOSED;
         p->flags |= FDR_PART_CLOSED;
     }
-    fdri_search_over(&t->room_search, off || *slot == FDRI_GATE_CLOSED);
+    if (want) fdri_search_over(&t->room_search, off || *slot == FDRI_GATE_CLOSED);
     if (!off || *slot != FDRI_GATE_CLOSED) return off;
     fdri_piece_give(&fdri_rec.arena, t->loc, off, *got); /* closed by what its own table or bin took */
     return 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * P3, P5: what memory refused a thread once it gets when there is some again: levels of its stack, rows of totals. */
+ * P3, P5: what memory refused a thread once it gets when there is some again: levels of its stack, rows of totals.
+ * And what finds no room takes it from nothing else. */
 #include "tests/api_fixture.h"
+#include "tests/rnd.h"
 
 enum { REGIONS = 3000, FEW = 5, LATER = 300, DEEP = 300, BINS = 4096 };
 static fdr_region region[REGIONS];
@@ -80,8 +82,43 @@ static void P5_rows(void **state)
     end(f);
 }
 
+/* The table of an event with many fields may be larger than any bin, and come when the meta end is used up: then there
+ * is no place for such events, but for calls there is. */
+static void P3_an_event_without_room_costs_no_calls(void **state)
+{
+    enum { EVENTS = 300000, FIELDS = 16 };
+    static const uint64_t payload[FIELDS];
+    struct fdr_field field[FIELDS];
+    uint64_t seed = 5, calls = 0, events = 0;
+    (void)state;
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "256K", .bin = "512", .timer = "monotonic"});
+    for (int i = 0; i < FIELDS; i++)
+        field[i] = (struct fdr_field){.name = "f", .type = FDR_U64, .offset = (size_t)i * sizeof payload[0]};
+    fdr_event_type wide = fdr_event_define("wide", field, FIELDS);
+    for (int i = 0; i < 8; i++) region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "room_again.c", 1);
+    now = 1000;
+    for (int i = 0; i < EVENTS; i++) {
+        uint32_t depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        now += 1 + rnd(&seed, 1ull << rnd(&seed, 16));
+        if (i > EVENTS / 2 && i % 10 == 0) fdr_event_at(wide, payload, now);
+        else if (!depth || (depth < 12 && rnd(&seed, 2))) fdr_enter_at(region[rnd(&seed, 8)], now);
+        else fdr_leave_at(fdri_self.top->region, now);
+    }
+    struct fdr_file *f = take();
+    for (uint32_t d = 0; d <= 12; d++) {
+        calls += row(f, 0, FDR_IN_REGION, d)->lost;
+        events += row(f, 0, FDR_IN_USER, d)->lost;
+    }
+    assert_true(events > 1000); /* else nothing was tried */
+    assert_int_equal(calls, 0);
+    balance(f);
+    end(f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_levels), cmocka_unit_test(P5_rows)};
+    const struct CMUnitTest tests[] = {/* the first one: definitions come along, and there is no room for many */
+                                       cmocka_unit_test(P3_an_event_without_room_costs_no_calls),
+                                       cmocka_unit_test(P3_levels), cmocka_unit_test(P5_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
