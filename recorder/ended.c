@@ -226,10 +226,10 @@ static struct fdri_thread *ended_of(bool ns)
            sizeof *t - sizeof(uint32_t)); /* all but `recording`, which is looked at without the lock */
     struct fdr_location *spare = fdri_rec.shares.spare[ns];
     struct fdri_search *search = search_of(ns);
-    if (!spare || fdri_search_pauses(search)) return NULL;
+    if (!spare || fdri_search_pauses(search, 0)) return NULL;
     fdr_store_relaxed(&spare->flags, (uint32_t)(FDR_LOCATION_FREE | FDR_LOCATION_ENDED)); /* it may take the last bin */
     bool made = fdri_location_make(t, spare, UINT32_MAX, "[ended]");
-    fdri_search_over(search, made);
+    fdri_search_over(search, made, UINT64_MAX);
     if (!made) return NULL;
     t->fresh = false;
     t->loc->tid = 0;

@@ -55,10 +55,10 @@ bool fdri_grow_levels(struct fdri_thread *t)
     const struct fdr_location *l = t->loc;
     bool may_stop = fdri_rec.set.strategy == FDR_STRATEGY_FIRST && !(l->flags & FDR_LOCATION_STOPPED);
     uint32_t ahead = may_stop && l->level_blocks >= AHEAD_FROM ? AHEAD : 0;
-    if (fdri_search_pauses(&t->level_search)) return false;
+    if (fdri_search_pauses(&t->level_search, l->last_tick)) return false;
     t->barriers = 0;
     bool grown = grow(t, may_stop);
-    fdri_search_over(&t->level_search, grown);
+    fdri_search_over(&t->level_search, grown, l->last_tick + t->pause_ticks);
     if (!grown) return false;
     while (ahead-- && grow(t, may_stop)) continue;
     return true;
@@ -79,6 +79,7 @@ void fdri_set_clock(struct fdri_thread *t, bool ns)
         uint64_t least = fdr_band_edge_ns(i), full = t->ticks ? fdri_ns_to_ticks(least) : least;
         t->edge[i] = fdr_max(full >> r->shift, 1); /* zero-length calls always lie in the shortest band */
     }
+    t->pause_ticks = t->ticks ? fdri_ns_to_ticks(FDRI_PAUSE_NS) : FDRI_PAUSE_NS;
     t->min_ticks = t->ticks ? fdri_ns_to_ticks(r->set.min_duration_ns) : r->set.min_duration_ns;
 }
 
@@ -176,7 +177,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->no_more_skipped = t->sought = t->many_wait = false;
     memset(t->looked, 0, sizeof t->looked);
     t->passed_over = t->barriers = 0;
-    t->room_search = t->meta_search = t->level_search = (struct fdri_search){0, 0, FDRI_CREDIT};
+    t->room_search = t->meta_search = t->level_search = (struct fdri_search){.credit = FDRI_CREDIT};
     t->hand = (struct fdri_hand){0};
     t->frozen_off = 0;
     t->stack_end = fdr_own_stack_end(fdri_is_first(l));

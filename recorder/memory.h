@@ -71,13 +71,15 @@ uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind,
 void fdri_meta_ahead(struct fdri_thread *t); /* room for some small blocks, while there is any */
 /* Where there is much too little memory for all threads a search takes a hundred times as long as recording an event,
  * each event begins one, and what it finds another thread takes away before it is used. So
- *   after FDRI_PATIENCE in a row that found nothing the next one is made 2, 4, .. 1024 requests later;
+ *   after FDRI_PATIENCE in a row that found nothing the next one is made 2, 4, .. 1024 requests later, or when
+ *   FDRI_PAUSE_NS are over: who records rarely does not miss what is there after a burst of others;
  *   where its share, and what it holds, is less than its levels need a search for a bin costs credit, which the
  *   records stored in bins bring in again: without any only each FDRI_POOR_PAUSE-th request is followed by one.
  * What the others would have found is lost, and counted, and the thread goes on at its own speed. */
 enum {
     FDRI_PATIENCE = 8,
     FDRI_PAUSE_LOG2 = 10,
+    FDRI_PAUSE_NS = 10000000,
     FDRI_CREDIT = 4096, /* records */
     FDRI_SEARCH_COST = 16,
     FDRI_POOR_PAUSE = 64
@@ -86,11 +88,12 @@ static inline uint32_t fdri_search_weary(const struct fdri_search *s)
 {
     return s->failed > FDRI_PATIENCE ? s->failed - FDRI_PATIENCE : 0;
 }
-static inline bool fdri_search_pauses(struct fdri_search *s)
+/* now: in the unit of fdri_search_over's `until`. */
+static inline bool fdri_search_pauses(struct fdri_search *s, uint64_t now)
 {
     if (FDR_LIKELY(!s->pause)) return false;
-    s->pause--;
-    return true;
+    s->pause = now < s->until ? s->pause - 1 : 0;
+    return now < s->until;
 }
 /* The bin looked for before is full, or gone. */
 static inline void fdri_search_yields(struct fdri_search *s, uint32_t records)
@@ -98,8 +101,10 @@ static inline void fdri_search_yields(struct fdri_search *s, uint32_t records)
     int32_t credit = s->credit + (int32_t)records;
     s->credit = credit < FDRI_CREDIT ? credit : FDRI_CREDIT;
 }
-static inline void fdri_search_over(struct fdri_search *s, bool found)
+/* until: a pause that begins now ends then at the latest. */
+static inline void fdri_search_over(struct fdri_search *s, bool found, uint64_t until)
 {
+    s->until = until;
     if (found) s->failed = 0;
     else if (s->failed < FDRI_PATIENCE + FDRI_PAUSE_LOG2) s->failed++;
     uint32_t weary = fdri_search_weary(s);

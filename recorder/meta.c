@@ -67,10 +67,10 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
     if (source != BINS_OF_ALL) return t->meta_search.pause ? 0 : fair_piece(t, want, LARGER_ROUNDS);
     /* who is only coming has patience of its own: attach.c */
     bool begun = t->loc->level_blocks || t->loc->samples_off || t->level_search.failed;
-    if (begun && fdri_search_pauses(&t->meta_search)) return 0;
+    if (begun && fdri_search_pauses(&t->meta_search, t->loc->last_tick)) return 0;
     uint32_t off = fair_piece(t, want, ROUNDS);
     if (!off) off = piece_of_all(t, want);
-    if (begun) fdri_search_over(&t->meta_search, off);
+    if (begun) fdri_search_over(&t->meta_search, off, t->loc->last_tick + t->pause_ticks);
     return off;
 }
 

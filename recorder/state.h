@@ -131,6 +131,7 @@ struct fdri_search {
     uint32_t failed; /* one after the other, up to now */
     uint32_t pause;  /* so many requests are not followed by one */
     int32_t credit;  /* records */
+    uint64_t until;  /* a pause ends then at the latest; ticks of the location */
 };
 
 struct fdri_thread {
@@ -150,6 +151,7 @@ struct fdri_thread {
     uint32_t known_version; /* of fdri_address_version; else nothing here is believed */
     uint32_t shift;
     uint64_t min_ticks;      /* calls shorter are not stored */
+    uint64_t pause_ticks;    /* FDRI_PAUSE_NS */
     uint64_t edge[3];        /* stored ticks */
     uint64_t to_ns;          /* 32.32: full ticks of this location to ns */
     bool fresh;              /* no event yet: the first one decides the unit of time */

@@ -351,7 +351,7 @@ static bool closed_meanwhile(const struct fdri_thread *t, const struct fdr_part 
 static struct fdr_part *part_of(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band)
 {
     if (*slot == 0 && gate_closed(t, depth, class_, band)) *slot = FDRI_GATE_CLOSED;
-    if (*slot == FDRI_GATE_CLOSED || fdri_search_pauses(&t->room_search)) return NULL;
+    if (*slot == FDRI_GATE_CLOSED || fdri_search_pauses(&t->room_search, t->loc->last_tick)) return NULL;
     if (*slot) return fdri_off(t, *slot);
     struct fdr_part *p = fdri_make_part(t, depth, class_, band);
     if (p) *slot = fdri_off_of(t, p);
@@ -369,7 +369,7 @@ static uint32_t next_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t *sl
         *slot = FDRI_GATE_CLOSED;
         p->flags |= FDR_PART_CLOSED;
     }
-    if (want) fdri_search_over(&t->room_search, off || *slot == FDRI_GATE_CLOSED);
+    if (want) fdri_search_over(&t->room_search, off || *slot == FDRI_GATE_CLOSED, t->loc->last_tick + t->pause_ticks);
     if (!off || *slot != FDRI_GATE_CLOSED) return off;
     fdri_piece_give(&fdri_rec.arena, t->loc, off, *got); /* closed by what its own table or bin took */
     return 0;

@@ -64,6 +64,23 @@ static void P3_levels(void **state)
     end(f);
 }
 
+/* A burst made the thread look rarely; it records rarely itself. */
+static void P3_who_is_slow(void **state)
+{
+    enum { SLOW = 100, APART_NS = 20000000 };
+    (void)state;
+    start();
+    deep(3);
+    take_all();
+    for (int i = 0; i < 50; i++) deep(DEEP);
+    give_all();
+    fdr_marker_id marker = fdr_marker_define("slow");
+    uint64_t lost = fdr_usage().lost;
+    for (int i = 0; i < SLOW; i++) fdr_marker_at(marker, 1, now += APART_NS);
+    assert_in_range(fdr_usage().lost - lost, 0, 1);
+    fdr_finalize();
+}
+
 static void P5_rows(void **state)
 {
     (void)state;
@@ -119,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {/* the first one: definitions come along, and there is no room for many */
                                        cmocka_unit_test(P3_an_event_without_room_costs_no_calls),
-                                       cmocka_unit_test(P3_levels), cmocka_unit_test(P5_rows)};
+                                       cmocka_unit_test(P3_levels), cmocka_unit_test(P3_who_is_slow),
+                                       cmocka_unit_test(P5_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
