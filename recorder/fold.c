@@ -97,7 +97,7 @@ void fdri_fold_undo(void)
 /* Level d of `into`, with accounts of points if need be; NULL: no room. */
 static struct fdr_level *level_of(struct fdri_thread *into, uint32_t d, bool points)
 {
-    into->level_search.pause = 0;
+    into->no_more_levels = false;
     while (fdr_levels_in(into->loc->level_blocks) < d)
         if (!fdri_grow_levels(into)) return NULL;
     struct fdr_level *v = fdri_level(into, d);

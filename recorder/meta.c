@@ -66,7 +66,7 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
     if (want > full_log2()) return 0;
     if (source != BINS_OF_ALL) return t->meta_search.pause ? 0 : fair_piece(t, want, LARGER_ROUNDS);
     /* who is only coming has patience of its own: attach.c */
-    bool begun = t->loc->level_blocks || t->loc->samples_off || t->level_search.failed;
+    bool begun = t->loc->level_blocks || t->loc->samples_off || t->no_more_levels;
     if (begun && fdri_search_pauses(&t->meta_search, t->loc->last_tick)) return 0;
     uint32_t off = fair_piece(t, want, ROUNDS);
     if (!off) off = piece_of_all(t, want);
@@ -157,7 +157,7 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
 {
     struct fdr_location *l = t->loc;
     bytes = (uint32_t)fdr_align_up(bytes, FDR_META_ALIGN);
-    if (kind == FDR_META_LEVELS || kind == FDR_META_FROZEN) t->meta_search.pause = 0; /* rarely asked for */
+    if (kind == FDR_META_LEVELS || kind == FDR_META_FROZEN) t->meta_search.pause = 0; /* refused, they are for good */
     uint32_t *reuse = bytes < SMALL_BYTES ? &l->meta_free[bytes / FDR_META_ALIGN - 1] : NULL;
     if (reuse && *reuse) {
         uint32_t off = *reuse;

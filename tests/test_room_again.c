@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * P3, P5: what memory refused a thread once it gets when there is some again: levels of its stack, rows of totals.
+ * P3, P5: what memory refused a thread once it gets when there is some again: partitions, rows of totals.
  * And what finds no room takes it from nothing else. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
@@ -43,25 +43,6 @@ static void take_all(void)
 static void give_all(void)
 {
     while (count) fdri_bin_give(&fdri_rec.arena, taken[--count]);
-}
-
-static void P3_levels(void **state)
-{
-    (void)state;
-    start();
-    deep(3);
-    take_all();
-    deep(DEEP);
-    assert_true(fdr_usage().lost > 0); /* else nothing was tried */
-    give_all();
-    for (int i = 0; i < 8; i++) deep(DEEP); /* it looks for room less often than it is asked to */
-    uint64_t lost = fdr_usage().lost;
-    for (int i = 0; i < 3; i++) deep(DEEP);
-    assert_int_equal(fdr_usage().lost, lost);
-    struct fdr_file *f = take();
-    balance(f);
-    assert_true(row(f, fdr_location_info(f, 0)->id, FDR_IN_REGION, DEEP)->kept >= 3);
-    end(f);
 }
 
 /* A burst made the thread look rarely; it records rarely itself. */
@@ -136,7 +117,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {/* the first one: definitions come along, and there is no room for many */
                                        cmocka_unit_test(P3_an_event_without_room_costs_no_calls),
-                                       cmocka_unit_test(P3_levels), cmocka_unit_test(P3_who_is_slow),
-                                       cmocka_unit_test(P5_rows)};
+                                       cmocka_unit_test(P3_who_is_slow), cmocka_unit_test(P5_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
