@@ -44,7 +44,8 @@ static void put(struct fdri_watch_table *t, const struct fdri_watch_entry *e)
     to->field = e->field;
     to->type = e->type;
     to->stuck_ns = e->stuck_ns;
-    fdr_store_relaxed(&to->threshold_ns, e->threshold_ns);
+    to->p99_factor = e->p99_factor;
+    fdr_store_relaxed(&to->threshold_ns, fdr_load_relaxed(&e->threshold_ns));
     t->used++;
     fdr_store_release(&to->key, e->key); /* R:watch - pairs with A:watch: the entry is whole before its key */
 }
@@ -112,7 +113,7 @@ static void count_in(struct least *all, const struct fdri_watch_entry *e)
                                        [FDR_DEF_METRIC] = FDR_CLASS_METRIC,
                                        [FDR_DEF_MARKER] = FDR_CLASS_MARKER,
                                        [FDR_DEF_EVENT] = FDR_CLASS_USER};
-    if (e->key >> 24 == FDR_DEF_REGION) all->ns = fdr_min(all->ns, e->threshold_ns);
+    if (e->key >> 24 == FDR_DEF_REGION) all->ns = fdr_min(all->ns, fdr_load_relaxed(&e->threshold_ns));
     else all->classes |= 1u << class_of[e->key >> 24];
 }
 
@@ -158,7 +159,8 @@ static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type
                                  .field = (uint8_t)field,
                                  .type = (uint8_t)type,
                                  .threshold_ns = w->source == FDRI_BY_REGION ? w->ns : UINT64_MAX,
-                                 .stuck_ns = w->source == FDRI_BY_STUCK ? w->ns : UINT64_MAX};
+                                 .stuck_ns = w->source == FDRI_BY_STUCK ? w->ns : UINT64_MAX,
+                                 .p99_factor = w->source == FDRI_BY_P99 ? w->limit : 0};
     if (there(slot, key, field)) return;
     struct fdri_watch_table *t = writable();
     if (t) {

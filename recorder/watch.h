@@ -74,6 +74,7 @@ struct fdri_watch_entry {
     uint8_t type;          /* enum fdr_value_type of that */
     uint64_t threshold_ns; /* atomic: regions, of a call that ended */
     uint64_t stuck_ns;     /* regions, of a call that is open; UINT64_MAX: not looked for */
+    double p99_factor;     /* the threshold is that times the running p99; 0: it is not */
 };
 struct fdri_watch_table {
     struct fdri_watch_table *older;

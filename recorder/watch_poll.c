@@ -162,11 +162,12 @@ FDR_RACY static void add_histogram(const struct fdr_location *l, uint32_t key, u
     }
 }
 
-/* Where a hundredth lies above, in ns, within its power of two by straight line; UINT64_MAX: too few calls to say. */
-static uint64_t p99_of(uint32_t key)
+/* Where a hundredth lies above, in ns, within its power of two by straight line; UINT64_MAX: too few calls to say.
+ * false: accounts of threads that ended are moving. */
+static bool p99_of(uint32_t key, uint64_t *p99)
 {
     uint64_t count[64] = {0}, all = 0, above = 0;
-    if (!fdri_ended_look(UINT32_MAX, 1000)) return UINT64_MAX;
+    if (!fdri_ended_look(UINT32_MAX, 1000)) return false;
     for (uint32_t off = fdr_load_acquire(&fdri_rec.arena.super->location_first); off;) { /* A:location */
         const struct fdr_location *l = fdri_at(&fdri_rec.arena, off);
         bool free_one = fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE; /* A:location */
@@ -174,44 +175,34 @@ static uint64_t p99_of(uint32_t key)
         off = l->next;
     }
     fdri_ended_unlock();
+    *p99 = UINT64_MAX;
     for (int b = 0; b < 64; b++) all += count[b];
-    if (all < MANY_CALLS) return UINT64_MAX;
+    if (all < MANY_CALLS) return true;
     for (int b = 62; b >= 0; b--) {
         if (above + count[b] <= all / 100) {
             above += count[b];
             continue;
         }
         double inside = (double)(all / 100 - above) / (double)count[b];
-        return (uint64_t)((double)(1ull << b) * (2 - inside));
+        *p99 = (uint64_t)((double)(1ull << b) * (2 - inside));
+        return true;
     }
-    return UINT64_MAX;
+    return true;
 }
 
-/* The factor of the trigger on p99 that has this entry; 0: it is another one's, or gone. */
-static double factor_of(const struct fdri_watch_entry *e)
-{
-    sigset_t old;
-    fdri_watch_lock(&old);
-    const struct fdri_watch *w = &fdri_watching[e->slot].watch;
-    double factor = !e->gone && w->source == FDRI_BY_P99 ? w->limit : 0;
-    fdri_watch_unlock(&old);
-    return factor;
-}
-
-/* Who defines something waits for none of the reading: where the table is replaced meanwhile this is for the next
- * time. */
+/* Who defines something waits for none of the reading. What is not read now keeps its threshold until the next time. */
 static void see_p99(void)
 {
     sigset_t old;
+    uint64_t p99;
     struct fdri_watch_table *t = fdr_load_acquire(&fdri_watch_table); /* A:watch */
     for (uint32_t i = 0; t && i < 1u << t->log2; i++) {
         struct fdri_watch_entry *e = &t->entry[i];
         uint32_t key = fdr_load_acquire(&e->key); /* A:watch */
-        double factor = key ? factor_of(e) : 0;
-        if (factor <= 0) continue;
-        uint64_t p99 = p99_of(key);
-        double limit = (double)p99 * factor;
+        if (!key || fdr_load_relaxed(&e->gone) || e->p99_factor <= 0 || !p99_of(key, &p99)) continue;
+        double limit = (double)p99 * e->p99_factor;
         fdr_store_relaxed(&e->threshold_ns, p99 == UINT64_MAX || limit > 9e18 ? UINT64_MAX : (uint64_t)limit);
+        if (fdr_load_relaxed(&fdri_watch_table) != t) break;
     }
     fdri_watch_lock(&old);
     fdri_watch_thresholds();

@@ -5,6 +5,7 @@
 #include "tests/api_fixture.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "recorder/watch.h"
 
@@ -70,9 +71,31 @@ static void the_least_threshold_counts(void **state)
     assert_int_equal(fdri_watch_ns, UINT64_MAX);
 }
 
+/* Accounts of threads that ended move, and nobody reads histograms meanwhile. */
+static void a_threshold_stays_while_nothing_is_read(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.triggers = "odd: region p* over 20p99;", .buffer = "4M"});
+    fdr_region region = define('p', 1);
+    for (int i = 0; i < 1000; i++) {
+        fdr_enter(region);
+        fdr_leave(region);
+    }
+    for (int i = 0; i < 100 && fdr_load_relaxed(&fdri_watch_ns) == UINT64_MAX; i++) usleep(100000);
+    uint64_t before = fdr_load_relaxed(&fdri_watch_ns);
+    assert_int_not_equal(before, UINT64_MAX);
+    assert_true(fdri_ended_lock(fdri_off_of(&fdri_self, fdri_self.loc), 1000000));
+    usleep(400000);
+    uint64_t meanwhile = fdr_load_relaxed(&fdri_watch_ns);
+    fdri_ended_unlock();
+    assert_int_equal(meanwhile, before);
+    fdr_finalize();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_definition_looks_at_its_own_entry),
+                                       cmocka_unit_test(a_threshold_stays_while_nothing_is_read),
                                        cmocka_unit_test(the_least_threshold_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
