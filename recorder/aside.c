@@ -68,23 +68,40 @@ void fdri_aside_look(struct fdri_thread *t)
     fdri_set_soft(t);
 }
 
-void fdri_aside(struct fdri_thread *t, uint64_t tick)
+static void set_all_aside(struct fdri_thread *t)
 {
-    if (t->loc->last_tick >> t->shift == tick >> t->shift) return;
-    bool over = time_is_over(t), alone = fdri_claim_pin(&fdri_rec.arena, t->loc);
-    t->setting_aside = true; /* left in the middle: mended in attach.c */
-    fdr_signal_fence();
-    t->aside_done = alone;
-    t->aside_due = !alone;
-    if (alone && is_whole(t))
-        for (struct fdr_part *p = first_of(t); p; p = next_of(t, p))
-            if ((uint32_t)p->list_head) set_aside(t, p, !over);
+    for (struct fdr_part *p = first_of(t); p; p = next_of(t, p))
+        if ((uint32_t)p->list_head && !(p->flags & FDR_PART_ASIDE)) set_aside(t, p, t->setting_aside > 1);
+}
+
+static void end_setting(struct fdri_thread *t)
+{
     fdri_claim_unpin(t->loc);
     t->victim = NULL;
     fdri_set_soft(t);
     if (t->aside_units) fdri_telescope_aside(t);
     fdr_signal_fence();
-    t->setting_aside = false;
+    t->setting_aside = 0;
+}
+
+void fdri_aside(struct fdri_thread *t, uint64_t tick)
+{
+    if (t->loc->last_tick >> t->shift == tick >> t->shift) return;
+    bool over = time_is_over(t), alone = fdri_claim_pin(&fdri_rec.arena, t->loc);
+    bool whole = alone && is_whole(t);
+    if (whole) t->setting_aside = over ? 1 : 2;
+    fdr_signal_fence(); /* left from here on it goes on where it was */
+    t->aside_done = alone;
+    t->aside_due = !alone;
+    if (whole) set_all_aside(t);
+    end_setting(t);
+}
+
+void fdri_aside_left(struct fdri_thread *t)
+{
+    if (!t->setting_aside) return;
+    if (fdri_claim_pin(&fdri_rec.arena, t->loc) && is_whole(t)) set_all_aside(t);
+    end_setting(t);
 }
 
 struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)

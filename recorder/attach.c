@@ -283,8 +283,7 @@ static void mend(struct fdri_thread *t)
     settle(t);
     fdri_totals_entered(t);
     fdri_epochs_abandoned(t);
-    if (t->setting_aside) fdri_telescope_aside(t);
-    t->setting_aside = false;
+    fdri_aside_left(t);
 }
 
 static void give_up(struct fdri_thread *t)
@@ -292,6 +291,7 @@ static void give_up(struct fdri_thread *t)
     struct fdr_location *l = t->loc;
     mend(t);
     t->top = fdri_level(t, l->depth);
+    fdri_rewind_left(t);
     t->untimed = 0;
     for (uint32_t d = 1; d <= l->depth && d <= t->depth_limit; d++)
         t->untimed += fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED;

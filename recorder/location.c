@@ -172,7 +172,8 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->later = 0;
     t->order_off = t->order_count = t->order_room = t->live_parts = 0;
     t->aside_units = 0;
-    t->aside_done = t->aside_due = t->setting_aside = t->order_lacks = false;
+    t->aside_done = t->aside_due = t->order_lacks = false;
+    t->setting_aside = 0;
     t->mark = NULL;
     t->skipped = NULL;
     t->no_more_skipped = t->sought = t->many_wait = false;

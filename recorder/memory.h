@@ -42,6 +42,7 @@ void fdri_aside_look(struct fdri_thread *t);
 /* They are, and a call enters at `tick`: where that is a new one partitions are set aside. Where records go is new
  * then: slots are 0. */
 void fdri_aside(struct fdri_thread *t, uint64_t tick);
+void fdri_aside_left(struct fdri_thread *t); /* an operation was left by longjmp: does what is left of it */
 /* The partition of this kind that was set aside, or NULL. */
 struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 
@@ -71,8 +72,9 @@ uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind,
 void fdri_meta_ahead(struct fdri_thread *t); /* room for some small blocks, while there is any */
 /* Where there is much too little memory for all threads a search takes a hundred times as long as recording an event,
  * each event begins one, and what it finds another thread takes away before it is used. So
- *   after FDRI_PATIENCE in a row that found nothing the next one is made 2, 4, .. 1024 requests later, or when
- *   FDRI_PAUSE_NS are over: who records rarely does not miss what is there after a burst of others;
+ *   after FDRI_PATIENCE in a row that found nothing the next one is made 2, 4, .. 1024 requests later, or with the
+ *   second event after FDRI_PAUSE_NS by the times it records: who records rarely does not miss what is there after a
+ *   burst of others;
  *   where its share, and what it holds, is less than its levels need a search for a bin costs credit, which the
  *   records stored in bins bring in again: without any only each FDRI_POOR_PAUSE-th request is followed by one.
  * What the others would have found is lost, and counted, and the thread goes on at its own speed. */

@@ -328,6 +328,7 @@ void fdri_after_grace(void (*what)(void *), void *with);
 /* ---- rewind.c ---- */
 /* The call of level v, at that depth, has ended: one with FDR_LEVEL_MARKED. */
 void fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick);
+void fdri_rewind_left(struct fdri_thread *t); /* an operation was left by longjmp */
 void fdri_rewind_release(struct fdri_thread *t);
 /* So many records of p were taken away. */
 void fdri_rewind_account(struct fdri_thread *t, const struct fdr_part *p, uint64_t forgotten);

@@ -133,10 +133,18 @@ void fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_
     uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]), off = v->part[band];
     struct place *at = place_at(t, m, depth - 1), now = {.zero_tick = v->zero_tick, .zero_count = v->zero_count};
     if (off > FDRI_GATE_CLOSED) now = place_of(t, fdri_off(t, off));
-    now.part = 0; /* last: left here by longjmp the call has not ended */
+    now.part = 0; /* last: left here by longjmp nobody knows where it ended */
     *at = now;
     fdr_signal_fence();
     at->part = off > FDRI_GATE_CLOSED ? off : FDRI_GATE_CLOSED;
+}
+
+/* A call that ended without a word of where stands as an open one: its record would go. Then nothing does. */
+void fdri_rewind_left(struct fdri_thread *t)
+{
+    struct fdri_mark *m = t->mark;
+    for (uint32_t d = t->loc->depth + 1; m && m->set && d <= m->open; d++)
+        if (!place_at(t, m, d - 1)->part) m->set = false;
 }
 
 /* Gives back the bins from `off` on. */

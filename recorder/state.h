@@ -195,7 +195,7 @@ struct fdri_thread {
     uint32_t known_misses;        /* since the table was made */
     uint32_t aside_units;         /* 512 bytes each: bins set aside by FDR_PIN */
     bool aside_done;              /* they were, or nothing will be */
-    bool setting_aside;           /* they are being; the epochs may still count them */
+    uint8_t setting_aside;        /* 1: they are being, 2: before their time was over; 0: they are not */
     bool times_given;             /* its times are the caller's (`_at`), whatever the recording's clock is */
     bool aside_due;               /* they will be, by the next call that enters in a tick of its own */
     struct fdri_hand hand;

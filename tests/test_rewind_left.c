@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 wrap=fdri_piece_give
+/* ctest: label=unit timeout=60 wrap=fdri_piece_give,fdri_rewind_ended
  * P3: a rewind that is left by longjmp from a handler, with each bin it takes away. What is gone is accounted for by
  * the time the next event is recorded, and stays so when the thread has ended and its accounts went to those of
- * others. */
+ * others. And a call that was open at the mark, and whose leave was left: its record stays. */
 #include "tests/api_fixture.h"
 
 #include "tests/rnd.h"
@@ -110,8 +110,41 @@ static void P3_a_rewind_that_was_left(void **state)
     assert_true(left_ones > 10);
 }
 
+static bool leaving;
+void __real_fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick);
+void __wrap_fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick);
+void __wrap_fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick)
+{
+    if (leaving) longjmp(away, 1);
+    __real_fdri_rewind_ended(t, v, depth, tick);
+}
+
+static void a_leave_that_was_left(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "1M"});
+    for (int i = 0; i < 3; i++) region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "rewind_left.c", 1);
+    fdr_enter_at(region[0], 1000);
+    fdr_rewind_mark();
+    fdr_enter_at(region[1], 1100);
+    fdr_leave_at(region[1], 1200);
+    leaving = true;
+    if (!setjmp(away)) fdr_leave_at(region[0], 1300);
+    leaving = false;
+    fdr_enter_at(region[2], 1400);
+    fdr_leave_at(region[2], 1500);
+    fdr_rewind();
+    struct fdr_file *f = take();
+    assert_int_equal(fdri_self.loc->abandoned, 1);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->kept, 2);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->kept, 1);
+    assert_int_equal(balance(f), 3);
+    end(f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_a_rewind_that_was_left)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_a_rewind_that_was_left),
+                                       cmocka_unit_test(a_leave_that_was_left)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

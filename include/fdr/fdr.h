@@ -374,6 +374,7 @@ FDR_API void fdr_resume(void);
  * the next ones; where that is full older detail is given back for it, as for what totals need. Where nothing can be
  * (a full buffer under FDR_STRATEGY=first; so many threads that each has next to nothing) one line names the first
  * thread it happens to, the mark is none, and fdr_rewind does nothing: all stays recorded; the next mark is tried anew.
+ * So it is where a handler left the leave of a call that was open at the mark by longjmp.
  * Any thread, for itself; not for signal handlers. No lock, no file I/O; work by the partitions and open calls of the
  * thread, and by what is forgotten (docs/ORDERING.md, "Progress"). Idea: rewinding event buffers, Wagner 2015 (3.2). */
 FDR_API void fdr_rewind_mark(void);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=60 wrap=fdri_leave_slots
+ * FDR_PIN: a handler leaves by longjmp while partitions are set aside. The next operation sets the others aside, too:
+ * of what is pinned no caller goes. */
+#include "tests/api_fixture.h"
+#include "tests/rnd.h"
+
+enum { REGIONS = 12, DEPTH = 9, PARTS = 200 };
+static fdr_region region[REGIONS];
+static jmp_buf away;
+static uint32_t until, part[PARTS], parts; /* jump with that partition; those there were by then */
+static bool jumped;
+
+void __real_fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p);
+void __wrap_fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p);
+void __wrap_fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p)
+{
+    if (until && !--until) {
+        parts = 0;
+        for (uint32_t off = t->loc->parts_first; off; off = ((const struct fdr_part *)fdri_off(t, off))->next)
+            if ((uint32_t)((const struct fdr_part *)fdri_off(t, off))->list_head) part[parts++] = off;
+        jumped = true;
+        longjmp(away, 1);
+    }
+    __real_fdri_leave_slots(t, p);
+}
+
+static void present(uint32_t events)
+{
+    static volatile uint32_t i;
+    static uint64_t seed = 88172645463325252u, now = 1000;
+    i = 0;
+    setjmp(away); /* and on with the next event */
+    while (i++ < events) {
+        uint32_t depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        if (parts && fdri_self.loc->abandoned && !fdri_self.setting_aside) return;
+        now += rnd(&seed, 30) == 0 ? rnd(&seed, 20000) : rnd(&seed, 60);
+        if (rnd(&seed, 20) == 0) fdr_marker_at(1, i, now);
+        else if (!depth || (depth < DEPTH && rnd(&seed, 2))) fdr_enter_at(region[rnd(&seed, REGIONS)], now);
+        else fdr_leave_at(fdri_self.top->region, now);
+    }
+}
+
+static void all_are_set_aside(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n < 12; n++) {
+        begin(&(struct fdr_config){.strategy = "telescope", .buffer = "1M", .pin = "1ms"});
+        for (int i = 0; i < REGIONS; i++)
+            region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "pin_left.c", 1);
+        until = n;
+        jumped = false;
+        present(100000);
+        assert_true(jumped && parts > 12);
+        for (uint32_t i = 0; i < parts; i++)
+            assert_true(((const struct fdr_part *)fdri_off(&fdri_self, part[i]))->flags & FDR_PART_ASIDE);
+        parts = 0;
+        present(300000);
+        struct fdr_file *f = take();
+        assert_true(fdr_location_info(f, 0)->pinned_to_ns > 0);
+        balance(f);
+        end(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_are_set_aside)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
