@@ -56,6 +56,8 @@ const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes
         if (steps > s->arena_bytes / sizeof(struct fdr_location))
             return say(text, bytes, "chain of locations does not end", off);
         const struct fdr_location *l = fdri_at(a, off);
+        bool nobodys = (l->flags & (FDR_LOCATION_FREE | FDR_LOCATION_ENDED)) == FDR_LOCATION_FREE;
+        if (nobodys && l->bins_held) return say(text, bytes, "a free location holds bins", off);
         held += l->bins_held;
         strewn += (uint64_t)l->strewn_units << 9;
         for (uint32_t part = l->parts_first; part; part = ((const struct fdr_part *)fdri_at(a, part))->next) {

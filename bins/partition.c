@@ -9,44 +9,76 @@
 
 #define LIST(seq, off) ((uint64_t)(seq) << 32 | (uint32_t)(off))
 
+/* Free pieces of one size are a list of the location's, linked both ways, as any of them may be joined with its other
+ * half. What is on it says so in its commit word, which means nothing while the piece is free: whose list it is, and
+ * the piece before. An operation left by longjmp in the middle leaves a word that does not agree with the list: such a
+ * piece is not joined, and comes off when its turn is. */
+static uint32_t list_of(const struct fdri_arena *a, const struct fdr_location *l)
+{
+    return (uint32_t)((const uint8_t *)l - a->base);
+}
+static void set_before(struct fdri_arena *a, const struct fdr_location *l, uint32_t off, uint32_t before)
+{
+    if (off) fdr_store_relaxed(&fdri_bin(a, off)->commit, LIST(list_of(a, l), before));
+}
+
 static void piece_push(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
 {
     struct fdr_bin *b = fdri_bin(a, off);
+    uint32_t *first = &l->piece_free[size_log2 - 9], next = *first;
     fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u) + 1); /* G:give */
     /* G:take - what stood here may have been the middle of a bin: no magic before it is nobody's */
     fdr_fence_release();
     b->magic = FDR_BIN_MAGIC;
     b->size_log2 = (uint8_t)size_log2;
-    fdr_store_relaxed(&b->next, l->piece_free[size_log2 - 9]);
+    fdr_store_relaxed(&b->next, next);
+    set_before(a, l, off, 0);
     fdr_signal_fence();
-    l->piece_free[size_log2 - 9] = off;
+    *first = off;
+    fdr_signal_fence();
+    set_before(a, l, next, off);
     l->piece_units += 1u << (size_log2 - 9);
+}
+
+/* Off the list, where `link` leads to it from `before`. */
+static void piece_remove(struct fdri_arena *a, struct fdr_location *l, uint32_t *link, uint32_t before, uint32_t off)
+{
+    struct fdr_bin *b = fdri_bin(a, off);
+    uint32_t next = fdr_load_relaxed(&b->next);
+    fdr_store_relaxed(&b->commit, 0ull);
+    fdr_signal_fence();
+    fdr_store_relaxed(link, next);
+    fdr_signal_fence();
+    set_before(a, l, next, before);
 }
 
 static uint32_t piece_pop(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
 {
-    uint32_t off = l->piece_free[size_log2 - 9];
+    uint32_t *first = &l->piece_free[size_log2 - 9], off = *first;
     if (!off) return 0;
-    struct fdr_bin *b = fdri_bin(a, off);
-    l->piece_free[size_log2 - 9] = fdr_load_relaxed(&b->next);
+    piece_remove(a, l, first, 0, off);
     l->piece_units -= 1u << (size_log2 - 9);
     return off;
 }
 
-/* Takes `off` off the free list of its size; false when it is not there. Lists are short: they hold only halves
- * whose other half is in use. The bound keeps a broken list from trapping the caller. */
+/* In a strewn bin it may be another's, who writes to it. */
+FDR_RACY static uint64_t word_of(const struct fdr_bin *b) { return fdr_load_relaxed(&b->commit); }
+
+/* Takes `off` off the free list of its size; false when it is not there, as far as one can tell. */
 static bool piece_unlink(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
 {
-    uint32_t *link = &l->piece_free[size_log2 - 9];
-    for (int i = 0; *link && i < FDRI_TRIES; i++) {
-        if (*link == off) {
-            *link = fdri_bin(a, off)->next;
-            l->piece_units -= 1u << (size_log2 - 9);
-            return true;
-        }
-        link = &fdri_bin(a, *link)->next;
+    uint64_t word = word_of(fdri_bin(a, off));
+    uint32_t *link = &l->piece_free[size_log2 - 9], before = (uint32_t)word;
+    if (word >> 32 != list_of(a, l)) return false;
+    if (before) {
+        if (!fdri_may_be_bin(a, before)) return false;
+        if (word_of(fdri_bin(a, before)) >> 32 != list_of(a, l)) return false;
+        link = &fdri_bin(a, before)->next;
     }
-    return false;
+    if (fdr_load_relaxed(link) != off) return false;
+    piece_remove(a, l, link, before, off);
+    l->piece_units -= 1u << (size_log2 - 9);
+    return true;
 }
 
 uint32_t fdri_piece_own(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
@@ -131,14 +163,31 @@ void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off,
     }
 }
 
+/* Nothing of its bins is in use any more. One that was not joined, for an operation was left in the middle, is given
+ * with its first piece, when the others are off the lists. */
 void fdri_piece_leave(struct fdri_arena *a, struct fdr_location *l)
 {
+    uint32_t bins = 0;
     for (uint32_t log2 = 9, off; log2 < a->bin_log2; log2++)
         while ((off = piece_pop(a, l, log2))) {
-            if (!fdri_may_strew(a, log2) || !fdri_strewn(a, off)) continue;
-            fdr_sub_relaxed(&l->strewn_units, 1u << (log2 - 9));
-            fdri_strewn_give(a, off, log2);
+            if (fdri_strewn(a, off)) {
+                if (!fdri_may_strew(a, log2)) continue;
+                fdr_sub_relaxed(&l->strewn_units, 1u << (log2 - 9));
+                fdri_strewn_give(a, off, log2);
+            } else if ((off - a->bins_off) % a->super->bin_bytes) {
+                fdr_clear_racy(fdri_bin(a, off), FDR_BIN_HEADER);
+            } else {
+                fdr_store_relaxed(&fdri_bin(a, off)->next, bins);
+                bins = off;
+            }
         }
+    for (uint32_t next; bins; bins = next) {
+        next = fdr_load_relaxed(&fdri_bin(a, bins)->next);
+        fdr_sub_relaxed(&l->split_bins, 1u);
+        fdr_sub_relaxed(&a->pinned, 1u);
+        fdri_bin_give(a, bins);
+        fdr_sub_relaxed(&l->bins_held, 1u);
+    }
 }
 
 void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t off, uint32_t size_log2,

@@ -11,7 +11,7 @@ static uint64_t now;
 
 static void start(void)
 {
-    char name[16];
+    char name[24];
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "1M", .timer = "monotonic"});
     for (int i = 0; i < REGIONS; i++) {
         snprintf(name, sizeof name, "again%d", i);

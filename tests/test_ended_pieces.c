@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=threads timeout=120
+ * P3: threads come one after another, and each leaves thousands of the smallest bins behind, as rewinds make them: all
+ * of that becomes whole bins again. The next one finds room, and the memory is in use. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/shares.h"
+
+enum { THREADS = 8, REGIONS = 12, DEEP = 60, EVENTS = 200000 };
+static fdr_region own[REGIONS];
+static uint32_t held;
+
+/* Calls at random, up to DEEP of them open, and every few hundred events what came since the last mark is forgotten. */
+static void *storm(void *number)
+{
+    uint64_t seed = (uintptr_t)number * 7919 + 88172645463325252u, now = 1000000;
+    uint32_t open[DEEP], depth = 0;
+    bool marked = false;
+    for (int i = 0; i < EVENTS; i++) {
+        now += rnd(&seed, 4) ? rnd(&seed, 100) : rnd(&seed, 10000);
+        if (rnd(&seed, 200) == 0) {
+            marked ? fdr_rewind() : fdr_rewind_mark();
+            marked = !marked;
+        } else if (depth < DEEP && (!depth || rnd(&seed, 100) < 51)) {
+            open[depth] = (uint32_t)rnd(&seed, REGIONS);
+            fdr_enter_at(own[open[depth++]], now);
+        } else {
+            fdr_leave_at(own[open[--depth]], now);
+        }
+    }
+    while (depth) fdr_leave_at(own[open[--depth]], ++now);
+    held = fdr_load_relaxed(&fdri_self.loc->bins_held);
+    return NULL;
+}
+
+static void one_after_another(const char *strategy)
+{
+    char name[16], text[200];
+    start(strategy, "4M");
+    for (uint32_t i = 0; i < REGIONS; i++) {
+        snprintf(name, sizeof name, "own%u", i);
+        own[i] = fdr_region_define(name, "pieces", i);
+    }
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        pthread_t t;
+        assert_int_equal(pthread_create(&t, NULL, storm, (void *)(i + 1)), 0);
+        pthread_join(t, NULL);
+        const char *wrong = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
+        if (wrong) fail_msg("%s, thread %u: %s", strategy, (unsigned)i, wrong);
+        if (held < fdri_rec.arena.super->bins_total / 2)
+            fail_msg("%s, thread %u holds %u of %u bins", strategy, (unsigned)i, held,
+                     fdri_rec.arena.super->bins_total);
+    }
+    struct fdr_usage u = fdr_usage();
+    if (u.lost * 1000 > u.presented)
+        fail_msg("%s: %llu of %llu lost", strategy, (unsigned long long)u.lost, (unsigned long long)u.presented);
+    fdr_finalize();
+}
+
+static void P3_last(void **state)
+{
+    (void)state;
+    one_after_another("last");
+}
+static void P3_whole(void **state)
+{
+    (void)state;
+    one_after_another("whole");
+}
+static void P3_telescope(void **state)
+{
+    (void)state;
+    one_after_another("telescope");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_last), cmocka_unit_test(P3_whole),
+                                       cmocka_unit_test(P3_telescope)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
