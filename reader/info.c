@@ -92,7 +92,7 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
     i->parent = l->raw.parent;
     i->numa_node = l->raw.numa_node;
     i->live = l->off && l->raw.flags & FDR_LOCATION_LIVE;
-    i->start_ns = l->off ? clipped_ns(l, l->raw.start_tick) : i->from_ns;
+    i->start_ns = !l->off ? i->from_ns : l->raw.start_tick ? clipped_ns(l, l->raw.start_tick) : 0;
     i->end_ns = l->raw.end_tick ? clipped_ns(l, l->raw.end_tick) : 0;
     i->epochs = epochs_held(f, l);
     i->moved_ns = l->off ? fdri_reader_full_ns(&l->clock, l->raw.last_tick) : 0;

@@ -242,7 +242,7 @@ static uint64_t whole_run(const struct fdr_file *file)
     for (size_t i = 0; i < fdr_location_count(file); i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
         if (l->samples) continue; /* began when the first sample was taken, if there was one */
-        if (l->start_ns < first) first = l->start_ns;
+        if (l->start_ns && l->start_ns < first) first = l->start_ns;
         if (l->moved_ns > last) last = l->moved_ns;
     }
     return last > first ? last - first : 0;

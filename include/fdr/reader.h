@@ -168,7 +168,7 @@ struct fdr_location_info {
     bool samples;           /* holds samples of a thread */
     uint32_t numa_node;
     bool live;
-    uint64_t start_ns, end_ns; /* attached, ended (0: live) */
+    uint64_t start_ns, end_ns; /* first event (0: none yet), ended (0: live) */
     uint64_t from_ns, to_ns;   /* reach: oldest and newest kept event or open call */
     size_t open_count;         /* open calls, outermost first */
     const struct fdr_open_call *open;
