@@ -164,7 +164,7 @@ void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off,
 }
 
 /* Nothing of its bins is in use any more. One that was not joined, for an operation was left in the middle, is given
- * with its first piece, when the others are off the lists. */
+ * with its first piece, if that is on a list, when the others are off. */
 void fdri_piece_leave(struct fdri_arena *a, struct fdr_location *l)
 {
     uint32_t bins = 0;
@@ -174,15 +174,15 @@ void fdri_piece_leave(struct fdri_arena *a, struct fdr_location *l)
                 if (!fdri_may_strew(a, log2)) continue;
                 fdr_sub_relaxed(&l->strewn_units, 1u << (log2 - 9));
                 fdri_strewn_give(a, off, log2);
-            } else if ((off - a->bins_off) % a->super->bin_bytes) {
-                fdr_clear_racy(fdri_bin(a, off), FDR_BIN_HEADER);
-            } else {
+            } else if ((off - a->bins_off) % a->super->bin_bytes == 0) {
                 fdr_store_relaxed(&fdri_bin(a, off)->next, bins);
                 bins = off;
             }
         }
     for (uint32_t next; bins; bins = next) {
         next = fdr_load_relaxed(&fdri_bin(a, bins)->next);
+        for (uint32_t at = FDR_BIN_MIN_BYTES; at < a->super->bin_bytes; at += FDR_BIN_MIN_BYTES) /* also of lost ones */
+            fdr_clear_racy(fdri_bin(a, bins + at), FDR_BIN_HEADER);
         fdr_sub_relaxed(&l->split_bins, 1u);
         fdr_sub_relaxed(&a->pinned, 1u);
         fdri_bin_give(a, bins);

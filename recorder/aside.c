@@ -100,6 +100,9 @@ void fdri_aside(struct fdri_thread *t, uint64_t tick)
 void fdri_aside_left(struct fdri_thread *t)
 {
     if (!t->setting_aside) return;
+    t->aside_done = true; /* first: once more, and there would be two of a kind */
+    t->aside_due = false;
+    fdr_signal_fence();
     if (fdri_claim_pin(&fdri_rec.arena, t->loc) && is_whole(t)) set_all_aside(t);
     end_setting(t);
 }

@@ -277,7 +277,7 @@ static void mend(struct fdri_thread *t)
         fdri_part_mend(&fdri_rec.arena, p);
         take_back_leave(t, p);
     }
-    fdri_claim_unpin(l);
+    if (!t->setting_aside) fdri_claim_unpin(l); /* else what is not aside yet must not be claimed before it is */
     fdri_find_slots(t);
     fdri_telescope_mend(t);
     settle(t);

@@ -16,8 +16,12 @@ FDR_RACY static void add_part(struct fdr_usage *u, const uint8_t *base, const st
     uint32_t oldest = (uint32_t)copy.list_head, open = copy.open_off;
     uint64_t first = oldest ? bin(base, oldest)->first_index : fdr_part_given(&copy), ever = first;
     if (oldest) ever = copy.total;
-    if (oldest && open)
-        ever = bin(base, open)->first_index + FDR_COMMIT_RECORDS(fdr_load_relaxed(&bin(base, open)->commit));
+    if (oldest && open) {
+        uint64_t with_open = bin(base, open)->first_index +
+                             FDR_COMMIT_RECORDS(fdr_load_relaxed(&bin(base, open)->commit));
+        fdr_fence_acquire(); /* G:check - given back meanwhile the word is none of records */
+        if (fdr_load_relaxed(&bin(base, open)->generation) & 1) ever = with_open;
+    }
     u->stored += ever - first;
     u->reduced += first;
     u->bytes_stored += (uint64_t)p->bytes << 9;

@@ -63,8 +63,33 @@ static void all_are_set_aside(void **state)
     }
 }
 
+/* Left before it was noted that this is done: of two that are aside of a kind no reader knows which is which. */
+static void not_a_second_time(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "4M", .pin = "1000s"});
+    for (int i = 0; i < REGIONS; i++)
+        region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "pin_left.c", 1);
+    present(3000);
+    fdri_self.setting_aside = 1;
+    fdri_self.aside_due = true;
+    fdri_self.aside_done = false;
+    fdri_self.loc->busy = 1; /* by a frame that is gone */
+    while (fdri_self.loc->depth) fdr_leave_at(fdri_self.top->region, fdri_self.presented_tick + 10);
+    present(30000);
+    assert_true(fdri_self.aside_units > 0 && fdri_self.aside_done);
+    for (uint32_t off = fdri_self.loc->parts_first; off;) {
+        const struct fdr_part *p = fdri_off(&fdri_self, off);
+        if (p->flags & FDR_PART_ASIDE) assert_ptr_equal(fdri_aside_of(&fdri_self, p->depth, p->class_, p->band), p);
+        off = p->next;
+    }
+    struct fdr_file *f = take();
+    balance(f);
+    end(f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_are_set_aside)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_are_set_aside), cmocka_unit_test(not_a_second_time)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
