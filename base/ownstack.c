@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/raw.h"
+#include "base/signals.h"
 
 enum { PIECE = 512 };
 
@@ -37,11 +38,14 @@ static bool take(struct lines *l, char c, uint64_t within)
     return found;
 }
 
+/* A handler that leaves by longjmp would leave the descriptor open: it waits. */
 static uint64_t mapping_in(const char *path, uint64_t within)
 {
     char piece[PIECE];
     struct lines l = {0};
     uint64_t from = 0;
+    sigset_t old;
+    fdr_signals_block(&old);
     int fd = fdr_raw_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     for (long n = fd < 0 ? 0 : 1; n > 0 && !from;) {
         n = fdr_raw_read(fd, piece, sizeof piece);
@@ -49,6 +53,7 @@ static uint64_t mapping_in(const char *path, uint64_t within)
             if (take(&l, piece[i], within)) from = l.from;
     }
     if (fd >= 0) fdr_raw_close(fd);
+    fdr_signals_restore(&old);
     return from;
 }
 

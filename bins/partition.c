@@ -33,11 +33,11 @@ static void piece_push(struct fdri_arena *a, struct fdr_location *l, uint32_t of
     b->size_log2 = (uint8_t)size_log2;
     fdr_store_relaxed(&b->next, next);
     set_before(a, l, off, 0);
+    l->piece_units += 1u << (size_log2 - 9); /* no less than there are, wherever it is left */
     fdr_signal_fence();
     *first = off;
     fdr_signal_fence();
     set_before(a, l, next, off);
-    l->piece_units += 1u << (size_log2 - 9);
 }
 
 /* Off the list, where `link` leads to it from `before`. */
@@ -50,6 +50,7 @@ static void piece_remove(struct fdri_arena *a, struct fdr_location *l, uint32_t 
     fdr_store_relaxed(link, next);
     fdr_signal_fence();
     set_before(a, l, next, before);
+    fdr_signal_fence();
 }
 
 static uint32_t piece_pop(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
