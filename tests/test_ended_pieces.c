@@ -8,31 +8,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "tests/rewind_storm.h"
 #include "tests/shares.h"
 
-enum { THREADS = 8, REGIONS = 12, DEEP = 60, EVENTS = 200000 };
-static fdr_region own[REGIONS];
+enum { THREADS = 8, EVENTS = 200000 };
+static fdr_region own[STORM_REGIONS];
 static uint32_t held;
 
-/* Calls at random, up to DEEP of them open, and every few hundred events what came since the last mark is forgotten. */
 static void *storm(void *number)
 {
-    uint64_t seed = (uintptr_t)number * 7919 + 88172645463325252u, now = 1000000;
-    uint32_t open[DEEP], depth = 0;
-    bool marked = false;
-    for (int i = 0; i < EVENTS; i++) {
-        now += rnd(&seed, 4) ? rnd(&seed, 100) : rnd(&seed, 10000);
-        if (rnd(&seed, 200) == 0) {
-            marked ? fdr_rewind() : fdr_rewind_mark();
-            marked = !marked;
-        } else if (depth < DEEP && (!depth || rnd(&seed, 100) < 51)) {
-            open[depth] = (uint32_t)rnd(&seed, REGIONS);
-            fdr_enter_at(own[open[depth++]], now);
-        } else {
-            fdr_leave_at(own[open[--depth]], now);
-        }
-    }
-    while (depth) fdr_leave_at(own[open[--depth]], ++now);
+    rewind_storm((uintptr_t)number, 1000000, EVENTS, own, NULL);
     held = fdr_load_relaxed(&fdri_self.loc->bins_held);
     return NULL;
 }
@@ -41,7 +26,7 @@ static void one_after_another(const char *strategy)
 {
     char name[16], text[200];
     start(strategy, "4M");
-    for (uint32_t i = 0; i < REGIONS; i++) {
+    for (uint32_t i = 0; i < STORM_REGIONS; i++) {
         snprintf(name, sizeof name, "own%u", i);
         own[i] = fdr_region_define(name, "pieces", i);
     }

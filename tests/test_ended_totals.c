@@ -9,44 +9,29 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "tests/rewind_storm.h"
 #include "tests/shares.h"
 
-enum { THREADS = 4, REGIONS = 12, DEEP = 60, EVENTS = 300000 };
-static fdr_region own[REGIONS];
-static uint64_t made[REGIONS];
+enum { THREADS = 4, EVENTS = 300000 };
+static fdr_region own[STORM_REGIONS];
+static uint64_t made[STORM_REGIONS];
 
 /* Who comes late may be refused levels, and deeper calls are in no row's `calls` then (ARCHITECTURE, Known limits): so
  * all have theirs before memory runs out. */
 static pthread_barrier_t all_there;
 static void get_levels(uint64_t *now)
 {
-    for (uint32_t d = 0; d < DEEP; d++) fdr_enter_at(own[0], *now += 10);
-    for (uint32_t d = 0; d < DEEP; d++) fdr_leave_at(own[0], *now += 10);
-    __atomic_fetch_add(&made[0], DEEP, __ATOMIC_RELAXED);
+    for (uint32_t d = 0; d < STORM_DEEP; d++) fdr_enter_at(own[0], *now += 10);
+    for (uint32_t d = 0; d < STORM_DEEP; d++) fdr_leave_at(own[0], *now += 10);
+    __atomic_fetch_add(&made[0], STORM_DEEP, __ATOMIC_RELAXED);
     pthread_barrier_wait(&all_there);
 }
 
-/* Calls at random, up to DEEP of them open, and every few hundred events what came since the last mark is forgotten. */
 static void *storm(void *number)
 {
-    uint64_t seed = (uintptr_t)number * 7919 + 88172645463325252u, now = 1000000;
-    uint32_t open[DEEP], depth = 0;
-    bool marked = false;
+    uint64_t now = 1000000;
     get_levels(&now);
-    for (int i = 0; i < EVENTS; i++) {
-        now += rnd(&seed, 4) ? rnd(&seed, 100) : rnd(&seed, 10000);
-        if (rnd(&seed, 200) == 0) {
-            marked ? fdr_rewind() : fdr_rewind_mark();
-            marked = !marked;
-        } else if (depth < DEEP && (!depth || rnd(&seed, 100) < 51)) {
-            open[depth] = (uint32_t)rnd(&seed, REGIONS);
-            fdr_enter_at(own[open[depth]], now);
-            __atomic_fetch_add(&made[open[depth++]], 1, __ATOMIC_RELAXED);
-        } else {
-            fdr_leave_at(own[open[--depth]], now);
-        }
-    }
-    while (depth) fdr_leave_at(own[open[--depth]], ++now);
+    rewind_storm((uintptr_t)number, now, EVENTS, own, made);
     return NULL;
 }
 
@@ -61,7 +46,7 @@ static void totals_are_whole(const char *strategy)
     start(strategy, "4M");
     memset(made, 0, sizeof made);
     pthread_barrier_init(&all_there, NULL, THREADS);
-    for (uint32_t i = 0; i < REGIONS; i++) {
+    for (uint32_t i = 0; i < STORM_REGIONS; i++) {
         snprintf(name, sizeof name, "own%u", i);
         own[i] = fdr_region_define(name, "totals", i);
     }
@@ -75,16 +60,16 @@ static void totals_are_whole(const char *strategy)
         ended += l->ended_threads;
         assert_true(!l->ended_threads || l->tid == 0);
     }
-    for (uint32_t i = 0; i < REGIONS; i++) all += made[i];
+    for (uint32_t i = 0; i < STORM_REGIONS; i++) all += made[i];
     for (size_t n = fdr_totals(f, &totals); n--;) {
         found += totals[n].calls;
-        for (uint32_t i = 0; i < REGIONS; i++) made[i] -= totals[n].id == own[i] ? totals[n].calls : 0;
+        for (uint32_t i = 0; i < STORM_REGIONS; i++) made[i] -= totals[n].id == own[i] ? totals[n].calls : 0;
     }
     print_message("%s: %u threads in [ended], %llu of %llu calls in [rest]\n", strategy, ended,
                   (unsigned long long)folded, (unsigned long long)all);
     assert_int_equal(found, all);
     assert_true(folded <= all / 100); /* none, unless others took all that was free just when it was looked for */
-    for (uint32_t i = 0; i < REGIONS; i++) assert_true(made[i] <= folded);
+    for (uint32_t i = 0; i < STORM_REGIONS; i++) assert_true(made[i] <= folded);
     fdr_file_close(f);
     fdr_finalize();
 }
