@@ -433,12 +433,13 @@ struct fdr_location {
     uint64_t start_tick; /* stored ticks */
     uint64_t end_tick;   /* 0 while live */
     /* the owner's hot words */
-    uint64_t busy;                             /* stack address of the operation under way, 0 = none */
-    uint64_t last_tick;                        /* full ticks of the newest event */
-    uint32_t depth;                            /* open regions on the stack that is kept: levels 1..depth */
-    uint32_t overflow;                         /* open regions deeper than that */
-    uint32_t pause;                            /* not 0: paused, by fdr_pause or outside of phases */
-    uint32_t level_blocks;                     /* how many of levels_off[] are there */
+    uint64_t busy;         /* stack address of the operation under way, 0 = none */
+    uint64_t last_tick;    /* full ticks of the newest event */
+    uint32_t depth;        /* open regions on the stack that is kept: levels 1..depth */
+    uint32_t overflow;     /* open regions deeper than that */
+    uint16_t pause;        /* not 0: paused, by fdr_pause or outside of phases */
+    uint16_t refused_from; /* depth of the first call that memory held no level for; 0: none, or behind all levels */
+    uint32_t level_blocks; /* how many of levels_off[] are there */
     uint32_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* fdr_level_block(d): level d from 1 on */
     uint32_t level0_off;                       /* the level of events outside any region (depth 0) */
     uint32_t parts_first;                      /* off of the newest partition; they chain by `next` */
@@ -447,7 +448,7 @@ struct fdr_location {
     uint32_t slab_end;
     uint32_t rest_row_off; /* the row that folded regions share, 0 = none */
     /* accounts beside the per-level ones; owner writes */
-    uint64_t presented_overflow; /* calls deeper than the stack that is kept: presented, all lost */
+    uint64_t presented_overflow; /* calls deeper than the stack that was kept then: presented, all lost */
     uint64_t lost_overflow;
     uint64_t clamped;            /* events whose clock stepped back */
     uint64_t unbalanced;         /* regions closed by a leave of an outer one */

@@ -102,6 +102,8 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
     i->abandoned = l->raw.abandoned;
     i->hists_dropped = l->raw.hists_dropped;
     i->rows_folded = l->raw.rows_folded;
+    i->levels_refused = l->raw.presented_overflow;
+    i->levels_refused_from = i->levels_refused ? fdri_reader_refused_from(l) : 0;
     i->totals_lost = fdri_reader_rows_doubted(l);
     i->points_without_row = l->raw.points_without_row;
     for (size_t p = 0; p < l->part_count; p++) {

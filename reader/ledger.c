@@ -80,6 +80,10 @@ static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l,
     struct fdr_ledger_row r = {.location = l->id, .class_ = class_, .depth = depth};
     uint64_t forgets = 0, later = 0;
     accounts(f, l, &r);
+    if (class_ == FDR_CLASS_REGION && depth == fdri_reader_refused_from(l)) {
+        r.presented += l->raw.presented_overflow;
+        r.lost += l->raw.lost_overflow;
+    }
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, class_, depth, i / 2, i & 1);
         if (!p) continue;
@@ -92,6 +96,24 @@ static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l,
     if (!(r.presented | r.kept | r.filtered | r.reduced | r.lost)) return;
     struct fdr_ledger_row *row = new_row(f, l->id, class_, depth);
     if (row) *row = r;
+}
+
+static uint32_t deepest_of(const struct fdri_reader_location *l)
+{
+    uint32_t deepest = 0;
+    for (uint32_t i = 0; i < l->raw.level_blocks; i++)
+        if (l->levels_off[i]) deepest = fdr_levels_in(i + 1);
+    for (size_t i = 0; i < l->part_count; i++)
+        if (l->part[i].depth > deepest) deepest = l->part[i].depth;
+    return deepest;
+}
+
+uint32_t fdri_reader_refused_from(const struct fdri_reader_location *l)
+{
+    uint32_t behind = (uint32_t)fdr_max(fdr_levels_in(l->raw.level_blocks), deepest_of(l)) + 1,
+             from = l->raw.refused_from;
+    if (!(l->raw.presented_overflow | l->raw.lost_overflow)) return 0;
+    return from && from < behind ? from : behind;
 }
 
 /* Those that have no place are lost, as their parents are. The location's calls have the rows from `first` on, by
@@ -115,21 +137,12 @@ static void count_unplaced(struct fdr_file *f, struct fdri_reader_location *l, s
 static void count_location(struct fdr_file *f, struct fdri_reader_location *l)
 {
     size_t first = f->ledger_count;
-    uint32_t levels = fdr_levels_in(l->raw.level_blocks), deepest = 0;
-    for (uint32_t i = 0; i < l->raw.level_blocks; i++)
-        if (l->levels_off[i]) deepest = fdr_levels_in(i + 1);
-    for (size_t i = 0; i < l->part_count; i++)
-        if (l->part[i].depth > deepest) deepest = l->part[i].depth;
+    uint32_t deepest = deepest_of(l), refused = fdri_reader_refused_from(l);
+    for (uint32_t d = 1; d <= fdr_max(deepest, refused); d++) count_cell(f, l, FDR_CLASS_REGION, d);
+    count_unplaced(f, l, first);
     if (fdri_reader_samples(f, l) && deepest < FDR_SAMPLE_LEVELS - 1) deepest = FDR_SAMPLE_LEVELS - 1;
-    for (uint32_t c = 0; c < FDR_CLASS_COUNT; c++) {
-        for (uint32_t d = c == FDR_CLASS_REGION; d <= deepest; d++) count_cell(f, l, c, d);
-        if (c == FDR_CLASS_REGION) count_unplaced(f, l, first);
-        if (c != FDR_CLASS_REGION || !(l->raw.presented_overflow | l->raw.lost_overflow)) continue;
-        struct fdr_ledger_row *r = new_row(f, l->id, c, (uint32_t)fdr_max(levels, deepest) + 1);
-        if (!r) return;
-        r->presented = l->raw.presented_overflow;
-        r->lost = l->raw.lost_overflow;
-    }
+    for (uint32_t c = FDR_CLASS_REGION + 1; c < FDR_CLASS_COUNT; c++)
+        for (uint32_t d = 0; d <= deepest; d++) count_cell(f, l, c, d);
 }
 
 size_t fdr_ledger(struct fdr_file *f, const struct fdr_ledger_row **rows)

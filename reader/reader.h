@@ -366,6 +366,10 @@ void fdri_reader_keep_rule(struct fdri_reader_location *l);
 uint64_t fdri_reader_accounted(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth);
 void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l);
 
+/* ---- ledger.c ---- */
+/* The row that calls without a level are in; 0: there are none. */
+uint32_t fdri_reader_refused_from(const struct fdri_reader_location *l);
+
 /* ---- care.c ---- */
 bool fdri_reader_needs_care(struct fdr_file *f, struct fdri_reader_location *l);
 

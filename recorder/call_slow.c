@@ -187,6 +187,8 @@ static bool deep_enough(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     if (!l->overflow && (l->depth < fdr_levels_in(l->level_blocks) || fdri_grow_levels(t))) return true;
+    if (!l->refused_from) l->refused_from = (uint16_t)(l->depth + 1); /* before any is counted: levels may come later */
+    fdr_signal_fence();
     if (!l->overflow++) {
         t->overflow_sp = FDRI_HERE();
         fdri_set_soft(t);

@@ -97,7 +97,7 @@ void fdri_fold_undo(void)
 /* Level d of `into`, with accounts of points if need be; NULL: no room. */
 static struct fdr_level *level_of(struct fdri_thread *into, uint32_t d, bool points)
 {
-    into->no_more_levels = false;
+    into->level_search.pause = 0; /* who folds asks no more often than it makes sense */
     while (fdr_levels_in(into->loc->level_blocks) < d)
         if (!fdri_grow_levels(into)) return NULL;
     struct fdr_level *v = fdri_level(into, d);
@@ -269,9 +269,10 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
 {
     struct fdr_location *w = into->loc, *l = t->loc;
     uint64_t events = l->reductions_dropped_events, bytes = l->reductions_dropped_bytes;
-    /* calls deeper than its levels are told at the depth behind these, here as well */
-    uint32_t behind = fdr_levels_in(l->level_blocks) + 1;
-    struct fdr_level *deeper = behind <= fdr_levels_in(w->level_blocks) ? fdri_level(into, behind) : NULL;
+    /* calls that found no level are told at the depth where that began, here as well */
+    uint32_t from = l->refused_from, levels = fdr_levels_in(w->level_blocks);
+    struct fdr_level *deeper = from && from <= levels ? fdri_level(into, from) : NULL;
+    if (l->presented_overflow && !deeper && !w->refused_from) w->refused_from = (uint16_t)(levels + 1);
     uint32_t count = l->reduction_count, first = count > FDR_REDUCTION_LINES ? count - FDR_REDUCTION_LINES : 0;
     const struct fdr_reductions_block *b = l->reductions_off ? fdri_off(t, l->reductions_off) : NULL;
     for (uint32_t i = first; b && i < count; i++) {

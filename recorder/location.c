@@ -55,12 +55,12 @@ bool fdri_grow_levels(struct fdri_thread *t)
     const struct fdr_location *l = t->loc;
     bool may_stop = fdri_rec.set.strategy == FDR_STRATEGY_FIRST && !(l->flags & FDR_LOCATION_STOPPED);
     uint32_t ahead = may_stop && l->level_blocks >= AHEAD_FROM ? AHEAD : 0;
-    if (t->no_more_levels) return false; /* the ledger would be wrong by depth: those before are below the last */
+    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX) return false;
+    if (fdri_search_pauses(&t->level_search, l->last_tick)) return false;
     t->barriers = 0;
-    if (!grow(t, may_stop)) {
-        t->no_more_levels = l->level_blocks < FDR_LEVEL_BLOCKS_MAX;
-        return false;
-    }
+    bool grown = grow(t, may_stop);
+    fdri_search_over(&t->level_search, grown, l->last_tick + t->pause_ticks);
+    if (!grown) return false;
     while (ahead-- && grow(t, may_stop)) continue;
     return true;
 }
@@ -179,9 +179,8 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->no_more_skipped = t->sought = t->many_wait = false;
     memset(t->looked, 0, sizeof t->looked);
     t->passed_over = t->barriers = 0;
-    t->room_search = t->meta_search = (struct fdri_search){.credit = FDRI_CREDIT};
+    t->room_search = t->meta_search = t->level_search = (struct fdri_search){.credit = FDRI_CREDIT};
     t->hand = (struct fdri_hand){0};
-    t->no_more_levels = false;
     t->frozen_off = 0;
     t->stack_end = fdr_own_stack_end(fdri_is_first(l));
     fdri_known_start(t);

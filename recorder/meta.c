@@ -26,8 +26,9 @@ static uint32_t set_head(struct fdri_thread *t, uint32_t off, enum fdr_meta_kind
     return off;
 }
 
-/* Where a block may come from: not from bins, as something else will do; from them; even from what others keep. */
-enum source { END_ONLY, BINS, BINS_OF_ALL };
+/* Where a block may come from: not from bins, as something else will do; from them; even from what others keep; that as
+ * well, where who asks has pauses of its own (levels). */
+enum source { END_ONLY, BINS, BINS_OF_ALL, BINS_OF_ALL_NOW };
 
 /* A piece of a bin of its own; for it something else may be given back: so many times. */
 static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
@@ -64,13 +65,13 @@ static uint32_t piece_of_all(struct fdri_thread *t, uint32_t want)
 static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
 {
     if (want > full_log2()) return 0;
-    if (source != BINS_OF_ALL) return t->meta_search.pause ? 0 : fair_piece(t, want, LARGER_ROUNDS);
+    if (source == BINS) return t->meta_search.pause ? 0 : fair_piece(t, want, LARGER_ROUNDS);
     /* who is only coming has patience of its own: attach.c */
-    bool begun = t->loc->level_blocks || t->loc->samples_off || t->no_more_levels;
-    if (begun && fdri_search_pauses(&t->meta_search, t->loc->last_tick)) return 0;
+    bool pauses = source == BINS_OF_ALL && (t->loc->level_blocks || t->loc->samples_off);
+    if (pauses && fdri_search_pauses(&t->meta_search, t->loc->last_tick)) return 0;
     uint32_t off = fair_piece(t, want, ROUNDS);
     if (!off) off = piece_of_all(t, want);
-    if (begun) fdri_search_over(&t->meta_search, off, t->loc->last_tick + t->pause_ticks);
+    if (pauses) fdri_search_over(&t->meta_search, off, t->loc->last_tick + t->pause_ticks);
     return off;
 }
 
@@ -157,7 +158,6 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
 {
     struct fdr_location *l = t->loc;
     bytes = (uint32_t)fdr_align_up(bytes, FDR_META_ALIGN);
-    if (kind == FDR_META_LEVELS || kind == FDR_META_FROZEN) t->meta_search.pause = 0; /* refused, they are for good */
     uint32_t *reuse = bytes < SMALL_BYTES ? &l->meta_free[bytes / FDR_META_ALIGN - 1] : NULL;
     if (reuse && *reuse) {
         uint32_t off = *reuse;
@@ -181,7 +181,8 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
 
 uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
 {
-    return take(t, kind, bytes, BINS_OF_ALL);
+    bool of_levels = kind == FDR_META_LEVELS || kind == FDR_META_FROZEN;
+    return take(t, kind, bytes, of_levels ? BINS_OF_ALL_NOW : BINS_OF_ALL);
 }
 
 uint32_t fdri_meta_larger(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)

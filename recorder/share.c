@@ -312,7 +312,8 @@ FDR_RACY static bool sleeps(struct fdr_location *v)
 /* An operation may make others pass so many; fewer, where searches find nothing again and again. */
 static uint32_t barriers_left(const struct fdri_thread *t, uint32_t must)
 {
-    uint32_t weary = fdri_search_weary(must ? &t->meta_search : &t->room_search);
+    uint32_t weary = must ? fdr_max(fdri_search_weary(&t->meta_search), fdri_search_weary(&t->level_search))
+                          : fdri_search_weary(&t->room_search);
     return (must ? BARRIERS_MUST : BARRIERS) >> fdr_min(weary, 4);
 }
 

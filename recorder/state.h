@@ -155,7 +155,6 @@ struct fdri_thread {
     uint64_t edge[3];        /* stored ticks */
     uint64_t to_ns;          /* 32.32: full ticks of this location to ns */
     bool fresh;              /* no event yet: the first one decides the unit of time */
-    bool no_more_levels;     /* memory did not hold another block: deeper calls are only counted */
     bool ticks;              /* the location's unit is the tick counter's; else ns */
     bool quick;              /* it is, and the counter can be taken as it is: the fast path may */
     uint64_t clock_offset;   /* added to every reading of the clock: it has stepped back */
@@ -202,7 +201,7 @@ struct fdri_thread {
     struct fdri_looked looked[FDRI_LOOKED];
     uint32_t passed_over; /* off of the location that gave nothing just now: another is asked before */
     uint32_t barriers;    /* that others had to pass for the bin or block that is looked for */
-    struct fdri_search room_search, meta_search;
+    struct fdri_search room_search, meta_search, level_search;
     uint32_t spare_cells[FDRI_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
     uint64_t stack_end;                     /* of the thread's own stack */
     uint64_t stack_bytes;                   /* gone.c: how large it can be, once that was asked; 0: nobody knows */

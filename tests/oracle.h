@@ -14,22 +14,13 @@
 
 #include "tests/oracle_epochs.h"
 
-/* Points in calls deeper than the stack count at the deepest level there is. */
-static inline void oracle_clamp_points(struct oracle *o, uint32_t held_depth)
-{
-    for (size_t i = 0; held_depth && i < o->count; i++)
-        if (oracle_class(o->event[i].kind) != FDR_IN_REGION && o->event[i].depth > held_depth)
-            o->event[i].depth = (uint16_t)held_depth;
-}
-
 static inline const char *oracle_check(struct oracle *o, struct oracle_rules *r, struct fdr_file *f, uint32_t location)
 {
     struct oracle_view v = {0};
     const char *wrong = oracle_load(f, location, &v);
-    r->held_depth = oracle_held_depth(o, f, location);
-    oracle_clamp_points(o, r->held_depth);
-    if (!wrong && r->complete && (v.strays || r->held_depth))
-        wrong = oracle_wrong("complete: %zu points without their calls, stack of %u", v.strays, r->held_depth);
+    if (!wrong && r->complete && (v.strays || oracle_refused(o)))
+        wrong = oracle_wrong("complete: %zu points without their calls, %llu calls without a level", v.strays,
+                             (unsigned long long)oracle_refused(o));
     if (!wrong) wrong = oracle_match(o, r, &v);
     if (!wrong) wrong = oracle_order(o, &v);
     if (!wrong) wrong = oracle_ledger(o, r, &v, f, location);

@@ -87,7 +87,7 @@ static inline const char *oracle_epoch_totals(const struct oracle *o, const stru
     const char *wrong = NULL;
     for (size_t i = 0; i < o->count && !wrong; i++) {
         const struct oracle_event *p = &o->event[i];
-        if (r->held_depth && p->depth > r->held_depth) continue;
+        if (p->refused) continue;
         if (p->kind == FDR_ENTER) children[p->depth] = 0;
         if (p->kind != FDR_LEAVE || (r->depth && p->depth > r->depth)) continue;
         while (!left && at + 1 < n && !wrong) {

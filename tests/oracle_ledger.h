@@ -5,35 +5,22 @@
 
 #include "tests/oracle_match.h"
 
-enum { ORACLE_LEVELS = 7 }; /* FORMAT.md, 5: blocks of levels */
-
 struct oracle_cell {
     uint64_t presented, filtered, shown;
 };
 
-/* Calls of the location that were only counted. */
-static inline uint64_t oracle_untimed(struct fdr_file *f, uint32_t location)
+static inline const struct fdr_location_info *oracle_location(struct fdr_file *f, uint32_t location)
 {
-    const struct fdr_total *total;
-    uint64_t untimed = 0;
-    for (size_t n = fdr_totals(f, &total), i = 0; i < n; i++)
-        if (total[i].location == location) untimed += total[i].untimed;
-    return untimed;
+    const struct fdr_location_info *l;
+    for (size_t i = 0; (l = fdr_location_info(f, i)) && l->id != location;) i++;
+    return l;
 }
 
-/* A stack that found no more room: the ledger's deepest row stands for all calls from its depth on, which were only
- * counted. */
-static inline uint32_t oracle_held_depth(const struct oracle *o, struct fdr_file *f, uint32_t location)
+static inline uint64_t oracle_refused(const struct oracle *o)
 {
-    const struct fdr_ledger_row *rows;
-    uint32_t deepest = 0, held = 0;
-    size_t n = fdr_ledger(f, &rows);
-    for (size_t i = 0; i < o->count; i++)
-        if (o->event[i].kind == FDR_ENTER && o->event[i].depth > deepest) deepest = o->event[i].depth;
-    for (size_t i = 0; i < n; i++)
-        if (rows[i].location == location && rows[i].class_ == FDR_IN_REGION)
-            held = rows[i].presented == rows[i].lost ? rows[i].depth - 1 : ORACLE_NONE;
-    return held >= deepest || held % ORACLE_LEVELS || !oracle_untimed(f, location) ? 0 : held;
+    uint64_t n = 0;
+    for (size_t i = 0; i < o->count; i++) n += o->event[i].refused && o->event[i].kind == FDR_ENTER;
+    return n;
 }
 
 static inline const char *oracle_ledger(const struct oracle *o, const struct oracle_rules *r,
@@ -41,19 +28,25 @@ static inline const char *oracle_ledger(const struct oracle *o, const struct ora
 {
     struct oracle_cell(*cell)[ORACLE_DEPTHS] = calloc(9, sizeof *cell);
     const struct fdr_ledger_row *rows;
+    const struct fdr_location_info *l = oracle_location(f, location);
     const char *wrong = NULL;
-    uint64_t checked = 0, all = 0;
+    uint64_t checked = 0, all = 0, refused = oracle_refused(o);
+    if (!l || l->levels_refused != refused)
+        wrong = oracle_wrong("P3: %llu calls found no level, %llu are said to", (unsigned long long)refused,
+                             (unsigned long long)(l ? l->levels_refused : 0));
     for (size_t i = 0; i < o->count; i++) {
         const struct oracle_event *p = &o->event[i];
         if (p->kind == FDR_LEAVE) continue;
-        bool below = r->held_depth && p->kind == FDR_ENTER && p->depth > r->held_depth;
-        struct oracle_cell *c = &cell[oracle_class(p->kind)][below ? r->held_depth + 1 : p->depth];
+        if (!wrong && p->refused && p->depth < l->levels_refused_from)
+            wrong = oracle_wrong("P3: a call of depth %u found no level, none from %u on", p->depth,
+                                 l->levels_refused_from);
+        struct oracle_cell *c = &cell[oracle_class(p->kind)][p->refused && l ? l->levels_refused_from : p->depth];
         c->presented++;
         all++;
         bool deep = r->depth && p->depth > r->depth && p->kind == FDR_ENTER;
         bool brief = p->kind == FDR_ENTER && !deep && p->mate != ORACLE_NONE &&
                      o->event[p->mate].time - p->time < r->min_duration;
-        c->filtered += !below && (deep || brief);
+        c->filtered += !p->refused && (deep || brief);
     }
     for (size_t i = 0; i < v->count; i++)
         if (v->shown[i].kind != FDR_LEAVE && !v->shown[i].reduced)

@@ -15,7 +15,7 @@ static inline bool oracle_is_open(const struct oracle_view *v, const struct orac
 static inline bool oracle_same(const struct oracle *o, const struct oracle_rules *r, const struct oracle_event *p,
                                const struct oracle_view *v, const struct oracle_shown *y)
 {
-    if (p->kind != y->kind || p->id != y->id || oracle_q(r, p->time) != y->time) return false;
+    if (p->refused || p->kind != y->kind || p->id != y->id || oracle_q(r, p->time) != y->time) return false;
     if (p->kind == FDR_ENTER) {
         if (oracle_is_open(v, y)) return p->mate == ORACLE_NONE || (r->prefix && p->mate > r->newest);
         if (p->mate == ORACLE_NONE) return false;

@@ -3,6 +3,8 @@
 #ifndef FDR_TESTS_ORACLE_PRESENTED_H
 #define FDR_TESTS_ORACLE_PRESENTED_H
 
+#include "recorder/recorder.h"
+
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdarg.h>
@@ -23,6 +25,7 @@ struct oracle_event {
     uint16_t depth;  /* calls: own depth; points: open regions around */
     uint8_t kind;    /* enum fdr_event_kind */
     uint8_t fields;
+    bool refused; /* calls: memory held no level for it, says the recorder: only counted, and lost */
 };
 struct oracle {
     struct oracle_event *event;
@@ -30,7 +33,8 @@ struct oracle {
     size_t count, room, fields, fields_room;
     uint32_t open[ORACLE_DEPTHS]; /* index of the enter at depth d + 1 */
     uint32_t depth;
-    uint64_t last; /* time of the newest event */
+    uint32_t refused; /* open calls that found no level */
+    uint64_t last;    /* time of the newest event */
     uint64_t clamped;
 };
 
@@ -70,18 +74,21 @@ static inline struct oracle_event *oracle_add(struct oracle *o, uint8_t kind, ui
     }
     o->last = time;
     struct oracle_event *e = &o->event[o->count++];
-    *e = (struct oracle_event){.time = time,
-                               .id = id,
-                               .mate = ORACLE_NONE,
-                               .depth = (uint16_t)o->depth,
-                               .kind = kind,
-                               .parent = o->depth ? o->open[o->depth - 1] : ORACLE_NONE};
+    *e = (struct oracle_event){
+        .time = time,
+        .id = id,
+        .mate = ORACLE_NONE,
+        .depth = (uint16_t)(o->depth - o->refused), /* in calls without a level: of those with one */
+        .kind = kind,
+        .parent = o->depth ? o->open[o->depth - 1] : ORACLE_NONE};
     return e;
 }
 static inline void oracle_enter(struct oracle *o, uint32_t region, uint64_t time)
 {
     struct oracle_event *e = oracle_add(o, FDR_ENTER, region, time);
     e->depth = (uint16_t)(o->depth + 1);
+    e->refused = fdri_self.loc && fdri_self.loc->overflow;
+    o->refused += e->refused;
     o->open[o->depth++] = (uint32_t)(o->count - 1);
 }
 static inline void oracle_leave(struct oracle *o, uint64_t time)
@@ -90,6 +97,9 @@ static inline void oracle_leave(struct oracle *o, uint64_t time)
     struct oracle_event *e = oracle_add(o, FDR_LEAVE, o->event[enter].id, time);
     e->mate = enter;
     e->parent = o->event[enter].parent;
+    e->depth = o->event[enter].depth;
+    e->refused = o->event[enter].refused;
+    o->refused -= e->refused;
     o->event[enter].mate = (uint32_t)(o->count - 1);
     o->depth--;
 }
@@ -161,7 +171,6 @@ struct oracle_rules {
     uint32_t depth;        /* deeper calls were only to be counted; 0 = no limit */
     bool prefix;           /* the beginning is kept (`first`), not the newest */
     bool complete;         /* nothing may be missing */
-    uint32_t held_depth;   /* found out: deeper calls found no stack: one row of the ledger, all lost, in no total */
     uint32_t newest;       /* found out: with `prefix`, the newest event that is shown */
     uint64_t buffer;       /* bytes */
 };

@@ -30,9 +30,10 @@ static inline struct oracle_total *oracle_totals(const struct oracle *o, const s
     for (size_t i = 0; i < o->count; i++) {
         const struct oracle_event *p = &o->event[i];
         struct oracle_total *t = &rows[(size_t)oracle_class(p->kind) * ORACLE_IDS + p->id % ORACLE_IDS];
-        bool below = r->held_depth && p->depth > r->held_depth; /* counted, no more */
-        if (below && p->kind == FDR_ENTER) t->untimed++;
-        if (below && (p->kind == FDR_ENTER || p->kind == FDR_LEAVE)) continue;
+        if (p->refused) { /* counted, no more */
+            t->untimed += p->kind == FDR_ENTER;
+            continue;
+        }
         if (p->kind == FDR_ENTER) {
             children[p->depth] = 0;
             t->untimed += r->depth && p->depth > r->depth;

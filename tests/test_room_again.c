@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * P3, P5: what memory refused a thread once it gets when there is some again: partitions, rows of totals.
+ * P3, P5: what memory refused a thread once it gets when there is some again: partitions, levels, rows of totals.
  * And what finds no room takes it from nothing else. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
@@ -9,11 +9,11 @@ enum { REGIONS = 3000, FEW = 5, LATER = 300, DEEP = 300, BINS = 4096 };
 static fdr_region region[REGIONS];
 static uint64_t now;
 
-static void start(void)
+static void start(int regions)
 {
     char name[24];
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "1M", .timer = "monotonic"});
-    for (int i = 0; i < REGIONS; i++) {
+    for (int i = 0; i < regions; i++) {
         snprintf(name, sizeof name, "again%d", i);
         region[i] = fdr_region_define(name, "room_again.c", 1);
     }
@@ -50,7 +50,7 @@ static void P3_who_is_slow(void **state)
 {
     enum { SLOW = 100, APART_NS = 20000000 };
     (void)state;
-    start();
+    start(REGIONS);
     deep(3);
     take_all();
     for (int i = 0; i < 50; i++) deep(DEEP);
@@ -62,11 +62,47 @@ static void P3_who_is_slow(void **state)
     fdr_finalize();
 }
 
+/* Calls that found no level stay where they are told, at the depth at which that began, when levels come behind it. */
+static void P3_levels(void **state)
+{
+    enum { AGAIN = 50, PAUSE_NS = 20000000 };
+    uint64_t lost = 0, presented = 0;
+    (void)state;
+    start(FEW);
+    deep(3);
+    take_all();
+    for (int i = 0; i < 20; i++) deep(DEEP);
+    uint32_t from = fdri_self.loc->refused_from, levels = fdr_levels_in(fdri_self.loc->level_blocks);
+    uint64_t refused = fdri_self.loc->presented_overflow;
+    assert_true(from == levels + 1 && from < DEEP); /* else nothing was tried */
+    assert_int_equal(refused, 20 * (DEEP - levels));
+    give_all();
+    now += PAUSE_NS;
+    for (int i = 0; i < AGAIN; i++) deep(DEEP);
+    assert_true(fdr_levels_in(fdri_self.loc->level_blocks) >= DEEP);
+    struct fdr_file *f = take();
+    const struct fdr_location_info *l = fdr_location_info(f, 0);
+    assert_int_equal(l->levels_refused, refused);
+    assert_int_equal(l->levels_refused_from, from);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, from)->presented, refused + AGAIN);
+    assert_true(row(f, 0, FDR_IN_REGION, from)->lost >= refused);
+    for (uint32_t d = 1; d <= DEEP; d++) {
+        if (d > from) assert_int_equal(row(f, 0, FDR_IN_REGION, d)->presented, AGAIN);
+        presented += row(f, 0, FDR_IN_REGION, d)->presented;
+        lost += row(f, 0, FDR_IN_REGION, d)->lost;
+    }
+    assert_int_equal(presented, 3 + (20 + AGAIN) * DEEP);
+    assert_int_equal(lost, fdr_usage().lost);
+    assert_true(row(f, 0, FDR_IN_REGION, DEEP)->kept);
+    balance(f);
+    end(f);
+}
+
 static void P5_rows(void **state)
 {
     (void)state;
     int i = 0, own = 0;
-    start();
+    start(REGIONS);
     deep(3);
     take_all();
     while (!fdri_self.loc->rows_folded && i < REGIONS - LATER - FEW) once(region[i++]);
@@ -115,8 +151,9 @@ static void P3_an_event_without_room_costs_no_calls(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {/* the first one: definitions come along, and there is no room for many */
+    const struct CMUnitTest tests[] = {/* the first ones: definitions come along, and there is no room for many */
                                        cmocka_unit_test(P3_an_event_without_room_costs_no_calls),
-                                       cmocka_unit_test(P3_who_is_slow), cmocka_unit_test(P5_rows)};
+                                       cmocka_unit_test(P3_levels), cmocka_unit_test(P3_who_is_slow),
+                                       cmocka_unit_test(P5_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -304,6 +304,10 @@ static void print_location_count(uint64_t n, const char *what)
 
 static void print_location_notes(const struct fdr_location_info *l)
 {
+    char what[120];
+    snprintf(what, sizeof what, "calls lost: no room for their level of the stack; the ledger has them at depth %u",
+             l->levels_refused_from);
+    print_location_count(l->levels_refused, what);
     print_location_count(l->clamped, "events whose clock stepped back; they carry the newest time before them");
     print_location_count(l->unbalanced, "calls that ended without a leave of their own (longjmp, exceptions)");
     print_location_count(l->stray_leaves, "leaves of regions that were not open; ignored");

@@ -191,6 +191,10 @@ struct fdr_location_info {
     bool folding;
     /* Damage took rows of its totals: what fdr_totals says of it is right, and not all. Known as the count of these. */
     bool totals_lost;
+    /* Calls that memory, or the stack of 1,036, held no level for. They are lost, without a time in the totals, and the
+     * ledger has them in the row of this depth, whatever their own was: the least at which that happened. 0: none. */
+    uint64_t levels_refused;
+    uint32_t levels_refused_from;
 };
 /* Sorted by id; index beyond the last: NULL. */
 FDR_API size_t fdr_location_count(const struct fdr_file *file);
