@@ -140,6 +140,18 @@ def deep():
     check(figures["kept_events"] == 200, f"{figures['kept_events']} kept of 200")
 
 
+def deeper_than_the_stack():
+    """Calls that no level is held for are lost, all at one depth, which info names."""
+    records = [(10, k, d % 50) for k in (ENTER, LEAVE) for d in (range(1100) if k == ENTER else range(1099, -1, -1))] * 3
+    out, figures, info = replay(write("stack", 50, records), "--buffer", "8M")
+    one, rows = info["locations"][0], info["ledger"]
+    check((one["levels_refused"], one["levels_refused_from"]) == (3 * 64, 1037), f"{one}")
+    check([(r["depth"], r["presented"], r["lost"]) for r in rows if r["lost"]] == [(1037, 3 * 64, 3 * 64)], "their row")
+    check(one["presented_before"] == one["presented_after"] == 3300 == sum(r["presented"] for r in rows), "nothing moved")
+    check("note    192 calls lost: no room for their level of the stack; the ledger has them at depth 1037" in run("info", out),
+          "what fdr info says")
+
+
 def hours():
     """The run is as long as it was, whatever is kept of it, and columns of long times stay apart."""
     records = []
@@ -382,6 +394,7 @@ try:
     points_beside_regions()
     one_without_room()
     deep()
+    deeper_than_the_stack()
     hours()
     from_zero()
     own_time()

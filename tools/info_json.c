@@ -62,6 +62,15 @@ static json_t *open_enter_json(const struct fdr_location_info *l)
     return times;
 }
 
+/* More than it was before its bins were copied: it went on, and its rows of the ledger need not balance. */
+static void presented_json(json_t *o, const struct fdr_file *file, uint32_t location)
+{
+    uint64_t before, after;
+    fdr_ledger_bounds(file, location, &before, &after);
+    set_u64(o, "presented_before", before);
+    set(o, "presented_after", after < UINT64_MAX ? json_u64(after) : json_null());
+}
+
 static void location_counters(json_t *o, const struct fdr_location_info *l)
 {
     set_u64(o, "clamped", l->clamped);
@@ -103,6 +112,7 @@ static json_t *location_json(const struct fdr_file *file, const struct fdr_locat
     set_u64(o, "numa_node", l->numa_node);
     set_u64(o, "bins", l->bins);
     set_u64(o, "bytes_stored", l->bytes_stored);
+    presented_json(o, file, l->id);
     location_counters(o, l);
     return o;
 }
