@@ -56,26 +56,40 @@ bool fdri_reader_epoch_rows_lost(const struct fdr_file *f, const struct fdr_epoc
     return b && suspect(f, b, fdr_max(b->head.bytes, sizeof *b));
 }
 
-/* Rows and rest of an epoch that is over. false: they are not its sums. */
-static bool rows_of(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epoch *e, uint32_t index)
+/* Rows and rest of an epoch that is over; `rows` NULL: all is rest. */
+struct told {
+    const struct fdr_epoch_rows *rows;
+    struct sums rest;
+};
+
+/* false: they are not its sums. */
+static bool told_of(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epoch *e,
+                    struct told *out)
 {
-    struct sums all = {0}, rest = {e->calls, e->inclusive, e->exclusive};
     const struct fdr_epoch_rows *b = NULL;
+    *out = (struct told){.rest = {e->calls, e->inclusive, e->exclusive}};
     if (e->rows_off && !fdri_reader_epoch_rows_lost(f, e)) {
         b = (const void *)fdri_reader_meta_at(f, e->rows_off, FDR_META_EPOCHROWS, l->id, sizeof *b);
         if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
             !fdri_reader_at(f, e->rows_off, b->head.bytes))
             return false;
-        rest = (struct sums){b->rest_calls, b->rest_inclusive, b->rest_exclusive};
+        *out = (struct told){b, {b->rest_calls, b->rest_inclusive, b->rest_exclusive}};
     }
-    all = rest;
+    struct sums all = out->rest;
     for (uint32_t i = 0; b && i < b->count; i++)
         add_to(&all, b->row[i].calls, b->row[i].inclusive, b->row[i].exclusive);
-    if (all.calls != e->calls || all.inclusive != e->inclusive || all.exclusive != e->exclusive) return false;
-    for (uint32_t i = 0; b && i < b->count; i++)
-        add_total(f, l, index, b->row[i].key, b->row[i].flags & 1,
-                  &(struct sums){b->row[i].calls, b->row[i].inclusive, b->row[i].exclusive});
-    add_total(f, l, index, FDR_ROW_KEY_REST, false, &rest);
+    return all.calls == e->calls && all.inclusive == e->inclusive && all.exclusive == e->exclusive;
+}
+
+static bool rows_of(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epoch *e, uint32_t index)
+{
+    struct told told;
+    if (!told_of(f, l, e, &told)) return false;
+    for (uint32_t i = 0; told.rows && i < told.rows->count; i++) {
+        const struct fdr_epoch_row *r = &told.rows->row[i];
+        add_total(f, l, index, r->key, r->flags & 1, &(struct sums){r->calls, r->inclusive, r->exclusive});
+    }
+    add_total(f, l, index, FDR_ROW_KEY_REST, false, &told.rest);
     return true;
 }
 
@@ -90,9 +104,23 @@ const struct fdr_epoch_base *fdri_reader_epoch_base(const struct fdr_file *f, co
     return *most ? b : NULL;
 }
 
-/* The current epoch: what the totals say beyond the base. */
+/* Of one region: what it has gained, and what the epoch that is not told alone has of it. */
+static void add_gained(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t index, uint32_t key,
+                       struct sums gained, const struct told *before)
+{
+    bool rest = key == FDR_ROW_KEY_REST, found = false;
+    if (rest) add_to(&gained, before->rest.calls, before->rest.inclusive, before->rest.exclusive);
+    for (uint32_t i = 0; before->rows && !found && !rest && i < before->rows->count; i++) {
+        const struct fdr_epoch_row *r = &before->rows->row[i];
+        if (!(found = r->key == key)) continue;
+        add_to(&gained, r->calls, r->inclusive, r->exclusive);
+    }
+    add_total(f, l, index, key, !rest && !found && before->rest.calls, &gained);
+}
+
+/* The current epoch: what the totals say beyond the base, and what `before` has. */
 static bool rows_since(struct fdr_file *f, struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
-                       struct sums *sum)
+                       const struct told *before, struct sums *sum)
 {
     size_t most = f->end / sizeof(struct fdr_row);
     for (uint64_t off = e->base_first; off;) {
@@ -111,11 +139,19 @@ static bool rows_since(struct fdr_file *f, struct fdri_reader_location *l, const
             struct sums d = {r->calls - b->row[i].calls, r->sum - b->row[i].sum, r->exclusive - b->row[i].exclusive};
             d.exclusive = fdr_min(d.exclusive, d.inclusive); /* killed in between: the sum comes last */
             add_to(sum, d.calls, d.inclusive, d.exclusive);
-            add_total(f, l, index, r->key, false, &d);
+            add_gained(f, l, index, r->key, d, before);
         }
         off = b->next;
     }
     return true;
+}
+
+/* What the last epoch that is told has beside its rows: nothing, unless it is two. */
+static bool begun_of(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e,
+                     uint32_t index, struct told *out)
+{
+    *out = (struct told){0};
+    return index + 1 == e->count || told_of(f, l, &e->epoch[index], out);
 }
 
 static void set_totals(struct fdr_file *f, struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
@@ -123,12 +159,15 @@ static void set_totals(struct fdr_file *f, struct fdri_reader_location *l, const
 {
     const struct fdr_epoch *raw = &e->epoch[index];
     struct sums s = {0}; /* of the current one all is in rows */
-    if (!out->current) s = (struct sums){raw->calls, raw->inclusive, raw->exclusive};
+    struct told begun;
+    if (index + 1 < e->count) s = (struct sums){raw->calls, raw->inclusive, raw->exclusive};
     size_t before = f->epoch_total_count;
-    if (suspect(f, raw, sizeof *raw)) return;                      /* whatever it says is in damaged bytes */
-    bool ends = out->current || !suspect(f, raw + 1, sizeof *raw); /* where the next one begins */
+    if (suspect(f, raw, sizeof *raw)) return;                               /* whatever it says is in damaged bytes */
+    bool ends = index + 1 == e->count || !suspect(f, raw + 1, sizeof *raw); /* where the next one begins */
     out->exact = ends && !e->untracked && !(out->current && !l->settled);
-    if (out->current ? rows_since(f, l, e, index, &s) : rows_of(f, l, raw, index)) {
+    bool good = out->current ? begun_of(f, l, e, index, &begun) && rows_since(f, l, e, index, &begun, &s)
+                             : rows_of(f, l, raw, index);
+    if (good) {
         out->exact = out->exact && !(out->current && l->epoch_rows_lost);
         out->calls = s.calls;
         out->inclusive_ns = fdri_reader_duration_ns(&l->clock, s.inclusive);
@@ -144,7 +183,7 @@ static void set_totals(struct fdr_file *f, struct fdri_reader_location *l, const
 
 static uint32_t epoch_of(const struct fdr_epochs *e, uint64_t tick)
 {
-    uint32_t i = e->count - 1;
+    uint32_t i = fdri_reader_epochs_told(e) - 1;
     while (i && e->epoch[i].from_tick >= tick) i--;
     return i;
 }
@@ -228,13 +267,14 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
         return;
     }
     size_t first = f->epoch_count;
-    for (uint32_t i = 0; i < e->count; i++) {
+    uint32_t count = fdri_reader_epochs_told(e);
+    for (uint32_t i = 0; i < count; i++) {
         struct fdr_epoch_info *out = new_epoch(f);
         if (!out) return;
         out->location = l->id;
         out->index = i;
         out->tier = e->epoch[i].tier;
-        out->current = i + 1 == e->count;
+        out->current = i + 1 == count;
         uint64_t to = out->current ? newest_of(l) : e->epoch[i + 1].from_tick;
         out->from_ns = fdri_reader_ns(&l->clock, e->epoch[i].from_tick);
         out->to_ns = fdri_reader_ns(&l->clock, to > e->epoch[i].from_tick ? to : e->epoch[i].from_tick);
@@ -243,8 +283,8 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
     for (size_t i = 0; i < l->part_count; i++)
         for (uint32_t b = 0; b < l->part[i].bin_count; b++)
             count_bin(f, l, &l->part[i], &l->part[i].bin[b], e, &f->epoch[first]);
-    for (uint32_t i = 0; i < e->count; i++) /* once it is known which bins are damaged */
-        set_complete(l, i ? e->epoch[i].from_tick : 0, i + 1 < e->count ? e->epoch[i + 1].from_tick : UINT64_MAX,
+    for (uint32_t i = 0; i < count; i++) /* once it is known which bins are damaged */
+        set_complete(l, i ? e->epoch[i].from_tick : 0, i + 1 < count ? e->epoch[i + 1].from_tick : UINT64_MAX,
                      &f->epoch[first + i]);
     fdri_reader_find_unplaced(f, l);
     for (size_t i = 0; i < l->unplaced_count; i++) {

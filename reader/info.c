@@ -55,7 +55,7 @@ static uint32_t epochs_held(const struct fdr_file *f, const struct fdri_reader_l
     const struct fdr_epochs *e = NULL;
     if (l->raw.epochs_off)
         e = (const void *)fdri_reader_meta_at(f, l->raw.epochs_off, FDR_META_EPOCHS, l->id, sizeof *e);
-    if (e) return e->count;
+    if (e) return fdri_reader_epochs_told(e);
     if (f->sb.strategy == FDR_STRATEGY_TELESCOPE) return 1; /* its table is gone, or there was none: all is one */
     return l->raw.epoch >= l->raw.epoch_floor ? l->raw.epoch - l->raw.epoch_floor + 1 : 1;
 }

@@ -414,6 +414,12 @@ uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *va
 const struct fdr_epoch_base *fdri_reader_epoch_base(const struct fdr_file *f, const struct fdri_reader_location *l,
                                                     uint64_t off, size_t *most);
 
+/* How many epochs are told: the last two are one where the first of them has not got all of its totals yet. */
+static inline uint32_t fdri_reader_epochs_told(const struct fdr_epochs *e)
+{
+    return e->count - (e->walking && e->count > 1);
+}
+
 /* Are the rows of this epoch, which is over, in bytes that are damaged? Then all of it is in its rest. */
 bool fdri_reader_epoch_rows_lost(const struct fdr_file *f, const struct fdr_epoch *e);
 

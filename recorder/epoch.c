@@ -23,13 +23,13 @@ uint32_t fdri_epoch_of(const struct fdr_epochs *e, uint64_t tick)
     return i;
 }
 
-/* The version is odd while epochs move: who copies or inherits them then does not believe them. */
-static void begin_change(struct fdr_epochs *e)
+void fdri_epoch_begin_change(struct fdr_epochs *e)
 {
     fdr_store_release(&e->version, e->version + 1); /* R:epochs - pairs with A:epochs in export/ */
     fdr_fence_release(); /* R:epochs - who copies a byte of what follows finds the odd version */
 }
-static void end_change(struct fdr_epochs *e)
+
+void fdri_epoch_end_change(struct fdr_epochs *e)
 {
     fdr_signal_fence();
     fdr_store_release(&e->version, e->version + 1); /* R:epochs */
@@ -55,14 +55,14 @@ static struct fdr_epochs *start(struct fdri_thread *t)
 static void merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
 {
     struct fdr_epoch *a = &e->epoch[i], *b = a + 1;
-    begin_change(e);
+    fdri_epoch_begin_change(e);
     fdri_epoch_rows_merge(t, e, i);
     a->units += b->units;
     a->births += b->births;
     a->tier = (uint32_t)fdr_min(fdr_max(a->tier, b->tier) + 1, FDRI_TIERS - 1);
     memmove(b, b + 1, (e->count - i - 2) * sizeof *b);
     e->count--;
-    end_change(e);
+    fdri_epoch_end_change(e);
 }
 
 /* One at a time: a carry through all tiers takes as many bins opened as there are tiers. */
@@ -81,12 +81,12 @@ static bool cut(struct fdri_thread *t, struct fdr_epochs *e)
     uint64_t tick = l->last_tick >> t->shift;
     struct fdr_epoch *last = &e->epoch[e->count - 1];
     if (e->count == FDR_EPOCHS_MAX || tick <= last->from_tick) return false;
-    begin_change(e);
+    fdri_epoch_begin_change(e);
     fdri_epoch_rows_cut(t, e, e->count - 1);
     last[1] = (struct fdr_epoch){.from_tick = tick, .number = l->epoch + 1, .births = 1};
     e->count++;
     e->opened = 0;
-    end_change(e);
+    fdri_epoch_end_change(e);
     l->epoch++;
     return true;
 }
@@ -102,12 +102,16 @@ bool fdri_epoch_opened(struct fdri_thread *t, uint32_t units)
         return false;
     e->opened += units;
     uint64_t most = fdri_policy_epoch(&fdri_rec.set.tiers, fdri_epoch_tiers(e), fdri_epoch_total(t));
-    return e->merging || e->opened >= fdr_max(most, UNITS_LEAST);
+    return e->merging || e->walking || e->opened >= fdr_max(most, UNITS_LEAST);
 }
 
 bool fdri_epoch_step(struct fdri_thread *t)
 {
     struct fdr_epochs *e = fdri_epochs(t);
+    if (e->walking) {
+        fdri_epoch_walk(t);
+        return false;
+    }
     uint64_t since = fdri_tick_now();
     bool cuts = !e->merging && cut(t, e);
     if (e->merging || e->count == FDR_EPOCHS_MAX) merge_one(t, e);
@@ -116,9 +120,16 @@ bool fdri_epoch_step(struct fdri_thread *t)
     return cuts;
 }
 
-/* Left in the middle of a change: they begin anew, with one epoch of all that is in the totals. */
+/* Left in the middle of a change: they begin anew in their blocks, with one epoch of all that is in the totals. This
+ * may be left in its turn; the version is odd until it is done. */
 void fdri_epochs_abandoned(struct fdri_thread *t)
 {
-    const struct fdr_epochs *e = fdri_epochs(t);
-    if (e && e->version & 1) t->loc->epochs_off = 0;
+    struct fdr_epochs *e = fdri_epochs(t);
+    if (!e || !(e->version & 1)) return;
+    fdri_epoch_rows_anew(t, e);
+    e->epoch[0] = (struct fdr_epoch){.from_tick = t->loc->start_tick, .number = t->loc->epoch, .births = 1};
+    e->count = 1;
+    e->opened = e->merging = 0;
+    fdri_epoch_end_change(e);
+    if (!t->setting_aside) fdri_telescope_recount(t); /* else behind that */
 }

@@ -9,7 +9,7 @@
 enum { ROWS_SHARE = 16, BLOCK_LEAST = 512, BLOCK_MOST = 4096 }; /* all rows of a location: a sixteenth of its memory */
 enum { PARTLY = 1, INDEX = 128, ROWS_MOST = 128 };
 
-static uint32_t room_of(const struct fdr_epoch_rows *b)
+uint32_t fdri_epoch_room(const struct fdr_epoch_rows *b)
 {
     return (uint32_t)((b->head.bytes - sizeof *b) / sizeof b->row[0]);
 }
@@ -18,7 +18,7 @@ static struct fdr_epoch_rows *rows_at(struct fdri_thread *t, uint32_t off) { ret
 
 /* ---- blocks of rows ---- */
 
-static uint32_t take_block(struct fdri_thread *t, struct fdr_epochs *e)
+uint32_t fdri_epoch_block(struct fdri_thread *t, struct fdr_epochs *e)
 {
     uint32_t off = e->spare;
     if (!off) return e->row_bytes ? fdri_meta(t, FDR_META_EPOCHROWS, e->row_bytes) : 0;
@@ -28,7 +28,7 @@ static uint32_t take_block(struct fdri_thread *t, struct fdr_epochs *e)
     return off;
 }
 
-static void give_block(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off)
+void fdri_epoch_block_give(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off)
 {
     if (!off) return;
     rows_at(t, off)->count = e->spare;
@@ -36,13 +36,6 @@ static void give_block(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off
 }
 
 /* ---- which rows a block keeps ---- */
-
-/* While there is room rows stand as they come. Then they are made a heap, of which the row that matters least is on
- * top. */
-struct keeper {
-    struct fdr_epoch_rows *b;
-    bool heap;
-};
 
 static void sift_down(struct fdr_epoch_rows *b, uint32_t i)
 {
@@ -62,19 +55,20 @@ static void to_rest(struct fdr_epoch_rows *b, const struct fdr_epoch_row *r)
     b->rest_exclusive += r->exclusive;
 }
 
-static void offer(struct keeper *k, const struct fdr_epoch_row *r)
+/* While there is room rows stand as they come. Then they are made a heap, of which the row that matters least is on
+ * top. */
+void fdri_epoch_offer(struct fdr_epoch_rows *b, bool *heap, const struct fdr_epoch_row *r)
 {
-    struct fdr_epoch_rows *b = k->b;
     if (r->key == FDR_ROW_KEY_REST) {
         to_rest(b, r);
         return;
     }
-    if (b->count < room_of(b)) {
+    if (b->count < fdri_epoch_room(b)) {
         b->row[b->count++] = *r;
         return;
     }
-    for (uint32_t i = k->heap ? 0 : b->count / 2; i-- > 0;) sift_down(b, i);
-    k->heap = true;
+    for (uint32_t i = *heap ? 0 : b->count / 2; i-- > 0;) sift_down(b, i);
+    *heap = true;
     if (weight(r) <= weight(&b->row[0])) {
         to_rest(b, r);
     } else {
@@ -111,6 +105,7 @@ static void track(struct fdri_thread *t, struct fdr_epochs *e, uint32_t row_off)
     b->row[b->count].row_off = row_off;
     fdr_signal_fence();
     b->count++;
+    e->tracked++;
 }
 
 void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off)
@@ -147,32 +142,31 @@ void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
         if (slot[i] && slot[i] != rest) track(t, e, slot[i]);
 }
 
-/* ---- cut and merge ---- */
+/* ---- anew ---- */
 
-void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
+static bool is_spare(struct fdri_thread *t, const struct fdr_epochs *e, uint32_t off)
 {
-    struct fdr_epoch *epoch = &e->epoch[i];
-    struct keeper rows = {rows_at(t, epoch->rows_off = take_block(t, e)), false};
+    uint32_t spare = e->spare;
+    while (spare && spare != off) spare = rows_at(t, spare)->count;
+    return spare;
+}
+
+/* Where they were left a block may be an epoch's and spare, or two epochs'. */
+void fdri_epoch_rows_anew(struct fdri_thread *t, struct fdr_epochs *e)
+{
+    if (!is_spare(t, e, t->walk.kept)) fdri_epoch_block_give(t, e, t->walk.kept);
+    for (uint32_t i = 0; i < e->count; i++)
+        if (!is_spare(t, e, e->epoch[i].rows_off)) fdri_epoch_block_give(t, e, e->epoch[i].rows_off);
     for (uint32_t off = e->base_first; off;) {
         struct fdr_epoch_base *b = fdri_off(t, off);
-        for (uint32_t k = 0; k < b->count; k++) {
-            const struct fdr_row *r = fdri_off(t, b->row[k].row_off);
-            if (!fdr_row_of_calls(r->key))
-                continue; /* its region went to the rest, and a kind of point came in its place */
-            struct fdr_epoch_row d = {r->key, 0, r->calls - b->row[k].calls, r->sum - b->row[k].sum,
-                                      r->exclusive - b->row[k].exclusive};
-            if (!d.calls) continue;
-            b->row[k].calls = r->calls;
-            b->row[k].sum = r->sum;
-            b->row[k].exclusive = r->exclusive;
-            epoch->calls += d.calls;
-            epoch->inclusive += d.inclusive;
-            epoch->exclusive += d.exclusive;
-            if (rows.b) offer(&rows, &d);
-        }
+        for (uint32_t k = 0; k < b->count; k++) b->row[k] = (struct fdr_base_row){.row_off = b->row[k].row_off};
         off = b->next;
     }
+    t->walk.left = t->walk.kept = e->walking = 0;
+    fdri_set_soft(t);
 }
+
+/* ---- merge ---- */
 
 /* Where the rows of a block stand, by key; the newest first where two have the same place. */
 struct finder {
@@ -221,11 +215,11 @@ static void merge_rows(struct fdr_epoch_rows *b, struct fdr_epoch_rows *other)
         r->exclusive += o->exclusive;
         o->key = 0; /* done */
     }
-    struct keeper keeper = {b, false};
+    bool heap = false;
     for (uint32_t i = 0; i < other->count; i++) {
         if (!other->row[i].key) continue;
         if (b_rest) other->row[i].flags |= PARTLY;
-        offer(&keeper, &other->row[i]);
+        fdri_epoch_offer(b, &heap, &other->row[i]);
     }
 }
 
@@ -245,7 +239,7 @@ void fdri_epoch_rows_merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t
     if (x && y) merge_rows(x, y);
     else if (x) merge_sums(x, b);
     else if (y) merge_sums(y, a);
-    if (x) give_block(t, e, b->rows_off);
+    if (x) fdri_epoch_block_give(t, e, b->rows_off);
     else a->rows_off = b->rows_off;
     a->calls += b->calls;
     a->inclusive += b->inclusive;

@@ -16,7 +16,7 @@ void fdri_set_soft(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     uint32_t kept = fdr_levels_in(l->level_blocks);
-    bool slow = t->fresh || !t->quick || l->pause || l->overflow || (l->flags & FDR_LOCATION_STOPPED);
+    bool slow = t->fresh || !t->quick || l->pause || l->overflow || t->walk.left || l->flags & FDR_LOCATION_STOPPED;
     bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* may be: who comes in this tick says its ordinal */
     t->soft = slow || gaps || t->aside_due ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
     t->counted_levels = slow || kept < t->depth_limit ? 0 : kept - t->depth_limit;
@@ -171,6 +171,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->asker = NULL;
     t->later = 0;
     t->order_off = t->order_count = t->order_room = t->live_parts = 0;
+    t->walk.left = 0;
     t->aside_units = 0;
     t->aside_done = t->aside_due = t->order_lacks = false;
     t->setting_aside = 0;

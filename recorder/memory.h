@@ -214,7 +214,7 @@ bool fdri_share_alone(const struct fdri_thread *t); /* nobody else is there, or 
 bool fdri_share_rich(const struct fdri_thread *t);  /* it holds more than live ones do on average */
 void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
 
-/* ---- telescope.c, epoch.c, epoch_rows.c: nothing under other strategies ---- */
+/* ---- telescope.c, epoch.c, epoch_rows.c, epoch_walk.c: nothing under other strategies ---- */
 void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);   /* a partition was made */
 void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p); /* its newest bin takes no more records */
 void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p); /* a bin was put behind it: time for a cut? */
@@ -230,5 +230,7 @@ void fdri_telescope_mend(struct fdri_thread *t);               /* an operation e
 void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);  /* a row of totals was made */
 bool fdri_epoch_row_fits(struct fdri_thread *t, uint32_t key); /* makes room for one; false: the sums would lack it */
 void fdri_epochs_abandoned(struct fdri_thread *t);             /* an operation ended in the middle */
+/* While rows are walked (t->walk.left): a call of that row enters. */
+void fdri_epoch_enters(struct fdri_thread *t, const struct fdr_row *row);
 
 #endif

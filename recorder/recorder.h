@@ -17,7 +17,7 @@
  *   reduce.c      gives memory back; reduce.h: its strategies   ready.c       bins given back ahead
  *   cyclic.c      strategy `last`                               first.c       strategy `first`
  *   chain_whole.c strategy `whole`                              telescope.c   strategy `telescope`
- *   epoch.c       its epochs                                    epoch_rows.c  their totals
+ *   epoch.c       its epochs                                    epoch_rows.c, epoch_walk.c  their totals
  *   share.c       bins from other locations                     ended.c       memory of threads that ended
  *   fold.c        their accounts added to another's             rewind.c      forget an iteration
  *   rules.c       include/exclude rules, phases                 watch*.c      triggers on what is recorded

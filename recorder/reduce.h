@@ -5,7 +5,7 @@
  *   reduce.c       which strategy; the ledger's lines       cyclic.c      strategy `last`
  *   chain_whole.c  strategy `whole`                         telescope.c   strategy `telescope`
  *   first.c        strategy `first`                         epoch.c       its epochs: cut, merged, counted
- *   order.c        partitions by worth                      epoch_rows.c  their totals */
+ *   order.c        partitions by worth                      epoch_rows.c, epoch_walk.c  their totals */
 #ifndef FDR_RECORDER_REDUCE_H
 #define FDR_RECORDER_REDUCE_H
 
@@ -58,9 +58,25 @@ bool fdri_epoch_step(struct fdri_thread *t); /* one of them; true: a new epoch w
 /* The epoch in which a bin ended whose newest record left at `tick`. */
 uint32_t fdri_epoch_of(const struct fdr_epochs *e, uint64_t tick);
 
-/* ---- epoch_rows.c ---- */
-/* The totals since the last cut become sums and rows of epoch `i`; the base moves up to now. */
+/* The version is odd while epochs move: who copies or inherits them then does not believe them. */
+void fdri_epoch_begin_change(struct fdr_epochs *e);
+void fdri_epoch_end_change(struct fdr_epochs *e);
+
+/* ---- epoch_walk.c ---- */
+/* The totals since the last cut become sums and rows of epoch `i`, behind which another one begins; the base moves up
+ * to now. Where there are many rows that has only begun then: fdri_epoch_walk. */
 void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i);
+void fdri_epoch_walk(struct fdri_thread *t);     /* some more of these, if any are left */
+void fdri_epoch_walk_all(struct fdri_thread *t); /* all of them: rows are about to change in other ways */
+
+/* ---- epoch_rows.c ---- */
+uint32_t fdri_epoch_block(struct fdri_thread *t, struct fdr_epochs *e); /* off of a block of rows, or 0 */
+void fdri_epoch_block_give(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off);
+uint32_t fdri_epoch_room(const struct fdr_epoch_rows *b);
+/* No epoch has any rows; the base stands where the totals begin. Where a change was left in the middle. */
+void fdri_epoch_rows_anew(struct fdri_thread *t, struct fdr_epochs *e);
+/* A row for b, which keeps those that matter most; all are offered with one `heap`, false at first. */
+void fdri_epoch_offer(struct fdr_epoch_rows *b, bool *heap, const struct fdr_epoch_row *r);
 /* Sums and rows of i + 1 come to those of i. */
 void fdri_epoch_rows_merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i);
 void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e);

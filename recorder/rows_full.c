@@ -225,6 +225,7 @@ static struct fdr_row *instead(struct fdri_thread *t, uint32_t key)
 
 struct fdr_row *fdri_row_instead(struct fdri_thread *t, uint32_t key)
 {
+    fdri_epoch_walk_all(t);
     if (!fdri_rec.arena.super->fold_off || !fdri_ended_lock(fdri_off_of(t, t->loc), TRIES)) return NULL;
     struct fdr_row *r = instead(t, key);
     fdri_ended_unlock();

@@ -134,6 +134,15 @@ struct fdri_search {
     uint64_t until;  /* a pause ends then at the latest; ticks of the location */
 };
 
+/* The rows that an epoch which is over has not got yet: epoch_walk.c. */
+struct fdri_walk {
+    uint32_t left; /* rows of the base, from entry `at` of `block` on */
+    uint32_t block, at;
+    uint32_t step; /* so many at a time */
+    uint32_t kept; /* off of what those were that changed since */
+    bool heap;
+};
+
 struct fdri_thread {
     uint32_t recording; /* number of the recording this belongs to */
     /* the same where a leave may take the fastest path: the counter as it is, no unit of time above it */
@@ -177,6 +186,7 @@ struct fdri_thread {
     uint64_t victim_limit;
     uint32_t victim_at; /* where it stands among these, if nothing has moved since */
     uint32_t victim_left, order_off, order_count, order_room;
+    struct fdri_walk walk;
     bool order_lacks;              /* memory did not hold a place for one, or nobody knows */
     uint32_t live_parts;           /* whose band was not joined to another one */
     uint32_t ready;                /* the first of the whole bins that were given back ahead; 0: none are left */

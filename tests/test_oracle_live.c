@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300
  * Calls of the moment, by the processor's counter, against the oracle: what takes the fastest path, and what that
- * leaves to others. The recording is told that a tick is a nanosecond, so that the oracle may be given the counter's
- * own readings. */
-#include "format/checks.h"
-#include "tests/api_fixture.h"
+ * leaves to others. */
+#include "tests/oracle_clock.h"
 #include "tests/rnd.h"
 
 enum { ROUNDS = 24 };
@@ -44,24 +42,6 @@ static struct storm storm_of(uint64_t round)
     s.spin = 1 + rnd(&seed, 400);
     return s;
 }
-
-/* Before the first event. */
-static void ticks_are_ns(uint32_t shift)
-{
-    static const uint64_t edge_ns[3] = {256, 4096, 262144};
-    struct fdri_recorder *r = &fdri_rec;
-    struct fdr_superblock *s = r->arena.super;
-    r->ticks_per_second = s->ticks_per_second = 1000000000;
-    r->tick_to_ns = 1ull << 32;
-    r->start.monotonic_ns = r->start.tick;
-    s->clock_start.monotonic_ns = s->clock_start.tick;
-    s->clock_last = s->clock_start;
-    r->shift = s->shift = shift;
-    for (int i = 0; i < 3; i++) s->band_edge[i] = fdr_max(edge_ns[i] >> shift, 1);
-    fdr_spare_begin(s);
-}
-
-static uint64_t now(void) { return fdri_self.loc->last_tick; }
 
 static void present(const struct storm *s)
 {

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The oracle beside calls of the moment: the recording is told that a tick is a nanosecond, so the oracle may be given
+ * the counter's own readings. */
+#ifndef FDR_TESTS_ORACLE_CLOCK_H
+#define FDR_TESTS_ORACLE_CLOCK_H
+#include "format/checks.h"
+#include "tests/api_fixture.h"
+
+/* Before the first event. */
+static inline void ticks_are_ns(uint32_t shift)
+{
+    static const uint64_t edge_ns[3] = {256, 4096, 262144};
+    struct fdri_recorder *r = &fdri_rec;
+    struct fdr_superblock *s = r->arena.super;
+    r->ticks_per_second = s->ticks_per_second = 1000000000;
+    r->tick_to_ns = 1ull << 32;
+    r->start.monotonic_ns = r->start.tick;
+    s->clock_start.monotonic_ns = s->clock_start.tick;
+    s->clock_last = s->clock_start;
+    r->shift = s->shift = shift;
+    for (int i = 0; i < 3; i++) s->band_edge[i] = fdr_max(edge_ns[i] >> shift, 1);
+    fdr_spare_begin(s);
+}
+
+/* Of the newest event. */
+static inline uint64_t now(void) { return fdri_self.loc->last_tick; }
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=300
+ * The end of an epoch where a thread calls thousands of functions: no operation looks at all of their rows, and at any
+ * moment of the walk totals, epochs and the ledger are what the oracle counts. test_epoch_walk [FIRST [ROUNDS]]: other
+ * programs than those of every day. */
+#include "tests/oracle_clock.h"
+#include "tests/rnd.h"
+
+enum { ROUNDS = 12, MOST = 4000, LOOKS = 24 };
+static uint64_t seed;
+static fdr_region region[MOST];
+
+static void define(int regions)
+{
+    char name[24];
+    for (int i = 0; i < regions; i++) {
+        snprintf(name, sizeof name, "walk%d", i);
+        region[i] = fdr_region_define(name, "epoch_walk.c", 1);
+    }
+}
+
+static struct fdr_epochs *epochs(void)
+{
+    uint32_t off = fdri_self.loc ? fdri_self.loc->epochs_off : 0;
+    return off ? fdri_at(&fdri_rec.arena, off) : NULL;
+}
+
+/* How many rows of the base are not what they were when this was asked before. */
+static uint32_t moved(uint64_t *was)
+{
+    const struct fdr_epoch_base *b = fdri_at(&fdri_rec.arena, epochs()->base_first);
+    uint32_t n = 0, changed = 0;
+    for (;; b = fdri_at(&fdri_rec.arena, b->next)) {
+        for (uint32_t k = 0; k < b->count; k++, n++) {
+            changed += was[n] != b->row[k].calls;
+            was[n] = b->row[k].calls;
+        }
+        if (!b->next) return changed;
+    }
+}
+
+static void P2_no_operation_walks_them_all(void **state)
+{
+    enum { REGIONS = 4000, EVENTS = 1500000, STEP = 600 };
+    static uint64_t was[REGIONS + 8];
+    uint32_t version = 0, worst = 0, epoch = 0, cuts = 0;
+    (void)state;
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "8M", .timer = "monotonic"});
+    define(REGIONS);
+    seed = 88172645463325252u;
+    for (uint64_t i = 0, time = 1000; i < EVENTS; i++) {
+        fdr_region r = region[rnd(&seed, REGIONS)];
+        fdr_enter_at(r, time += 1 + rnd(&seed, 100));
+        for (int leaves = 0; leaves < 2; leaves++) {
+            if (leaves) fdr_leave_at(r, time += rnd(&seed, 2000));
+            if (!epochs() || epochs()->version == version) continue;
+            uint32_t rows = moved(was);
+            cuts += fdri_self.loc->epoch != epoch;
+            if (version && rows > worst) worst = rows;
+            version = epochs()->version;
+            epoch = fdri_self.loc->epoch;
+        }
+    }
+    assert_true(cuts > 10 && worst); /* else nothing was tried */
+    assert_in_range(worst, 1, STEP);
+    fdr_finalize();
+}
+
+struct program {
+    struct fdr_config config;
+    struct oracle_rules rules;
+    uint32_t events, deepest, regions, recursive;
+    bool comes_late; /* functions that are new while rows are walked */
+};
+#define PICK(list) list[rnd(&seed, sizeof list / sizeof *list)]
+
+static struct program program_of(uint64_t round)
+{
+    static const char *const buffers[] = {"1M", "2M", "4M", "8M", "16M"};
+    static const uint32_t shifts[] = {0, 0, 7};
+    static const char *const deepest[] = {NULL, NULL, "12"};
+    seed = (round + 1) * 0x9E3779B97F4A7C15u;
+    for (int i = 0; i < 8; i++) rnd(&seed, 2);
+    struct program p = {.config = {.strategy = "telescope", .buffer = PICK(buffers), .timer = "tsc"}};
+    p.config.depth = PICK(deepest);
+    p.rules.shift = PICK(shifts);
+    p.rules.depth = p.config.depth ? (uint32_t)atoi(p.config.depth) : 0;
+    p.events = 100000 + rnd(&seed, 400000);
+    p.deepest = 1 + rnd(&seed, rnd(&seed, 3) ? 12 : 60);
+    p.regions = 600 + rnd(&seed, MOST - 600);
+    p.recursive = rnd(&seed, 2) * rnd(&seed, 8);
+    p.comes_late = rnd(&seed, 2);
+    return p;
+}
+
+/* Some are called often, and in themselves; most of them now and then. */
+static fdr_region choose(const struct program *p, uint32_t number)
+{
+    uint32_t known = p->comes_late ? p->regions / 3 + (uint32_t)((uint64_t)p->regions * 2 / 3 * number / p->events)
+                                   : p->regions;
+    if (o.depth && rnd(&seed, 10) < p->recursive) return o.event[o.open[o.depth - 1]].id;
+    return region[rnd(&seed, rnd(&seed, 4) ? 40 : known)];
+}
+
+static void one_event(const struct program *p, uint32_t number)
+{
+    if (o.depth == p->deepest || (o.depth && rnd(&seed, 20) < 10)) {
+        fdr_leave(o.event[o.open[o.depth - 1]].id);
+        oracle_leave(&o, now());
+    } else {
+        fdr_region r = choose(p, number);
+        fdr_enter(r);
+        oracle_enter(&o, r, now());
+    }
+}
+
+static const char *look(struct program *p)
+{
+    const char *wrong;
+    struct fdr_file *f = oracle_snapshot(0, &wrong);
+    if (!wrong) wrong = oracle_check(&o, &p->rules, f, fdr_location_info(f, 0)->id);
+    if (f) fdr_file_close(f);
+    return wrong;
+}
+
+static bool right(uint64_t round, uint32_t *in_the_middle)
+{
+    struct program p = program_of(round);
+    const char *wrong = NULL;
+    begin(&p.config);
+    if (!fdri_rec.ticks) skip(); /* this machine has no such counter, and fdr said so */
+    ticks_are_ns(p.rules.shift);
+    define((int)p.regions);
+    for (uint32_t i = 0, looks = 0; i < p.events && !wrong; i++) {
+        one_event(&p, i);
+        if (!epochs() || !epochs()->walking || looks == LOOKS || rnd(&seed, 40)) continue;
+        looks++;
+        wrong = look(&p);
+        ++*in_the_middle;
+    }
+    if (!wrong) wrong = look(&p);
+    if (wrong)
+        print_message("program %llu (buffer %s, shift %u, depth %s, %u events, %u regions): %s\n",
+                      (unsigned long long)round, p.config.buffer, p.rules.shift, p.config.depth ? p.config.depth : "-",
+                      p.events, p.regions, wrong);
+    fdr_finalize();
+    return !wrong;
+}
+
+static uint64_t first = 1, rounds = ROUNDS;
+static void P3_P5_in_the_middle(void **state)
+{
+    uint64_t wrong = 0;
+    uint32_t in_the_middle = 0;
+    (void)state;
+    for (uint64_t i = 0; i < rounds; i++) wrong += !right(first + i, &in_the_middle);
+    oracle_free(&o);
+    assert_int_equal(wrong, 0);
+    assert_true(in_the_middle); /* else nothing was tried */
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) first = strtoull(argv[1], NULL, 10), rounds = 1;
+    if (argc > 2) rounds = strtoull(argv[2], NULL, 10);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_no_operation_walks_them_all),
+                                       cmocka_unit_test(P3_P5_in_the_middle)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

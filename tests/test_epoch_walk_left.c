@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=300
+ * A handler leaves by longjmp while an epoch that is over gets its totals, some rows with each call that enters, or
+ * while epochs are cut or merged: what they say adds up to the totals all the same, their memory is used again, and
+ * calls go the fast way again. */
+#include "tests/api_fixture.h"
+
+#include "tests/steps.h"
+
+#ifdef CAN_STEP
+#include "tests/rnd.h"
+
+enum { REGIONS = 700, TIMES = 250, INSTRUCTIONS = 4000, CALLS_MOST = 2000000 };
+static fdr_region region[REGIONS], next;
+static uint64_t seed = 88172645463325252u;
+
+static void enter(void) { fdr_enter(next); }
+static void leave(void) { fdr_leave(next); }
+static void call(void)
+{
+    next = region[rnd(&seed, REGIONS)];
+    fdr_enter(next);
+    fdr_leave(next);
+}
+
+static struct fdr_epochs *epochs(void)
+{
+    uint32_t off = fdri_self.loc ? fdri_self.loc->epochs_off : 0;
+    return off ? fdri_off(&fdri_self, off) : NULL;
+}
+
+static uint32_t left, anew;
+static bool walks(void) { return epochs() && epochs()->walking; }
+
+struct sums {
+    uint64_t calls, inclusive, exclusive;
+};
+static void add(struct sums *s, uint64_t calls, uint64_t inclusive, uint64_t exclusive)
+{
+    s->calls += calls;
+    s->inclusive += inclusive;
+    s->exclusive += exclusive;
+}
+
+/* Epochs and what came since, against the rows that they are counted from. */
+static void look(uint32_t time)
+{
+    const struct fdr_epochs *e = epochs();
+    struct sums told = {0}, rows = {0};
+    assert_true(!(e->version & 1));
+    assert_int_equal(e->walking != 0, fdri_self.walk.left != 0);
+    for (uint32_t i = 0; i < e->count; i++) {
+        const struct fdr_epoch *x = &e->epoch[i];
+        const struct fdr_epoch_rows *b = x->rows_off ? fdri_off(&fdri_self, x->rows_off) : NULL;
+        struct sums its = {0};
+        add(&told, x->calls, x->inclusive, x->exclusive);
+        if (!b) continue;
+        add(&its, b->rest_calls, b->rest_inclusive, b->rest_exclusive);
+        for (uint32_t k = 0; k < b->count; k++) add(&its, b->row[k].calls, b->row[k].inclusive, b->row[k].exclusive);
+        if (its.calls != x->calls || its.inclusive != x->inclusive || its.exclusive != x->exclusive)
+            fail_msg("time %u: the rows of epoch %u are not its sums", time, i);
+    }
+    for (uint32_t off = e->base_first; off;) {
+        const struct fdr_epoch_base *b = fdri_off(&fdri_self, off);
+        for (uint32_t k = 0; k < b->count; k++) {
+            const struct fdr_row *r = fdri_off(&fdri_self, b->row[k].row_off);
+            if (!fdr_row_of_calls(r->key)) continue;
+            add(&rows, r->calls, r->sum, r->exclusive);
+            add(&told, r->calls - b->row[k].calls, r->sum - b->row[k].sum, r->exclusive - b->row[k].exclusive);
+        }
+        off = b->next;
+    }
+    if (told.calls != rows.calls || told.inclusive != rows.inclusive || told.exclusive != rows.exclusive)
+        fail_msg("time %u: epochs have %llu calls, totals %llu", time, (unsigned long long)told.calls,
+                 (unsigned long long)rows.calls);
+}
+
+/* An operation behind which there may be another one. */
+static void leave_one(void (*f)(void))
+{
+    left += leave_at(f, 1 + rnd(&seed, INSTRUCTIONS));
+    anew += epochs() && epochs()->version & 1;
+    call();
+    while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
+}
+
+/* The next leave may cut or merge. */
+static void epoch_due(void)
+{
+    next = region[rnd(&seed, REGIONS)];
+    fdr_enter(next);
+    leave_one(leave);
+    if (epochs()) look(TIMES);
+}
+
+static void P5_left_while_rows_are_walked(void **state)
+{
+    uint32_t to_the_end = 0;
+    char name[24];
+    (void)state;
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "4M", .timer = "tsc"});
+    for (int i = 0; i < REGIONS; i++) {
+        snprintf(name, sizeof name, "left%d", i);
+        region[i] = fdr_region_define(name, "epoch_walk.c", 1);
+    }
+    steps_begin();
+    for (uint32_t time = 0; time < TIMES; time++) {
+        for (uint32_t n = 0; !walks(); n++) {
+            assert_true(n < CALLS_MOST);
+            if (fdri_self.later & FDRI_LATER_EPOCH && !rnd(&seed, 4)) epoch_due();
+            else call();
+        }
+        for (uint32_t n = rnd(&seed, 3); n--;) call();
+        next = region[rnd(&seed, REGIONS)];
+        leave_one(time % 4 ? enter : leave);
+        look(time);
+        for (uint32_t n = 0; walks(); n++) {
+            assert_true(n < REGIONS);
+            call();
+            if (!walks()) to_the_end++;
+        }
+        assert_true(!fdri_self.walk.left && fdri_self.soft); /* the fast way */
+        look(time);
+    }
+    assert_true(left > TIMES / 4 && anew && anew < left && to_the_end); /* else nothing was tried */
+    struct fdr_file *f = take();
+    fdr_file_close(f);
+    fdr_finalize();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_left_while_rows_are_walked)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif
