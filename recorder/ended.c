@@ -233,7 +233,6 @@ static struct fdri_thread *ended_of(bool ns)
     if (!made) return NULL;
     t->fresh = false;
     t->loc->tid = 0;
-    t->loc->start_tick = UINT64_MAX;
     fdri_set_clock(t, ns);
     fdri_meta_ahead(t);
     fdr_store_relaxed(&t->recording, fdri_rec.number);
@@ -249,7 +248,8 @@ static bool give_memory(struct fdri_thread *into, struct fdri_thread *from)
     bool taken = take_off(l);
     if (taken) {
         into->loc->tid++;
-        into->loc->start_tick = fdr_min(into->loc->start_tick, l->start_tick);
+        uint64_t *start = &into->loc->start_tick; /* 0: none of them had an event */
+        if (l->start_tick && (!*start || l->start_tick < *start)) *start = l->start_tick;
         into->loc->end_tick = fdr_max(into->loc->end_tick, l->end_tick);
         fdri_location_drop(from);
     }
