@@ -269,10 +269,10 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
 {
     struct fdr_location *w = into->loc, *l = t->loc;
     uint64_t events = l->reductions_dropped_events, bytes = l->reductions_dropped_bytes;
-    /* calls that found no level are told at the depth where that began, here as well */
-    uint32_t from = l->refused_from, levels = fdr_levels_in(w->level_blocks);
-    struct fdr_level *deeper = from && from <= levels ? fdri_level(into, from) : NULL;
-    if (l->presented_overflow && !deeper && !w->refused_from) w->refused_from = (uint16_t)(levels + 1);
+    /* calls that found no level are told at the depth where that began, the least of all: first, so never deeper */
+    bool least = !w->refused_from || l->refused_from < w->refused_from;
+    if (l->presented_overflow && least) w->refused_from = l->refused_from;
+    fdr_signal_fence();
     uint32_t count = l->reduction_count, first = count > FDR_REDUCTION_LINES ? count - FDR_REDUCTION_LINES : 0;
     const struct fdr_reductions_block *b = l->reductions_off ? fdri_off(t, l->reductions_off) : NULL;
     for (uint32_t i = first; b && i < count; i++) {
@@ -284,8 +284,8 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
     set(&l->reductions_dropped_events, 0);
     set(&l->reductions_dropped_bytes, 0);
     set_half(&l->reduction_count, 0);
-    move(deeper ? &deeper->presented : &w->presented_overflow, &l->presented_overflow);
-    move(deeper ? &deeper->lost : &w->lost_overflow, &l->lost_overflow);
+    move(&w->presented_overflow, &l->presented_overflow);
+    move(&w->lost_overflow, &l->lost_overflow);
     move(&w->clamped, &l->clamped);
     move(&w->unbalanced, &l->unbalanced);
     move(&w->stray_leaves, &l->stray_leaves);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=60
- * P5: what [ended] says of the threads that it stands for is what they were: when the first of them began. */
+ * P3, P5: what [ended] says of the threads that it stands for is what they were: when the first of them began, and how
+ * many calls found no level. */
 #include "tests/api_fixture.h"
 
-enum { BEGAN = 1000000000, LATER = 2000000000, SHALLOW = 3 };
+#include <semaphore.h>
+
+enum { BEGAN = 1000000000, LATER = 2000000000, SHALLOW = 3, DEEP = 60, DEEPER = 300, BINS = 4096 };
 static fdr_region region;
+static uint32_t taken[BINS], count;
+static sem_t there, go;
 
 static void calls(uint64_t *now, int deep)
 {
@@ -70,8 +75,49 @@ static void P5_when_the_first_began(void **state)
     }
 }
 
+/* Others have all that is free while it calls deep. */
+static void *finds_no_level(void *refused)
+{
+    uint64_t now = BEGAN;
+    uint32_t off;
+    calls(&now, SHALLOW);
+    for (count = 0; count < BINS && (off = fdri_bin_take(&fdri_rec.arena, 0)); count++) taken[count] = off;
+    for (int i = 0; i < 20; i++) calls(&now, DEEPER);
+    ((uint64_t *)refused)[0] = fdri_self.loc->presented_overflow;
+    ((uint64_t *)refused)[1] = fdri_self.loc->refused_from;
+    while (count) fdri_bin_give(&fdri_rec.arena, taken[--count]);
+    sem_post(&there);
+    sem_wait(&go);
+    return NULL;
+}
+
+/* Another one that ended before had levels that deep. */
+static void P3_how_many_found_no_level(void **state)
+{
+    uint64_t refused[2];
+    pthread_t t;
+    (void)state;
+    start("1M");
+    sem_init(&there, 0, 0);
+    sem_init(&go, 0, 0);
+    assert_int_equal(pthread_create(&t, NULL, finds_no_level, refused), 0);
+    sem_wait(&there);
+    assert_true(refused[0] > 0 && refused[1] < DEEP); /* else nothing is tried */
+    one(records, DEEP);
+    sem_post(&go);
+    pthread_join(t, NULL);
+    fill();
+    struct fdr_file *f = take();
+    const struct fdr_location_info *l = the_ended(f, 2);
+    assert_int_equal(l->levels_refused, refused[0]);
+    assert_int_equal(l->levels_refused_from, refused[1]);
+    assert_int_equal(row(f, l->id, FDR_IN_REGION, (uint32_t)refused[1])->presented, refused[0] + 50);
+    balance(f);
+    end(f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_when_the_first_began)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_when_the_first_began), cmocka_unit_test(P3_how_many_found_no_level)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
