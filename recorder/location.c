@@ -236,6 +236,8 @@ void fdri_location_drop(struct fdri_thread *t)
     fdri_meta_release(t);
     fdri_piece_leave(a, l);
     fdr_sub_relaxed(&a->pinned, l->split_bins);
+    /* what operations left by longjmp made unused is nobody's: who comes here next would count as one who has it */
+    fdr_store_relaxed(&l->bins_held, 0u);
     clear(l); /* nothing leads from here to what others have now */
     if (l != fdri_rec.shares.spare[0] && l != fdri_rec.shares.spare[1])
         fdri_slot_give(a, &fdri_rec.slabs, fdri_off_of(t, l));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=60
  * P3, P5: what [ended] says of the threads that it stands for is what they were: when the first of them began, and how
- * many calls found no level. */
+ * many calls found no level. And a location that serves again holds nothing of what it was. */
 #include "tests/api_fixture.h"
+#include "tests/rnd.h"
 
 #include <semaphore.h>
 
@@ -116,8 +117,52 @@ static void P3_how_many_found_no_level(void **state)
     end(f);
 }
 
+/* Calls of many lengths: bins enough that who finds only its own loses some. */
+static void varied(uint64_t seed, int times)
+{
+    while (times--) {
+        uint32_t deep = 1 + (uint32_t)rnd(&seed, 6);
+        for (uint32_t i = 0; i < deep; i++) fdr_enter(1 + (uint32_t)rnd(&seed, 40));
+        while (fdri_self.loc && deep--) fdr_leave(fdri_self.top->region);
+    }
+}
+
+/* As a handler leaves it that comes when a bin is counted and in no use yet, many times. */
+static void *leaves_bins(void *where)
+{
+    enum { LEFT = 20 };
+    varied(11, 50);
+    *(void **)where = fdri_self.loc;
+    for (int i = 0; i < LEFT; i++)
+        if (fdri_bin_take(&fdri_rec.arena, 0)) fdr_add_relaxed(&fdri_self.loc->bins_held, 1u);
+    return NULL;
+}
+
+static void *comes_later(void *where)
+{
+    varied(17, 1);
+    assert_ptr_equal(fdri_self.loc, *(void **)where); /* else nothing is tried */
+    varied(19, 20000);
+    return NULL;
+}
+
+static void P3_what_was_left_is_nobodys(void **state)
+{
+    void *where = NULL;
+    (void)state;
+    start("256K");
+    one(leaves_bins, (intptr_t)&where);
+    varied(5, 200000);
+    uint64_t before = fdr_usage().presented, lost = fdr_usage().lost;
+    one(comes_later, (intptr_t)&where);
+    assert_in_range(fdr_usage().lost - lost, 0, (fdr_usage().presented - before) / 100);
+    fdr_finalize();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_when_the_first_began), cmocka_unit_test(P3_how_many_found_no_level)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_when_the_first_began),
+                                       cmocka_unit_test(P3_how_many_found_no_level),
+                                       cmocka_unit_test(P3_what_was_left_is_nobodys)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
