@@ -226,6 +226,7 @@ static void settle(struct fdri_thread *t)
     struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
     for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
         if (((struct fdr_part *)fdri_off(t, off))->forgets) settle_rewind(t, fdri_off(t, off));
+    l->lost_overflow = l->presented_overflow; /* all of them are */
     for (uint32_t c = FDR_CLASS_REGION + 1; points && c < FDR_CLASS_COUNT; c++)
         if (points_placed(t, points, c, l->depth) + 1 == points->by_class[c].presented) points->by_class[c].lost++;
     bool open = is_open(t, l->depth);

@@ -98,6 +98,34 @@ static void P3_levels(void **state)
     end(f);
 }
 
+/* A handler left by longjmp when the call was presented, and in no other account. */
+static void left_when_presented(uint64_t *presented)
+{
+    ++*presented;
+    fdri_self.loc->busy = 1; /* by a frame that is gone */
+    once(region[0]);
+    assert_int_equal(fdri_self.loc->abandoned, 1);
+    struct fdr_file *f = take();
+    balance(f);
+    end(f);
+}
+
+static void P3_left_between_accounts(void **state)
+{
+    (void)state;
+    start(FEW);
+    deep(3);
+    take_all();
+    deep(DEEP);
+    assert_true(fdri_self.loc->presented_overflow > 0); /* it finds no level */
+    give_all();
+    left_when_presented(&fdri_self.loc->presented_overflow);
+    begin(&(struct fdr_config){.buffer = "1M", .timer = "monotonic", .depth = "2"});
+    region[0] = fdr_region_define("again", "room_again.c", 1);
+    for (int d = 1; d <= 2; d++) fdr_enter_at(region[0], now += 10);
+    left_when_presented(&fdri_level(&fdri_self, 3)->presented); /* it is deeper than FDR_DEPTH */
+}
+
 static void P5_rows(void **state)
 {
     (void)state;
@@ -153,7 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {/* the first ones: definitions come along, and there is no room for many */
                                        cmocka_unit_test(P3_an_event_without_room_costs_no_calls),
-                                       cmocka_unit_test(P3_levels), cmocka_unit_test(P3_who_is_slow),
-                                       cmocka_unit_test(P5_rows)};
+                                       cmocka_unit_test(P3_levels), cmocka_unit_test(P3_left_between_accounts),
+                                       cmocka_unit_test(P3_who_is_slow), cmocka_unit_test(P5_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
