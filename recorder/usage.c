@@ -19,8 +19,9 @@ FDR_RACY static void add_part(struct fdr_usage *u, const uint8_t *base, const st
     if (oldest && open) {
         uint64_t with_open = bin(base, open)->first_index +
                              FDR_COMMIT_RECORDS(fdr_load_relaxed(&bin(base, open)->commit));
+        bool its = fdr_load_relaxed(&bin(base, open)->seq) == copy.open_seq; /* else it is somebody else's by now */
         fdr_fence_acquire(); /* G:check - given back meanwhile the word is none of records */
-        if (fdr_load_relaxed(&bin(base, open)->generation) & 1) ever = with_open;
+        if (fdr_load_relaxed(&bin(base, open)->generation) & 1 && its && with_open >= first) ever = with_open;
     }
     u->stored += ever - first;
     u->reduced += first;

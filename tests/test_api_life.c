@@ -248,6 +248,25 @@ static void P3_usage_agrees_with_the_ledger(void **state)
     end(f);
 }
 
+/* A thread reads what another one's open bin says when it has gone, and is somebody else's since. */
+static void P3_usage_of_a_bin_that_went(void **state)
+{
+    enum { CALLS = 100000 };
+    (void)state;
+    begin(NULL);
+    for (uint64_t i = 0; i < CALLS; i++) fdr_enter_at(1, 1000 + i * 1000), fdr_leave_at(1, 1500 + i * 1000);
+    const struct fdr_part *p = fdri_off(&fdri_self, fdri_level(&fdri_self, 1)->part[1]);
+    struct fdr_bin *b = fdri_bin(&fdri_rec.arena, p->open_off), was = *b;
+    assert_int_equal(fdr_usage().stored, CALLS);
+    b->seq += 5;
+    b->first_index = 10 * CALLS;
+    assert_in_range(fdr_usage().stored, 0, fdr_usage().presented);
+    b->seq = was.seq;
+    b->first_index = was.first_index;
+    assert_int_equal(fdr_usage().stored, CALLS);
+    fdr_finalize();
+}
+
 static void P4_at_times_on_a_live_location(void **state)
 {
     (void)state;
@@ -293,6 +312,7 @@ int main(void)
         cmocka_unit_test(P3_more_threads_than_the_buffer_holds),
         cmocka_unit_test(P3_a_thread_that_finds_no_room_twice_is_one),
         cmocka_unit_test(P3_usage_agrees_with_the_ledger),
+        cmocka_unit_test(P3_usage_of_a_bin_that_went),
         cmocka_unit_test(P4_at_times_on_a_live_location),
         cmocka_unit_test(the_edges_of_bands_hold_for_times_in_ns),
     };
