@@ -320,18 +320,18 @@ FDR_RACY static int name_old_table(int fd, const struct fdr_location *l, uint32_
 }
 
 /* A location's first event says which clock it has. Behind all times of its records, rows and stack that the file has:
- * without it they would be of the other one. */
+ * without it they would be of the other one. And that it rewinds is said behind all its bins. */
 FDR_RACY static int copy_beginning(int fd, const struct fdr_location *l)
 {
     fdr_fence_acquire(); /* A:unit - pairs with R:unit */
     uint64_t start = l->start_tick, flags_at = off_of(l) + offsetof(struct fdr_location, flags);
-    uint32_t ns = fdr_load_relaxed(&l->flags) & FDR_LOCATION_NS, flags;
+    uint32_t since = fdr_load_relaxed(&l->flags) & (FDR_LOCATION_NS | FDR_LOCATION_REWINDS), flags;
     int e = fdri_put(fd, &start, sizeof start, off_of(l) + offsetof(struct fdr_location, start_tick));
-    if (e || !ns) return e;
+    if (e || !since) return e;
     ssize_t n = pread(fd, &flags, sizeof flags, (off_t)flags_at);
     if (n != sizeof flags) return n < 0 ? -errno : -EIO;
-    if (flags & ns) return 0;
-    flags |= ns;
+    if (!(since & ~flags)) return 0;
+    flags |= since;
     return fdri_put(fd, &flags, sizeof flags, flags_at);
 }
 

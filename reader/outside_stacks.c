@@ -340,14 +340,14 @@ static void name_old_table(struct copy *c, uint64_t off, const struct fdr_locati
     fdri_outside_put(c, off + offsetof(struct fdr_location, rows_table_off), &before, sizeof before);
 }
 
-/* What its first event says, read behind all times of what is copied of it: likewise. */
+/* What its first event says, read behind all times of what is copied of it, and whether it rewinds: likewise. */
 static void copy_beginning(struct copy *c, uint64_t off, const struct fdr_location *l)
 {
     uint64_t flags_at = off + offsetof(struct fdr_location, flags);
-    uint32_t ns = l->flags & FDR_LOCATION_NS, flags;
+    uint32_t since = l->flags & (FDR_LOCATION_NS | FDR_LOCATION_REWINDS), flags;
     fdri_outside_put(c, off + offsetof(struct fdr_location, start_tick), &l->start_tick, sizeof l->start_tick);
-    if (!ns || pread(c->fd, &flags, sizeof flags, (off_t)flags_at) != sizeof flags || flags & ns) return;
-    flags |= ns;
+    if (!since || pread(c->fd, &flags, sizeof flags, (off_t)flags_at) != sizeof flags || !(since & ~flags)) return;
+    flags |= since;
     fdri_outside_put(c, flags_at, &flags, sizeof flags);
 }
 

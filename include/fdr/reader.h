@@ -382,7 +382,8 @@ struct fdr_read_event {
                              value */
     bool filtered;        /* of a reduced one: it was never stored, because a filter kept it out */
     bool not_over;        /* of a reduced one: it was not over when the snapshot was taken, and its name is not known */
-    bool open;            /* enter and leave of a call that did not end: it counts up to its location's to_ns */
+    bool open;            /* enter and leave of a call that did not end: it counts up to the newest event shown of its
+                             location: its to_ns, or the end of a call that ended while the snapshot was made */
     const struct fdr_sample_path *sample; /* kind FDR_SAMPLE only; until the next call of fdr_iter_next */
     uint64_t field[16];                   /* signed ones as two's complement, f64 as bits */
 };
