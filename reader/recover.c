@@ -160,27 +160,33 @@ static void lower(struct fdri_reader_image *m, const struct fdri_reader_location
     raw->flags |= FDR_LOCATION_ANEW;
 }
 
-/* What the tail says of a location whose accounts are others now. */
-static void settle_tail(struct fdri_reader_image *m, uint32_t location, uint64_t presented)
+/* What the tail says of a location whose accounts are others now; true: it says something else. */
+static bool settle_tail(struct fdri_reader_image *m, uint32_t location, uint64_t presented)
 {
     const struct fdri_reader_location *l = fdri_reader_location(m->file, location);
     struct fdr_tail *tail = fdri_reader_image_at(m, m->arena_bytes);
     struct fdr_tail_entry *e = (void *)(tail + 1);
-    if (!l || m->bytes_all == m->arena_bytes) return;
+    bool changed = false;
+    if (!l || m->bytes_all == m->arena_bytes) return false;
     for (uint32_t i = 0; i < tail->count; i++) {
         if (e[i].location != location) continue;
+        const struct fdr_tail_entry was = e[i];
         if (l->accounts_dropped || e[i].presented < presented) {
             e[i].presented = presented;
             e[i].completed = l->moving ? 0 : presented;
         } else if (e[i].completed > presented) {
             lower(m, l, &e[i], presented);
         }
+        changed |= e[i].presented != was.presented || e[i].completed != was.completed;
     }
+    return changed;
 }
 
-static bool settle_all(struct fdri_reader_image *m)
+/* again: what the tail says now may have other records count as kept. */
+static bool settle_all(struct fdri_reader_image *m, bool *again)
 {
     char message[128];
+    *again = false;
     struct fdr_file *g;
     const struct fdr_ledger_row *rows;
     fdr_file_open_memory(m->bytes, m->bytes_all, &g, message, sizeof message);
@@ -192,7 +198,7 @@ static bool settle_all(struct fdri_reader_image *m)
         uint64_t now = settle(m, g, r); /* of damaged words the sum is no sum */
         presented = now > UINT64_MAX - presented ? UINT64_MAX : presented + now;
         if (i + 1 < n && rows[i + 1].location == r->location) continue;
-        settle_tail(m, r->location, presented);
+        *again |= settle_tail(m, r->location, presented);
         presented = 0;
     }
     fdr_file_close(g);
@@ -356,7 +362,8 @@ static int settle_and_write(struct fdri_reader_image *m, const char *out_path)
     const struct fdr_file *f = m->file;
     if (fdri_reader_memory_short(f)) return -ENOMEM;
     if (f->has_tail || f->sb.snapshot_number) write_tail(m);
-    bool settled = settle_all(m);
+    bool again, settled = settle_all(m, &again);
+    if (again) settled = settle_all(m, &again);
     if (fdri_reader_memory_short(f)) return -ENOMEM;
     if (!settled) return -EBADMSG;
     write_crash(m);

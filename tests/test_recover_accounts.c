@@ -18,6 +18,7 @@
 #include <fdr/reader.h>
 
 #include "format/arena.h"
+#include "format/checks.h"
 #include "format/record.h"
 
 static char folder[] = "/tmp/fdr-accounts-XXXXXX", recovered[64];
@@ -442,6 +443,42 @@ static void P8_more_lost_than_presented(void **state)
     free(all);
 }
 
+/* What lies there was written so. */
+static void check_again(uint8_t *all, size_t at)
+{
+    struct fdr_spare s;
+    memcpy(&s, all + FDR_SPARE_OFF, sizeof s);
+    struct fdr_chunk *c = (void *)(all + s.chunks_off);
+    for (uint32_t i = 0; i < s.chunk_count; i++) {
+        if (at - c[i].off >= 1ull << s.chunk_log2) continue;
+        c[i].check = fdr_check32(all + c[i].off, 1u << s.chunk_log2);
+        s.chunks_check = fdr_check32(c, s.chunk_count * sizeof *c);
+        fdr_spare_finish(all, &s);
+    }
+}
+
+/* There is no tail, and a level that is damaged says more than there was: what is made of it went on at first, behind
+ * its last tick, and is quiet with the accounts that it has in the end. */
+static void P8_more_presented_than_there_was(void **state)
+{
+    struct fdr_file *f;
+    size_t bytes;
+    (void)state;
+    uint8_t *all = snapshot(&bytes);
+    const struct fdr_superblock *sb = (const void *)all;
+    struct fdr_location *l = (void *)(all + sb->location_first);
+    struct fdr_levels_block *levels = (void *)(all + l->levels_off[0]);
+    levels->level[6].presented = 1ull << 54;
+    l->last_tick -= (l->last_tick - (l->start_tick << sb->shift)) / 2;
+    check_again(all, (size_t)((uint8_t *)&l->last_tick - all));
+    all[sb->arena_bytes] ^= 1; /* the tail's */
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, NULL, 0), FDR_DAMAGED);
+    struct fdr_file *g = recover(f, "a level", 0);
+    assert_true(kept_of(g, true) > 0);
+    forget(g);
+    free(all);
+}
+
 /* Of a location that went on while it was copied accounts come to less than what was over before: as many as are there
  * are presented in what is recovered, and it is said that they may be less. */
 static void P8_less_than_was_over(void **state)
@@ -624,6 +661,7 @@ int main(void)
                                        cmocka_unit_test(P8_nothing_but_a_superblock),
                                        cmocka_unit_test(P8_a_bundle_that_was_cut),
                                        cmocka_unit_test(P8_more_lost_than_presented),
+                                       cmocka_unit_test(P8_more_presented_than_there_was),
                                        cmocka_unit_test(P8_less_than_was_over),
                                        cmocka_unit_test(P8_damaged_lines_of_reductions),
                                        cmocka_unit_test(P8_earlier_than_the_oldest_line),
