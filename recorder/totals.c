@@ -107,14 +107,19 @@ void fdri_rows_again(struct fdri_thread *t)
     if (table->log2) use_table(t, table, table->log2); /* else the arena's file was cut */
 }
 
+enum { AHEAD = 16 }; /* rows asked of memory while those before them are looked at */
+
 /* Twice the slots; false: no room, then the table may fill up to one free slot. */
 static bool grow(struct fdri_thread *t)
 {
     uint32_t log2 = log2_of(t);
     struct fdr_rowtable *old = table_of(t), *table = new_table(t, log2 + 1);
     if (!table) return false;
-    for (uint32_t i = 0; i < 1u << log2; i++)
-        if (slots_of(old)[i]) insert(t, table, log2 + 1, slots_of(old)[i]);
+    const uint32_t *slot = slots_of(old), count = 1u << log2;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + AHEAD < count && slot[i + AHEAD]) __builtin_prefetch(fdri_off(t, slot[i + AHEAD]));
+        if (slot[i]) insert(t, table, log2 + 1, slot[i]);
+    }
     use_table(t, table, log2 + 1);
     /* the old one stays as it is: a snapshot may be reading it */
     return true;
