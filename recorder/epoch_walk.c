@@ -24,8 +24,7 @@ static struct fdr_epoch_row *place_of(struct fdr_epoch_rows *b, uint32_t row_off
     return &b->row[i];
 }
 
-/* The first time counts. Left by longjmp before the key stands nothing is kept, and the call that enters is not
- * there. */
+/* The first time counts. */
 static void keep(struct fdri_thread *t, uint32_t row_off)
 {
     const struct fdr_row *r = fdri_off(t, row_off);
@@ -34,7 +33,6 @@ static void keep(struct fdri_thread *t, uint32_t row_off)
     k->calls = r->calls;
     k->inclusive = r->sum;
     k->exclusive = r->exclusive;
-    fdr_signal_fence();
     k->key = row_off;
     kept_of(t)->count++;
 }
@@ -114,11 +112,14 @@ void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i
     fdri_set_soft(t);
 }
 
-static void walk_on(struct fdri_thread *t, uint32_t most)
+/* enters: off of the row of a call that does, or 0. What it was is kept in the same change, so that as many steps as
+ * places for it are all: whoever is left between the two begins anew. */
+static void walk_on(struct fdri_thread *t, uint32_t most, uint32_t enters)
 {
     struct fdr_epochs *e = fdri_epochs(t);
     uint64_t since = fdri_tick_now();
     fdri_epoch_begin_change(e);
+    if (enters) keep(t, enters);
     walk_rows(t, &e->epoch[e->count - 2], most);
     if (!t->walk.left) {
         fdri_epoch_block_give(t, e, t->walk.kept);
@@ -131,16 +132,15 @@ static void walk_on(struct fdri_thread *t, uint32_t most)
 
 void fdri_epoch_walk(struct fdri_thread *t)
 {
-    if (t->walk.left) walk_on(t, t->walk.step);
+    if (t->walk.left) walk_on(t, t->walk.step, 0);
 }
 
 void fdri_epoch_walk_all(struct fdri_thread *t)
 {
-    if (t->walk.left) walk_on(t, UINT32_MAX);
+    if (t->walk.left) walk_on(t, UINT32_MAX, 0);
 }
 
 void fdri_epoch_enters(struct fdri_thread *t, const struct fdr_row *row)
 {
-    keep(t, fdri_off_of(t, row));
-    walk_on(t, t->walk.step);
+    walk_on(t, t->walk.step, fdri_off_of(t, row));
 }

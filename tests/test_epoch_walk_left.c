@@ -5,6 +5,7 @@
  * calls go the fast way again. */
 #include "tests/api_fixture.h"
 
+#include "recorder/reduce.h"
 #include "tests/steps.h"
 
 #ifdef CAN_STEP
@@ -93,17 +94,30 @@ static void epoch_due(void)
     if (epochs()) look(TIMES);
 }
 
-static void P5_left_while_rows_are_walked(void **state)
+static void start(int regions)
 {
-    uint32_t to_the_end = 0;
     char name[24];
-    (void)state;
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "4M", .timer = "tsc"});
-    for (int i = 0; i < REGIONS; i++) {
+    for (int i = 0; i < regions; i++) {
         snprintf(name, sizeof name, "left%d", i);
         region[i] = fdr_region_define(name, "epoch_walk.c", 1);
     }
     steps_begin();
+}
+
+static void until_it_walks(void)
+{
+    for (uint32_t n = 0; !walks(); n++) {
+        assert_true(n < CALLS_MOST);
+        call();
+    }
+}
+
+static void P5_left_while_rows_are_walked(void **state)
+{
+    uint32_t to_the_end = 0;
+    (void)state;
+    start(REGIONS);
     for (uint32_t time = 0; time < TIMES; time++) {
         for (uint32_t n = 0; !walks(); n++) {
             assert_true(n < CALLS_MOST);
@@ -128,9 +142,41 @@ static void P5_left_while_rows_are_walked(void **state)
     fdr_finalize();
 }
 
+static uint32_t places_taken(void)
+{
+    const struct fdr_epoch_rows *kept = fdri_off(&fdri_self, fdri_self.walk.kept);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < fdri_epoch_room(kept); i++) n += kept->row[i].key != 0;
+    return n;
+}
+
+/* There is a place for what is kept of each call that enters and has some rows looked at. Were it left in between, and
+ * others as well, no place would be free for those that come, and none be found. */
+static void P2_no_place_without_a_step(void **state)
+{
+    uint32_t n = 0, places, left_then;
+    (void)state;
+    start(REGIONS);
+    until_it_walks();
+    places = places_taken();
+    left_then = fdri_self.walk.left;
+    for (next = region[0]; leave_at(enter, ++n);) {
+        if (epochs()->version & 1) break;
+        assert_int_equal(fdri_self.walk.left, left_then);
+        if (places_taken() != places) fail_msg("left at %u: a place is taken, and no row was looked at", n);
+        fdr_thread_name("mends");
+    }
+    assert_true(n > 50 && epochs()->version & 1); /* else nothing was tried */
+    fdr_thread_name("mends");
+    assert_true(!walks() && fdri_self.soft);
+    look(n);
+    fdr_finalize();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_left_while_rows_are_walked)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_left_while_rows_are_walked),
+                                       cmocka_unit_test(P2_no_place_without_a_step)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif
