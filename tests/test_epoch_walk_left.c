@@ -173,10 +173,39 @@ static void P2_no_place_without_a_step(void **state)
     fdr_finalize();
 }
 
+/* A recording ended while rows were walked; in the next one the first end of an epoch is left before it has begun: of
+ * what was kept in the former one nothing is taken for a block of this one. */
+static void P5_of_another_recording(void **state)
+{
+    uint32_t n = 0;
+    (void)state;
+    start(REGIONS);
+    until_it_walks();
+    fdr_finalize();
+    start(REGIONS);
+    for (uint32_t i = 0; i < CALLS_MOST && !epochs(); i++) call();
+    assert_non_null(epochs());
+    do {
+        fdri_self.later |= FDRI_LATER_EPOCH;
+        assert_true(leave_at(fdri_do_later, ++n));
+        if (!(epochs()->version & 1)) fdr_thread_name("mends");
+    } while (!(epochs()->version & 1));
+    fdr_thread_name("mends");
+    for (uint32_t off = epochs()->spare; off;) {
+        const struct fdr_epoch_rows *b = fdri_off(&fdri_self, off);
+        if (b->head.kind != FDR_META_EPOCHROWS || b->head.location != fdri_self.loc->id)
+            fail_msg("left at %u: a block of rows at %u that is none", n, off);
+        off = b->count;
+    }
+    look(n);
+    fdr_finalize();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P5_left_while_rows_are_walked),
-                                       cmocka_unit_test(P2_no_place_without_a_step)};
+                                       cmocka_unit_test(P2_no_place_without_a_step),
+                                       cmocka_unit_test(P5_of_another_recording)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif
