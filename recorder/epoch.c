@@ -120,11 +120,12 @@ bool fdri_epoch_step(struct fdri_thread *t)
     return cuts;
 }
 
-/* Left in the middle of a change: they begin anew in their blocks, with one epoch of all that is in the totals. This
- * may be left in its turn; the version is odd until it is done. */
+/* Left in the middle of a change they begin anew in their blocks, with one epoch of all that is in the totals. This may
+ * be left in its turn; the version is odd until it is done. */
 void fdri_epochs_abandoned(struct fdri_thread *t)
 {
     struct fdr_epochs *e = fdri_epochs(t);
+    if (e) fdri_epoch_rows_left(t, e);
     if (!e || !(e->version & 1)) return;
     fdri_epoch_rows_anew(t, e);
     e->epoch[0] = (struct fdr_epoch){.from_tick = t->loc->start_tick, .number = t->loc->epoch, .births = 1};

@@ -11,8 +11,8 @@
 #ifdef CAN_STEP
 #include "tests/rnd.h"
 
-enum { REGIONS = 700, TIMES = 250, INSTRUCTIONS = 4000, CALLS_MOST = 2000000 };
-static fdr_region region[REGIONS], next;
+enum { REGIONS = 700, LATER = 1500, TIMES = 250, INSTRUCTIONS = 4000, CALLS_MOST = 2000000 };
+static fdr_region region[REGIONS + LATER], next;
 static uint64_t seed = 88172645463325252u;
 
 static void enter(void) { fdr_enter(next); }
@@ -173,6 +173,44 @@ static void P2_no_place_without_a_step(void **state)
     fdr_finalize();
 }
 
+/* All rows of calls that there are, against those that the base names. */
+static void each_has_its_place(uint32_t n)
+{
+    const struct fdr_epochs *e = epochs();
+    uint32_t rows = 0, named = 0;
+    for (uint32_t i = 0; i < 1u << (32 - fdri_self.row_shift); i++)
+        rows += fdri_self.row_slot[i] &&
+                fdr_row_of_calls(((struct fdr_row *)fdri_off(&fdri_self, fdri_self.row_slot[i]))->key);
+    for (uint32_t off = e->base_first; off;) {
+        const struct fdr_epoch_base *b = fdri_off(&fdri_self, off);
+        named += b->count;
+        off = b->next;
+    }
+    if (named != rows || e->tracked != rows || e->untracked)
+        fail_msg("left at %u: %u rows, %u in the base, %u counted there", n, rows, named, e->tracked);
+}
+
+/* Left when a function is called for the first time, at each instruction: what it does is in the epochs. */
+static void P5_left_when_a_row_is_made(void **state)
+{
+    uint32_t n = 0, to_the_end = 0;
+    (void)state;
+    start(REGIONS + LATER);
+    for (uint32_t i = 0; i < CALLS_MOST && !epochs(); i++) call();
+    assert_non_null(epochs());
+    for (uint32_t known = REGIONS; known < REGIONS + LATER; known++) {
+        next = region[known];
+        bool over = !leave_at(enter, ++n);
+        fdr_thread_name("mends");
+        while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
+        each_has_its_place(n);
+        to_the_end += over;
+        if (over) n /= 2; /* how many there are differs */
+    }
+    assert_true(to_the_end); /* else nothing was tried */
+    fdr_finalize();
+}
+
 /* A recording ended while rows were walked; in the next one the first end of an epoch is left before it has begun: of
  * what was kept in the former one nothing is taken for a block of this one. */
 static void P5_of_another_recording(void **state)
@@ -203,9 +241,9 @@ static void P5_of_another_recording(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_left_while_rows_are_walked),
-                                       cmocka_unit_test(P2_no_place_without_a_step),
-                                       cmocka_unit_test(P5_of_another_recording)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P5_left_while_rows_are_walked), cmocka_unit_test(P2_no_place_without_a_step),
+        cmocka_unit_test(P5_left_when_a_row_is_made), cmocka_unit_test(P5_of_another_recording)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif
