@@ -792,6 +792,7 @@ struct fdr_epoch_row {
     uint64_t calls, inclusive, exclusive;
 };
 static_assert(sizeof(struct fdr_epoch_row) == 32, "epoch row");
+#define FDR_EPOCH_ROWS_MOST 4096u /* bytes of such a block, at most */
 struct fdr_epoch_rows {
     struct fdr_meta_head head;
     uint32_t count;

@@ -70,9 +70,9 @@ static bool told_of(struct fdr_file *f, const struct fdri_reader_location *l, co
     *out = (struct told){.rest = {e->calls, e->inclusive, e->exclusive}};
     if (e->rows_off && !fdri_reader_epoch_rows_lost(f, e)) {
         b = (const void *)fdri_reader_meta_at(f, e->rows_off, FDR_META_EPOCHROWS, l->id, sizeof *b);
-        if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
-            !fdri_reader_at(f, e->rows_off, b->head.bytes))
-            return false;
+        if (!b || b->head.bytes < sizeof *b || b->head.bytes > FDR_EPOCH_ROWS_MOST ||
+            b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] || !fdri_reader_at(f, e->rows_off, b->head.bytes))
+            return false; /* one without end would be gone through for each row of the totals */
         *out = (struct told){b, {b->rest_calls, b->rest_inclusive, b->rest_exclusive}};
     }
     struct sums all = out->rest;
