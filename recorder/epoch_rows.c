@@ -189,7 +189,8 @@ void fdri_epoch_rows_anew(struct fdri_thread *t, struct fdr_epochs *e)
         if (!is_spare(t, e, e->epoch[i].rows_off)) fdri_epoch_block_give(t, e, e->epoch[i].rows_off);
     for (uint32_t off = e->base_first; off;) {
         struct fdr_epoch_base *b = fdri_off(t, off);
-        for (uint32_t k = 0; k < b->count; k++) b->row[k] = (struct fdr_base_row){.row_off = b->row[k].row_off};
+        for (uint32_t k = 0; k < b->count; k++) /* which row it is stands all the time */
+            b->row[k].calls = b->row[k].sum = b->row[k].exclusive = 0;
         off = b->next;
     }
     t->walk.left = t->walk.kept = e->walking = 0;

@@ -190,6 +190,27 @@ static void each_has_its_place(uint32_t n)
         fail_msg("left at %u: %u rows, %u in the base, %u counted there", n, rows, named, e->tracked);
 }
 
+static void begin_anew(void) { fdri_epoch_rows_anew(&fdri_self, epochs()); }
+
+/* Left when they begin anew, at each instruction: the base names the rows that it did. */
+static void P5_left_when_they_begin_anew(void **state)
+{
+    enum { LOOKS = 400 };
+    (void)state;
+    start(REGIONS);
+    for (uint32_t i = 0; i < CALLS_MOST && !epochs(); i++) call();
+    assert_non_null(epochs());
+    const struct fdr_epoch_base *b = fdri_off(&fdri_self, epochs()->base_first);
+    uint32_t named[LOOKS], count = b->count < LOOKS ? b->count : LOOKS;
+    for (uint32_t k = 0; k < count; k++) named[k] = b->row[k].row_off;
+    for (uint32_t n = 1; n <= LOOKS; n++) {
+        assert_true(leave_at(begin_anew, n));
+        for (uint32_t k = 0; k < count; k++)
+            if (b->row[k].row_off != named[k]) fail_msg("left at %u: row %u is another one", n, k);
+    }
+    fdr_finalize();
+}
+
 /* Left when a function is called for the first time, at each instruction: what it does is in the epochs. */
 static void P5_left_when_a_row_is_made(void **state)
 {
@@ -243,7 +264,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P5_left_while_rows_are_walked), cmocka_unit_test(P2_no_place_without_a_step),
-        cmocka_unit_test(P5_left_when_a_row_is_made), cmocka_unit_test(P5_of_another_recording)};
+        cmocka_unit_test(P5_left_when_they_begin_anew), cmocka_unit_test(P5_left_when_a_row_is_made),
+        cmocka_unit_test(P5_of_another_recording)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif
