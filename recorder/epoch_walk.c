@@ -10,7 +10,7 @@
 
 #include "recorder/reduce.h"
 
-enum { AT_ONCE = 512, STEP_LEAST = 64, AHEAD = 16 };
+enum { AT_ONCE = 512, STEP_LEAST = 64 };
 
 /* ---- what rows were at the cut: by hash of their off, in a block as epochs have them for rows ---- */
 
@@ -93,7 +93,8 @@ static void walk_rows(struct fdri_thread *t, struct fdr_epoch *epoch, uint32_t m
             w->at = 0;
             continue;
         }
-        if (w->at + AHEAD < b->count) __builtin_prefetch(fdri_off(t, b->row[w->at + AHEAD].row_off));
+        if (w->at + FDRI_ROWS_AHEAD < b->count)
+            __builtin_prefetch(fdri_off(t, b->row[w->at + FDRI_ROWS_AHEAD].row_off));
         walk_row(t, epoch, &b->row[w->at++]);
         w->left--;
         most--;

@@ -166,6 +166,7 @@ static inline struct fdr_row *fdri_row(struct fdri_thread *t, uint32_t key)
  * all; false: they may, but there is no memory now. */
 bool fdri_row_ahead(struct fdri_thread *t, uint32_t key, uint32_t from, uint32_t end);
 bool fdri_rows_start(struct fdri_thread *t);
+enum { FDRI_ROWS_AHEAD = 16 };               /* asked of memory while those before them are looked at */
 void fdri_rows_again(struct fdri_thread *t); /* an operation may have been left while the table was replaced */
 /* A row for `key` in a cell of zeros, or in that of a row without calls. */
 struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key);

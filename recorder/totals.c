@@ -107,8 +107,6 @@ void fdri_rows_again(struct fdri_thread *t)
     if (table->log2) use_table(t, table, table->log2); /* else the arena's file was cut */
 }
 
-enum { AHEAD = 16 }; /* rows asked of memory while those before them are looked at */
-
 /* Twice the slots; false: no room, then the table may fill up to one free slot. */
 static bool grow(struct fdri_thread *t)
 {
@@ -117,7 +115,8 @@ static bool grow(struct fdri_thread *t)
     if (!table) return false;
     const uint32_t *slot = slots_of(old), count = 1u << log2;
     for (uint32_t i = 0; i < count; i++) {
-        if (i + AHEAD < count && slot[i + AHEAD]) __builtin_prefetch(fdri_off(t, slot[i + AHEAD]));
+        if (i + FDRI_ROWS_AHEAD < count && slot[i + FDRI_ROWS_AHEAD])
+            __builtin_prefetch(fdri_off(t, slot[i + FDRI_ROWS_AHEAD]));
         if (slot[i]) insert(t, table, log2 + 1, slot[i]);
     }
     use_table(t, table, log2 + 1);

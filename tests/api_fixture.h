@@ -30,6 +30,16 @@ static inline void begin(const struct fdr_config *more)
     assert_int_equal(fdr_init(&c), 0);
 }
 
+/* Functions that are told apart by their numbers alone. */
+static inline void define_regions(fdr_region *region, int count)
+{
+    char name[24];
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "region%d", i);
+        region[i] = fdr_region_define(name, "regions.c", 1);
+    }
+}
+
 /* Where they stand now, for FDR_FILTER. */
 static inline char *write_rules(const char *text)
 {

@@ -3,6 +3,7 @@
  * The end of an epoch where a thread calls thousands of functions: no operation looks at all of their rows, and at any
  * moment of the walk totals, epochs and the ledger are what the oracle counts. test_epoch_walk [FIRST [ROUNDS]]: other
  * programs than those of every day. */
+#include "recorder/reduce.h"
 #include "tests/oracle_clock.h"
 #include "tests/rnd.h"
 
@@ -10,20 +11,7 @@ enum { ROUNDS = 12, MOST = 4000, LOOKS = 24 };
 static uint64_t seed;
 static fdr_region region[MOST];
 
-static void define(int regions)
-{
-    char name[24];
-    for (int i = 0; i < regions; i++) {
-        snprintf(name, sizeof name, "walk%d", i);
-        region[i] = fdr_region_define(name, "epoch_walk.c", 1);
-    }
-}
-
-static struct fdr_epochs *epochs(void)
-{
-    uint32_t off = fdri_self.loc ? fdri_self.loc->epochs_off : 0;
-    return off ? fdri_at(&fdri_rec.arena, off) : NULL;
-}
+static struct fdr_epochs *epochs(void) { return fdri_self.loc ? fdri_epochs(&fdri_self) : NULL; }
 
 /* How many rows of the base are not what they were when this was asked before. */
 static uint32_t moved(uint64_t *was)
@@ -46,7 +34,7 @@ static void P2_no_operation_walks_them_all(void **state)
     uint32_t version = 0, worst = 0, epoch = 0, cuts = 0;
     (void)state;
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "8M", .timer = "monotonic"});
-    define(REGIONS);
+    define_regions(region, REGIONS);
     seed = 88172645463325252u;
     for (uint64_t i = 0, time = 1000; i < EVENTS; i++) {
         fdr_region r = region[rnd(&seed, REGIONS)];
@@ -130,7 +118,7 @@ static bool right(uint64_t round, uint32_t *in_the_middle)
     begin(&p.config);
     if (!fdri_rec.ticks) skip(); /* this machine has no such counter, and fdr said so */
     ticks_are_ns(p.rules.shift);
-    define((int)p.regions);
+    define_regions(region, (int)p.regions);
     for (uint32_t i = 0, looks = 0; i < p.events && !wrong; i++) {
         one_event(&p, i);
         if (!epochs() || !epochs()->walking || looks == LOOKS || rnd(&seed, 40)) continue;
@@ -165,7 +153,7 @@ static void P8_rows_without_end(void **state)
 {
     (void)state;
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "8M", .timer = "monotonic"});
-    define(MOST);
+    define_regions(region, MOST);
     seed = 88172645463325252u;
     for (uint64_t time = 1000; !epochs() || !epochs()->walking || epochs()->count < 3;) {
         fdr_region r = region[rnd(&seed, MOST)];

@@ -3,6 +3,7 @@
  * A handler leaves by longjmp while an epoch that is over gets its totals, some rows with each call that enters, or
  * while epochs are cut or merged: what they say adds up to the totals all the same, their memory is used again, and
  * calls go the fast way again. */
+#include "recorder/reduce.h"
 #include "tests/api_fixture.h"
 
 #include "recorder/reduce.h"
@@ -24,11 +25,7 @@ static void call(void)
     fdr_leave(next);
 }
 
-static struct fdr_epochs *epochs(void)
-{
-    uint32_t off = fdri_self.loc ? fdri_self.loc->epochs_off : 0;
-    return off ? fdri_off(&fdri_self, off) : NULL;
-}
+static struct fdr_epochs *epochs(void) { return fdri_self.loc ? fdri_epochs(&fdri_self) : NULL; }
 
 static uint32_t left, anew;
 static bool walks(void) { return epochs() && epochs()->walking; }
@@ -96,12 +93,8 @@ static void epoch_due(void)
 
 static void start(int regions)
 {
-    char name[24];
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "4M", .timer = "tsc"});
-    for (int i = 0; i < regions; i++) {
-        snprintf(name, sizeof name, "left%d", i);
-        region[i] = fdr_region_define(name, "epoch_walk.c", 1);
-    }
+    define_regions(region, regions);
     steps_begin();
 }
 

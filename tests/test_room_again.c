@@ -11,12 +11,8 @@ static uint64_t now;
 
 static void start(int regions)
 {
-    char name[24];
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "1M", .timer = "monotonic"});
-    for (int i = 0; i < regions; i++) {
-        snprintf(name, sizeof name, "again%d", i);
-        region[i] = fdr_region_define(name, "room_again.c", 1);
-    }
+    define_regions(region, regions);
     now = 1000;
 }
 

@@ -36,13 +36,9 @@ static void *marks_and_rewinds(void *number)
 
 static void once(uintptr_t number, const char *buffer)
 {
-    char name[16];
     pthread_t t;
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = buffer, .timer = "tsc"});
-    for (int i = 0; i < REGIONS; i++) {
-        snprintf(name, sizeof name, "mark%d", i);
-        region[i] = fdr_region_define(name, "snapshot_mark.c", 1);
-    }
+    define_regions(region, REGIONS);
     marker = fdr_marker_define("mark");
     stop = begun = 0;
     assert_int_equal(pthread_create(&t, NULL, marks_and_rewinds, (void *)number), 0);
