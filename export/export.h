@@ -73,8 +73,8 @@ bool fdri_name_of(uint32_t key, char *name, size_t bytes);
 void fdri_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes);
 
 /* ---- stacks.c ---- */
-/* Stacks of all other threads as a section of at most `room` bytes; its length, 0: none. Takes up to 0.2 s. Not for
- * threads that record; one at a time. */
+/* Stacks of all other threads as a section of at most `room` bytes; its length, 0: none. Takes up to 0.2 s, up to
+ * 2 s where a thread waits for a processor. Not for threads that record; one at a time. */
 uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room);
 
 /* ---- checks.c ---- */

@@ -24,7 +24,7 @@
 #include "export/crash.h"
 #include "export/export.h"
 
-enum { THREADS = 256, WORDS = 160, FAR = 128 << 10, WAIT_NS = 200000000 };
+enum { THREADS = 256, WORDS = 160, FAR = 128 << 10, WAIT_NS = 200000000, WAIT_LONG = 10 };
 
 /* FREE -> ASKED (by whoever gathers) -> WRITING (by the thread, in its handler) -> DONE */
 enum { FREE, ASKED, WRITING, DONE };
@@ -169,6 +169,35 @@ static bool all_answered(void)
     return all;
 }
 
+static bool runs(uint32_t tid)
+{
+    char text[512];
+    return fdri_read_task(tid, "syscall", text, sizeof text) && !strncmp(text, "running", 7);
+}
+
+/* Where many want a processor one that was asked may have had none yet. */
+static bool one_may_answer(void)
+{
+    for (uint32_t i = 0; i < used; i++) {
+        uint32_t state = fdr_load_acquire(&slots[i].state); /* A:stack */
+        if ((state == ASKED || state == WRITING) && runs(slots[i].tid)) return true;
+    }
+    return false;
+}
+
+static void await_answers(void)
+{
+    uint64_t since = fdr_clock_ns(CLOCK_MONOTONIC), now = since;
+    while (!all_answered() && now - since < WAIT_NS) {
+        usleep(500);
+        now = fdr_clock_ns(CLOCK_MONOTONIC);
+    }
+    while (one_may_answer() && now - since < (uint64_t)WAIT_LONG * WAIT_NS) {
+        usleep(20000);
+        now = fdr_clock_ns(CLOCK_MONOTONIC);
+    }
+}
+
 /* Who did not answer may be standing by now. What is being written stays until it is. */
 static void settle(struct slot *s)
 {
@@ -225,8 +254,7 @@ uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room)
     fdri_maps_read(&maps);
     int number = install();
     ask_all(number);
-    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
-    while (!all_answered() && fdr_clock_ns(CLOCK_MONOTONIC) < until) usleep(500);
+    await_answers();
     for (uint32_t i = 0; i < used; i++) settle(&slots[i]);
     fdri_section_open(&section);
     put_all(&section);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120 */
-/* The watchdog's snapshot has the native stacks of all threads, and nobody's call ends early for it. */
+/* The watchdog's snapshot has the native stacks of all threads, and nobody's call ends early for it. A thread that
+ * waits for a processor is waited for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "recorder/recorder.h"
 #include "tests/deaths.h"
@@ -16,6 +20,7 @@
 static pthread_mutex_t locked = PTHREAD_MUTEX_INITIALIZER;
 static bool stop;
 static int slept = -1;
+static int crowded = -1;        /* the processor with others on it, where the spinner is the least of them */
 static volatile unsigned after; /* what follows a call, so that it is one and no jump */
 
 /* ---- four ways to stand ---- */
@@ -32,8 +37,19 @@ static void APART sleeps_long(void)
     slept = nanosleep(&t, NULL);
     after++;
 }
+static void be_on(int processor)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    assert_int_equal(sched_setaffinity(0, sizeof set, &set), 0);
+}
 static void APART turns_round(void)
 {
+    if (crowded >= 0) {
+        be_on(crowded);
+        assert_int_equal(setpriority(PRIO_PROCESS, (id_t)gettid(), 19), 0);
+    }
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) after++;
 }
 static void APART hears_nothing(void)
@@ -78,6 +94,12 @@ static void start(pthread_t *t)
     pthread_mutex_lock(&locked);
     assert_int_equal(fdr_init(&c), 0);
     for (int i = 0; i < WAYS; i++) assert_int_equal(pthread_create(&t[i], NULL, stand, (void *)(uintptr_t)&ways[i]), 0);
+}
+
+static void await_snapshot(void)
+{
+    for (int i = 0; i < 6000 && !fdr_usage().snapshots; i++) usleep(5000);
+    for (int i = 0; i < 6000 && !*fdr_last_snapshot(); i++) usleep(5000);
 }
 
 static void end(pthread_t *t)
@@ -140,8 +162,7 @@ static void P10_stacks_of_all_threads(void **state)
     skip(); /* it keeps signals back until a thread waits, and gives the handler a context of its own */
 #endif
     start(t);
-    for (int i = 0; i < 6000 && !fdr_usage().snapshots; i++) usleep(5000);
-    for (int i = 0; i < 6000 && !*fdr_last_snapshot(); i++) usleep(5000);
+    await_snapshot();
     snprintf(path, sizeof path, "%s", fdr_last_snapshot());
     check_stacks(path);
     assert_int_equal(stat(path, &st), 0);
@@ -163,8 +184,50 @@ static void P10_stacks_of_all_threads(void **state)
     check_stacks(recovered);
 }
 
+/* ---- who hardly ever gets a processor ---- */
+
+enum { OTHERS = 5 }; /* of nice 0: one of nice 19 has its turn after most of a second */
+
+static void crowd(pid_t *others)
+{
+    for (int i = 0; i < OTHERS; i++) {
+        if ((others[i] = fork())) continue;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        be_on(crowded);
+        for (;;) after++;
+    }
+}
+
+static void disperse(const pid_t *others)
+{
+    for (int i = 0; i < OTHERS; i++) {
+        kill(others[i], SIGKILL);
+        waitpid(others[i], NULL, 0);
+    }
+}
+
+static void P10_waits_for_who_waits_for_a_processor(void **state)
+{
+    (void)state;
+    pthread_t t[WAYS];
+    pid_t others[OTHERS];
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    sched_getaffinity(0, sizeof mine, &mine);
+    if (CPU_COUNT(&mine) < 2) skip(); /* the dumper would be as badly off */
+    for (crowded = 0; !CPU_ISSET(crowded, &mine);) crowded++;
+    crowd(others);
+    stop = false;
+    start(t);
+    await_snapshot();
+    disperse(others);
+    check_stacks(fdr_last_snapshot());
+    end(t);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_stacks_of_all_threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_stacks_of_all_threads),
+                                       cmocka_unit_test(P10_waits_for_who_waits_for_a_processor)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }
