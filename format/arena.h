@@ -777,7 +777,7 @@ struct fdr_epochs {
     uint32_t untracked; /* regions that found no base: in no epoch's sums */
     uint32_t merging;   /* 1: tiers with too many epochs are left */
     uint32_t spare;     /* blocks of rows that no epoch uses, chained through `count` */
-    uint32_t tracked;   /* rows in the base */
+    uint32_t tracked;   /* rows in the base; one more for each that was left in its making */
     uint32_t walking;   /* 1: the last epoch but one has not got all of its totals: the rest counts in the last one */
     uint32_t reserved;
     struct fdr_epoch epoch[FDR_EPOCHS_MAX];

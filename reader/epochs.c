@@ -136,6 +136,7 @@ static bool rows_since(struct fdr_file *f, struct fdri_reader_location *l, const
             if (!fdr_row_of_calls(r->key))
                 continue; /* a kind of point in the place of a region that went to the rest */
             if (r->calls < b->row[i].calls) return false;
+            if (!r->calls && r->key != FDR_ROW_KEY_REST) continue; /* left in its making: another row has its region */
             struct sums d = {r->calls - b->row[i].calls, r->sum - b->row[i].sum, r->exclusive - b->row[i].exclusive};
             d.exclusive = fdr_min(d.exclusive, d.inclusive); /* killed in between: the sum comes last */
             add_to(sum, d.calls, d.inclusive, d.exclusive);

@@ -227,7 +227,7 @@ bool fdri_enter_tick(struct fdri_thread *t, fdr_region region, const struct fdri
             return false;
         }
     }
-    if (FDR_UNLIKELY(t->walk.left)) fdri_epoch_enters(t, row);
+    if (FDR_UNLIKELY(t->walk.block)) fdri_epoch_enters(t, row);
     if (l->depth >= t->depth_limit || l->pause) {
         push_untimed(t, v, row, region);
         return false;

@@ -125,7 +125,6 @@ bool fdri_epoch_step(struct fdri_thread *t)
 void fdri_epochs_abandoned(struct fdri_thread *t)
 {
     struct fdr_epochs *e = fdri_epochs(t);
-    if (e) fdri_epoch_rows_left(t, e);
     if (!e || !(e->version & 1)) return;
     fdri_epoch_rows_anew(t, e);
     e->epoch[0] = (struct fdr_epoch){.from_tick = t->loc->start_tick, .number = t->loc->epoch, .births = 1};

@@ -107,9 +107,9 @@ static void track(struct fdri_thread *t, struct fdr_epochs *e, uint32_t row_off)
         return;
     }
     b->row[b->count].row_off = row_off;
+    e->tracked++; /* first: never less than there are */
     fdr_signal_fence();
     b->count++;
-    e->tracked++;
 }
 
 void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off)
@@ -148,32 +148,6 @@ void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
 
 /* ---- an operation was left in the middle ---- */
 
-/* A row may stand in the table and not here, where there is room for it (fdri_epoch_row_fits), or here and not be
- * counted. Which one it is the sum of all offs tells; where others found no room it is one of those. */
-void fdri_epoch_rows_left(struct fdri_thread *t, struct fdr_epochs *e)
-{
-    uint32_t slots = 1u << (32 - t->row_shift), rows = 0, off = 0;
-    for (uint32_t i = 0; i < slots; i++) {
-        if (!t->row_slot[i] || !fdr_row_of_calls(((const struct fdr_row *)fdri_off(t, t->row_slot[i]))->key)) continue;
-        rows++;
-        off += t->row_slot[i];
-    }
-    e->tracked = 0;
-    for (uint32_t at = e->base_first; at;) {
-        const struct fdr_epoch_base *b = fdri_off(t, at);
-        for (uint32_t k = 0; k < b->count; k++) {
-            if (!fdr_row_of_calls(((const struct fdr_row *)fdri_off(t, b->row[k].row_off))->key)) continue;
-            rows--;
-            off -= b->row[k].row_off;
-        }
-        e->tracked += b->count;
-        at = b->next;
-    }
-    if (rows > e->untracked && rows != 1) e->untracked = rows;
-    for (uint32_t i = 0; i < slots && rows == 1 && !e->untracked; i++)
-        if (t->row_slot[i] == off) track(t, e, off);
-}
-
 static bool is_spare(struct fdri_thread *t, const struct fdr_epochs *e, uint32_t off)
 {
     uint32_t spare = e->spare;
@@ -193,7 +167,7 @@ void fdri_epoch_rows_anew(struct fdri_thread *t, struct fdr_epochs *e)
             b->row[k].calls = b->row[k].sum = b->row[k].exclusive = 0;
         off = b->next;
     }
-    t->walk.left = t->walk.kept = e->walking = 0;
+    t->walk.block = t->walk.kept = e->walking = 0;
     fdri_set_soft(t);
 }
 

@@ -86,17 +86,17 @@ static void walk_row(struct fdri_thread *t, struct fdr_epoch *epoch, struct fdr_
 static void walk_rows(struct fdri_thread *t, struct fdr_epoch *epoch, uint32_t most)
 {
     struct fdri_walk *w = &t->walk;
-    while (w->left && most) {
+    while (w->block && most) {
         struct fdr_epoch_base *b = fdri_off(t, w->block);
-        if (w->at == b->count) {
-            w->block = b->next;
+        bool last = w->block == w->last;
+        if (w->at == (last ? w->end : b->count)) {
+            w->block = last ? 0 : b->next;
             w->at = 0;
             continue;
         }
         if (w->at + FDRI_ROWS_AHEAD < b->count)
             __builtin_prefetch(fdri_off(t, b->row[w->at + FDRI_ROWS_AHEAD].row_off));
         walk_row(t, epoch, &b->row[w->at++]);
-        w->left--;
         most--;
     }
 }
@@ -104,7 +104,8 @@ static void walk_rows(struct fdri_thread *t, struct fdr_epoch *epoch, uint32_t m
 void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
 {
     e->epoch[i].rows_off = fdri_epoch_block(t, e);
-    t->walk = (struct fdri_walk){.left = e->tracked, .block = e->base_first};
+    t->walk = (struct fdri_walk){.block = e->base_first, .last = e->base_last};
+    if (e->base_last) t->walk.end = ((struct fdr_epoch_base *)fdri_off(t, e->base_last))->count;
     if (e->tracked <= AT_ONCE || !begin_keeping(t, e)) {
         walk_rows(t, &e->epoch[i], UINT32_MAX);
         return;
@@ -122,23 +123,23 @@ static void walk_on(struct fdri_thread *t, uint32_t most, uint32_t enters)
     fdri_epoch_begin_change(e);
     if (enters) keep(t, enters);
     walk_rows(t, &e->epoch[e->count - 2], most);
-    if (!t->walk.left) {
+    if (!t->walk.block) {
         fdri_epoch_block_give(t, e, t->walk.kept);
         t->walk.kept = e->walking = 0;
     }
     fdri_epoch_end_change(e);
-    if (!t->walk.left) fdri_set_soft(t);
+    if (!t->walk.block) fdri_set_soft(t);
     fdri_reduction_took(t, since);
 }
 
 void fdri_epoch_walk(struct fdri_thread *t)
 {
-    if (t->walk.left) walk_on(t, t->walk.step, 0);
+    if (t->walk.block) walk_on(t, t->walk.step, 0);
 }
 
 void fdri_epoch_walk_all(struct fdri_thread *t)
 {
-    if (t->walk.left) walk_on(t, UINT32_MAX, 0);
+    if (t->walk.block) walk_on(t, UINT32_MAX, 0);
 }
 
 void fdri_epoch_enters(struct fdri_thread *t, const struct fdr_row *row)

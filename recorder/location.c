@@ -16,7 +16,7 @@ void fdri_set_soft(struct fdri_thread *t)
 {
     struct fdr_location *l = t->loc;
     uint32_t kept = fdr_levels_in(l->level_blocks);
-    bool slow = t->fresh || !t->quick || l->pause || l->overflow || t->walk.left || l->flags & FDR_LOCATION_STOPPED;
+    bool slow = t->fresh || !t->quick || l->pause || l->overflow || t->walk.block || l->flags & FDR_LOCATION_STOPPED;
     bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* may be: who comes in this tick says its ordinal */
     t->soft = slow || gaps || t->aside_due ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
     t->counted_levels = slow || kept < t->depth_limit ? 0 : kept - t->depth_limit;

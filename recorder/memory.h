@@ -227,10 +227,10 @@ void fdri_telescope_popped(struct fdri_thread *t, struct fdr_part *p, bool newes
 void fdri_telescope_uncount(struct fdri_thread *t, struct fdr_part *p, uint32_t off);
 void fdri_telescope_aside(struct fdri_thread *t);              /* partitions were set aside */
 void fdri_telescope_mend(struct fdri_thread *t);               /* an operation ended in the middle */
-void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);  /* a row of totals was made */
+void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);  /* a row of totals is made */
 bool fdri_epoch_row_fits(struct fdri_thread *t, uint32_t key); /* makes room for one; false: the sums would lack it */
 void fdri_epochs_abandoned(struct fdri_thread *t);             /* an operation ended in the middle */
-/* While rows are walked (t->walk.left): a call of that row enters. */
+/* While rows are walked (t->walk.block): a call of that row enters. */
 void fdri_epoch_enters(struct fdri_thread *t, const struct fdr_row *row);
 
 #endif

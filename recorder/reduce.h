@@ -73,8 +73,6 @@ void fdri_epoch_walk_all(struct fdri_thread *t); /* all of them: rows are about 
 uint32_t fdri_epoch_block(struct fdri_thread *t, struct fdr_epochs *e); /* off of a block of rows, or 0 */
 void fdri_epoch_block_give(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off);
 uint32_t fdri_epoch_room(const struct fdr_epoch_rows *b);
-/* An operation was left in the middle: every row of the table has its place in the base again. */
-void fdri_epoch_rows_left(struct fdri_thread *t, struct fdr_epochs *e);
 /* No epoch has any rows; the base stands where the totals begin. Where a change was left in the middle. */
 void fdri_epoch_rows_anew(struct fdri_thread *t, struct fdr_epochs *e);
 /* A row for b, which keeps those that matter most; all are offered with one `heap`, false at first. */

@@ -181,9 +181,7 @@ static struct fdr_row *row_in_a_cell(struct fdri_thread *t, uint32_t key)
 {
     uint32_t off = t->loc->slab_off;
     t->loc->slab_off += sizeof(struct fdr_row);
-    struct fdr_row *r = fdri_row_place(t, off, key);
-    fdri_epoch_row(t, off);
-    return r;
+    return fdri_row_place(t, off, key);
 }
 
 /* Where the rest stands in the epochs' base: first. */
@@ -199,8 +197,8 @@ static struct fdr_row *give_to(struct fdri_thread *t, const struct choice *c, ui
 {
     uint32_t off = fdri_off_of(t, c->row);
     struct fdr_base_row *rest = c->base ? base_of_rest(t) : NULL;
-    if (c->base && !rest) return NULL; /* it found no room there */
-    add_gone(t, c->row->key);
+    if (c->base && !rest) return NULL;    /* it found no room there */
+    if (c->use) add_gone(t, c->row->key); /* else nothing of it is in the rest */
     drop_histogram(t, c->row);
     t->loc->rows_folded += c->use;
     sigset_t old;

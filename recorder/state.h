@@ -136,10 +136,10 @@ struct fdri_search {
 
 /* The rows that an epoch which is over has not got yet: epoch_walk.c. */
 struct fdri_walk {
-    uint32_t left; /* rows of the base, from entry `at` of `block` on */
-    uint32_t block, at;
-    uint32_t step; /* so many at a time */
-    uint32_t kept; /* off of what those were that changed since */
+    uint32_t block, at; /* where in the base the next one stands; block 0: none is left */
+    uint32_t last, end; /* where those that there were at the cut end */
+    uint32_t step;      /* so many at a time */
+    uint32_t kept;      /* off of what those were that changed since */
     bool heap;
 };
 

@@ -130,7 +130,8 @@ static void take_out(struct fdri_thread *t, uint32_t off)
 {
     struct fdr_rowtable *table = table_of(t);
     uint32_t *slot = slots_of(table), mask = (1u << log2_of(t)) - 1, i = home_of(t, off);
-    while (slot[i] != off) i = (i + 1) & mask;
+    while (slot[i] && slot[i] != off) i = (i + 1) & mask;
+    if (!slot[i]) return; /* its making was left by longjmp: it is in no slot */
     for (uint32_t k = (i + 1) & mask; slot[k]; k = (k + 1) & mask) {
         if (((k - home_of(t, slot[k])) & mask) < ((k - i) & mask)) continue;
         fdr_store_release(&slot[i], slot[k]); /* R:rows */
@@ -142,11 +143,19 @@ static void take_out(struct fdri_thread *t, uint32_t off)
 
 bool fdri_rows_full(struct fdri_thread *t) { return table_of(t)->used >= (1u << log2_of(t)) / 8 * 7; }
 
-struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key)
+static struct fdr_row *blank_row(struct fdri_thread *t, uint32_t off, uint32_t key)
 {
     struct fdr_row *r = fdri_off(t, off);
     *r = (struct fdr_row){.min = UINT64_MAX, .key = key};
     if (key >> 24 == FDR_DEF_REGION && fdri_rule_of(key & 0xffffffu)) r->flags |= FDR_ROW_GATED;
+    fdr_signal_fence();
+    return r;
+}
+
+struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key)
+{
+    struct fdr_row *r = blank_row(t, off, key);
+    fdri_epoch_row(t, off); /* first: left here by longjmp it is a row without a call that nobody finds */
     fdr_signal_fence();
     insert(t, table_of(t), log2_of(t), off);
     return r;
@@ -156,16 +165,15 @@ struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t ke
 {
     take_out(t, off);
     fdr_signal_fence();
-    return fdri_row_place(t, off, key);
+    struct fdr_row *r = blank_row(t, off, key);
+    insert(t, table_of(t), log2_of(t), off);
+    return r;
 }
 
 static struct fdr_row *new_row(struct fdri_thread *t, uint32_t key)
 {
     uint32_t off = fdri_epoch_row_fits(t, key) ? cells(t, sizeof(struct fdr_row)) : 0;
-    if (!off) return NULL;
-    struct fdr_row *r = fdri_row_place(t, off, key);
-    fdri_epoch_row(t, off);
-    return r;
+    return off ? fdri_row_place(t, off, key) : NULL;
 }
 
 bool fdri_rows_start(struct fdri_thread *t)

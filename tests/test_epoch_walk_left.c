@@ -12,8 +12,16 @@
 #ifdef CAN_STEP
 #include "tests/rnd.h"
 
-enum { REGIONS = 700, LATER = 1500, TIMES = 250, INSTRUCTIONS = 4000, CALLS_MOST = 2000000 };
-static fdr_region region[REGIONS + LATER], next;
+enum {
+    REGIONS = 700,
+    LATER = 3000,
+    MANY = 20000,
+    TIMES = 250,
+    INSTRUCTIONS = 4000,
+    CALLS_MOST = 2000000,
+    BUFFER = 4 << 20
+};
+static fdr_region region[REGIONS + LATER + MANY], next;
 static uint64_t seed = 88172645463325252u;
 
 static void enter(void) { fdr_enter(next); }
@@ -46,7 +54,7 @@ static void look(uint32_t time)
     const struct fdr_epochs *e = epochs();
     struct sums told = {0}, rows = {0};
     assert_true(!(e->version & 1));
-    assert_int_equal(e->walking != 0, fdri_self.walk.left != 0);
+    assert_int_equal(e->walking != 0, fdri_self.walk.block != 0);
     for (uint32_t i = 0; i < e->count; i++) {
         const struct fdr_epoch *x = &e->epoch[i];
         const struct fdr_epoch_rows *b = x->rows_off ? fdri_off(&fdri_self, x->rows_off) : NULL;
@@ -94,6 +102,7 @@ static void epoch_due(void)
 static void start(int regions)
 {
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "4M", .timer = "tsc"});
+    assert_int_equal(fdri_rec.arena.super->arena_bytes, BUFFER);
     define_regions(region, regions);
     steps_begin();
 }
@@ -126,7 +135,7 @@ static void P5_left_while_rows_are_walked(void **state)
             call();
             if (!walks()) to_the_end++;
         }
-        assert_true(!fdri_self.walk.left && fdri_self.soft); /* the fast way */
+        assert_true(!fdri_self.walk.block && fdri_self.soft); /* the fast way */
         look(time);
     }
     assert_true(left > TIMES / 4 && anew && anew < left && to_the_end); /* else nothing was tried */
@@ -152,10 +161,10 @@ static void P2_no_place_without_a_step(void **state)
     start(REGIONS);
     until_it_walks();
     places = places_taken();
-    left_then = fdri_self.walk.left;
+    left_then = fdri_self.walk.at;
     for (next = region[0]; leave_at(enter, ++n);) {
         if (epochs()->version & 1) break;
-        assert_int_equal(fdri_self.walk.left, left_then);
+        assert_int_equal(fdri_self.walk.at, left_then);
         if (places_taken() != places) fail_msg("left at %u: a place is taken, and no row was looked at", n);
         fdr_thread_name("mends");
     }
@@ -166,21 +175,36 @@ static void P2_no_place_without_a_step(void **state)
     fdr_finalize();
 }
 
-/* All rows of calls that there are, against those that the base names. */
-static void each_has_its_place(uint32_t n)
+static fdr_region half_made[LATER]; /* their regions */
+
+/* All rows of calls that there are, against those that the base names: it may have others, without a call, whose making
+ * was left. How many these are. */
+static uint32_t each_has_its_place(uint32_t n)
 {
+    static uint8_t in_the_table[BUFFER / sizeof(struct fdr_row)];
     const struct fdr_epochs *e = epochs();
-    uint32_t rows = 0, named = 0;
-    for (uint32_t i = 0; i < 1u << (32 - fdri_self.row_shift); i++)
-        rows += fdri_self.row_slot[i] &&
-                fdr_row_of_calls(((struct fdr_row *)fdri_off(&fdri_self, fdri_self.row_slot[i]))->key);
+    uint32_t rows = 0, named = 0, alone = 0;
+    memset(in_the_table, 0, sizeof in_the_table);
+    for (uint32_t i = 0; i < 1u << (32 - fdri_self.row_shift); i++) {
+        uint32_t off = fdri_self.row_slot[i];
+        in_the_table[off / sizeof(struct fdr_row)] = off != 0;
+        rows += off && fdr_row_of_calls(((struct fdr_row *)fdri_off(&fdri_self, off))->key);
+    }
     for (uint32_t off = e->base_first; off;) {
         const struct fdr_epoch_base *b = fdri_off(&fdri_self, off);
+        for (uint32_t k = 0; k < b->count; k++) {
+            if (in_the_table[b->row[k].row_off / sizeof(struct fdr_row)]) continue;
+            const struct fdr_row *r = fdri_off(&fdri_self, b->row[k].row_off);
+            if (r->calls || r->untimed) fail_msg("left at %u: a row with calls is in no slot", n);
+            half_made[alone++ % LATER] = r->key & 0xffffffu;
+        }
         named += b->count;
         off = b->next;
     }
-    if (named != rows || e->tracked != rows || e->untracked)
-        fail_msg("left at %u: %u rows, %u in the base, %u counted there", n, rows, named, e->tracked);
+    if (named != rows + alone || e->tracked < named || e->untracked)
+        fail_msg("left at %u: %u rows, %u and %u alone in the base, %u counted there", n, rows, named - alone, alone,
+                 e->tracked);
+    return alone;
 }
 
 static void begin_anew(void) { fdri_epoch_rows_anew(&fdri_self, epochs()); }
@@ -204,24 +228,79 @@ static void P5_left_when_they_begin_anew(void **state)
     fdr_finalize();
 }
 
-/* Left when a function is called for the first time, at each instruction: what it does is in the epochs. */
-static void P5_left_when_a_row_is_made(void **state)
+/* Left when a function is called for the first time, at some instruction: what it does is in the epochs. Returns how
+ * many rows are in the base alone. */
+static uint32_t leave_rows_half_made(void)
 {
-    uint32_t n = 0, to_the_end = 0;
-    (void)state;
-    start(REGIONS + LATER);
+    enum { MOST = 500 }; /* instructions */
+    uint32_t alone = 0;
     for (uint32_t i = 0; i < CALLS_MOST && !epochs(); i++) call();
     assert_non_null(epochs());
-    for (uint32_t known = REGIONS; known < REGIONS + LATER; known++) {
-        next = region[known];
-        bool over = !leave_at(enter, ++n);
+    for (uint32_t known = REGIONS; known < REGIONS + LATER; known += 2) {
+        uint32_t n = 1 + rnd(&seed, MOST);
+        fdr_enter(region[known]); /* there may be room for more rows behind it */
+        fdr_leave(region[known]);
+        next = region[known + 1];
+        leave_at(enter, n);
         fdr_thread_name("mends");
         while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
-        each_has_its_place(n);
-        to_the_end += over;
-        if (over) n /= 2; /* how many there are differs */
+        alone = each_has_its_place(n);
     }
-    assert_true(to_the_end); /* else nothing was tried */
+    assert_true(alone); /* else nothing was tried */
+    return alone;
+}
+
+/* Rows of one region in the same epoch, where two epochs are told as one. */
+static void each_is_told_once(void)
+{
+    struct fdr_file *f = take();
+    const struct fdr_epoch_total *row;
+    size_t count = fdr_epoch_totals(f, &row), last = 0;
+    static uint32_t told[FDR_EPOCHS_MAX][REGIONS + LATER + MANY + 1];
+    memset(told, 0, sizeof told);
+    for (size_t i = 0; i < count; i++) {
+        if (row[i].rest) continue;
+        if (told[row[i].epoch][row[i].region]++) fail_msg("region %u twice in epoch %u", row[i].region, row[i].epoch);
+        if (row[i].epoch >= last) last = row[i].epoch;
+    }
+    assert_true(count && last); /* else nothing was looked at */
+    fdr_file_close(f);
+}
+
+static void P5_left_when_a_row_is_made(void **state)
+{
+    uint32_t looks = 0;
+    (void)state;
+    start(REGIONS + LATER);
+    uint32_t alone = leave_rows_half_made();
+    look(0);
+    for (uint32_t i = 0; !looks || walks(); i++) {
+        assert_true(i < CALLS_MOST);
+        next = half_made[rnd(&seed, alone)];
+        fdr_enter(next);
+        fdr_leave(next);
+        if (!walks()) continue;
+        each_is_told_once();
+        looks++;
+    }
+    fdr_finalize();
+}
+
+/* Where there is no room for more rows these are the first to be others'. */
+static void P5_rows_half_made_are_used(void **state)
+{
+    (void)state;
+    start(REGIONS + LATER + MANY);
+    uint32_t alone = leave_rows_half_made();
+    for (uint32_t known = REGIONS; known < REGIONS + LATER + MANY && alone; known++) {
+        fdr_enter(region[known]);
+        fdr_leave(region[known]);
+        if (!fdri_self.loc->rows_folded && known % 64) continue;
+        alone = each_has_its_place(known);
+    }
+    assert_int_equal(alone, 0);
+    while (walks()) call();
+    look(0);
     fdr_finalize();
 }
 
@@ -257,8 +336,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P5_left_while_rows_are_walked), cmocka_unit_test(P2_no_place_without_a_step),
-        cmocka_unit_test(P5_left_when_they_begin_anew), cmocka_unit_test(P5_left_when_a_row_is_made),
-        cmocka_unit_test(P5_of_another_recording)};
+        cmocka_unit_test(P5_left_when_they_begin_anew),  cmocka_unit_test(P5_left_when_a_row_is_made),
+        cmocka_unit_test(P5_rows_half_made_are_used),    cmocka_unit_test(P5_of_another_recording)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif
