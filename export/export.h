@@ -45,9 +45,11 @@ uint64_t fdri_presented_of(const struct fdr_location *l);
 int fdri_notes_put(int fd, uint32_t off);
 
 /* ---- take.c ---- */
-/* How many may stay: of the whole process (owner 0), or of one trigger beside that. */
+/* How many may stay: of the whole process (owner 0), or of one trigger beside that. Modulo FDRI_TRIGGERS + 1 an owner
+ * is the trigger's place, from 1; no other trigger of the process has the same. */
 struct fdri_quota {
-    uint32_t owner, keep;
+    uint64_t owner;
+    uint32_t keep;
     bool keep_newest;
     const char *name; /* the owner's */
 };
@@ -102,7 +104,7 @@ extern struct fdri_unfinished fdri_unfinished;
 /* A temporary file in the snapshot directory. 0 or -errno, with one line said about the first of each. */
 int fdri_file_begin(struct fdri_new_file *f);
 /* Gives it its final name, never an existing one, and remembers it as `owner`'s. 0 or -errno. */
-int fdri_file_commit(struct fdri_new_file *f, uint32_t owner);
+int fdri_file_commit(struct fdri_new_file *f, uint64_t owner);
 void fdri_file_abandon(struct fdri_new_file *f);
 /* May another one be written (the quota, FDR_KEEP, FDR_DISK)? Removes older ones where the newest are kept and the
  * bytes do not suffice. */

@@ -22,8 +22,7 @@ enum { REMEMBERED = FDRI_KEEP_MAX };
 
 static struct kept {
     char path[FDRI_PATH_MAX];
-    uint64_t bytes;
-    uint32_t owner;
+    uint64_t bytes, owner;
     bool gone;
 } ring[REMEMBERED];
 static uint64_t written; /* of this recording; the newest is ring[(written - 1) % REMEMBERED] */
@@ -33,7 +32,10 @@ static uint32_t next_number = 1;
 /* ---- snapshots that were not written: each error is said once in a recording, the others are counted ---- */
 
 static uint64_t said_errors[4]; /* a bit for each errno */
-static uint8_t said_refusals[FDRI_TRIGGERS + 1];
+static struct {
+    uint64_t owner;
+    uint8_t said; /* a bit for each reason */
+} refusals[FDRI_TRIGGERS + 1];
 static uint64_t unsaid;
 
 bool fdri_files_failed(int e)
@@ -56,7 +58,7 @@ void fdri_files_reset(void)
 {
     written = bytes_on_disk = unsaid = 0;
     memset(said_errors, 0, sizeof said_errors);
-    memset(said_refusals, 0, sizeof said_refusals);
+    memset(refusals, 0, sizeof refusals);
 }
 
 const char *fdri_files_last(void) { return written ? ring[(written - 1) % REMEMBERED].path : ""; }
@@ -67,7 +69,7 @@ struct all {
     uint64_t bytes;
     struct kept *oldest; /* NULL none */
 };
-static struct all all_of(uint32_t owner)
+static struct all all_of(uint64_t owner)
 {
     struct all a = {0};
     for (uint64_t i = written > REMEMBERED ? written - REMEMBERED : 0; i < written; i++) {
@@ -119,9 +121,11 @@ static enum obstacle in_the_way(const struct fdri_quota *q, uint64_t guess, cons
 /* Said once in a recording for each reason and trigger: "no more" says it of those that follow. */
 static int refuse(const struct fdri_quota *q, enum obstacle why)
 {
-    uint8_t *said = &said_refusals[q->owner % (FDRI_TRIGGERS + 1)];
-    bool first = !(*said >> why & 1);
-    *said |= (uint8_t)(1u << why);
+    uint64_t place = q->owner % (FDRI_TRIGGERS + 1);
+    if (refusals[place].owner != q->owner) refusals[place].said = 0;
+    refusals[place].owner = q->owner;
+    bool first = !(refusals[place].said >> why & 1);
+    refusals[place].said |= (uint8_t)(1u << why);
     if (first)
         fdri_say("no more snapshots%s%s: %s (%llu written, %llu bytes kept; FDR_DISK is %llu)%s",
                  q->owner ? " of trigger " : "", q->owner ? q->name : "", obstacle_text[why],
@@ -146,7 +150,7 @@ int fdri_files_admit(const struct fdri_quota *quota)
     if (whole.keep_newest) any = all_of(0);
     why = in_the_way(&whole, guess, &any);
     if (why) return refuse(&whole, why);
-    uint32_t owner = quota->keep_newest ? quota->owner : 0;
+    uint64_t owner = quota->keep_newest ? quota->owner : 0;
     for (struct all a; (a = all_of(owner)).oldest;) {
         if (a.count < REMEMBERED && bytes_on_disk + guess <= fdri_view.disk_bytes) break;
         remove_it(a.oldest);
@@ -164,7 +168,7 @@ static uint64_t room_there(void)
 }
 
 /* The oldest where it is due to go with the next one; never the only one. NULL: none is. */
-static struct kept *due(uint32_t owner, uint32_t keep)
+static struct kept *due(uint64_t owner, uint32_t keep)
 {
     struct all a = all_of(owner);
     return a.count >= keep && a.count > 1 ? a.oldest : NULL;
@@ -229,7 +233,7 @@ void fdri_file_abandon(struct fdri_new_file *f)
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
 }
 
-static void remember(const struct fdri_new_file *f, uint32_t owner)
+static void remember(const struct fdri_new_file *f, uint64_t owner)
 {
     struct stat st = {0};
     uint64_t i = written % REMEMBERED;
@@ -241,7 +245,7 @@ static void remember(const struct fdri_new_file *f, uint32_t owner)
     close(f->fd);
 }
 
-int fdri_file_commit(struct fdri_new_file *f, uint32_t owner)
+int fdri_file_commit(struct fdri_new_file *f, uint64_t owner)
 {
     int e = -EEXIST;
     const char *part, *name;

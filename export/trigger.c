@@ -145,8 +145,10 @@ static void take(uint32_t i)
                  0; /* else it is called by that */
     snprintf(why.reason, sizeof why.reason, "trigger %.40s%s%.70s (%.70s%s%.40s)", named ? s.trigger.name : "",
              named ? ": " : "", s.trigger.what, name, name[0] ? ": " : "", value_text(value, sizeof value, &s.seen));
-    struct fdri_quota quota = {
-        .owner = i + 1, .keep = s.trigger.keep, .keep_newest = s.trigger.keep_newest, .name = s.trigger.name};
+    struct fdri_quota quota = {.owner = (uint64_t)s.armed * (FDRI_TRIGGERS + 1) + i + 1,
+                               .keep = s.trigger.keep,
+                               .keep_newest = s.trigger.keep_newest,
+                               .name = s.trigger.name};
     done(&slots[i], &s, fdri_take(&why, &quota, false) == 0);
 }
 

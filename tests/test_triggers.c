@@ -547,6 +547,39 @@ static void tables_stay_small(void **state)
     forget_snapshots();
 }
 
+/* A trigger in the place that one removed before had: ids of one place are 64 apart. */
+static int in_its_place(int removed, const char *line)
+{
+    for (;; sleep_ms(1)) { /* places are given back by and by */
+        int id = fdr_trigger_add(line);
+        assert_true(id > 0);
+        if (id % 64 == removed % 64) return id;
+        assert_int_equal(fdr_trigger_remove(id), 0);
+    }
+}
+
+/* What one may keep is not used up by, nor taken from, another one that was there before it. */
+static void caps_of_those_before(const char *line)
+{
+    int id = 0;
+    start("", NULL);
+    for (unsigned i = 1; i <= 3; i++) {
+        id = id ? in_its_place(id, line) : fdr_trigger_add(line);
+        fdr_trigger_fire(id, i);
+        assert_true(comes(i));
+        assert_int_equal(fdr_trigger_remove(id), 0);
+    }
+    fdr_finalize();
+    assert_int_equal(snapshots(NULL, 0), 3);
+    forget_snapshots();
+}
+static void cap_of_a_place_that_served(void **state)
+{
+    (void)state;
+    caps_of_those_before("mine: api keep 1");
+    caps_of_those_before("mine: api keep 1,newest");
+}
+
 static void in_a_handler(int number)
 {
     (void)number;
@@ -589,6 +622,7 @@ int main(void)
                                        cmocka_unit_test(bad_lines),
                                        cmocka_unit_test(added_while_others_record),
                                        cmocka_unit_test(tables_stay_small),
+                                       cmocka_unit_test(cap_of_a_place_that_served),
                                        cmocka_unit_test(fired_in_a_handler)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
