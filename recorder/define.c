@@ -435,16 +435,17 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
     struct fdri_event_shape shape = {0};
     static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64,
                                    FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
+    if (!fdr_load_relaxed(&fdr_switch_.on)) return 0;
     if (!fields) count = 0;
-    if (count > FDR_FIELDS_MAX) {
-        fdri_say("event '%.60s' has %zu fields; the first %u are recorded", name ? name : "", count, FDR_FIELDS_MAX);
-        count = FDR_FIELDS_MAX;
-    }
+    size_t given = count;
+    count = fdr_min(count, FDR_FIELDS_MAX);
     memset(described, 0, sizeof described);
     for (size_t i = 0; i < count; i++) {
         if ((unsigned)fields[i].type >= sizeof wide || fields[i].offset > UINT16_MAX) {
-            fdri_say("event '%.60s': field %zu has type %d at offset %zu; the event is not defined", name ? name : "",
-                     i, (int)fields[i].type, fields[i].offset);
+            static unsigned said;
+            if (fdri_once(&said))
+                fdri_say("event '%.60s': field %zu has type %d at offset %zu; the event is not defined",
+                         name ? name : "", i, (int)fields[i].type, fields[i].offset);
             return 0;
         }
         described[i].type = wide[fields[i].type];
@@ -466,6 +467,8 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
     if (count > fdri_event_fields()) fdr_store_relaxed(&fields_most, (uint32_t)count);
     if (id > before) publish_shape(&shapes[id], &shape);
     leave_lock(&h);
+    if (id > before && given > count)
+        fdri_say("event '%.60s' has %zu fields; the first %zu are recorded", w.name, given, count);
     return id;
 }
 uint32_t fdri_event_fields(void) { return fdr_load_relaxed(&fields_most); }

@@ -2,7 +2,9 @@
 /* ctest: label=unit timeout=60
  * Definitions: two that are called alike and are not the same; more than there can be; functions of libraries that come
  * and go between two recordings of a process. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include "tests/api_fixture.h"
 
@@ -124,6 +126,46 @@ static void a_group_of_too_many(void **state)
     end(take());
 }
 
+/* How many lines that hold `word` came on standard error. */
+static size_t lines_of(void (*what)(void), const char *word)
+{
+    char text[8192] = "";
+    size_t n = 0;
+    int kept = dup(STDERR_FILENO), fd = memfd_create("said", 0);
+    assert_true(kept >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+    what();
+    dup2(kept, STDERR_FILENO);
+    assert_true(pread(fd, text, sizeof text - 1, 0) >= 0);
+    for (const char *at = text; (at = strstr(at, word)); at++) n++;
+    close(kept);
+    close(fd);
+    return n;
+}
+
+static void define_odd_events(void)
+{
+    struct fdr_field many[20];
+    const struct fdr_field unknown = {"u", (enum fdr_type)77, 0};
+    for (int i = 0; i < 20; i++) many[i] = (struct fdr_field){"f", FDR_U64, 8 * (size_t)i};
+    for (int i = 0; i < 5; i++) {
+        fdr_event_define("many fields", many, 20);
+        fdr_event_define("no such type", &unknown, 1);
+    }
+}
+
+/* Whoever records an event may define it again each time. */
+static void P10_odd_events_cost_one_line(void **state)
+{
+    (void)state;
+    assert_int_equal(lines_of(define_odd_events, "event '"), 0); /* nothing records */
+    begin(NULL);
+    assert_int_equal(lines_of(define_odd_events, "event 'many fields' has 20 fields"), 1);
+    end(take());
+    begin(NULL);
+    assert_int_equal(lines_of(define_odd_events, "event 'many fields'"), 0); /* it is defined */
+    end(take());
+}
+
 static void *library(const char *function)
 {
     char command[900], path[400];
@@ -195,9 +237,12 @@ static void what_is_loaded_is_not_forgotten(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_library_in_the_next_recording), cmocka_unit_test(one_name_and_two_layouts),
-        cmocka_unit_test(defined_again_while_events_come),       cmocka_unit_test(a_group_of_too_many),
-        cmocka_unit_test(what_is_loaded_is_not_forgotten),       cmocka_unit_test(P10_more_kinds_than_there_can_be)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_odd_events_cost_one_line),
+                                       cmocka_unit_test(another_library_in_the_next_recording),
+                                       cmocka_unit_test(one_name_and_two_layouts),
+                                       cmocka_unit_test(defined_again_while_events_come),
+                                       cmocka_unit_test(a_group_of_too_many),
+                                       cmocka_unit_test(what_is_loaded_is_not_forgotten),
+                                       cmocka_unit_test(P10_more_kinds_than_there_can_be)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

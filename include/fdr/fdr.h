@@ -156,7 +156,8 @@ struct fdr_field {
     size_t offset;
 };
 /* What differs in names, types or offsets of its fields is another type of event. Of more than 16 fields the first 16
- * are recorded; a field of no known type, or too far away, and the event is not defined: 0. One line says so. */
+ * are recorded, as a line says when it is defined; a field of no known type, or too far away, and the event is not
+ * defined: 0. One line says so of the first such. */
 FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields, size_t count);
 
 /* ---- calls of regions ---------------------------------------------------------------------------------- */
