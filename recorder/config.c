@@ -463,8 +463,9 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     copy_path(s->live_dir, sizeof s->live_dir, "FDR_LIVE_DIR", get(&in, "FDR_LIVE_DIR", c.live_dir), shm);
     char cwd[sizeof s->dir];
     if (!getcwd(cwd, sizeof cwd)) strcpy(cwd, ".");
-    copy_path(s->dir, sizeof s->dir, "FDR_DIR", get(&in, "FDR_DIR", c.dir), cwd);
-    bool dir_given = strcmp(s->dir, cwd) != 0;
+    const char *dir = get(&in, "FDR_DIR", c.dir);
+    copy_path(s->dir, sizeof s->dir, "FDR_DIR", dir, cwd);
+    bool dir_given = strcmp(s->dir, dir) == 0; /* and is used */
     make_absolute(s->dir, sizeof s->dir, "FDR_DIR", cwd);
     make_absolute(s->live_dir, sizeof s->live_dir, "FDR_LIVE_DIR", cwd);
     if (s->enable && dir_given) look_at_dir(s);

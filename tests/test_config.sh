@@ -80,7 +80,7 @@ run()
     while [ "$1" != -- ]; do settings+=("$1"); shift; done
     shift
     env -i PATH="$PATH" HOME="$work" FDR_LIVE_DIR="$live" FDR_DIR="$work/snapshots" FDR_BUFFER=1M "${settings[@]}" \
-        "${as[@]}" ./program "$@" >out.txt 2>err.txt
+        "${as[@]}" "$work/program" "$@" >"$work/out.txt" 2>"$work/err.txt"
     code=$?
 }
 # lines COUNT WHAT WORD...: the last run ended well, presented everything, and said COUNT lines with these words
@@ -278,6 +278,10 @@ rm -f snapshots/*
 mkdir -m 555 readonly
 readonly_dir()
 {
+    cd readonly || exit 1 # it is asked for, though it is where the program starts
+    run FDR_DIR="$work/readonly" "$@" --
+    cd "$work" || exit 1
+    lines 1 "FDR_DIR that is the working directory and read-only" "FDR_DIR=$work/readonly: Permission denied; the recording goes on"
     run FDR_DIR="$work/readonly" "$@" -- one
     lines 2 "FDR_DIR that is read-only" "FDR_DIR=$work/readonly: Permission denied; the recording goes on" "no snapshot was written"
     grep -q 'presented 100000 .*snapshot Permission denied' out.txt || fail "FDR_DIR read-only: $(cat out.txt)"
