@@ -58,13 +58,33 @@ void fdri_bundle_spend(void)
     }
 }
 
+/* What was used of the arena's ends: [0, low) and from `high` on. */
+struct ends {
+    uint64_t low, high;
+};
+static struct ends used(void)
+{
+    const struct fdr_superblock *s = (const void *)fdri_view.base;
+    uint64_t virgin = fdr_load_relaxed(&s->virgin); /* once: others may go on */
+    uint64_t low = fdr_min(s->bins_off + (uint64_t)(uint32_t)virgin * s->bin_bytes, fdri_view.bytes);
+    return (struct ends){low, fdr_max(fdr_min((virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes), low)};
+}
+
+/* Memory that is in no file, and more of it than FDR_DISK allows: a part may be written. */
+static bool too_much(void)
+{
+    struct ends u = used();
+    return fdri_view.live.fd < 0 && u.low + fdri_view.bytes - u.high + fdri_section.used > fdri_view.disk_bytes;
+}
+
 /* Writing beyond RLIMIT_FSIZE would be a signal of its own. */
 static uint64_t may_end(void)
 {
     struct {
         uint64_t now, most;
     } limit;
-    return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 ? limit.now : UINT64_MAX;
+    uint64_t end = syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 ? limit.now : UINT64_MAX;
+    return too_much() ? fdr_min(end, fdri_view.disk_bytes) : end;
 }
 
 static bool may_write(uint64_t bytes) { return bytes <= may_end(); }
@@ -101,14 +121,11 @@ static void promise_section(void)
 /* What was used of both ends, the section, and the superblock, which says what is missing. The middle stays a hole. */
 static int put_arena(int fd)
 {
-    const struct fdr_superblock *s = (const void *)fdri_view.base;
-    uint64_t virgin = fdr_load_relaxed(&s->virgin); /* once: others may go on */
-    uint64_t low = fdr_min(s->bins_off + (uint64_t)(uint32_t)virgin * s->bin_bytes, fdri_view.bytes);
-    uint64_t high = fdr_max(fdr_min((virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes), low);
+    struct ends u = used();
     uint64_t changes = fdri_epochs_changes();
     int e = put_section(fd);
-    if (!e) e = fdri_bundle_put(fd, fdri_view.base + high, fdri_view.bytes - high, high);
-    if (!e) e = fdri_bundle_put(fd, fdri_view.base, low, 0);
+    if (!e) e = fdri_bundle_put(fd, fdri_view.base + u.high, fdri_view.bytes - u.high, u.high);
+    if (!e) e = fdri_bundle_put(fd, fdri_view.base, u.low, 0);
     /* the promise in the copy alone: killed until now, the mapped file is what is left, and has no section */
     if (!e) e = fdri_bundle_put(fd, &fdri_view.bytes, 8, offsetof(struct fdr_superblock, section_off));
     return e ? e : fdri_epochs_put(fd, changes);
@@ -184,8 +201,8 @@ static int copy_named(int dir)
 
 static int copy(int dir)
 {
-    if (dir < 0 || fdri_view.bytes > fdri_view.disk_bytes) return -EFBIG;
-    if (fdri_view.live.fd >= 0 && !may_write(fdri_view.bytes + fdri_section.used)) return -EFBIG;
+    bool fits = fdri_view.bytes <= fdri_view.disk_bytes && may_write(fdri_view.bytes + fdri_section.used);
+    if (dir < 0 || (fdri_view.live.fd >= 0 && !fits)) return -EFBIG;
     int e = copy_unnamed(dir);
     return e == 0 || e == -ETIME || e == -ENOSPC || e == -EDQUOT ? e : copy_named(dir);
 }

@@ -97,6 +97,21 @@ static void P10_no_room_from_the_start(void **state)
     assert_string_equal(death_file(p->live), "");
 }
 
+/* Memory is nowhere else: what it takes counts, not what it could hold, and a part is better than nothing. */
+static void more_than_may_be_on_disk(void **state)
+{
+    (void)state;
+    const struct death_place *p = death_place();
+    struct fdr_config c = death_config(p);
+    c.arena = "anonymous";
+    c.buffer = "4M";
+    c.disk = "1M";
+    assert_int_equal(dies(&c, fault, p->dir), FDR_WHOLE);
+    p = death_place();
+    c.disk = "16K";
+    assert_int_equal(dies(&c, fault, p->dir), FDR_DAMAGED);
+}
+
 static void the_deadline(void **state)
 {
     (void)state;
@@ -112,6 +127,7 @@ static void the_deadline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_live_file_where_no_copy_can_be),
-                                       cmocka_unit_test(P10_no_room_from_the_start), cmocka_unit_test(the_deadline)};
+                                       cmocka_unit_test(P10_no_room_from_the_start),
+                                       cmocka_unit_test(more_than_may_be_on_disk), cmocka_unit_test(the_deadline)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }
