@@ -29,8 +29,8 @@ enum fdri_crash_mode { FDRI_CRASH_OFF = 0, FDRI_CRASH_FAULTS, FDRI_CRASH_ALL, FD
 enum { FDRI_KEEP_MAX = 256 }; /* so many snapshots are known by name */
 
 struct fdri_export_view {
-    /* The arena. Export writes into its superblock only: snapshots_taken, handlers, handlers_lost, faults_survived;
-     * where the process ends by a signal or a bad exit cause_*, reason, clock_last, state, section_off; over,
+    /* The arena. Export writes into its superblock only: snapshots_taken, clock_last, handlers, handlers_lost,
+     * faults_survived; where the process ends by a signal or a bad exit cause_*, reason, state, section_off; over,
      * over_error, and all that fdr_superblock_forget takes away. */
     uint8_t *base;
     uint64_t bytes;
@@ -65,7 +65,7 @@ void fdri_export_stop(bool take);
 bool fdri_export_handles(const struct sigaction *action);
 void fdri_export_leave(void);     /* then: the previous handler is put back if ours is still installed */
 void fdri_export_fork(int phase); /* as fdri_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
-/* One snapshot in the caller's thread, not limited by FDR_KEEP and hold-off: the final one. */
+/* One snapshot in the caller's thread, not limited by FDR_KEEP, FDR_DISK and hold-off: the final one. */
 int fdri_export_final(const char *reason);
 
 /* ---- triggers: a source says what it has seen, the dumper thread does the rest ---- */

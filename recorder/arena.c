@@ -35,7 +35,8 @@ static uint64_t local_ranks(void)
     return 1;
 }
 
-/* The least of 64 MiB, 2 % of the memory limit divided by the ranks here, half the live directory's room; >= 4 MiB. */
+/* The least of 64 MiB and, divided by the ranks here, 2 % of the memory limit and half the live directory's room;
+ * whole MiB, at least 4. */
 static uint64_t default_bytes(const struct fdri_settings *s)
 {
     uint64_t bytes = fdr_min(64u << 20, fdri_memory_limit() / 50 / local_ranks());

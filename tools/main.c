@@ -42,7 +42,7 @@ static void usage(FILE *to)
     fputs("usage: fdr VERB [OPTION...] [FILE...]\n\n", to);
     for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].summary);
     fputs("\ncheck, crash, hang, export and replay take several files, the other verbs that read one take one.\n"
-          "`fdr VERB --help` tells a verb's options. Exit codes: 0 done, 1 done with damage or differences,\n"
+          "`fdr VERB --help` tells a verb's options. Exit codes: 0 done, 1 done with damage or a hang found,\n"
           "2 could not, 64 wrong usage.\n",
           to);
 }

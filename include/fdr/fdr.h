@@ -56,8 +56,8 @@ typedef uint32_t fdr_comm_id; /* 0 is the world communicator */
 
 /* ---- start and end ------------------------------------------------------------------------------------- */
 
-/* Every field has its environment variable (FDR_BUFFER for buffer, ...); text is parsed alike: sizes take K M G,
- * durations ns us ms s. NULL or 0 means "the environment, then the default". `size` = sizeof(struct fdr_config). */
+/* Every variable of the environment has its field (FDR_BUFFER: buffer, ...); text is parsed alike: sizes take K M G,
+ * durations ns us ms s. NULL, "" or 0 means "the environment, then the default". `size` = sizeof(struct fdr_config). */
 struct fdr_config {
     size_t size;
     int ignore_environment;       /* 1: only this structure and the defaults */
