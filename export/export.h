@@ -75,9 +75,14 @@ bool fdri_name_of(uint32_t key, char *name, size_t bytes);
 void fdri_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes);
 
 /* ---- stacks.c ---- */
-/* Stacks of all other threads as a section of at most `room` bytes; its length, 0: none. Takes up to 0.2 s, up to
- * 2 s where a thread waits for a processor. Not for threads that record; one at a time. */
-uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room);
+enum { FDRI_STACKS = 256 };
+struct fdri_tids {
+    uint32_t count, tid[FDRI_STACKS];
+};
+/* Stacks of all other threads as a section of at most `room` bytes, of FDRI_STACKS at most: those of `first` before
+ * others. Its length, 0: none. Takes up to 0.2 s, up to 2 s where a thread waits for a processor. Not for threads that
+ * record; one at a time. */
+uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room, const struct fdri_tids *first);
 
 /* ---- checks.c ---- */
 struct fdr_spare;

@@ -24,7 +24,7 @@
 #include "export/crash.h"
 #include "export/export.h"
 
-enum { THREADS = 256, WORDS = 160, FAR = 128 << 10, WAIT_NS = 200000000, WAIT_LONG = 10 };
+enum { THREADS = FDRI_STACKS, WORDS = 160, FAR = 128 << 10, WAIT_NS = 200000000, WAIT_LONG = 10 };
 
 /* FREE -> ASKED (by whoever gathers) -> WRITING (by the thread, in its handler) -> DONE */
 enum { FREE, ASKED, WRITING, DONE };
@@ -151,11 +151,21 @@ static void ask(uint32_t tid, int number)
     }
 }
 
-static void ask_all(int number)
+static bool is_among(const struct fdri_tids *these, uint32_t tid)
 {
+    for (uint32_t i = 0; i < these->count; i++)
+        if (these->tid[i] == tid) return true;
+    return false;
+}
+
+static void ask_all(int number, const struct fdri_tids *first)
+{
+    for (uint32_t i = 0; i < first->count; i++) ask(first->tid[i], number);
     DIR *d = fdri_open_folder("/proc/self/task");
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (*e->d_name != '.') ask((uint32_t)strtoul(e->d_name, NULL, 10), number);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10); /* 0 for . and .. */
+        if (tid && !is_among(first, tid)) ask(tid, number);
+    }
     if (d) closedir(d);
 }
 
@@ -240,7 +250,7 @@ static void put_all(struct fdri_section *to)
     }
 }
 
-uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room)
+uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room, const struct fdri_tids *first)
 {
     struct fdri_section section = {.bytes = bytes, .room = room};
     if (room < 4096) return 0;
@@ -253,7 +263,7 @@ uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room)
     if (memory < 0) return 0;
     fdri_maps_read(&maps);
     int number = install();
-    ask_all(number);
+    ask_all(number, first);
     await_answers();
     for (uint32_t i = 0; i < used; i++) settle(&slots[i]);
     fdri_section_open(&section);

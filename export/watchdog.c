@@ -198,8 +198,10 @@ FDR_RACY static void report(uint64_t now)
 {
     struct fdri_why why = {.kind = FDR_REASON_WATCHDOG, .location = UINT32_MAX, .name = "watchdog"};
     struct fdri_quota quota = fdri_whole_quota();
+    static struct fdri_tids who; /* of those that hang, as many as have a stack in the file */
     struct usage u;
     uint32_t hanging = 0;
+    who.count = 0;
     why.tick = fdri_tick_of(fdri_view.ticks ? fdr_ticks() : now);
     for (const struct fdr_location *l = first(); l; l = next(l->next)) {
         if (look_at(l, now, fdri_view.watchdog_ns / 2, &u) != HANGS) continue;
@@ -207,13 +209,14 @@ FDR_RACY static void report(uint64_t now)
         if (!w) continue;
         if (!hanging++ || now - w->since_ns > why.value) describe(&why, l, &u, now - w->since_ns);
         w->reported = true;
+        if (who.count < FDRI_STACKS) who.tid[who.count++] = l->tid;
     }
     if (!hanging) return;
     size_t used = strlen(why.reason);
     if (hanging > 1) snprintf(why.reason + used, sizeof why.reason - used, "; and %u more", hanging - 1);
     static uint8_t stacks[FDR_TAIL_MAX_BYTES] __attribute__((aligned(8)));
     why.section = stacks;
-    why.section_bytes = fdri_stacks_take(stacks, fdri_section_room());
+    why.section_bytes = fdri_stacks_take(stacks, fdri_section_room(), &who);
     int e = fdri_take(&why, &quota, false);
     fdri_say("%s; %s", why.reason, e ? "no snapshot was written" : fdri_files_last());
 }
