@@ -12,6 +12,7 @@
 !>     call fdr_leave(solve)
 !>
 !> Strings are used up to their last character that is no blank. Ids of 0 are harmless: calls of no known region.
+!> Not here: user events, readings, samples, fdr_usage, a configuration other than the environment's; C has them.
 module fdr
     use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, c_null_char, c_null_ptr, c_ptr, &
         c_size_t, c_f_pointer, c_associated

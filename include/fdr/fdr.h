@@ -346,7 +346,7 @@ FDR_API void fdr_note(const char *key, const char *value);
 
 /* A library may have installed handlers of signals (MPI_Init; libfdr-mpi calls this): where they took the place of
  * fdr's, which then leave no bundle, `fdr info` says so from now on. Without it that is seen with the next thread, the
- * next snapshot, or within 5 s by fdr's own thread. Makes twelve system calls; any thread. */
+ * next snapshot, or within 5 s by fdr's own thread. Makes some thirteen system calls; any thread. */
 FDR_API void fdr_handlers_changed(void);
 /* The same, and handlers that took the place of fdr's are called by fdr's from now on, as if they had been there first
  * (docs/CRASH.md). For runtime libraries that install theirs when the program starts and forget what they found there:
@@ -357,7 +357,7 @@ FDR_API void fdr_handlers_chain(void);
 
 /* The process is about to be ended by what is neither a signal nor exit() (MPI_Abort; libfdr-mpi calls this): where
  * FDR_CRASH=exit asks for it a bundle with this cause is left, and recording is off from then on, until fdr_init.
- * `by`: who ends it, 60 characters are kept; `status`: what it gives as a status. 1: a bundle was left; 0: none was
+ * `by`: who ends it, 70 characters are kept; `status`: what it gives as a status. 1: a bundle was left; 0: none was
  * asked for, there is no recording, or it begins or ends at this moment. May be called in signal handlers. */
 FDR_API int fdr_ending(const char *by, int status);
 
