@@ -448,6 +448,9 @@ for file in cut flip; do
         expect 1 "$verb $file" "$fdr" $verb $file.fdr
         one_line "$verb $file"
     done
+    expect 1 "replay $file" "$fdr" replay $file.fdr --buffer 16M -o s.fdr
+    grep -q "^fdr: $file.fdr: .*\(damaged\|cut\)" err.txt || { fail "replay $file does not say what is wrong"; cat err.txt; }
+    expect 0 "check of what replay $file gave" "$fdr" check s.fdr
     expect 1 "recover $file" "$fdr" recover $file.fdr -o whole.$file.fdr
     expect 0 "check of recovered $file" "$fdr" check whole.$file.fdr
 done

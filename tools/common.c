@@ -167,16 +167,22 @@ struct fdr_file *open_recording(const char *path, int *status)
     return file;
 }
 
-int close_recording(struct fdr_file *file, const char *path, bool decoded)
+int tell_damage(const struct fdr_file *file, const char *path)
 {
-    if (decoded) fdr_file_verify(file);
     size_t count = fdr_file_damage_count(file);
     bool said = take_told(file);
     if (count && !said)
         complain("%s: damaged parts are left out: %s%s", path, fdr_file_damage(file, 0),
                  count > 1 ? ", and more; fdr check lists them" : "");
-    fdr_file_close(file);
     return count > 0 ? DIFFERENT : DONE;
+}
+
+int close_recording(struct fdr_file *file, const char *path, bool decoded)
+{
+    if (decoded) fdr_file_verify(file);
+    int status = tell_damage(file, path);
+    fdr_file_close(file);
+    return status;
 }
 
 int close_partly_read(struct fdr_file *file, const char *path)

@@ -58,6 +58,8 @@ bool is_input(const char *out, const char *const *inputs, size_t count);
  * null device (COULD_NOT). */
 int may_write(const char *out, const char *const *inputs, size_t count);
 bool is_null_device(const char *path);
+/* DIFFERENT where damage was found by now, else DONE; a line names the first, unless opening has. */
+int tell_damage(const struct fdr_file *file, const char *path);
 /* DIFFERENT where the file is damaged, else DONE. `decoded`: events were read, so that damaged bins count, too (and a
  * line names the first): reading leaves them out without a word. Closes the file. */
 int close_recording(struct fdr_file *file, const char *path, bool decoded);

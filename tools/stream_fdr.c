@@ -185,6 +185,8 @@ void load_recording(struct streams *streams, const char *path, int *status)
         if (s && load_location(s, file, path, fdr_location_info(file, i), &samples, status)) continue;
         if (s) stream_clear(&streams->list[--streams->count]);
     }
+    fdr_file_met(file); /* damaged bins that reading came to, and left out */
+    *status = worse(*status, tell_damage(file, path));
     if (samples) complain("%s: %llu samples are not replayed: only events are", path, (unsigned long long)samples);
     if (streams->count > before) {
         streams->list[before].file = file;
