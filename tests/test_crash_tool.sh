@@ -12,6 +12,8 @@ trap 'rm -rf "$work" "$live"' EXIT
 cd "$work"
 fdr=$build/bin/fdr
 export FDR_LIVE_DIR=$live FDR_DIR=$work FDR_BUFFER=1M
+# on a busy machine the usual 800 ms may pass before a bundle is copied: then it stays where the live file is
+export FDR_CRASH_DEADLINE=60s
 unset FDR_CRASH
 
 bad=0
@@ -41,6 +43,8 @@ __attribute__((noinline)) int culprit(const char *how)
     if (!strcmp(how, "raise")) raise(SIGTERM); else if (!strcmp(how, "exit")) exit(7);
     return folded(v);
 }
+#include <stdio.h> /* here: lines above are told below */
+#include <sys/syscall.h>
 static int waiting;
 static void *bystander(void *unused)
 {
@@ -50,13 +54,24 @@ static void *bystander(void *unused)
     }
     return unused;
 }
+static int deaf_tid;
 static void *deaf(void *unused)
 {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, NULL);
+    __atomic_store_n(&deaf_tid, (int)syscall(SYS_gettid), __ATOMIC_RELAXED);
     pause();
     return unused;
+}
+/* What is said of it is where it stands: on a busy machine it may take its time to get there. */
+static void wait_until_it_sleeps(const int *tid)
+{
+    char path[64], state = 0;
+    while (!__atomic_load_n(tid, __ATOMIC_RELAXED)) usleep(1000);
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", *tid);
+    for (FILE *f; state != 'S' && (f = fopen(path, "r")); fclose(f), usleep(1000))
+        if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1) abort();
 }
 int main(int argc, char **argv)
 {
@@ -70,6 +85,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < crowd; i++) pthread_create(&t, NULL, bystander, NULL);
     while (__atomic_load_n(&waiting, __ATOMIC_RELAXED) < crowd) usleep(1000);
     pthread_create(&t, NULL, deaf, NULL);
+    wait_until_it_sleeps(&deaf_tid);
     for (int i = 0; i < 200; i++)
         FDR_REGION("step") fdr_metric_f64(m, 0.5 * i);
     usleep(20000);
