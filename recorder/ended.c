@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/racy.h"
 #include "base/raw.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
@@ -294,8 +295,7 @@ static bool bins_help(const struct fdr_location *l)
     return bins_hold(l) || fdri_bins_free(&fdri_rec.arena) <= fdri_rec.bin_reserve;
 }
 
-/* Enough for a place for l's accounts, if bins can hold it at all. */
-static uint32_t last_bins(const struct fdr_location *l)
+FDR_RACY uint32_t fdri_ended_keeps(const struct fdr_location *l)
 {
     enum { ROW_BYTES = 2 * sizeof(struct fdr_row), LEVELS = 8, OTHERS = 6 }; /* of a row with a histogram; a bin */
     const struct fdr_rowtable *table = l->rows_table_off ? fdri_at(&fdri_rec.arena, l->rows_table_off) : NULL;
@@ -314,7 +314,7 @@ static bool give_last(struct fdr_location *l)
 
 static bool give(struct fdr_location *l)
 {
-    return fdr_load_relaxed(&l->bins_held) > last_bins(l) ? give_bin(l) : give_last(l);
+    return fdr_load_relaxed(&l->bins_held) > fdri_ended_keeps(l) ? give_bin(l) : give_last(l);
 }
 
 /* A bin of one of those that ended after l. */
@@ -341,7 +341,7 @@ static bool work_off(struct fdr_location *l)
 static int find_place(struct fdr_location *l)
 {
     struct fdri_thread from = {.loc = l, .base = fdri_rec.arena.base};
-    return last_bins(l) ? 1 : prepared(&from);
+    return fdri_ended_keeps(l) ? 1 : prepared(&from);
 }
 
 /* Left by longjmp in the middle it would be in no queue, or the queue without an end: so handlers wait. */
@@ -397,7 +397,7 @@ static enum outcome bins_only(enum fdri_urgency urgency)
     struct fdr_location *l = oldest();
     for (int i = 0; l && i < ROUNDS; i++, l = location_at(fdr_load_acquire(&l->ended_next))) { /* A:ended */
         if (urgency == FDRI_IF_AGED && !aged(l)) return NO_ROOM;
-        if (fdr_load_relaxed(&l->bins_held) > last_bins(l) && alone(l) && give_bin(l)) return ROOM;
+        if (fdr_load_relaxed(&l->bins_held) > fdri_ended_keeps(l) && alone(l) && give_bin(l)) return ROOM;
     }
     return COME_AGAIN;
 }
@@ -407,7 +407,7 @@ static enum outcome bins_only(enum fdri_urgency urgency)
  * are known, and would go first. */
 void fdri_ended_prepare(struct fdri_thread *t)
 {
-    uint32_t last = last_bins(t->loc);
+    uint32_t last = fdri_ended_keeps(t->loc);
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || t->loc->flags & FDR_LOCATION_READINGS) return;
     if (!wait_for_lock(UINT32_MAX, PATIENCE_NS, fdri_ended_lock)) return;
     for (int i = 0, done; i < ROUNDS; i++) {

@@ -82,28 +82,36 @@ bool fdri_poor(const struct fdri_thread *t)
     return fdri_share_held(t->loc) < 4 || (fdri_crowded() && !history(t->loc));
 }
 
-/* How much everybody keeps: a fair share. From who has next to nothing, and finds no room anywhere else, one bin less
- * than all have if there are as many threads as the buffer is sure of: that one is not in the share yet. */
-static uint32_t kept(bool at_least)
+/* Whose bins are taken: of those that hold more than a fair share; of those that ended, without the lock of who looks
+ * after them; of whoever has some, for who has next to nothing and finds no room anywhere else. */
+enum whose { RICHER, ENDED, ANYBODYS };
+
+/* How much everybody keeps: a fair share. Of anybody's one bin less than all have if there are as many threads as the
+ * buffer is sure of: that one is not in the share yet. */
+static uint32_t kept(enum whose whose)
 {
     const struct fdr_superblock *s = fdri_rec.arena.super;
     uint32_t fair = shared_bins() / (uint32_t)fdr_max(fdr_load_relaxed(&fdri_rec.shares.live), 1u);
     uint32_t all = s->bins_total / fdr_max(s->locations_sure, 1u);
-    return at_least ? (uint32_t)fdr_min(fair, all - (all > 1)) : fair;
+    return whose == ANYBODYS ? (uint32_t)fdr_min(fair, all - (all > 1)) : fair;
 }
 
+static bool has_ended(const struct fdr_location *l) { return !(fdr_load_relaxed(&l->flags) & FDR_LOCATION_LIVE); }
+
 /* It holds much less than a fair share. */
-static bool is_due(const struct fdri_thread *t) { return history(t->loc) < kept(false) / 2; }
+static bool is_due(const struct fdri_thread *t) { return history(t->loc) < kept(RICHER) / 2; }
 
 static bool next_to_nothing(const struct fdri_thread *t) { return fdri_crowded() && fdri_poor(t); }
 
 /* Does `v` hold so much that t may take of it? The margin keeps equals from taking turns. Who has next to nothing among
  * very many takes of any that has clearly more: with large accounts nobody may hold more than is kept. */
-static bool gives(const struct fdr_location *v, const struct fdri_thread *t, bool at_least)
+static bool gives(const struct fdr_location *v, const struct fdri_thread *t, enum whose whose)
 {
-    uint32_t h = at_least ? fdri_share_held(v) : history(v), mine = history(t->loc);
-    if (h > kept(at_least) && h > mine + mine / 8 + 2) return true;
-    return at_least && next_to_nothing(t) && history_units(v) > history_units(t->loc) + LITTLE_UNITS;
+    uint32_t h = whose == RICHER ? history(v) : fdri_share_held(v), mine = history(t->loc);
+    if (whose != RICHER && has_ended(v) && h <= fdri_ended_keeps(v)) return false;
+    if (whose == ENDED) return has_ended(v) && history(v);
+    if (h > kept(whose) && h > mine + mine / 8 + 2) return true;
+    return whose == ANYBODYS && next_to_nothing(t) && history_units(v) > history_units(t->loc) + LITTLE_UNITS;
 }
 
 bool fdri_share_rich(const struct fdri_thread *t)
@@ -123,7 +131,7 @@ void fdri_share_note(const struct fdri_thread *t)
 
 /* The richest of those it is remembered of and of the next few on the chain; the cursor goes on from call to call. One
  * that gave nothing the last time, though it holds most, is asked where nobody else gives, if it is among these. */
-static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
+static struct fdr_location *rich_one(struct fdri_thread *t, enum whose whose)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = fdr_load_acquire(&fdri_rec.shares.cursor);       /* A:hint */
@@ -132,18 +140,19 @@ static struct fdr_location *rich_one(struct fdri_thread *t, bool at_least)
     struct fdr_location *best = best_off && best_off != over ? fdri_at(a, best_off) : NULL, *again = NULL;
     if (best == t->loc) best = NULL;
     t->passed_over = 0;
-    if (best && gives(best, t, at_least)) return best;
+    if (best && gives(best, t, whose)) return best;
     for (int i = 0; i < LOOK; i++) {
         if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
         struct fdr_location *l = fdri_at(a, off);
         bool passed_over = off == over;
         off = l->next;
+        if (whose == ENDED && !gives(l, t, whose)) continue;
         if (passed_over && !l->samples_off) again = l;
         else if (l != t->loc && !l->samples_off && (!best || history_units(l) > history_units(best))) best = l;
     }
-    if (!best || !gives(best, t, at_least)) best = again;
+    if (!best || !gives(best, t, whose)) best = again;
     fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
-    if (!best || !gives(best, t, at_least)) return NULL;
+    if (!best || !gives(best, t, whose)) return NULL;
     fdr_store_release(&fdri_rec.shares.richest, fdri_off_of(t, best)); /* R:hint */
     return best;
 }
@@ -155,15 +164,16 @@ FDR_RACY static bool has_one(const struct fdr_part *p, uint32_t head, bool newes
     return head && !(p->flags & FDR_PART_ASIDE) && fdri_bin(&fdri_rec.arena, head)->next;
 }
 
-/* What of a location stays listed, in bins, where all that it had returned can be used: a fair share. From who has next
- * to nothing, and finds no room anywhere else, half of that, unless it is next to nothing itself. For what must have a
- * place less and less, from try to try. */
-static uint32_t leaves(bool newest, bool at_least, uint32_t must)
+/* What of a location stays listed, in bins, where all that it had returned can be used: a fair share. Where anybody's are
+ * taken half of that, unless it is next to nothing itself; of one whose thread ended, what makes a place for its
+ * accounts. For what must have a place less and less, from try to try. */
+static uint32_t leaves(const struct fdr_location *v, bool newest, enum whose whose, uint32_t must)
 {
-    uint32_t fair = kept(false);
+    uint32_t fair = kept(RICHER);
     if (must) return fair >> fdr_min(must, 31);
+    if (whose != RICHER && has_ended(v)) return fdri_ended_keeps(v);
     if (!newest && !fdri_may_strew(&fdri_rec.arena, 9)) return 0;
-    if (!at_least) return fair;
+    if (whose == RICHER) return fair;
     return fair < FEW_LEFT ? 0 : fair / 2;
 }
 
@@ -318,12 +328,12 @@ static uint32_t barriers_left(const struct fdri_thread *t, uint32_t must)
 }
 
 /* Only for who has next to nothing, or much less than the others, or must have it: it makes a system call. */
-static uint32_t claim_newest(struct fdri_thread *t, struct fdr_location *v, bool at_least, uint32_t must,
+static uint32_t claim_newest(struct fdri_thread *t, struct fdr_location *v, enum whose whose, uint32_t must,
                              uint32_t *size, struct fdri_given *given)
 {
     bool attaches = !(t->loc->level_blocks | t->loc->samples_off), left = t->barriers < barriers_left(t, must);
     bool may = (attaches || left) && (must || fdri_poor(t) || is_due(t));
-    struct fdr_part *p = may && sleeps(v) ? choose(v, true, leaves(true, at_least, must)) : NULL;
+    struct fdr_part *p = may && sleeps(v) ? choose(v, true, leaves(v, true, whose, must)) : NULL;
     t->barriers += p != NULL;
     return p ? fdri_part_claim_newest(&fdri_rec.arena, v, p, size, given) : 0;
 }
@@ -361,12 +371,12 @@ static bool waits(const struct fdri_thread *t, const struct fdr_location *v, con
 /* Nothing more of v's goes for this one: what was returned is used as it is, by who takes any piece; who needs more
  * leaves v what all keep. */
 static bool enough(const struct fdri_thread *t, const struct fdr_location *v, const struct fdri_returned *r,
-                   struct fdri_size size, bool at_least)
+                   struct fdri_size size, enum whose whose)
 {
     if (size.must || !waits(t, v, r)) return false;
     if (size.least == 9 && may_adopt(t, size)) return true;
     uint32_t held = history_units(v), listed = held - (uint32_t)fdr_min(held, r->units);
-    return listed >> (fdri_rec.arena.bin_log2 - 9) <= kept(at_least);
+    return listed >> (fdri_rec.arena.bin_log2 - 9) <= kept(whose);
 }
 
 /* What comes of claims beside a bin: v GAVE pieces, which it has back; of those that wait there some are large enough
@@ -381,15 +391,15 @@ struct claims {
 };
 
 /* A whole bin off the lists of v, or 0. */
-static uint32_t claim_some(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, bool at_least,
+static uint32_t claim_some(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, enum whose whose,
                            struct claims *c)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = 0, got_log2 = 0;
-    for (int i = 0; i < POPS && !off && !enough(t, v, &c->returned, size, at_least); i++) {
-        struct fdr_part *p = choose(v, false, leaves(false, at_least, size.must));
+    for (int i = 0; i < POPS && !off && !enough(t, v, &c->returned, size, whose); i++) {
+        struct fdr_part *p = choose(v, false, leaves(v, false, whose, size.must));
         uint32_t got = p ? fdri_part_claim(a, p, &got_log2, &c->given)
-                         : claim_newest(t, v, at_least, size.must, &got_log2, &c->given);
+                         : claim_newest(t, v, whose, size.must, &got_log2, &c->given);
         if (!p) c->look = true;
         if (!p && !got) return 0;
         bool piece = got && 1u << got_log2 < a->super->bin_bytes;
@@ -425,14 +435,14 @@ static bool failed(const struct fdri_thread *t, const struct fdr_location *v, st
 }
 
 /* One whole bin of v, or 0. */
-static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, bool at_least,
+static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, enum whose whose,
                            uint32_t *came)
 {
     struct claims c = {{0, 0, 0}, {0, 0, UINT64_MAX, 0}, fdri_poor(t)};
     uint32_t off = 0, giver = v->id, place = fdri_claim_enter(&fdri_rec.arena, t->loc, v);
     if (!place) return 0;
     if (t->many_wait) off = whole_of(t, v, &c.returned);
-    if (!off) off = claim_some(t, v, size, at_least, &c);
+    if (!off) off = claim_some(t, v, size, whose, &c);
     if (!off && c.look) off = whole_of(t, v, &c.returned);
     if (!off) t->many_wait = waits(t, v, &c.returned);
     if (off) {
@@ -521,12 +531,12 @@ bool fdri_share_alone(const struct fdri_thread *t)
 }
 
 /* The part of a whole bin that is asked for; or of what became free on the way to one. */
-static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, bool at_least, uint32_t *got)
+static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, enum whose whose, uint32_t *got)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || fdri_share_alone(t)) return 0; /* FIRST: what is there stays */
-    struct fdr_location *v = rich_one(t, at_least);
-    uint32_t came = 0, off = v ? claim_from(t, v, size, at_least, &came) : 0;
+    struct fdr_location *v = rich_one(t, whose);
+    uint32_t came = 0, off = v ? claim_from(t, v, size, whose, &came) : 0;
     if (off) fdri_piece_split(a, t->loc, off, a->bin_log2, *got = size.want);
     else if (v && may_adopt(t, size) && (size.must || came & WAITS || (came && (next_to_nothing(t) || is_due(t))))) {
         off = adopt_from(t, v, size, got);
@@ -542,7 +552,7 @@ static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, bool a
 uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2)
 {
     uint32_t got;
-    return share_piece(t, (struct fdri_size){size_log2, size_log2, 0}, false, &got);
+    return share_piece(t, (struct fdri_size){size_log2, size_log2, 0}, RICHER, &got);
 }
 
 static uint32_t ended_piece(struct fdri_thread *t, struct fdri_size size, enum fdri_urgency urgency, uint32_t *got)
@@ -564,12 +574,13 @@ uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *
     bool first = urgency == FDRI_ATTACHING || !t->sought;
     int tries = first ? ROUNDS : 2;
     if (!off) off = take_given(t, size, got);
-    if (!off) off = share_piece(t, size, false, got);
+    if (!off) off = share_piece(t, size, RICHER, got);
     for (int i = 0; i < rounds && !off && (poor || is_due(t)); i++) {
         if (!fdri_ended_room(t, urgency)) break;
         off = fdri_piece_take(&fdri_rec.arena, t->loc, *got = size.want);
     }
-    for (int i = 0; i < tries && !off && comes; i++) off = share_piece(t, size, true, got);
+    for (int i = 0; i < tries && !off && comes; i++) off = share_piece(t, size, ANYBODYS, got);
+    if (!off && !poor && is_due(t)) off = share_piece(t, size, ENDED, got);
     t->sought |= urgency != FDRI_ATTACHING && comes && !off;
     return off;
 }

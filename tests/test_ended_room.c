@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120
  * P3, P6: a thread that comes when those that ended have all the memory loses no event: neither where none of them has
- * aged, nor while a snapshot walks, which keeps accounts where they are. What such snapshots show is whole. */
+ * aged, nor while a snapshot walks, which keeps accounts where they are, nor while who moves some is without a
+ * processor. What such snapshots show is whole. */
 #include "tests/api_fixture.h"
 
 #include <unistd.h>
@@ -12,10 +13,11 @@ enum { MOST_DEPTH = 40 };
 static fdr_region region[MOST_DEPTH];
 static int depth, calls;
 
-static void start(const char *buffer, const char *bin)
+static void start_with(const char *strategy, const char *buffer, const char *bin)
 {
     struct fdr_config c = {.size = sizeof c,
                            .ignore_environment = 1,
+                           .strategy = strategy,
                            .buffer = buffer,
                            .bin = bin,
                            .signal = "none",
@@ -30,6 +32,8 @@ static void start(const char *buffer, const char *bin)
         region[d] = fdr_region_define(name, NULL, 0);
     }
 }
+
+static void start(const char *buffer, const char *bin) { start_with(NULL, buffer, bin); }
 
 static void *records(void *unused)
 {
@@ -102,6 +106,31 @@ static void P6_while_a_snapshot_walks(void **state)
     fdr_finalize();
 }
 
+/* Of those that ended others may take without the lock of who looks after them. */
+static void P3_while_another_moves_accounts(void **state)
+{
+    enum { ANOTHER = 64, AT_ONCE = 8 };
+    static const char *const strategy[] = {"telescope", "whole", "last"};
+    (void)state;
+    for (size_t i = 0; i < sizeof strategy / sizeof *strategy; i++) {
+        pthread_t t[AT_ONCE];
+        start_with(strategy[i], "16M", "4K");
+        depth = 9;
+        calls = 4000;
+        one_after_another(400);
+        assert_true(fdr_usage().reduced > 0); /* it was full */
+        assert_int_equal(fdr_usage().lost, 0);
+        assert_true(fdri_ended_lock(ANOTHER, 0));
+        for (int k = 0; k < AT_ONCE; k++) assert_int_equal(pthread_create(&t[k], NULL, records, NULL), 0);
+        for (int k = 0; k < AT_ONCE; k++) pthread_join(t[k], NULL);
+        fdri_ended_unlock();
+        struct fdr_usage u = fdr_usage();
+        assert_int_equal(u.presented, (uint64_t)depth * (uint64_t)calls * (400 + AT_ONCE));
+        if (u.lost) fail_msg("%s: %llu of %d calls are lost", strategy[i], (unsigned long long)u.lost, 36000 * AT_ONCE);
+        fdr_finalize();
+    }
+}
+
 static bool over;
 static void *comes_and_goes(void *unused)
 {
@@ -138,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P3_those_that_ended_make_room), cmocka_unit_test(P3_also_where_none_has_aged),
-        cmocka_unit_test(P6_while_a_snapshot_walks), cmocka_unit_test(P8_such_snapshots_are_whole)};
+        cmocka_unit_test(P6_while_a_snapshot_walks), cmocka_unit_test(P3_while_another_moves_accounts),
+        cmocka_unit_test(P8_such_snapshots_are_whole)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
