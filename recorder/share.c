@@ -164,8 +164,8 @@ FDR_RACY static bool has_one(const struct fdr_part *p, uint32_t head, bool newes
     return head && !(p->flags & FDR_PART_ASIDE) && fdri_bin(&fdri_rec.arena, head)->next;
 }
 
-/* What of a location stays listed, in bins, where all that it had returned can be used: a fair share. Where anybody's are
- * taken half of that, unless it is next to nothing itself; of one whose thread ended, what makes a place for its
+/* What of a location stays listed, in bins, where all that it had returned can be used: a fair share. Where anybody's
+ * are taken half of that, unless it is next to nothing itself; of one whose thread ended, what makes a place for its
  * accounts. For what must have a place less and less, from try to try. */
 static uint32_t leaves(const struct fdr_location *v, bool newest, enum whose whose, uint32_t must)
 {
