@@ -126,14 +126,16 @@ struct fdri_quota fdri_whole_quota(void)
 }
 
 /* The recording may have only just begun: then there is nobody to ask yet. What all snapshots of this one may be. */
-static struct fdri_quota look(void)
+static struct fdri_quota look(uint64_t here)
 {
     sigset_t old;
     lock_it(&old);
     void (*it)(void) = active ? fdri_view.look : NULL;
+    void (*settle)(uint64_t) = active ? fdri_view.settle : NULL;
     struct fdri_quota quota = fdri_whole_quota();
     unlock_it(&old);
     if (it) it();
+    if (settle) settle(here);
     return quota;
 }
 
@@ -142,7 +144,7 @@ int fdr_snapshot(const char *reason)
 {
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
     struct fdr_cancel cancel = fdr_cancel_off();
-    struct fdri_quota quota = look();
+    struct fdri_quota quota = look((uint64_t)(uintptr_t)__builtin_frame_address(0));
     struct fdri_why why = fdri_because(FDR_REASON_API, reason && reason[0] ? reason : "api");
     int result = fdri_take(&why, &quota, true);
     fdr_cancel_restore(cancel);

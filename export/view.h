@@ -44,6 +44,8 @@ struct fdri_export_view {
     /* Is the process still the one that started the recording? Where it was restored from a checkpoint a new recording
      * is begun, before this returns. Not for the dumper thread, which asks by poll. */
     void (*look)(void);
+    /* Mends what a handler left half-done of this thread; here: in the frame of the function that the program called. */
+    void (*settle)(uint64_t here);
     bool (*hold)(void); /* nobody gives back a location's accounts until release(); false: somebody may */
     void (*release)(void);
     /* The mapped arena's file, none: anonymous; FDR_LIVE_DIR and FDR_DIR, as they are when the recording begins: by

@@ -473,6 +473,13 @@ struct fdri_thread *fdri_begin_attached(void)
     return fdri_lane.recording == on ? claim(&fdri_lane, here, FDRI_NO_EVENT) : NULL;
 }
 
+void fdri_settle_own(uint64_t here)
+{
+    struct fdri_thread *t = &fdri_self;
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    if (on && t->recording == on && claim(t, here, FDRI_NO_EVENT)) fdri_end(t);
+}
+
 uint64_t fdri_tick_at(struct fdri_thread *t, uint64_t time_ns)
 {
     const uint64_t far = 1ull << 62; /* 146 years; keeps every sum of times in the codec's range */

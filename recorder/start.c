@@ -296,7 +296,8 @@ static void start_export(struct fdri_recorder *r)
                                  .watchdog_ns = r->set.watchdog_ns,
                                  .company = fdri_sampler_wanted() || r->set.counters.sampled[0],
                                  .poll = poll_all,
-                                 .look = fdri_life_look};
+                                 .look = fdri_life_look,
+                                 .settle = fdri_settle_own};
     memcpy(v.name, r->set.name, sizeof v.name);
     memcpy(v.dir, r->set.dir, sizeof v.dir);
     memcpy(v.live_path, r->live_path, sizeof v.live_path);
@@ -474,6 +475,7 @@ static void finalize(void)
 void fdr_finalize(void)
 {
     if (bare()) return; /* whoever holds the lock may be no thread of this process */
+    fdri_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
     struct held h = take_lock();
     finalize();
     release_lock(&h);
@@ -517,6 +519,7 @@ __attribute__((destructor(101))) static void at_exit(void)
     bool held = false;
     struct held h;
     if (bare() || holds_lock()) return; /* exit() in the handler of a fault in there */
+    fdri_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
     h.cancel = fdr_cancel_off();
     fdr_signals_block_handled(&h.mask, fdri_export_handles);
     for (int i = 0; i < 1000 && !(held = try_lock()); i++) fdr_raw_sleep(1000000);
