@@ -44,7 +44,7 @@ struct fdri_export_view {
     /* Is the process still the one that started the recording? Where it was restored from a checkpoint a new recording
      * is begun, before this returns. Not for the dumper thread, which asks by poll. */
     void (*look)(void);
-    /* Mends what a handler left half-done of this thread; here: in the frame of the function that the program called. */
+    /* Mends what a handler left half-done of this thread; here: in the frame of what the program called. */
     void (*settle)(uint64_t here);
     bool (*hold)(void); /* nobody gives back a location's accounts until release(); false: somebody may */
     void (*release)(void);

@@ -44,8 +44,8 @@
 enum fdri_domain { FDRI_LIVE, FDRI_NS, FDRI_NO_EVENT };
 struct fdri_thread *fdri_begin(enum fdri_domain domain);
 struct fdri_thread *fdri_begin_attached(void); /* no event; NULL as well where this thread is not attached */
-/* This thread's accounts, where a handler left an operation of it in the middle. here: in the frame of the function that
- * the program called. */
+/* Mends this thread's accounts, where a handler left an operation of it in the middle. here: in the frame of the
+ * function that the program called. */
 void fdri_settle_own(uint64_t here);
 static inline void fdri_end(struct fdri_thread *t)
 {

@@ -242,7 +242,7 @@ static void set_clock(struct fdri_recorder *r)
 {
     r->ticks = !r->set.monotonic && FDR_HAVE_TICKS && fdr_ticks_usable();
     if (!r->set.monotonic && !r->ticks)
-        fdri_say("FDR_TIMER=tsc: the tick counter is no reliable clock here; using monotonic");
+        fdri_say("FDR_TIMER=tsc: the tick counter is not known to be a reliable clock here; using monotonic");
     r->ticks_per_second = r->ticks ? fdr_ticks_rate(5000000) : 1000000000u;
     r->tick_to_ns = (uint64_t)(((unsigned __int128)1000000000u << 32) / r->ticks_per_second);
     r->start = fdr_clock_read(r->ticks);

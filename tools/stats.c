@@ -311,7 +311,7 @@ static void source_line(const struct fdr_file *file, bool events)
     if (!events) {
         out_text(info->totals_lost ? "# totals of the whole run, " : "# exact totals of the whole run, ");
         out_text(human_time(text, whole_run(file)));
-        out_text(", whatever was filtered or reduced; calls still open are in no time\n");
+        out_text(", whatever was filtered or reduced; calls still open are left out\n");
         lost_line(info);
         if (info->lost_unattached) {
             out_text("# of ");
