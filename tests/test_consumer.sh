@@ -78,7 +78,8 @@ if command -v gfortran >/dev/null; then
     if [ -x "$prefix/bin/fdr" ]; then
         "$prefix/bin/fdr" dump --tsv "$work"/run-fortran/*.fdr | cut -f3,6,7 >"$work/fortran.tsv"
         for line in $'enter\touter loop\t' $'marker\tround\tvalue=3' $'metric\ttemperature\tvalue=276.25' $'metric\tsteps\tvalue=-3' \
-            $'send\t.*peer=1 tag=7 comm=[^ ]* bytes=4096' $'coll_end\t.*'; do
+            $'send\t.*peer=1 tag=7 comm=[^ ]* bytes=4096' $'coll_end\t.*' \
+            $'event\thalo exchanged\tcells=-3 seconds=1.5' $'event\tboth\ta=-5 bc=6'; do
             [ "$(grep -cE "^$line" "$work/fortran.tsv")" -ge 1 ] || { echo "Fortran: no '$line' in"; cat "$work/fortran.tsv"; exit 1; }
         done
         "$prefix/bin/fdr" info "$work"/run-fortran/*.fdr | grep -q 'solver' || { echo "Fortran: no thread name"; exit 1; }

@@ -12,18 +12,31 @@
 !>     call fdr_leave(solve)
 !>
 !> Strings are used up to their last character that is no blank. Ids of 0 are harmless: calls of no known region.
-!> Not here: user events, readings, samples, fdr_usage, a configuration other than the environment's; C has them.
+!> Not here: readings, samples, a configuration other than the environment's; C has them.
 module fdr
     use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, c_null_char, c_null_ptr, c_ptr, &
-        c_size_t, c_f_pointer, c_associated
+        c_size_t, c_f_pointer, c_associated, c_loc
     implicit none
     private
 
     integer, parameter, public :: fdr_id = c_int32_t    !< regions, metrics, markers, communicators
     integer, parameter, public :: fdr_int = c_int64_t   !< values, bytes, times in ns
     integer, parameter, public :: fdr_real = c_double
-    integer(c_int), parameter, public :: fdr_u64 = 0, fdr_i64 = 1, fdr_f64 = 2        !< type of a metric
+    !> Type of a metric, and of a field of an event.
+    integer(c_int), parameter, public :: fdr_u64 = 0, fdr_i64 = 1, fdr_f64 = 2, fdr_u32 = 3, fdr_i32 = 4, fdr_f32 = 5
     integer(c_int), parameter, public :: fdr_gauge = 0, fdr_counter = 1               !< kind of a metric
+
+    !> struct fdr_usage of <fdr/fdr.h>, where each of these is explained.
+    type, bind(c), public :: fdr_usage_type
+        integer(c_int64_t) :: buffer_bytes, bin_bytes, bins, bins_free, meta_bytes
+        integer(c_int64_t) :: locations, presented, stored, filtered, reduced, lost, reductions
+        integer(c_int64_t) :: bytes_stored, snapshots, reduction_ns, reduction_worst_ns, bins_used, locations_sure
+    end type
+    type, bind(c) :: c_field
+        type(c_ptr) :: name
+        integer(c_int) :: type
+        integer(c_size_t) :: offset
+    end type
 
     public :: fdr_init, fdr_finalize, fdr_region_define, fdr_enter, fdr_leave, fdr_enter_at, fdr_leave_at
     public :: fdr_metric_define, fdr_metric, fdr_metric_at, fdr_marker_define, fdr_marker, fdr_marker_at
@@ -31,6 +44,7 @@ module fdr
     public :: fdr_collective_begin, fdr_collective_end, fdr_collective_begin_at, fdr_collective_end_at
     public :: fdr_thread_name, fdr_note, fdr_pause, fdr_resume, fdr_rewind_mark, fdr_rewind
     public :: fdr_phase_begin, fdr_phase_end, fdr_snapshot, fdr_last_snapshot, fdr_version
+    public :: fdr_event_define, fdr_event, fdr_event_at, fdr_usage
     public :: fdr_trigger_add, fdr_trigger_remove, fdr_trigger_fire, fdr_trigger_count
 
     interface
@@ -104,6 +118,21 @@ module fdr
             integer(c_int32_t), value :: operation, comm, root
             integer(c_int64_t), value :: sent, received, time_ns
         end subroutine
+        !> payload: c_loc of a variable whose fields stand as fdr_event_define was told.
+        subroutine fdr_event(event, payload) bind(c, name="fdr_event")
+            import :: c_int32_t, c_ptr
+            integer(c_int32_t), value :: event
+            type(c_ptr), value :: payload
+        end subroutine
+        subroutine fdr_event_at(event, payload, time_ns) bind(c, name="fdr_event_at")
+            import :: c_int32_t, c_int64_t, c_ptr
+            integer(c_int32_t), value :: event
+            type(c_ptr), value :: payload
+            integer(c_int64_t), value :: time_ns
+        end subroutine
+        type(fdr_usage_type) function fdr_usage() bind(c, name="fdr_usage")
+            import :: fdr_usage_type
+        end function
         subroutine fdr_pause() bind(c, name="fdr_pause")
         end subroutine
         subroutine fdr_resume() bind(c, name="fdr_resume")
@@ -151,6 +180,12 @@ module fdr
             character(kind=c_char), intent(in) :: name(*)
             integer(c_int32_t), intent(in) :: ranks(*)
             integer(c_size_t), value :: size
+        end function
+        integer(c_int32_t) function c_event_define(name, fields, count) bind(c, name="fdr_event_define")
+            import :: c_int32_t, c_char, c_size_t, c_field
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_field), intent(in) :: fields(*)
+            integer(c_size_t), value :: count
         end function
         subroutine c_metric_i64(metric, value) bind(c, name="fdr_metric_i64")
             import :: c_int32_t, c_int64_t
@@ -242,6 +277,23 @@ contains
         character(len=*), intent(in) :: name
         integer(fdr_id), intent(in) :: world_ranks(:)
         fdr_comm_define = c_comm_define(text(name), world_ranks, size(world_ranks, kind=c_size_t))
+    end function
+
+    !> fields: their names; types: fdr_i64, fdr_f64 ...; offsets: where each lies, in bytes, in what fdr_event is given;
+    !> left out: one behind the other, each in 8 bytes.
+    integer(fdr_id) function fdr_event_define(name, fields, types, offsets)
+        character(len=*), intent(in) :: name, fields(:)
+        integer(c_int), intent(in) :: types(:)
+        integer, intent(in), optional :: offsets(:)
+        character(kind=c_char, len=len(fields) + 1), target :: names(size(fields))
+        type(c_field) :: list(size(fields))
+        integer :: i
+        do i = 1, size(fields)
+            names(i) = text(fields(i))
+            list(i) = c_field(c_loc(names(i)), types(i), int(8 * (i - 1), c_size_t))
+            if (present(offsets)) list(i)%offset = int(offsets(i), c_size_t)
+        end do
+        fdr_event_define = c_event_define(text(name), list, size(fields, kind=c_size_t))
     end function
 
     subroutine metric_int(metric, value)

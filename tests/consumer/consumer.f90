@@ -1,9 +1,17 @@
 ! SPDX-License-Identifier: MIT
 ! The smallest Fortran user: every kind of event once, one snapshot.
 program consumer
+    use, intrinsic :: iso_c_binding
     use fdr
     implicit none
-    integer(fdr_id) :: outer, inner, temperature, steps, round, pair
+    type, bind(c) :: halo_type
+        integer(c_int32_t) :: cells
+        real(c_double) :: seconds
+    end type
+    type(halo_type), target :: halo
+    type(fdr_usage_type) :: usage
+    integer(c_int64_t), target :: pairs(2) = [-5, 6]
+    integer(fdr_id) :: outer, inner, temperature, steps, round, pair, exchanged, both
     integer :: i, trigger
     if (fdr_init() /= 0) error stop "fdr_init"
     outer = fdr_region_define("outer loop", "consumer.f90", 10)
@@ -12,6 +20,8 @@ program consumer
     steps = fdr_metric_define("steps", "", fdr_i64, fdr_counter)
     round = fdr_marker_define("round")
     pair = fdr_comm_define("pair", [0_fdr_id, 1_fdr_id])
+    exchanged = fdr_event_define("halo exchanged", ["cells  ", "seconds"], [fdr_i32, fdr_f64], [0, 8])
+    both = fdr_event_define("both", ["a ", "bc"], [fdr_i64, fdr_u64])
     call fdr_thread_name("solver")
     call fdr_note("case", "17   ")
     do i = 1, 3
@@ -23,6 +33,9 @@ program consumer
         call fdr_message_send(1, 7, pair, 4096_fdr_int)
         call fdr_collective_begin(10)
         call fdr_collective_end(10, 0, -1, 0_fdr_int, 0_fdr_int)
+        halo = halo_type(-i, 0.5_c_double * i)
+        call fdr_event(exchanged, c_loc(halo))
+        call fdr_event(both, c_loc(pairs))
         call fdr_leave(inner)
         call fdr_leave(outer)
     end do
@@ -35,5 +48,7 @@ program consumer
     if (fdr_snapshot("from Fortran") /= 0) error stop "fdr_snapshot"
     if (index(fdr_last_snapshot(), ".fdr") == 0) error stop "fdr_last_snapshot"
     if (len(fdr_version()) < 5) error stop "fdr_version"
+    usage = fdr_usage()
+    if (usage%presented /= 30 .or. usage%snapshots /= 1 .or. usage%locations_sure <= 0) error stop "fdr_usage"
     call fdr_finalize()
 end program
