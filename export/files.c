@@ -92,6 +92,22 @@ static void remove_it(struct kept *k)
     bytes_on_disk -= k->bytes;
 }
 
+/* Those that somebody has moved away, or removed, take nothing any more. false: all are there. */
+static bool forget_moved(void)
+{
+    bool any = false;
+    for (uint64_t i = written > REMEMBERED ? written - REMEMBERED : 0; i < written; i++) {
+        struct kept *k = &ring[i % REMEMBERED];
+        struct stat s;
+        const char *name;
+        int at = k->gone ? -1 : at_dir(k->path, &name);
+        if (k->gone || !fstatat(at, name, &s, AT_SYMLINK_NOFOLLOW) || errno != ENOENT) continue;
+        any = k->gone = true;
+        bytes_on_disk -= k->bytes;
+    }
+    return any;
+}
+
 /* About what a snapshot would take now. */
 static uint64_t size_now(void)
 {
@@ -137,19 +153,28 @@ static int refuse(const struct fdri_quota *q, enum obstacle why)
     return -EDQUOT;
 }
 
+/* And whose quota it is that says so. */
+static enum obstacle obstacle_to(const struct fdri_quota *quota, const struct fdri_quota *whole, uint64_t guess,
+                                 const struct fdri_quota **whose)
+{
+    struct all mine = quota->keep_newest ? all_of(quota->owner) : (struct all){0}, any = mine;
+    enum obstacle why = in_the_way(quota, guess, &mine);
+    *whose = why ? quota : whole;
+    if (why) return why;
+    any.count = mine.count >= quota->keep ? mine.count + 1 - quota->keep : 0;
+    if (whole->keep_newest) any = all_of(0);
+    return in_the_way(whole, guess, &any);
+}
+
 /* What the new one pushes out by its number goes when that one is there: it may fail. By its bytes: now, if that is
  * enough. */
 int fdri_files_admit(const struct fdri_quota *quota)
 {
     uint64_t guess = fdr_max(written ? ring[(written - 1) % REMEMBERED].bytes : 0, size_now());
-    struct fdri_quota whole = fdri_whole_quota();
-    struct all mine = quota->keep_newest ? all_of(quota->owner) : (struct all){0}, any = mine;
-    enum obstacle why = in_the_way(quota, guess, &mine);
-    if (why) return refuse(quota, why);
-    any.count = mine.count >= quota->keep ? mine.count + 1 - quota->keep : 0;
-    if (whole.keep_newest) any = all_of(0);
-    why = in_the_way(&whole, guess, &any);
-    if (why) return refuse(&whole, why);
+    const struct fdri_quota whole = fdri_whole_quota(), *whose;
+    enum obstacle why = obstacle_to(quota, &whole, guess, &whose);
+    if (why && forget_moved()) why = obstacle_to(quota, &whole, guess, &whose);
+    if (why) return refuse(whose, why);
     uint64_t owner = quota->keep_newest ? quota->owner : 0;
     for (struct all a; (a = all_of(owner)).oldest;) {
         if (a.count < REMEMBERED && bytes_on_disk + guess <= fdri_view.disk_bytes) break;

@@ -322,6 +322,31 @@ static void P10_keep_oldest_and_newest(void **state)
     clean();
 }
 
+/* An archive takes them as they come: a long run leaves more than FDR_KEEP, and FDR_DISK, would hold at once. */
+static void P10_those_moved_away_make_room(void **state)
+{
+    static const char *const limit[][2] = {{"2,oldest", NULL}, {"100,oldest", "1M"}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char first[1024], moved[1040];
+        int held, e;
+        begin("none", NULL, limit[i][0], limit[i][1]);
+        for (int n = 0; n < 100000; n++) fdr_marker(1, (uint64_t)n * (uint64_t)n);
+        assert_int_equal(fdr_snapshot("1"), 0);
+        snprintf(first, sizeof first, "%s", fdr_last_snapshot());
+        for (held = 1; !(e = fdr_snapshot("x")); held++) assert_true(held < 100);
+        assert_int_equal(e, -EDQUOT);
+        snprintf(moved, sizeof moved, "%s.moved", first);
+        assert_int_equal(rename(first, moved), 0);
+        assert_int_equal(fdr_snapshot("in its place"), 0);
+        assert_int_equal(fdr_snapshot("one too many"), -EDQUOT);
+        assert_int_equal(unlink(moved), 0);
+        assert_int_equal(files(), held);
+        fdr_finalize();
+        clean();
+    }
+}
+
 /* The newest are kept: an old one does not go for one that then cannot be written. */
 static void P10_a_snapshot_that_fails_costs_no_other(void **state)
 {
@@ -435,6 +460,7 @@ int main(void)
         cmocka_unit_test(P10_another_signal_by_number),
         cmocka_unit_test(P10_holdoff_and_requests_that_come_together),
         cmocka_unit_test(P10_keep_oldest_and_newest),
+        cmocka_unit_test(P10_those_moved_away_make_room),
         cmocka_unit_test(P10_a_snapshot_that_fails_costs_no_other),
         cmocka_unit_test(P1_snapshots_take_no_more_disk_than_allowed),
         cmocka_unit_test(P10_a_file_of_another_is_never_overwritten),
