@@ -96,7 +96,7 @@ int fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool j
     int result = -ESRCH;
     sigset_t old;
     lock_it(&old);
-    if (!active || waited(join, &result, &old)) {
+    if (!active || waited(join, &result, &old) || !active) { /* it may have ended meanwhile */
         unlock_it(&old);
         return result;
     }

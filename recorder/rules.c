@@ -143,12 +143,17 @@ static void add_edges(bool edges, const char *regions)
     }
     if (!edges) return;
     snprintf(copy, sizeof copy, "%s", regions);
-    for (char *glob = strtok_r(copy, ",", &save); glob && pattern_count < RULES_MAX;
-         glob = strtok_r(NULL, ",", &save)) {
-        struct pattern *p = &patterns[pattern_count++];
-        *p = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS, .yields = true};
-        snprintf(p->glob, sizeof p->glob, "%s", glob);
+    for (char *glob = strtok_r(copy, ",", &save); glob; glob = strtok_r(NULL, ",", &save)) {
+        struct pattern *p = &patterns[pattern_count];
         chosen = true;
+        if (pattern_count == RULES_MAX || strlen(glob) >= sizeof p->glob) {
+            fdri_say("FDR_EDGE_REGIONS: %.40s: %s; it is ignored", glob,
+                     pattern_count == RULES_MAX ? "more than 255 rules" : "pattern longer than 199 bytes");
+            continue;
+        }
+        *p = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS, .yields = true};
+        strcpy(p->glob, glob);
+        pattern_count++;
     }
     if (chosen || pattern_count == RULES_MAX) return;
     memmove(patterns + 1, patterns, pattern_count++ * sizeof *patterns); /* first, so that every other rule decides */
