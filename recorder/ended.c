@@ -282,7 +282,7 @@ static int prepared(struct fdri_thread *t)
 }
 
 /* Can bins hold accounts as l's? */
-static bool bins_hold(const struct fdr_location *l)
+FDR_RACY static bool bins_hold(const struct fdr_location *l)
 {
     uint32_t levels = l->level_blocks ? fdr_levels_of(l->level_blocks - 1) : FDR_LEVELS_STEP;
     return fdri_rec.arena.super->bin_bytes >= sizeof(struct fdr_slab) + fdr_levels_bytes(levels);

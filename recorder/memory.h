@@ -136,7 +136,8 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_urgency urgency);
 /* A thread that comes makes room for accounts of its own where there is little: it may wait for others, which it must
  * not once it records. */
 void fdri_ended_ahead(struct fdri_thread *t);
-/* Bins that make a place for the accounts of l, which ended, if bins can hold it at all: these are not for others. */
+/* Bins that make a place for the accounts of l, which ended, if bins can hold it at all: who claims more than is fair
+ * leaves these. */
 uint32_t fdri_ended_keeps(const struct fdr_location *l);
 void fdri_ended_prepare(struct fdri_thread *t);     /* a place for its accounts; waits 10 ms at most */
 void fdri_ended_push(struct fdr_location *l);       /* its thread ended: it is not the caller's any more */

@@ -96,7 +96,11 @@ static uint32_t kept(enum whose whose)
     return whose == ANYBODYS ? (uint32_t)fdr_min(fair, all - (all > 1)) : fair;
 }
 
-static bool has_ended(const struct fdr_location *l) { return !(fdr_load_relaxed(&l->flags) & FDR_LOCATION_LIVE); }
+/* Its thread ended, and its accounts are its own still. */
+static bool has_ended(const struct fdr_location *l)
+{
+    return !(fdr_load_relaxed(&l->flags) & (FDR_LOCATION_LIVE | FDR_LOCATION_FREE | FDR_LOCATION_ENDED));
+}
 
 /* It holds much less than a fair share. */
 static bool is_due(const struct fdri_thread *t) { return history(t->loc) < kept(RICHER) / 2; }
@@ -108,8 +112,8 @@ static bool next_to_nothing(const struct fdri_thread *t) { return fdri_crowded()
 static bool gives(const struct fdr_location *v, const struct fdri_thread *t, enum whose whose)
 {
     uint32_t h = whose == RICHER ? history(v) : fdri_share_held(v), mine = history(t->loc);
-    if (whose != RICHER && has_ended(v) && h <= fdri_ended_keeps(v)) return false;
-    if (whose == ENDED) return has_ended(v) && history(v);
+    if (whose == ENDED) return has_ended(v) && history(v) > fdri_ended_keeps(v);
+    if (whose == ANYBODYS && has_ended(v) && h <= fdri_ended_keeps(v)) return false;
     if (h > kept(whose) && h > mine + mine / 8 + 2) return true;
     return whose == ANYBODYS && next_to_nothing(t) && history_units(v) > history_units(t->loc) + LITTLE_UNITS;
 }
@@ -146,7 +150,6 @@ static struct fdr_location *rich_one(struct fdri_thread *t, enum whose whose)
         struct fdr_location *l = fdri_at(a, off);
         bool passed_over = off == over;
         off = l->next;
-        if (whose == ENDED && !gives(l, t, whose)) continue;
         if (passed_over && !l->samples_off) again = l;
         else if (l != t->loc && !l->samples_off && (!best || history_units(l) > history_units(best))) best = l;
     }
@@ -154,6 +157,23 @@ static struct fdr_location *rich_one(struct fdri_thread *t, enum whose whose)
     fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
     if (!best || !gives(best, t, whose)) return NULL;
     fdr_store_release(&fdri_rec.shares.richest, fdri_off_of(t, best)); /* R:hint */
+    return best;
+}
+
+/* Of the next few on the chain the one that ended first. */
+FDR_RACY static struct fdr_location *ended_one(struct fdri_thread *t)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off = fdr_load_acquire(&fdri_rec.shares.cursor); /* A:hint */
+    struct fdr_location *best = NULL;
+    for (int i = 0; i < LOOK; i++) {
+        if (!off) off = fdr_load_acquire(&a->super->location_first); /* A:location */
+        struct fdr_location *l = fdri_at(a, off);
+        off = l->next;
+        if (l->samples_off || !gives(l, t, ENDED)) continue;
+        if (!best || (int32_t)(l->ended_turn - best->ended_turn) < 0) best = l;
+    }
+    fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
     return best;
 }
 
@@ -173,7 +193,7 @@ static uint32_t leaves(const struct fdr_location *v, bool newest, enum whose who
     if (must) return fair >> fdr_min(must, 31);
     if (whose != RICHER && has_ended(v)) return fdri_ended_keeps(v);
     if (!newest && !fdri_may_strew(&fdri_rec.arena, 9)) return 0;
-    if (whose == RICHER) return fair;
+    if (whose != ANYBODYS) return fair; /* or it has become another's since it was looked at */
     return fair < FEW_LEFT ? 0 : fair / 2;
 }
 
@@ -535,7 +555,7 @@ static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, enum w
 {
     struct fdri_arena *a = &fdri_rec.arena;
     if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || fdri_share_alone(t)) return 0; /* FIRST: what is there stays */
-    struct fdr_location *v = rich_one(t, whose);
+    struct fdr_location *v = whose == ENDED ? ended_one(t) : rich_one(t, whose);
     uint32_t came = 0, off = v ? claim_from(t, v, size, whose, &came) : 0;
     if (off) fdri_piece_split(a, t->loc, off, a->bin_log2, *got = size.want);
     else if (v && may_adopt(t, size) && (size.must || came & WAITS || (came && (next_to_nothing(t) || is_due(t))))) {
@@ -568,7 +588,7 @@ uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *
     uint32_t off = ended_piece(t, size, FDRI_IF_AGED, got);
     int rounds = urgency == FDRI_ATTACHING ? ROUNDS : LOOK;
     /* not for accounts of threads that ended, which have bins of their own to give */
-    bool comes = poor && (t == &fdri_self || t == &fdri_lane);
+    bool own = t == &fdri_self || t == &fdri_lane, comes = poor && own;
     /* The first bin is looked for with patience: who only sleeps since it was looked at gives the second time. One that
      * has begun asks again with its next event. */
     bool first = urgency == FDRI_ATTACHING || !t->sought;
@@ -579,8 +599,8 @@ uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *
         if (!fdri_ended_room(t, urgency)) break;
         off = fdri_piece_take(&fdri_rec.arena, t->loc, *got = size.want);
     }
+    for (int i = 0; i < LOOK && !off && own && (poor || is_due(t)); i++) off = share_piece(t, size, ENDED, got);
     for (int i = 0; i < tries && !off && comes; i++) off = share_piece(t, size, ANYBODYS, got);
-    if (!off && !poor && is_due(t)) off = share_piece(t, size, ENDED, got);
     t->sought |= urgency != FDRI_ATTACHING && comes && !off;
     return off;
 }

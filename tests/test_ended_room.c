@@ -106,32 +106,55 @@ static void P6_while_a_snapshot_walks(void **state)
     fdr_finalize();
 }
 
-/* Of those that ended others may take without the lock of who looks after them. */
+static bool over;
+static void *goes_on(void *unused)
+{
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) records(NULL);
+    return unused;
+}
+
+static uint32_t least_held;
+static void *records_and_counts(void *unused)
+{
+    records(NULL);
+    uint32_t held = fdri_share_held(fdri_self.loc), least = __atomic_load_n(&least_held, __ATOMIC_RELAXED);
+    while (held < least &&
+           !__atomic_compare_exchange_n(&least_held, &least, held, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    return unused;
+}
+
+/* Of those that ended others may take without the lock of who looks after them, whatever one that goes on holds. */
 static void P3_while_another_moves_accounts(void **state)
 {
-    enum { ANOTHER = 64, AT_ONCE = 8 };
+    enum { ANOTHER = 64, AT_ONCE = 8, LEAST = 8 };
     static const char *const strategy[] = {"telescope", "whole", "last"};
     (void)state;
     for (size_t i = 0; i < sizeof strategy / sizeof *strategy; i++) {
-        pthread_t t[AT_ONCE];
+        pthread_t t[AT_ONCE], busy;
         start_with(strategy[i], "16M", "4K");
         depth = 9;
         calls = 4000;
         one_after_another(400);
         assert_true(fdr_usage().reduced > 0); /* it was full */
         assert_int_equal(fdr_usage().lost, 0);
+        __atomic_store_n(&over, false, __ATOMIC_RELAXED);
+        assert_int_equal(pthread_create(&busy, NULL, goes_on, NULL), 0);
+        while (fdr_usage().presented < (uint64_t)depth * (uint64_t)calls * 420) usleep(1000);
         assert_true(fdri_ended_lock(ANOTHER, 0));
-        for (int k = 0; k < AT_ONCE; k++) assert_int_equal(pthread_create(&t[k], NULL, records, NULL), 0);
+        least_held = UINT32_MAX;
+        for (int k = 0; k < AT_ONCE; k++) assert_int_equal(pthread_create(&t[k], NULL, records_and_counts, NULL), 0);
         for (int k = 0; k < AT_ONCE; k++) pthread_join(t[k], NULL);
+        __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+        pthread_join(busy, NULL);
         fdri_ended_unlock();
-        struct fdr_usage u = fdr_usage();
-        assert_int_equal(u.presented, (uint64_t)depth * (uint64_t)calls * (400 + AT_ONCE));
-        if (u.lost) fail_msg("%s: %llu of %d calls are lost", strategy[i], (unsigned long long)u.lost, 36000 * AT_ONCE);
+        uint64_t lost = fdr_usage().lost;
+        print_message("%s: each of %d threads ended with %u bins and more\n", strategy[i], AT_ONCE, least_held);
+        if (lost) fail_msg("%s: %llu calls are lost", strategy[i], (unsigned long long)lost);
+        assert_true(least_held >= LEAST);
         fdr_finalize();
     }
 }
 
-static bool over;
 static void *comes_and_goes(void *unused)
 {
     while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) one_after_another(1);
@@ -147,6 +170,7 @@ static void P8_such_snapshots_are_whole(void **state)
     depth = 8;
     calls = 5000;
     one_after_another(60);
+    __atomic_store_n(&over, false, __ATOMIC_RELAXED);
     assert_int_equal(pthread_create(&t, NULL, comes_and_goes, NULL), 0);
     for (int i = 0; i < SNAPSHOTS; i++) {
         struct fdr_file *f;
