@@ -92,6 +92,8 @@ static void *dump_loop(void *unused)
     }
 }
 
+bool fdri_dumper_stops(void) { return fdr_load_acquire(&stopping); /* A:stop */ }
+
 /* Where the recording has only just begun fdri_export_start sees to it; where it ends nobody needs one any more. */
 int fdri_dumper_start(void)
 {

@@ -202,7 +202,7 @@ static void await_answers(void)
         usleep(500);
         now = fdr_clock_ns(CLOCK_MONOTONIC);
     }
-    while (one_may_answer() && now - since < (uint64_t)WAIT_LONG * WAIT_NS) {
+    while (!fdri_dumper_stops() && one_may_answer() && now - since < (uint64_t)WAIT_LONG * WAIT_NS) {
         usleep(20000);
         now = fdr_clock_ns(CLOCK_MONOTONIC);
     }

@@ -97,6 +97,7 @@ void fdri_trigger_seen(uint32_t slot, const struct fdri_seen *seen);
 uint64_t fdri_trigger_count(uint32_t slot); /* how often something was seen */
 void fdri_dumper_wake(void);                /* async-signal-safe */
 int fdri_dumper_start(void);                /* where it does not run yet. 0 or -errno */
+bool fdri_dumper_stops(void);               /* somebody waits for its end */
 
 /* Handlers of the signals that end a process, for the view given to fdri_export_start. */
 void fdri_crash_start(void);

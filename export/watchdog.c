@@ -247,6 +247,7 @@ uint64_t fdri_watchdog_look(uint64_t now)
     if (due_ns && now >= due_ns) {
         report(now);
         due_ns = 0;
+        now = fdr_clock_ns(CLOCK_MONOTONIC); /* it took its time; nobody was stopped */
     } else if (any_hangs(now) && !due_ns) {
         due_ns = now + often;
     }

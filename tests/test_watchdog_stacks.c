@@ -224,6 +224,8 @@ static void P10_waits_for_who_waits_for_a_processor(void **state)
     stop = false;
     start(t);
     await_snapshot();
+    sleep(3); /* for others to be found: each was reported, and has not moved */
+    assert_int_equal(fdr_usage().snapshots, 1);
     disperse(others);
     check_stacks(fdr_last_snapshot());
     end(t);
