@@ -21,6 +21,7 @@ static const struct call published[] = {
     CALL(close),
     CALL(exit),
     CALL(exit_group),
+    CALL(faccessat2),
     CALL(fallocate),
     CALL(fcntl),
     CALL(fstat),
