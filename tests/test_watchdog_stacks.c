@@ -21,6 +21,8 @@
 static pthread_mutex_t locked = PTHREAD_MUTEX_INITIALIZER;
 static bool stop;
 static int slept = -1;
+enum { OTHERS = 4, NICE = 17 }; /* beside so many of nice 0 such a one has its turn after half a second */
+static bool last;               /* the spinner hardly has one at all */
 static int crowded = -1;        /* the processor with others on it, where the spinner is the least of them */
 static volatile unsigned after; /* what follows a call, so that it is one and no jump */
 
@@ -49,7 +51,8 @@ static void APART turns_round(void)
 {
     if (crowded >= 0) {
         be_on(crowded);
-        assert_int_equal(setpriority(PRIO_PROCESS, (id_t)gettid(), 19), 0);
+        if (last) assert_int_equal(sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}), 0);
+        else assert_int_equal(setpriority(PRIO_PROCESS, (id_t)gettid(), NICE), 0);
     }
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) after++;
 }
@@ -73,6 +76,7 @@ static const struct way ways[] = {{"locker", waits_for_the_lock, "a"},
                                   {"deaf", hears_nothing, "d"}};
 enum { WAYS = sizeof ways / sizeof *ways };
 static uint32_t tids[WAYS];
+static pthread_barrier_t all_there;
 
 static void *stand(void *which)
 {
@@ -80,6 +84,7 @@ static void *stand(void *which)
     fdr_thread_name(w->name);
     pthread_setname_np(pthread_self(), w->name);
     fdr_region r = fdr_region_define(w->region, NULL, 0);
+    pthread_barrier_wait(&all_there);
     fdr_enter(r);
     __atomic_store_n(&tids[w - ways], fdri_self.loc->tid, __ATOMIC_RELAXED);
     w->stand();
@@ -87,12 +92,13 @@ static void *stand(void *which)
     return NULL;
 }
 
-static void start(pthread_t *t)
+static void start(pthread_t *t, const char *watchdog)
 {
     struct fdr_config c = death_config(death_place());
-    c.watchdog = "400ms";
+    c.watchdog = watchdog;
     c.disk = "1G";
     pthread_mutex_lock(&locked);
+    pthread_barrier_init(&all_there, NULL, WAYS);
     assert_int_equal(fdr_init(&c), 0);
     for (int i = 0; i < WAYS; i++) assert_int_equal(pthread_create(&t[i], NULL, stand, (void *)(uintptr_t)&ways[i]), 0);
 }
@@ -162,7 +168,7 @@ static void P10_stacks_of_all_threads(void **state)
 #if defined(__SANITIZE_THREAD__)
     skip(); /* it keeps signals back until a thread waits, and gives the handler a context of its own */
 #endif
-    start(t);
+    start(t, "400ms");
     await_snapshot();
     snprintf(path, sizeof path, "%s", fdr_last_snapshot());
     check_stacks(path);
@@ -187,8 +193,6 @@ static void P10_stacks_of_all_threads(void **state)
 
 /* ---- who hardly ever gets a processor ---- */
 
-enum { OTHERS = 5 }; /* of nice 0: one of nice 19 has its turn after most of a second */
-
 static void crowd(pid_t *others)
 {
     for (int i = 0; i < OTHERS; i++) {
@@ -207,11 +211,8 @@ static void disperse(const pid_t *others)
     }
 }
 
-static void P10_waits_for_who_waits_for_a_processor(void **state)
+static void choose_processor(void)
 {
-    (void)state;
-    pthread_t t[WAYS];
-    pid_t others[OTHERS];
     cpu_set_t mine;
 #if defined(__SANITIZE_THREAD__)
     skip(); /* as above */
@@ -220,16 +221,47 @@ static void P10_waits_for_who_waits_for_a_processor(void **state)
     sched_getaffinity(0, sizeof mine, &mine);
     if (CPU_COUNT(&mine) < 2) skip(); /* the dumper would be as badly off */
     for (crowded = 0; !CPU_ISSET(crowded, &mine);) crowded++;
+}
+
+static void P10_waits_for_who_waits_for_a_processor(void **state)
+{
+    (void)state;
+    pthread_t t[WAYS];
+    pid_t others[OTHERS];
+    char path[512];
+    choose_processor();
     crowd(others);
     stop = false;
-    start(t);
+    start(t, "400ms");
     await_snapshot();
-    sleep(3); /* for others to be found: each was reported, and has not moved */
-    assert_int_equal(fdr_usage().snapshots, 1);
+    snprintf(path, sizeof path, "%s", fdr_last_snapshot());
     disperse(others);
-    check_stacks(fdr_last_snapshot());
     end(t);
     crowded = -1;
+    check_stacks(path);
+}
+
+/* Also where a report took longer than a thread may hang. */
+static void P10_each_is_reported_once(void **state)
+{
+    (void)state;
+    pthread_t t[WAYS];
+    pid_t others[OTHERS];
+    choose_processor();
+    crowd(others);
+    last = true;
+    stop = false;
+    start(t, "400ms");
+    await_snapshot();
+    sleep(2); /* for one that came to hang later */
+    uint64_t snapshots = fdr_usage().snapshots, later;
+    sleep(5);
+    later = fdr_usage().snapshots;
+    disperse(others);
+    end(t);
+    last = false;
+    crowded = -1;
+    assert_int_equal(snapshots, later);
 }
 
 static void *idles(void *all_done)
@@ -256,19 +288,20 @@ static void P10_those_that_hang_among_many(void **state)
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 128 << 10);
     for (int i = 0; i < IDLE; i++) assert_int_equal(pthread_create(&idle[i], &small, idles, &all_done), 0);
-    start(t);
+    start(t, "1600ms"); /* they come to hang within a quarter of that */
     for (int i = 0; i < 6000 && !strcmp(fdr_last_snapshot(), before); i++) usleep(5000);
     assert_string_not_equal(fdr_last_snapshot(), before);
-    check_stacks(fdr_last_snapshot());
+    snprintf(before, sizeof before, "%s", fdr_last_snapshot());
     end(t);
+    check_stacks(before);
     for (int i = 0; i < IDLE; i++) sem_post(&all_done);
     for (int i = 0; i < IDLE; i++) pthread_join(idle[i], NULL);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_stacks_of_all_threads),
-                                       cmocka_unit_test(P10_waits_for_who_waits_for_a_processor),
-                                       cmocka_unit_test(P10_those_that_hang_among_many)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P10_stacks_of_all_threads), cmocka_unit_test(P10_waits_for_who_waits_for_a_processor),
+        cmocka_unit_test(P10_each_is_reported_once), cmocka_unit_test(P10_those_that_hang_among_many)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }
