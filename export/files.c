@@ -153,7 +153,7 @@ static int refuse(const struct fdri_quota *q, enum obstacle why)
     return -EDQUOT;
 }
 
-/* And whose quota it is that says so. */
+/* What is in the way of one more, and whose quota says so. */
 static enum obstacle obstacle_to(const struct fdri_quota *quota, const struct fdri_quota *whole, uint64_t guess,
                                  const struct fdri_quota **whose)
 {

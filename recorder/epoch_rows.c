@@ -6,11 +6,8 @@
 
 #include "recorder/reduce.h"
 
-enum {
-    ROWS_SHARE = 16,
-    BLOCK_LEAST = 512,
-    BLOCK_MOST = FDR_EPOCH_ROWS_MOST
-}; /* all rows of a location: a sixteenth of its memory */
+enum { ROWS_SHARE = 16 }; /* all rows of a location: a sixteenth of its memory */
+enum { BLOCK_LEAST = 512, BLOCK_MOST = FDR_EPOCH_ROWS_MOST };
 enum { PARTLY = 1, INDEX = 128, ROWS_MOST = 128 };
 
 uint32_t fdri_epoch_room(const struct fdr_epoch_rows *b)
