@@ -126,12 +126,12 @@ static void *records_and_counts(void *unused)
 /* Of those that ended others may take without the lock of who looks after them, whatever one that goes on holds. */
 static void P3_while_another_moves_accounts(void **state)
 {
-    enum { ANOTHER = 64, BEFORE = 60, AT_ONCE = 8, LEAST = 8 };
+    enum { ANOTHER = 64, BEFORE = 160, AT_ONCE = 8, LEAST = 8 };
     static const char *const strategy[] = {"telescope", "whole", "last"};
     (void)state;
     for (size_t i = 0; i < sizeof strategy / sizeof *strategy; i++) {
         pthread_t t[AT_ONCE], busy;
-        start_with(strategy[i], "4M", "4K");
+        start_with(strategy[i], "16M", "4K");
         depth = 9;
         calls = 4000;
         one_after_another(BEFORE);
