@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of recorder/ended.c: threads end and append their locations to a queue; under a try-lock others take off the oldest,
- * fold its accounts and let its memory become another thread's location, beside claimers (recorder/share.c) that may come to any
+ * fold its accounts and let its memory become another thread's location, beside claimers (recorder/claim.c) that may come to any
  * location, at any time, by a hint that is old. Checked by tests/test_models.sh.
  *
  * Interleavings of single loads and stores are complete. A location's newest accounts stay in its core's buffer until a

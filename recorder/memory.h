@@ -191,6 +191,18 @@ void fdri_ready_forget(struct fdri_thread *t);  /* lists are about to go back to
 uint32_t fdri_sample_bins_due(void); /* bins of the samples' share that are not theirs yet: not for others */
 
 /* ---- share.c ---- */
+/* Bins it holds, those counted that it has in pieces beside others. */
+uint32_t fdri_share_held(const struct fdr_location *l);
+bool fdri_poor(const struct fdri_thread *t);        /* beside its accounts it has next to nothing */
+uint32_t fdri_fair_share(void);                     /* bins for each live location, of those in use */
+uint32_t fdri_full_share(void);                     /* the same when all will be */
+enum { FDRI_MANY_THREADS = 8 };                     /* more live ones than that are many */
+bool fdri_crowded(void);                            /* that is little, and they are many */
+bool fdri_share_alone(const struct fdri_thread *t); /* nobody else is there, or was */
+bool fdri_share_rich(const struct fdri_thread *t);  /* it holds more than live ones do on average */
+void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
+
+/* ---- claim.c ---- */
 /* The part of a whole bin that is `size_log2` large, from a location that holds more; 0: nobody does. */
 uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2);
 /* A piece that was taken off the lists of another, who does not collect it, or of a strewn bin, given back; 0: there is
@@ -206,16 +218,6 @@ struct fdri_size {
  * than a fair share from all ended ones, and where next to nothing from any that hold more than what all can have. 0:
  * there is none. */
 uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got_log2);
-/* Bins it holds, those counted that it has in pieces beside others. */
-uint32_t fdri_share_held(const struct fdr_location *l);
-bool fdri_poor(const struct fdri_thread *t);        /* beside its accounts it has next to nothing */
-uint32_t fdri_fair_share(void);                     /* bins for each live location, of those in use */
-uint32_t fdri_full_share(void);                     /* the same when all will be */
-enum { FDRI_MANY_THREADS = 8 };                     /* more live ones than that are many */
-bool fdri_crowded(void);                            /* that is little, and they are many */
-bool fdri_share_alone(const struct fdri_thread *t); /* nobody else is there, or was */
-bool fdri_share_rich(const struct fdri_thread *t);  /* it holds more than live ones do on average */
-void fdri_share_note(const struct fdri_thread *t);  /* this location took a bin */
 
 /* ---- telescope.c, epoch.c, epoch_rows.c, epoch_walk.c: nothing under other strategies ---- */
 void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);   /* a partition was made */

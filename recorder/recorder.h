@@ -18,7 +18,8 @@
  *   cyclic.c      strategy `last`                               first.c       strategy `first`
  *   chain_whole.c strategy `whole`                              telescope.c   strategy `telescope`
  *   epoch.c       its epochs                                    epoch_rows.c, epoch_walk.c  their totals
- *   share.c       bins from other locations                     ended.c       memory of threads that ended
+ *   share.c       who holds more than others                    share_choose.c  what of it they give
+ *   claim.c       bins from other locations; share.h: of these  ended.c       memory of threads that ended
  *   fold.c        their accounts added to another's             rewind.c      forget an iteration
  *   rules.c       include/exclude rules, phases                 watch*.c      triggers on what is recorded
  *   clock.c       a clock that steps back                       grace.c       until nobody reads what was replaced
