@@ -166,14 +166,17 @@ static uint32_t most_of(uint32_t kind)
     return kind == FDR_DEF_METRIC ? METRICS_MAX - 1 : kind == FDR_DEF_EVENT ? EVENTS_MAX - 1 : FDR_ID_MAX;
 }
 
-/* Said once for each of the two reasons. */
-static void say_lost(const struct wanted *w)
+/* Said once for each reason. */
+static void say_lost(const struct wanted *w, bool indexed)
 {
-    static unsigned said_full, said_most;
+    static unsigned said_full, said_most, said_index;
     uint32_t most = most_of(w->kind);
     bool full = fdri_rec.arena.super->def_count[w->kind] < most;
-    if (!fdri_once(full ? &said_full : &said_most)) return;
-    if (full)
+    if (!fdri_once(!indexed ? &said_index : full ? &said_full : &said_most)) return;
+    if (!indexed)
+        fdri_say("'%.80s' is not defined: no memory for the index of names; events of it are recorded as [unknown]",
+                 w->name);
+    else if (full)
         fdri_say("no room for the definition of '%.80s'; events of it are recorded as [unknown] (FDR_BUFFER makes "
                  "room)",
                  w->name);
@@ -211,20 +214,28 @@ static uint32_t write_def(const struct wanted *w, const void *payload, uint32_t 
 }
 
 /* The rest is under the lock, where definitions are taken. */
+
+/* Where in the index it is, or would go. NULL: there is no memory for one more; what is known is found even then. */
+static uint32_t *place_of(const struct wanted *w)
+{
+    uint32_t *slot = index_off ? find(w) : NULL;
+    if (slot && (*slot || index_used < (1u << index_log2) * 3 / 4)) return slot;
+    return grow_index() ? find(w) : NULL;
+}
+
 static uint32_t find_or_write(const struct wanted *w, const void *payload, uint32_t payload_bytes)
 {
-    if ((!index_off || index_used >= (1u << index_log2) * 3 / 4) && !grow_index()) return 0;
-    uint32_t *slot = find(w);
-    if (!*slot) {
-        *slot = write_def(w, payload, payload_bytes);
-        if (!*slot) {
-            fdr_add_relaxed(&fdri_rec.arena.super->lost_definitions, 1u);
-            say_lost(w);
-            return 0;
-        }
-        index_used++;
+    uint32_t *slot = place_of(w);
+    if (slot && *slot) return ((struct fdr_def *)fdri_at(&fdri_rec.arena, *slot))->id;
+    uint32_t off = slot ? write_def(w, payload, payload_bytes) : 0;
+    if (!off) {
+        fdr_add_relaxed(&fdri_rec.arena.super->lost_definitions, 1u);
+        say_lost(w, slot);
+        return 0;
     }
-    return ((struct fdr_def *)fdri_at(&fdri_rec.arena, *slot))->id;
+    *slot = off;
+    index_used++;
+    return ((struct fdr_def *)fdri_at(&fdri_rec.arena, off))->id;
 }
 
 static struct wanted want(enum fdr_def_kind kind, const char *name, const char *file)

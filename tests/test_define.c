@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "tests/api_fixture.h"
 
@@ -142,6 +143,36 @@ static size_t lines_of(void (*what)(void), const char *word)
     return n;
 }
 
+static void define_beyond_memory(void)
+{
+    enum { MORE_THAN_FIT = 1100 };
+    char name[32];
+    for (int i = 0; i < MORE_THAN_FIT; i++) {
+        snprintf(name, sizeof name, "short %d", i);
+        fdr_region_define(name, __FILE__, 1);
+    }
+}
+
+/* The names' index is the one thing that grows outside of the buffer. */
+static void P10_no_memory_for_an_index(void **state)
+{
+    struct rlimit was;
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "4M"});
+    const struct fdr_superblock *s = fdri_rec.arena.super;
+    fdr_region known = fdr_region_define("short 0", __FILE__, 1);
+    assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
+    assert_int_equal(setrlimit(RLIMIT_AS, &(struct rlimit){1 << 20, was.rlim_max}), 0);
+    size_t said = lines_of(define_beyond_memory, "no memory for the index");
+    fdr_region again = fdr_region_define("short 0", __FILE__, 1);
+    assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
+    assert_int_equal(said, 1);
+    assert_int_equal(again, known);
+    assert_true(s->lost_definitions > 0);
+    assert_int_not_equal(fdr_region_define("short 1099", __FILE__, 1), 0); /* there is memory again */
+    end(take());
+}
+
 static void define_odd_events(void)
 {
     struct fdr_field many[20];
@@ -237,12 +268,10 @@ static void what_is_loaded_is_not_forgotten(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_odd_events_cost_one_line),
-                                       cmocka_unit_test(another_library_in_the_next_recording),
-                                       cmocka_unit_test(one_name_and_two_layouts),
-                                       cmocka_unit_test(defined_again_while_events_come),
-                                       cmocka_unit_test(a_group_of_too_many),
-                                       cmocka_unit_test(what_is_loaded_is_not_forgotten),
-                                       cmocka_unit_test(P10_more_kinds_than_there_can_be)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P10_odd_events_cost_one_line),          cmocka_unit_test(P10_no_memory_for_an_index),
+        cmocka_unit_test(another_library_in_the_next_recording), cmocka_unit_test(one_name_and_two_layouts),
+        cmocka_unit_test(defined_again_while_events_come),       cmocka_unit_test(a_group_of_too_many),
+        cmocka_unit_test(what_is_loaded_is_not_forgotten),       cmocka_unit_test(P10_more_kinds_than_there_can_be)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
