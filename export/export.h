@@ -97,12 +97,14 @@ uint64_t fdri_next_meta_piece(uint64_t off, uint64_t end, uint32_t *bytes);
 
 /* ---- files.c ---- */
 struct fdri_new_file {
-    int fd;
+    int fd, pid; /* of the process that writes it */
     char temporary[FDRI_PATH_MAX], path[FDRI_PATH_MAX];
 };
-/* The one that is being written now, for a process that dies meanwhile: `there` (atomic) says that `path` is. */
+/* The one that is being written now, for a process that dies meanwhile, or forks: `there` (atomic) says that `path` is.
+ * fd: -1 none yet. */
 struct fdri_unfinished {
     uint32_t there;
+    int fd;
     char path[FDRI_PATH_MAX];
 };
 extern struct fdri_unfinished fdri_unfinished;
@@ -111,6 +113,8 @@ int fdri_file_begin(struct fdri_new_file *f);
 /* Gives it its final name, never an existing one, and remembers it as `owner`'s. 0 or -errno. */
 int fdri_file_commit(struct fdri_new_file *f, uint64_t owner);
 void fdri_file_abandon(struct fdri_new_file *f);
+bool fdri_file_is_ours(const struct fdri_new_file *f); /* of this process: a child must leave it alone */
+void fdri_files_drop(void);                            /* the one under way, which nobody goes on with */
 /* May another one be written (the quota, FDR_KEEP, FDR_DISK)? Removes older ones where the newest are kept and the
  * bytes do not suffice. */
 int fdri_files_admit(const struct fdri_quota *quota);
@@ -123,6 +127,6 @@ void fdri_files_trim(const struct fdri_quota *quota);
 bool fdri_files_failed(int e);
 uint64_t fdri_files_unsaid(void); /* how many others there were; they count once */
 void fdri_files_reset(void);
-void fdri_files_fork(void); /* in a child */
+void fdri_files_fork(bool goes_back); /* in a child; goes_back: into the writing of a snapshot */
 const char *fdri_files_last(void);
 #endif

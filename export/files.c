@@ -16,6 +16,7 @@
 #include "base/low.h"
 #include "base/raw.h"
 #include "base/say.h"
+#include "base/signals.h"
 #include "export/export.h"
 
 enum { REMEMBERED = FDRI_KEEP_MAX };
@@ -228,8 +229,45 @@ static void make_path(char *to, size_t bytes, uint32_t number, const char *end)
 
 struct fdri_unfinished fdri_unfinished;
 
-/* What is being written is the parent's, and a child that dies would remove it. */
-void fdri_files_fork(void) { fdr_store_relaxed(&fdri_unfinished.there, 0u); }
+/* What is being written is the parent's: a child that dies would remove it, and one that goes back into the writing of
+ * it, as a handler made it, would write to it. It finds nothing there that it could write to. */
+void fdri_files_fork(bool goes_back)
+{
+    int fd = fdri_unfinished.fd;
+    if (!fdr_load_relaxed(&fdri_unfinished.there)) return;
+    fdr_store_relaxed(&fdri_unfinished.there, 0u);
+    if (fd < 0) return;
+    close(fd);
+    int nothing = goes_back ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    if (nothing < 0 || nothing == fd) return;
+    fcntl(nothing, F_DUPFD_CLOEXEC, fd); /* there is no other thread that could have taken the number */
+    close(nothing);
+}
+
+void fdri_files_drop(void)
+{
+    const char *name;
+    if (!fdr_load_relaxed(&fdri_unfinished.there)) return;
+    int at = at_dir(fdri_unfinished.path, &name);
+    unlinkat(at, name, 0);
+    if (fdri_unfinished.fd >= 0) close(fdri_unfinished.fd);
+    fdr_store_relaxed(&fdri_unfinished.there, 0u);
+}
+
+bool fdri_file_is_ours(const struct fdri_new_file *f) { return f->pid == fdri_pid(); }
+
+/* A handler that forks, or leaves, finds the file with its descriptor or none. */
+static int open_new(struct fdri_new_file *f)
+{
+    const char *name;
+    sigset_t old;
+    int at = at_dir(f->temporary, &name);
+    fdr_signals_block(&old);
+    int fd = fdri_open(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    f->fd = fdri_unfinished.fd = fdri_high(fd);
+    fdr_signals_restore(&old);
+    return fd < 0 ? fd : 0;
+}
 
 int fdri_file_begin(struct fdri_new_file *f)
 {
@@ -237,16 +275,15 @@ int fdri_file_begin(struct fdri_new_file *f)
     snprintf(end, sizeof end, "fdr.%" PRIu64 ".part", fdr_clock_ns(CLOCK_REALTIME));
     make_path(f->temporary, sizeof f->temporary, next_number, end);
     memcpy(fdri_unfinished.path, f->temporary, sizeof f->temporary);
+    fdri_unfinished.fd = -1;
+    f->pid = fdri_pid();
     /* R:unfinished - pairs with A:unfinished; before the file is made, for this thread may die behind that */
     fdr_store_release(&fdri_unfinished.there, 1u);
-    const char *name;
-    int at = at_dir(f->temporary, &name);
-    int fd = fdri_open(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600), e = -fd;
-    f->fd = fdri_high(fd);
-    if (f->fd >= 0) return 0;
+    int e = open_new(f);
+    if (!e) return 0;
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
-    if (fdri_files_failed(-e)) fdri_say("FDR_DIR=%s: %s; no snapshot was written", fdri_view.dir, strerror(e));
-    return -e;
+    if (fdri_files_failed(e)) fdri_say("FDR_DIR=%s: %s; no snapshot was written", fdri_view.dir, strerror(-e));
+    return e;
 }
 
 void fdri_file_abandon(struct fdri_new_file *f)
@@ -254,6 +291,7 @@ void fdri_file_abandon(struct fdri_new_file *f)
     const char *name;
     int at = at_dir(f->temporary, &name);
     close(f->fd);
+    if (!fdri_file_is_ours(f)) return;
     unlinkat(at, name, 0);
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
 }
@@ -272,7 +310,7 @@ static void remember(const struct fdri_new_file *f, uint64_t owner)
 
 int fdri_file_commit(struct fdri_new_file *f, uint64_t owner)
 {
-    int e = -EEXIST;
+    int e = fdri_file_is_ours(f) ? -EEXIST : -ECANCELED;
     const char *part, *name;
     for (int tries = 0; tries < 10000 && e == -EEXIST; tries++) {
         make_path(f->path, sizeof f->path, next_number++, "fdr");
@@ -284,7 +322,8 @@ int fdri_file_commit(struct fdri_new_file *f, uint64_t owner)
         remember(f, owner);
         return 0;
     }
-    if (fdri_files_failed(e)) fdri_say("%s: %s; no snapshot was written", f->path, strerror(-e));
+    if (fdri_file_is_ours(f) && fdri_files_failed(e))
+        fdri_say("%s: %s; no snapshot was written", f->path, strerror(-e));
     fdri_file_abandon(f);
     return e;
 }

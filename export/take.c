@@ -19,7 +19,9 @@ struct fdri_export_view fdri_view;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static bool active;       /* between begin and end */
-static bool running;      /* a snapshot is being written */
+static bool running;      /* a snapshot is being written, */
+static pthread_t runner;  /* by that thread, */
+static uintptr_t frame;   /* from there on its stack */
 static uint64_t finished; /* snapshots written or failed, ever */
 static int last_result;
 static char last_path[FDRI_PATH_MAX];
@@ -41,6 +43,7 @@ static int copy_into(struct fdri_new_file *f, const struct fdri_why *why)
 {
     const struct fdr_superblock *s = (const void *)fdri_view.base;
     int e = fdri_copy_arena(f->fd, why, fdr_load_relaxed(&s->snapshots_taken) + 1);
+    if (!fdri_file_is_ours(f)) e = -ECANCELED; /* a handler made this process meanwhile */
     if (e) fdri_file_abandon(f);
     return e;
 }
@@ -60,7 +63,7 @@ static int write_one(const struct fdri_why *why, const struct fdri_quota *quota)
         e = copy_into(&f, why);
     }
     if (e) {
-        if (fdri_files_failed(e))
+        if (e != -ECANCELED && fdri_files_failed(e))
             fdri_say("snapshot (%s) in %s failed: %s; recording goes on", why->reason, fdri_view.dir, strerror(-e));
         return e;
     }
@@ -90,25 +93,55 @@ static bool waited(bool join, int *result, sigset_t *old)
     return one && join;
 }
 
-/* The lock is not held while files are written. */
-int fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool join)
+static void over(int result)
 {
-    int result = -ESRCH;
-    sigset_t old;
-    lock_it(&old);
-    if (!active || waited(join, &result, &old) || !active) { /* it may have ended meanwhile */
-        unlock_it(&old);
-        return result;
-    }
-    running = true;
-    unlock_it(&old);
-    result = write_one(why, quota);
-    lock_it(&old);
     running = false;
     finished++;
     last_result = result;
     if (!result) memcpy(last_path, fdri_files_last(), sizeof last_path);
     pthread_cond_broadcast(&done);
+}
+
+bool fdri_export_is_here(void) { return running && pthread_equal(runner, pthread_self()); }
+
+/* One of this thread's own that nobody will go on with: a handler left it by longjmp, so we are where it was on the
+ * stack, or above; or, ends, the handler that interrupted it calls exit. */
+static void abandon_own(uintptr_t here, bool ends)
+{
+    if (!fdri_export_is_here() || (!ends && here < frame)) return;
+    fdri_files_drop();
+    over(-ECANCELED);
+}
+
+void fdri_export_abandon(void)
+{
+    sigset_t old;
+    lock_it(&old);
+    abandon_own(0, true);
+    unlock_it(&old);
+}
+
+/* The lock is not held while files are written. */
+int fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool join)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    int result = -ESRCH;
+    sigset_t old;
+    lock_it(&old);
+    abandon_own(here, false);
+    bool inside = fdri_export_is_here();
+    if (inside) result = -EDEADLK;
+    if (!active || inside || waited(join, &result, &old) || !active) { /* it may have ended meanwhile */
+        unlock_it(&old);
+        return result;
+    }
+    running = true;
+    runner = pthread_self();
+    frame = here;
+    unlock_it(&old);
+    result = write_one(why, quota);
+    lock_it(&old);
+    over(result);
     unlock_it(&old);
     return result;
 }
@@ -204,6 +237,7 @@ void fdri_take_begin(const struct fdri_export_view *view)
 void fdri_take_end(void)
 {
     pthread_mutex_lock(&lock);
+    abandon_own((uintptr_t)__builtin_frame_address(0), false);
     while (running) pthread_cond_wait(&done, &lock);
     active = false;
     uint64_t unsaid = fdri_files_unsaid();
@@ -213,7 +247,7 @@ void fdri_take_end(void)
 
 void fdri_take_fork(int phase)
 {
-    if (phase >= 2) fdri_files_fork();
+    if (phase >= 2) fdri_files_fork(fdri_export_is_here());
     if (phase == 3) {
         pthread_mutex_init(&lock, NULL);
         return;

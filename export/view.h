@@ -67,6 +67,8 @@ void fdri_export_stop(bool take);
 bool fdri_export_handles(const struct sigaction *action);
 void fdri_export_leave(void);     /* then: the previous handler is put back if ours is still installed */
 void fdri_export_fork(int phase); /* as fdri_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
+bool fdri_export_is_here(void);   /* this thread is in a snapshot, which a handler interrupted */
+void fdri_export_abandon(void);   /* the process ends: if it is, nobody goes on with that one */
 /* One snapshot in the caller's thread, not limited by FDR_KEEP, FDR_DISK and hold-off: the final one. */
 int fdri_export_final(const char *reason);
 

@@ -161,7 +161,7 @@ static void make_locks_anew(void)
     take_all();
 }
 
-/* A handler interrupted a record and called fork: the child goes back into that record. */
+/* A handler interrupted a record and called fork: the child goes back into that record, or into a snapshot. */
 static bool goes_back(const struct fdri_thread *t)
 {
     return t->loc && t->recording == fdri_rec.number && fdr_load_relaxed(&t->loc->busy);
@@ -182,7 +182,8 @@ static void fork_child(void)
     exit_status = 0;
     exiting = false;
     bool own = fdri_rec.live.fd < 0 || fdri_crash_own_view();
-    bool back = own && fdri_rec.running && (inside || goes_back(&fdri_self) || goes_back(&fdri_lane));
+    bool back = own && fdri_rec.running &&
+                (inside || goes_back(&fdri_self) || goes_back(&fdri_lane) || fdri_export_is_here());
     if (fdri_rec.running) fdri_define_save();
     if (back) fdri_arena_leave(&fdri_rec, false);
     else if (fdri_rec.running || fdri_rec.left) fdri_arena_drop(&fdri_rec, false);
@@ -526,6 +527,7 @@ __attribute__((destructor(101))) static void at_exit(void)
     if (!held && fdr_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
     if (!held) wait_for_lock();
     exiting = true;
+    fdri_export_abandon();
     finalize();
     release_lock(&h);
 }

@@ -393,8 +393,10 @@ FDR_API void fdr_phase_end(const char *name);
  * FDR_KEEP or FDR_DISK is reached; else -errno of the system call that failed on the file: -ENOSPC, -EACCES, ...;
  * -EFBIG: beyond RLIMIT_FSIZE; -EIO: not all of it could be written or read back; -EEXIST: no name is free. Nothing is
  * left of a file that failed. One line on standard error says what it was, the first time of each error in a recording
- * (of -ESRCH none). -EBUSY never: a running one is joined (coalesced), and its result is returned. May block on file
- * I/O; not for signal handlers (raise FDR_SIGNAL there). `reason`: NULL or "" is "api". */
+ * (of -ESRCH none). -EBUSY never: a running one is joined (coalesced), and its result is returned; but -EDEADLK in a
+ * handler that interrupted one of the same thread, and -ECANCELED where such a one goes on in a child that the handler
+ * made. One that a handler left by longjmp, or by exit, is given up. May block on file I/O; not for signal handlers
+ * (raise FDR_SIGNAL there). `reason`: NULL or "" is "api". */
 FDR_API int fdr_snapshot(const char *reason);
 /* Path of the newest complete snapshot of this process, "" if none. It stays as it is until this thread calls this
  * again, or ends. As it was reached when the recording began: before a chroot. May lock, and allocate the first time;

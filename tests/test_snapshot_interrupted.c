@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals timeout=120 wrap=fdri_put_checks
+ * A signal handler that interrupts fdr_snapshot of its own thread, in the middle of the file: it ends the process,
+ * leaves by longjmp, forks, or asks for a snapshot of its own. Nothing hangs, no half of a file stays, and what is
+ * there under its name is whole. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "victim.h"
+
+#include <cmocka.h>
+
+#include <fdr/reader.h>
+
+#include "export/export.h"
+#include "tests/snapshots_seen.h"
+
+static void (*meanwhile)(void); /* what the handler does, once */
+int __real_fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare);
+int __wrap_fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare);
+int __wrap_fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare)
+{
+    if (meanwhile) raise(SIGUSR2);
+    return __real_fdri_put_checks(fd, virgin, tail_bytes, spare);
+}
+
+static void on_signal(int number)
+{
+    void (*what)(void) = meanwhile;
+    (void)number;
+    meanwhile = NULL;
+    if (what) what();
+}
+
+static void record(const char *finalize, const char *arena)
+{
+    signal(SIGUSR2, on_signal);
+    snapshots_start((struct fdr_config){.finalize = finalize, .arena = arena, .buffer = "1M"});
+    fdr_region r = fdr_region_define("r", NULL, 0);
+    for (int i = 0; i < 10000; i++) fdr_enter(r), fdr_leave(r);
+}
+
+static unsigned parts(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir(directory);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        n += strstr(e->d_name, ".part") != NULL || strstr(e->d_name, ".live") != NULL;
+    if (d) closedir(d);
+    return n;
+}
+
+/* The newest of so many, all of which are whole. */
+static void are_whole(unsigned count)
+{
+    char path[600];
+    assert_int_equal(parts(), 0);
+    assert_int_equal(snapshots(path, sizeof path), count);
+    for (unsigned left = count; left; left--) {
+        struct fdr_file *f = NULL;
+        assert_int_equal(snapshots(path, sizeof path), left);
+        assert_int_equal(fdr_file_open(path, &f, NULL, 0), FDR_WHOLE);
+        assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
+        fdr_file_close(f);
+        unlink(path);
+    }
+}
+
+static int status_of(pid_t pid)
+{
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+enum { STATUS = 7, LONG = 60 };
+static void ends(void) { exit(STATUS); }
+
+static void exits(const char *finalize, unsigned left)
+{
+    pid_t pid = fork();
+    if (!pid) {
+        alarm(LONG);
+        record(finalize, "mapped");
+        meanwhile = ends;
+        fdr_snapshot("interrupted by exit");
+        _exit(1);
+    }
+    assert_int_equal(status_of(pid), STATUS);
+    are_whole(left);
+}
+
+static void by_exit(void **state)
+{
+    (void)state;
+    exits("none", 0);
+    exits("snapshot", 1);
+}
+
+static sigjmp_buf back;
+static void jumps(void) { siglongjmp(back, 1); }
+
+static void by_longjmp(void **state)
+{
+    (void)state;
+    record("none", "mapped");
+    meanwhile = jumps;
+    if (!sigsetjmp(back, 1)) fdr_snapshot("left");
+    assert_null(meanwhile);
+    assert_int_equal(fdr_snapshot("behind it"), 0);
+    meanwhile = jumps;
+    if (!sigsetjmp(back, 1)) fdr_snapshot("left");
+    fdr_finalize();
+    are_whole(1);
+}
+
+static int inner;
+static void asks(void) { inner = fdr_snapshot("inside"); }
+
+static void by_another(void **state)
+{
+    (void)state;
+    record("none", "mapped");
+    meanwhile = asks;
+    assert_int_equal(fdr_snapshot("outside"), 0);
+    assert_int_equal(inner, -EDEADLK);
+    fdr_finalize();
+    are_whole(1);
+}
+
+static pid_t child;
+static int go[2];
+static void forks(void)
+{
+    char byte;
+    child = fork();
+    if (!child && read(go[0], &byte, 1) != 1) _exit(1); /* the parent's is there by then */
+}
+
+static void by_fork(void **state)
+{
+    const char *const arenas[] = {"mapped", "anonymous"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pipe(go), 0);
+        record("none", arenas[i]);
+        meanwhile = forks;
+        int result = fdr_snapshot("forked");
+        if (!child) _exit(result == -ECANCELED ? STATUS : 1);
+        assert_int_equal(result, 0);
+        assert_int_equal(write(go[1], "", 1), 1);
+        assert_int_equal(status_of(child), STATUS);
+        fdr_finalize();
+        are_whole(1);
+        close(go[0]);
+        close(go[1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(by_exit), cmocka_unit_test(by_longjmp),
+                                       cmocka_unit_test(by_another), cmocka_unit_test(by_fork)};
+    return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
+}
