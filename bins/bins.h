@@ -243,6 +243,10 @@ void fdri_run_empty(const struct fdri_arena *a, const struct fdri_run *r);
 /* `who` takes bins of l. Returns its place, or 0: go elsewhere (l is pinned). One place at a time for each `who`. */
 uint32_t fdri_claim_enter(struct fdri_arena *a, const struct fdr_location *who, struct fdr_location *l);
 void fdri_claim_leave(struct fdri_arena *a, uint32_t place);
+/* The same by who may be late: with the word that stood there when it entered. By now the place may be another's, of
+ * another recording. */
+uint64_t fdri_claim_word(const struct fdri_arena *a, uint32_t place);
+void fdri_claim_leave_as(struct fdri_arena *a, uint32_t place, uint64_t word);
 /* By the owner of `who`, which is inside nowhere: what it left in the middle is over. */
 void fdri_claim_abandoned(struct fdri_arena *a, const struct fdr_location *who);
 /* Keeps claimers out; true when none is inside any more. It looks for a bounded time, then unpin all the same. */

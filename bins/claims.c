@@ -35,6 +35,13 @@ void fdri_claim_leave(struct fdri_arena *a, uint32_t place)
     fdr_store_release(&a->inside[place - 1], 0ull); /* R:inside - what it did there is seen by who pins */
 }
 
+uint64_t fdri_claim_word(const struct fdri_arena *a, uint32_t place) { return fdr_load_relaxed(&a->inside[place - 1]); }
+
+void fdri_claim_leave_as(struct fdri_arena *a, uint32_t place, uint64_t word)
+{
+    fdr_cas_acq_rel_u64(&a->inside[place - 1], &word, 0); /* R:inside */
+}
+
 void fdri_claim_abandoned(struct fdri_arena *a, const struct fdr_location *who)
 {
     uint32_t off = (uint32_t)((const uint8_t *)who - a->base);

@@ -217,6 +217,12 @@ static void settle_rewind(struct fdri_thread *t, struct fdr_part *p)
     fdr_store_release(&p->forgets, 0); /* R:forget */
 }
 
+static void settle_points(struct fdri_thread *t, struct fdr_level_points *points, uint32_t depth)
+{
+    for (uint32_t c = FDR_CLASS_REGION + 1; points && c < FDR_CLASS_COUNT; c++)
+        if (points_placed(t, points, c, depth) + 1 == points->by_class[c].presented) points->by_class[c].lost++;
+}
+
 /* The operation may have counted its event and not put it anywhere: it is lost. Or the other way round: its call is
  * over. */
 static void settle(struct fdri_thread *t)
@@ -227,8 +233,11 @@ static void settle(struct fdri_thread *t)
     for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
         if (((struct fdr_part *)fdri_off(t, off))->forgets) settle_rewind(t, fdri_off(t, off));
     l->lost_overflow = l->presented_overflow; /* all of them are */
-    for (uint32_t c = FDR_CLASS_REGION + 1; points && c < FDR_CLASS_COUNT; c++)
-        if (points_placed(t, points, c, l->depth) + 1 == points->by_class[c].presented) points->by_class[c].lost++;
+    settle_points(t, points, l->depth);
+    bool readings = l->flags & FDR_LOCATION_READINGS; /* these, and events inside of calls there, are of other depths */
+    for (uint32_t d = 0; readings && d <= FDR_READING_DEPTHS && d <= fdr_levels_in(l->level_blocks); d++)
+        if (d != l->depth && fdri_level(t, d)->points_off)
+            settle_points(t, fdri_off(t, fdri_level(t, d)->points_off), d);
     bool open = is_open(t, l->depth);
     if (open && calls_placed(t, l->depth) == v->presented) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
     if (l->depth == fdr_levels_in(l->level_blocks)) return;

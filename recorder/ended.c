@@ -264,8 +264,11 @@ static int fold(struct fdr_location *l)
     struct fdri_thread from = {.loc = l, .base = fdri_rec.arena.base}, *into = ended_of(l->flags & FDR_LOCATION_NS);
     if (!into) return -1;
     if (into->loc->flags & FDR_LOCATION_FREE) {
+        sigset_t old;
+        fdr_signals_block(&old); /* left by longjmp in the middle its blocks would name two locations, for good */
         fdri_location_number(into);
         fdri_location_publish(into, FDR_LOCATION_ENDED);
+        fdr_signals_restore(&old);
     }
     int result = fdri_fold(into, &from);
     if (result != 1) return result;

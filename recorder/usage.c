@@ -68,7 +68,37 @@ FDR_RACY static void add_location(struct fdr_usage *u, const uint8_t *base, cons
     u->reduction_worst_ns = fdr_max(u->reduction_worst_ns, ns_of(fdr_load_relaxed(&l->reduction_worst)));
 }
 
-FDR_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t who)
+/* Who looks, and has the lock of ended ones or not. */
+struct looker {
+    const struct fdri_thread *t; /* NULL: it is not attached */
+    bool still;
+};
+
+/* Where another thread's location may be folded at any moment, and its memory be others' then: not while we are inside.
+ * 0: it cannot be entered now. */
+enum { ENTERS = 8 };
+static uint32_t enter(const struct looker *k, const uint8_t *base, struct fdr_location *l)
+{
+    const struct fdr_location *who = k->t ? k->t->loc : (const void *)base;
+    uint32_t place = 0;
+    for (int i = 0; i < ENTERS && !place && !(fdr_load_relaxed(&l->claim) & FDRI_PINNED); i++)
+        place = fdri_claim_enter(&fdri_rec.arena, who, l);
+    return place;
+}
+
+FDR_RACY static void look_at(struct fdr_usage *u, const struct looker *k, const uint8_t *base, struct fdr_location *l)
+{
+    bool own = k->t && (l == fdri_self.loc || l == fdri_lane.loc);
+    uint32_t place = 0;
+    if (fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE) return; /* A:location */
+    if (!k->still && !own && !(place = enter(k, base, l))) return;
+    uint64_t word = place ? fdri_claim_word(&fdri_rec.arena, place) : 0;
+    bool there = !(fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE); /* A:location - and stays so */
+    if (there) add_location(u, base, l);
+    if (place) fdri_claim_leave_as(&fdri_rec.arena, place, word);
+}
+
+FDR_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t who, const struct fdri_thread *t)
 {
     const struct fdr_superblock *s = at(base, 0);
     struct fdr_usage u = {.buffer_bytes = s->arena_bytes, .bin_bytes = s->bin_bytes, .bins = s->bins_total};
@@ -78,14 +108,13 @@ FDR_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t who)
     u.locations_sure = s->locations_sure;
     u.locations = fdr_load_relaxed(&s->location_count);
     u.snapshots = fdr_load_relaxed(&s->snapshots_taken);
-    bool still = fdri_ended_look(who, LOOKS);                         /* else what is being folded is left out */
+    const struct looker k = {t, fdri_ended_look(who, LOOKS)};         /* else what is being folded is left out */
     for (uint32_t off = fdr_load_acquire(&s->location_first); off;) { /* A:location */
-        const struct fdr_location *l = at(base, off);
-        uint32_t flags = fdr_load_acquire(&l->flags); /* A:location */
-        if (!(flags & FDR_LOCATION_FREE) && (still || !(flags & FDR_LOCATION_FOLDING))) add_location(&u, base, l);
+        struct fdr_location *l = (struct fdr_location *)(uintptr_t)at(base, off);
+        look_at(&u, &k, base, l);
         off = l->next;
     }
-    if (still) fdri_ended_unlock_of(who);
+    if (k.still) fdri_ended_unlock_of(who);
     uint64_t nowhere = fdr_load_relaxed(&s->lost_unattached);
     u.presented += nowhere;
     u.lost += nowhere;
@@ -103,7 +132,7 @@ FDR_RACY struct fdr_usage fdr_usage(void)
     uint32_t who = t ? fdri_off_of(t, t->loc) : UINT32_MAX - on; /* no location's, and no other recording's */
     const uint8_t *base = t ? t->base : fdr_load_acquire(&fdri_rec.arena.base); /* A:on */
     if (!t && fdr_load_acquire(&fdr_switch_.on) != on) return none;             /* A:on - it is this recording's */
-    struct fdr_usage u = sums(base, who);
+    struct fdr_usage u = sums(base, who, t);
     if (t) fdri_end(t);
     return t || fdr_load_acquire(&fdr_switch_.on) == on ? u : none; /* A:on */
 }

@@ -31,7 +31,7 @@ static inline void steps_on(void) { __asm__ volatile("pushfq\n orl $0x100, (%%rs
 static inline void steps_off(void) { __asm__ volatile("pushfq\n andl $~0x100, (%%rsp)\n popfq" : : : "memory", "cc"); }
 
 /* Leaves f at instruction n; false: it has no more than that. */
-static bool leave_at(void (*f)(void), uint32_t n)
+static inline bool leave_at(void (*f)(void), uint32_t n)
 {
     steps_until = n;
     if (!sigsetjmp(steps_away, 1)) {
