@@ -25,8 +25,9 @@ static struct kept {
     char path[FDRI_PATH_MAX];
     uint64_t bytes, owner;
     bool gone;
-} ring[REMEMBERED];
-static uint64_t written; /* of this recording; the newest is ring[(written - 1) % REMEMBERED] */
+} known[REMEMBERED]; /* the oldest first */
+static uint32_t known_count;
+static uint64_t written; /* of this recording */
 static uint64_t bytes_on_disk;
 static uint32_t next_number = 1;
 
@@ -58,11 +59,12 @@ uint64_t fdri_files_unsaid(void)
 void fdri_files_reset(void)
 {
     written = bytes_on_disk = unsaid = 0;
+    known_count = 0;
     memset(said_errors, 0, sizeof said_errors);
     memset(refusals, 0, sizeof refusals);
 }
 
-const char *fdri_files_last(void) { return written ? ring[(written - 1) % REMEMBERED].path : ""; }
+const char *fdri_files_last(void) { return known_count ? known[known_count - 1].path : ""; }
 
 /* Those remembered; owner 0: anybody's. */
 struct all {
@@ -73,8 +75,8 @@ struct all {
 static struct all all_of(uint64_t owner)
 {
     struct all a = {0};
-    for (uint64_t i = written > REMEMBERED ? written - REMEMBERED : 0; i < written; i++) {
-        struct kept *k = &ring[i % REMEMBERED];
+    for (uint32_t i = 0; i < known_count; i++) {
+        struct kept *k = &known[i];
         if (k->gone || (owner && k->owner != owner)) continue;
         if (!a.count++) a.oldest = k;
         a.bytes += k->bytes;
@@ -97,8 +99,8 @@ static void remove_it(struct kept *k)
 static bool forget_moved(void)
 {
     bool any = false;
-    for (uint64_t i = written > REMEMBERED ? written - REMEMBERED : 0; i < written; i++) {
-        struct kept *k = &ring[i % REMEMBERED];
+    for (uint32_t i = 0; i < known_count; i++) {
+        struct kept *k = &known[i];
         struct stat s;
         const char *name;
         int at = k->gone ? -1 : at_dir(k->path, &name);
@@ -171,7 +173,7 @@ static enum obstacle obstacle_to(const struct fdri_quota *quota, const struct fd
  * enough. */
 int fdri_files_admit(const struct fdri_quota *quota)
 {
-    uint64_t guess = fdr_max(written ? ring[(written - 1) % REMEMBERED].bytes : 0, size_now());
+    uint64_t guess = fdr_max(known_count ? known[known_count - 1].bytes : 0, size_now());
     const struct fdri_quota whole = fdri_whole_quota(), *whose;
     enum obstacle why = obstacle_to(quota, &whole, guess, &whose);
     if (why && forget_moved()) why = obstacle_to(quota, &whole, guess, &whose);
@@ -296,14 +298,25 @@ void fdri_file_abandon(struct fdri_new_file *f)
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
 }
 
+/* A place behind all others: of those that are gone, or in the end of the oldest. */
+static struct kept *new_place(void)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; known_count == REMEMBERED && i < REMEMBERED; i++)
+        if (!known[i].gone) known[count++] = known[i];
+    if (count == REMEMBERED) memmove(known, known + 1, sizeof known[0] * --count);
+    if (known_count == REMEMBERED) known_count = count;
+    return &known[known_count++];
+}
+
 static void remember(const struct fdri_new_file *f, uint64_t owner)
 {
     struct stat st = {0};
-    uint64_t i = written % REMEMBERED;
+    struct kept *k = new_place();
     fstat(f->fd, &st);
-    ring[i] = (struct kept){.bytes = (uint64_t)st.st_blocks * 512, .owner = owner};
-    memcpy(ring[i].path, f->path, sizeof ring[i].path);
-    bytes_on_disk += ring[i].bytes;
+    *k = (struct kept){.bytes = (uint64_t)st.st_blocks * 512, .owner = owner};
+    memcpy(k->path, f->path, sizeof k->path);
+    bytes_on_disk += k->bytes;
     written++;
     close(f->fd);
 }

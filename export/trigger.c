@@ -22,7 +22,6 @@
 enum { FREE, ARMED, SEEING, PENDING };
 static struct slot {
     uint32_t state; /* atomic */
-    uint32_t taken; /* dumper */
     uint32_t armed; /* how often this place was given to a trigger */
     struct fdri_trigger trigger;
     struct fdri_seen seen;   /* published by PENDING */
@@ -49,7 +48,6 @@ void fdri_trigger_arm(uint32_t i, const struct fdri_trigger *t)
     struct slot *s = &slots[i];
     pthread_mutex_lock(&lock); /* the dumper may still be at the one that was here before */
     s->trigger = *t;
-    s->taken = 0;
     s->armed++;
     fdr_store_relaxed(&s->quiet_until_ns, (uint64_t)0);
     fdr_store_relaxed(&s->seen_count, (uint64_t)0);
@@ -113,16 +111,17 @@ static bool look_at(const struct slot *s, struct slot *copy)
     return pending;
 }
 
-/* The one that was taken is the one that is there, and may be seen again. */
+/* The one that was taken is the one that is there, and may be seen again. Where it was refused, as it has as many as it
+ * may keep, somebody may move one away: it looks again, not all the time. */
+enum { REFUSED_NS = 1000000000 };
 static void done(struct slot *s, const struct slot *taken, bool written)
 {
     uint32_t pending = PENDING;
     pthread_mutex_lock(&lock);
     if (s->armed == taken->armed) {
-        s->taken += written;
-        bool full = !s->trigger.keep_newest && s->taken >= s->trigger.keep;
-        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
-        fdr_store_relaxed(&s->quiet_until_ns, full ? UINT64_MAX : now + s->trigger.holdoff_ns);
+        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC), quiet = s->trigger.holdoff_ns;
+        if (!written) quiet = fdr_max(quiet, (uint64_t)REFUSED_NS);
+        fdr_store_relaxed(&s->quiet_until_ns, now + quiet);
         fdr_cas_acq_rel_u32(&s->state, &pending, ARMED); /* L:trigger - unless it was disarmed meanwhile */
     }
     pthread_mutex_unlock(&lock);

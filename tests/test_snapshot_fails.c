@@ -142,6 +142,40 @@ static void a_directory_that_is_gone_is_said_once(void **state)
     assert_int_equal(times("\n"), 2);
 }
 
+static void the_cap_of_a_trigger_is_said_once(void **state)
+{
+    (void)state;
+    snapshots_start((struct fdr_config){.buffer = "1M", .holdoff = "0", .triggers = "mine: api keep 1"});
+    listen();
+    fdr_trigger_fire(1, 1);
+    assert_true(comes(1));
+    for (int i = 0; i < 60; i++) fdr_trigger_fire(1, 2), sleep_ms(20);
+    fdr_finalize();
+    listened();
+    assert_int_equal(times("no more snapshots of trigger mine: it has as many as it may keep"), 1);
+    assert_int_equal(times("\n"), 1);
+}
+
+/* More have come and gone than are known by name. */
+static void old_ones_are_not_forgotten(void **state)
+{
+    enum { KEPT = 2, MORE = 300 };
+    char path[600];
+    (void)state;
+    snapshots_start((struct fdr_config){.buffer = "256K", .keep = "2,oldest"});
+    assert_int_equal(fdr_snapshot("first"), 0);
+    for (int i = 0; i < MORE; i++) {
+        assert_int_equal(fdr_snapshot("one that is moved"), 0);
+        assert_int_equal(fdr_snapshot("one too many"), -EDQUOT);
+        assert_int_equal(snapshots(path, sizeof path), KEPT);
+        unlink(path);
+    }
+    assert_int_equal(fdr_snapshot("second"), 0);
+    assert_int_equal(fdr_snapshot("third"), -EDQUOT);
+    assert_int_equal(snapshots(NULL, 0), KEPT);
+    fdr_finalize();
+}
+
 static void a_refusal_is_said_once(void **state)
 {
     (void)state;
@@ -296,10 +330,15 @@ static void a_child_leaves_the_file_alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_error_is_said_once), cmocka_unit_test(a_directory_that_is_gone_is_said_once),
-        cmocka_unit_test(a_refusal_is_said_once),  cmocka_unit_test(those_that_were_written_count),
-        cmocka_unit_test(the_oldest_makes_room),   cmocka_unit_test(one_at_most_goes_in_vain),
-        cmocka_unit_test(else_none_goes),          cmocka_unit_test(a_child_leaves_the_file_alone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_error_is_said_once),
+                                       cmocka_unit_test(a_directory_that_is_gone_is_said_once),
+                                       cmocka_unit_test(the_cap_of_a_trigger_is_said_once),
+                                       cmocka_unit_test(old_ones_are_not_forgotten),
+                                       cmocka_unit_test(a_refusal_is_said_once),
+                                       cmocka_unit_test(those_that_were_written_count),
+                                       cmocka_unit_test(the_oldest_makes_room),
+                                       cmocka_unit_test(one_at_most_goes_in_vain),
+                                       cmocka_unit_test(else_none_goes),
+                                       cmocka_unit_test(a_child_leaves_the_file_alone)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

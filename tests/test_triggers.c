@@ -580,6 +580,23 @@ static void cap_of_a_place_that_served(void **state)
     caps_of_those_before("mine: api keep 1,newest");
 }
 
+/* It goes on when somebody has moved them away. */
+static void cap_until_they_are_moved(void **state)
+{
+    (void)state;
+    start("mine: api keep 2", NULL);
+    for (unsigned i = 1; i <= 2; i++) {
+        fdr_trigger_fire(1, i);
+        assert_true(comes(i));
+    }
+    for (unsigned i = 0; i < 4; i++) fdr_trigger_fire(1, i), sleep_ms(20);
+    assert_int_equal(snapshots(NULL, 0), 2);
+    forget_snapshots();
+    for (int i = 0; i < 1000 && !snapshots(NULL, 0); i++) fdr_trigger_fire(1, 3), sleep_ms(20);
+    assert_true(comes(1));
+    forget_snapshots();
+}
+
 static void in_a_handler(int number)
 {
     (void)number;
@@ -623,6 +640,7 @@ int main(void)
                                        cmocka_unit_test(added_while_others_record),
                                        cmocka_unit_test(tables_stay_small),
                                        cmocka_unit_test(cap_of_a_place_that_served),
+                                       cmocka_unit_test(cap_until_they_are_moved),
                                        cmocka_unit_test(fired_in_a_handler)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
