@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fdr/reader.h>
 #include <gelf.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/bits.h"
 #include "format/arena.h"
+#include "reader/newfile.h"
 
 struct segment {
     uint64_t address, off, bytes;
@@ -102,8 +104,8 @@ static uint64_t find_arena(const struct core *c, struct fdr_superblock *s)
     return 0;
 }
 
-/* What the core does not have stays zero: the reader finds out. */
-static int copy_arena(const struct core *c, uint64_t address, uint64_t bytes, int out)
+/* What the core does not have stays zero; lacks: so many bytes. */
+static int copy_arena(const struct core *c, uint64_t address, uint64_t bytes, int out, uint64_t *lacks)
 {
     static const uint64_t most = 1 << 20;
     uint8_t *block = malloc(most);
@@ -115,6 +117,7 @@ static int copy_arena(const struct core *c, uint64_t address, uint64_t bytes, in
         if (n > most) n = most;
         if (s && !read_at(c->fd, s->off + (address + at - s->address), block, n)) e = -EIO;
         else if (s) e = write_at(out, block, n, at);
+        else *lacks += n;
         at += n;
     }
     free(block);
@@ -124,6 +127,8 @@ static int copy_arena(const struct core *c, uint64_t address, uint64_t bytes, in
 static int extract(struct core *c, const char *core, const char *out, char *message, size_t message_bytes)
 {
     struct fdr_superblock s;
+    struct fdri_newfile n;
+    uint64_t lacks = 0;
     uint64_t address = find_segments(c) ? find_arena(c, &s) : 0;
     if (!address) {
         snprintf(message, message_bytes, "%s: %s", core,
@@ -132,11 +137,12 @@ static int extract(struct core *c, const char *core, const char *out, char *mess
                              : "no arena in it; a mapped one is in its live file, not in the core");
         return -ENOENT;
     }
-    int fd = open(out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int e = fd < 0 ? -errno : copy_arena(c, address, s.arena_bytes, fd);
-    if (fd >= 0) close(fd);
+    int e = fdri_newfile_begin(&n, out);
+    if (!e) e = fdri_newfile_end(&n, out, copy_arena(c, address, s.arena_bytes, n.fd, &lacks), false);
     if (e) snprintf(message, message_bytes, "%s: %s", out, strerror(-e));
-    if (e && fd >= 0) unlink(out);
+    else if (lacks)
+        snprintf(message, message_bytes, "%" PRIu64 " of the %" PRIu64 " bytes of the arena are not in the core%s",
+                 lacks, s.arena_bytes, c->cut ? ", which is cut off" : "");
     return e;
 }
 
@@ -144,6 +150,7 @@ int fdr_core_extract(const char *core, const char *out, char *message, size_t me
 {
     char none[1];
     if (!message || !message_bytes) message = none, message_bytes = sizeof none;
+    message[0] = 0;
     struct core c = {.fd = open(core, O_RDONLY | O_CLOEXEC)};
     struct stat st;
     if (c.fd < 0 || fstat(c.fd, &st)) {

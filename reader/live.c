@@ -9,8 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/raw.h"
+#include "reader/newfile.h"
 #include "reader/process.h"
 #include "reader/reader.h"
 
@@ -46,23 +45,16 @@ enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_file **o
 
 int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, char *message, size_t message_bytes)
 {
-    char none[1], part[4096];
+    char none[1];
+    struct fdri_newfile n;
     if (!message || !message_bytes) message = none, message_bytes = sizeof none;
     message[0] = 0;
-    unsigned long long unique = fdr_clock_ns(CLOCK_REALTIME); /* the number may be another one's in another container */
-    if (snprintf(part, sizeof part, "%s.%llu.part", path, unique) >= (int)sizeof part) return -ENAMETOOLONG;
-    int fd = open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
-        int e = errno;
-        snprintf(message, message_bytes, "%s: %s", part, strerror(e));
-        return -e;
+    int e = fdri_newfile_begin(&n, path);
+    if (!e) {
+        e = copy_of(pid, n.fd, reason && *reason ? reason : "outside", FDRI_OUTSIDE_FILE, message, message_bytes);
+        if (e == -ENOSPC || e == -EDQUOT || e == -EFBIG) message[0] = 0; /* no fault of the process */
+        e = fdri_newfile_end(&n, path, e, false);
     }
-    int e = copy_of(pid, fd, reason && *reason ? reason : "outside", FDRI_OUTSIDE_FILE, message, message_bytes);
-    close(fd);
-    if (e == -ENOSPC || e == -EDQUOT || e == -EFBIG) /* no fault of the process */
-        snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
-    if (!e && (e = fdr_raw_rename_new(AT_FDCWD, part, AT_FDCWD, path)))
-        snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
-    if (e) unlink(part);
+    if (e && !message[0]) snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
     return e;
 }

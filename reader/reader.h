@@ -21,7 +21,7 @@
  *   bundle*.c    what a fatal signal left behind the arena, and notes; unwind_*.c its stacks;
  *                code_*.c lines and what is inlined
  *   recover*.c   a fresh whole file              symbols*.c, demangle*.c  names for addresses
- *   core_*.c     the arena out of a core file
+ *   core_*.c     the arena out of a core file    newfile.c    a name that only whole files get
  *
  * Everything read from the file is checked against the file's size before it is used, and copied where it could
  * matter twice. Offsets are 64 bits wide here, so sums of two fields cannot wrap. */

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "format/checks.h"
 #include "format/crash.h"
+#include "reader/newfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -315,21 +316,9 @@ static int write_sparse(int fd, const uint8_t *bytes, uint64_t count)
 
 static int write_file(const struct fdri_reader_image *m, const char *path)
 {
-    size_t bytes = strlen(path) + 16;
-    char *part = malloc(bytes);
-    if (!part) return -ENOMEM;
-    snprintf(part, bytes, "%s.part", path);
-    int result = 0, fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
-        result = -errno;
-    } else {
-        result = write_sparse(fd, m->bytes, m->bytes_all);
-        if (close(fd) && !result) result = -errno;
-        if (!result && rename(part, path)) result = -errno;
-        if (result) unlink(part);
-    }
-    free(part);
-    return result;
+    struct fdri_newfile n;
+    int e = fdri_newfile_begin(&n, path);
+    return e ? e : fdri_newfile_end(&n, path, write_sparse(n.fd, m->bytes, m->bytes_all), true);
 }
 
 static void summary(struct fdr_file *f, char *message, size_t message_bytes)

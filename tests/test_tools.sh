@@ -531,6 +531,19 @@ one_line "replay of a good and a bad stream"
 cp cg.fdr same.fdr
 expect 64 "recover over what it reads" "$fdr" recover same.fdr -o same.fdr
 cmp -s cg.fdr same.fdr || fail "recover changed what it reads"
+cp cg.fdr beside.fdr.part # what a killed writer leaves is called so
+expect 0 "recover of what is called as its own file would be" "$fdr" recover beside.fdr.part -o beside.fdr
+cmp -s cg.fdr beside.fdr.part || fail "recover took what it reads"
+printf 'not ours' >other.fdr.part
+expect 0 "recover beside a file of that name" "$fdr" recover cg.fdr -o other.fdr
+grep -qx 'not ours' other.fdr.part || fail "recover took a file of another"
+(
+    ulimit -f 40 # KiB
+    trap '' XFSZ
+    expect 2 "recover without room" "$fdr" recover beside.fdr.part -o no.fdr
+)
+cmp -s cg.fdr beside.fdr.part || fail "recover without room took what it reads"
+[ -z "$(ls | grep -E '^(no|beside|other)\.fdr\.[0-9]+\.part$|^no\.fdr$')" ] || fail "recover left half of a file"
 mkfifo pipe
 expect 2 "recover in the place of a pipe" "$fdr" recover cg.fdr -o pipe
 [ -p pipe ] || fail "the pipe is gone"

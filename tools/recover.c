@@ -66,14 +66,18 @@ static int from_core(const struct arguments *a)
         complain("%s", message[0] ? message : strerror(-e));
         return COULD_NOT;
     }
+    int status = message[0] ? DIFFERENT : DONE;
     if (!a->json) {
+        if (message[0]) printf("left out: %s\n", plain_name(message));
         printf("%s: the recording is in %s\n", plain_name(a->path), plain_name(a->out));
-        return finish_output();
+        return worse(status, finish_output());
     }
-    json_t *o = json_object();
+    json_t *o = json_object(), *left = json_array();
+    if (message[0]) json_array_append_new(left, json_text(message));
     json_object_set_new(o, "file", json_text(a->path));
     json_object_set_new(o, "output", json_text(a->out));
-    return print_json(o);
+    json_object_set_new(o, "left_out", left);
+    return worse(status, print_json(o));
 }
 
 int verb_recover(int argc, char **argv)

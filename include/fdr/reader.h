@@ -430,7 +430,8 @@ FDR_API int fdr_visit_calls(struct fdr_file *file, const struct fdr_select *sele
                             const struct fdr_call_visitor *visitor);
 
 /* Takes the recording out of a core file (an anonymous arena is in it; a mapped one is in its live file) into a new
- * file. 0, or -errno with `message`; -ENOTSUP in a build without elfutils. */
+ * file: first under a temporary name beside it, never over an existing one. 0, `message` then says what of it is not in
+ * the core (one that was cut off), or is ""; or -errno with `message`; -ENOTSUP in a build without elfutils. */
 FDR_API int fdr_core_extract(const char *core, const char *out_path, char *message, size_t message_bytes);
 
 /* Adds to the file of a process that ended how it ended: `wait_status` as waitpid gives it (INT_MIN: not known), how
@@ -497,8 +498,9 @@ struct fdr_note_info {
 };
 FDR_API size_t fdr_notes(const struct fdr_file *file, const struct fdr_note_info **rows);
 
-/* Writes what is readable as a fresh, whole file: damaged bins left out and said so. 0 or -errno; -ENOSPC also where
- * what has to be made anew is more than the recording ever held (1 MiB at least): then nothing is written. */
+/* Writes what is readable as a fresh, whole file, first under a temporary name beside it: damaged bins left out and
+ * said so. 0 or -errno; -ENOSPC also where what has to be made anew is more than the recording ever held (1 MiB at
+ * least): then nothing is written. */
 FDR_API int fdr_file_recover(struct fdr_file *file, const char *out_path, char *message, size_t message_bytes);
 
 /* ---- conversions: 0 or -errno. `out_path` "-": standard output; a file appears when it is whole ---- */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "reader/newfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/raw.h"
+
+enum { NUMBER_BYTES = 32 };
+
+int fdri_newfile_begin(struct fdri_newfile *n, const char *path)
+{
+    size_t bytes = strlen(path) + NUMBER_BYTES;
+    unsigned long long unique = fdr_clock_ns(
+        CLOCK_REALTIME); /* nobody's who writes beside us, nor a file that is there */
+    n->fd = -1;
+    n->part = malloc(bytes);
+    if (!n->part) return -ENOMEM;
+    snprintf(n->part, bytes, "%s.%llu.part", path, unique);
+    n->fd = open(n->part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (n->fd >= 0) return 0;
+    int e = errno;
+    free(n->part);
+    n->part = NULL;
+    return -e;
+}
+
+int fdri_newfile_end(struct fdri_newfile *n, const char *path, int error, bool replace)
+{
+    int e = error;
+    if (close(n->fd) && !e) e = -errno;
+    if (!e && replace && rename(n->part, path)) e = -errno;
+    if (!e && !replace) e = fdr_raw_rename_new(AT_FDCWD, n->part, AT_FDCWD, path);
+    if (e) unlink(n->part);
+    free(n->part);
+    n->part = NULL;
+    return e;
+}
