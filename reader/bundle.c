@@ -239,6 +239,13 @@ const char *fdr_crash_text_name(const struct fdr_file *f, size_t index)
     return f->bundle && index < f->bundle->text_count ? f->bundle->text[index].name : NULL;
 }
 
+const char *fdr_crash_text_at(const struct fdr_file *f, size_t index, size_t *bytes)
+{
+    if (!fdr_crash_text_name(f, index)) return NULL;
+    if (bytes) *bytes = f->bundle->text[index].bytes;
+    return f->bundle->text[index].text;
+}
+
 const char *fdr_crash_register_name(uint32_t machine, size_t index)
 {
     static const char *const x86[] = {"r8",  "r9",     "r10",    "r11", "r12",    "r13",     "r14", "r15",

@@ -75,6 +75,14 @@ static bool put(const char *key, const char *value)
     return n;
 }
 
+/* At most that many bytes of a text, and no half of a character (UTF-8). */
+static size_t cut(const char *text, size_t most)
+{
+    size_t n = strnlen(text, most);
+    while (n == most && n && (text[n] & 0xC0) == 0x80) n--;
+    return n;
+}
+
 void fdr_note(const char *key, const char *value)
 {
     char name[FDR_NOTE_KEY_BYTES] = "", text[FDR_NOTE_VALUE_BYTES] = ""; /* where they fault nothing is held yet */
@@ -82,8 +90,8 @@ void fdr_note(const char *key, const char *value)
     uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
     bool here = false, noted = false;
     if (!key || !*key || !on) return;
-    memcpy(name, key, strnlen(key, sizeof name - 1));
-    if (value) memcpy(text, value, strnlen(value, sizeof text - 1));
+    memcpy(name, key, cut(key, sizeof name - 1));
+    if (value) memcpy(text, value, cut(value, sizeof text - 1));
     fdr_signals_block(&old);
     if ((here = fdri_pass(on))) {
         noted = put(name, text);

@@ -155,6 +155,8 @@ expect 0 "stats of the live one" "$fdr" stats "$live"/program.*."$pid".0.live.fd
 [ "$(stat -c %a "$live"/program.*."$pid".0.live.fdr)" = 600 ] || fail "a live recording was marked as read"
 expect 0 "gc --age 1h" "$fdr" gc --age 1h
 [ -e "$dead" ] || fail "gc removed what is young"
+expect 0 "gc --size of more than there can be" "$fdr" gc --size 99999999999G
+[ -e "$dead" ] || fail "gc removed what takes less than that"
 expect 0 "gc --size" "$fdr" gc --size 0 --json
 [ ! -e "$dead" ] || fail "gc --size 0 left what was read"
 [ "$(count "$live/*.live.fdr")" = 1 ] || fail "gc removed what is live"
@@ -294,6 +296,20 @@ rmdir "$live/run-$$-abcdef"
 expect 2 "collect from nowhere" "$fdr" collect "$work/nowhere" -o kept
 expect 2 "gc of nowhere" "$fdr" gc "$work/nowhere"
 expect 2 "collect to nowhere is said" bash -c "./program kill; '$fdr' collect -o '$work/nowhere'"
+rm -f "$live"/*.fdr
+mkdir again
+./program wait live >ready6.txt &
+pid=$!
+for _ in $(seq 500); do grep -q ready ready6.txt && break; sleep 0.02; done
+for i in 1 2; do
+    expect 0 "collect --live, $i" "$fdr" collect --live -o again
+    [ "$(count "again/*.fdr")" = "$i" ] || fail "collect --live, $i: $(ls again)"
+done
+[ "$(count "again/*.live.fdr")" = 0 ] || fail "collect --live called a snapshot a live file: $(ls again)"
+for f in again/*.fdr; do "$fdr" check -q "$f" || fail "check $f"; done
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+pid=
 rm -f "$live"/*.fdr
 
 # what cannot be read stays, and so does what a process maps; nothing of another user's is followed

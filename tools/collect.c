@@ -56,6 +56,8 @@ static void say(const struct arguments *a, json_t *list, const struct left *l, c
     json_array_append_new(list, o);
 }
 
+enum { MANY = 10000 };
+
 static int from_process(const struct arguments *a, const struct left *l, json_t *list)
 {
     char to[4096], message[512] = "";
@@ -63,8 +65,12 @@ static int from_process(const struct arguments *a, const struct left *l, json_t 
         say(a, list, l, "", "a process is writing it, it stays");
         return DONE;
     }
-    snprintf(to, sizeof to, "%s/%s", a->out, left_name(l));
-    int e = fdr_process_snapshot(l->writer, to, "collect", message, sizeof message);
+    const char *name = left_name(l), *end = strstr(name, ".live.fdr");
+    int e = -EEXIST, stem = (int)(end ? end - name : (ptrdiff_t)strlen(name));
+    for (unsigned n = 1; n < MANY && e == -EEXIST; n++) { /* one of several, and no live file */
+        snprintf(to, sizeof to, "%s/%.*s.%u.fdr", a->out, stem, name, n);
+        e = access(to, F_OK) ? fdr_process_snapshot(l->writer, to, "collect", message, sizeof message) : -EEXIST;
+    }
     if (e) complain("%s: %s", l->path, message[0] ? message : strerror(-e));
     else say(a, list, l, to, "snapshot");
     return e ? COULD_NOT : DONE;

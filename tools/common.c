@@ -433,6 +433,17 @@ int finish_output(void)
 
 /* ---- names ------------------------------------------------------------------------------------------------ */
 
+const struct fdr_location_info *location_of_thread(const struct fdr_file *file, uint32_t tid)
+{
+    const struct fdr_location_info *found = NULL;
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (l->tid == tid && l->parent == UINT32_MAX && !l->samples && (!found || l->to_ns > found->to_ns))
+            found = l; /* tids are used again */
+    }
+    return found;
+}
+
 const char *region_name(const struct fdr_file *file, uint32_t region)
 {
     return fdr_definition(file, FDR_REGION_DEFINITION, region)->name;

@@ -95,6 +95,9 @@ int print_json(json_t *value);
 /* Flushes what went through stdio. DONE, or COULD_NOT and a message. */
 int finish_output(void);
 
+/* The location of a thread, of several the newest; NULL: it recorded nothing. */
+const struct fdr_location_info *location_of_thread(const struct fdr_file *file, uint32_t tid);
+
 /* ---- names ------------------------------------------------------------------------------------------------ */
 const char *region_name(const struct fdr_file *file, uint32_t region);
 /* As plain_name of it; "" (with the quotes) where it is empty, so that it is seen among others. */

@@ -75,13 +75,19 @@ static void print_figures(const struct counter *c, const struct rate *r, double 
 
 /* ---- what a row is called --------------------------------------------------------------------------------------- */
 
-static const char *thread_name(const struct fdr_file *file, uint32_t thread)
+static bool of_application(const struct counter *c) { return !c->sampled && !c->at_edges; }
+
+static uint32_t thread_id(const struct fdr_file *file, const struct counter *c, uint32_t key)
 {
-    for (size_t i = 0; thread && i < fdr_location_count(file); i++) {
-        const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (l->tid == thread && l->parent == UINT32_MAX && !l->samples) return l->name;
-    }
-    return thread ? "(never called fdr)" : "(process)";
+    return of_application(c) ? fdr_location_info(file, key)->tid : key;
+}
+
+static const char *thread_name(const struct fdr_file *file, const struct counter *c, uint32_t key)
+{
+    const struct fdr_location_info *l = of_application(c) ? fdr_location_info(file, key)
+                                        : key             ? location_of_thread(file, key)
+                                                          : NULL;
+    return l ? l->name : key ? "(never called fdr)" : "(process)";
 }
 
 static const char *region_text(const struct fdr_file *file, uint32_t key)
@@ -138,7 +144,7 @@ static void row_line(const struct counters_arguments *a, const struct fdr_file *
         if (!c->gauge) print_amount(x->total, c->unit);
         printf("  %s\n", plain_name(region_text(file, row->key)));
     } else {
-        printf("  %u %s\n", row->key, plain_name(thread_name(file, row->key)));
+        printf("  %u %s\n", thread_id(file, c, row->key), plain_name(thread_name(file, c, row->key)));
     }
 }
 
@@ -271,8 +277,8 @@ static json_t *row_json(const struct counters_arguments *a, const struct fdr_fil
         return o;
     }
     if (a->by == BY_THREAD) {
-        json_object_set_new(o, "thread", json_u64(row->key));
-        json_object_set_new(o, "name", json_text(thread_name(file, row->key)));
+        json_object_set_new(o, "thread", json_u64(thread_id(file, c, row->key)));
+        json_object_set_new(o, "name", json_text(thread_name(file, c, row->key)));
     } else {
         json_object_set_new(o, "id", row->key >= NOT_OVER ? json_null() : json_u64(row->key));
         json_object_set_new(o, "region", json_text(region_text(file, row->key)));

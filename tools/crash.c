@@ -37,17 +37,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 /* ---- facts -------------------------------------------------------------------------------------------------- */
 
-const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_t tid)
-{
-    const struct fdr_location_info *found = NULL;
-    for (size_t i = 0; i < fdr_location_count(file); i++) {
-        const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (l->tid == tid && l->parent == UINT32_MAX && !l->samples && (!found || l->to_ns > found->to_ns))
-            found = l; /* tids are used again */
-    }
-    return found;
-}
-
 const struct fdr_location_info *last_location(const struct fdr_file *file)
 {
     const struct fdr_location_info *last = NULL;

@@ -19,8 +19,6 @@ struct death {
 /* Files of one recording of one process: a snapshot and another, a bundle and its copy. */
 bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b);
 
-/* The location of a thread; NULL: it recorded nothing. */
-const struct fdr_location_info *location_of(const struct fdr_file *file, uint32_t tid);
 /* The one that went on longest: samples only where there is nothing else. NULL: there is none. */
 const struct fdr_location_info *last_location(const struct fdr_file *file);
 /* A thread that recorded and lived, of which fdr_crash_threads knows nothing: what it had open is all there is. */

@@ -72,7 +72,7 @@ static json_t *stackless_json(const struct fdr_file *file, const struct fdr_loca
 
 static json_t *thread_json(struct fdr_file *file, size_t index, const struct fdr_crash_thread_info *t)
 {
-    const struct fdr_location_info *l = location_of(file, t->tid);
+    const struct fdr_location_info *l = location_of_thread(file, t->tid);
     json_t *o = json_object(), *registers = json_object();
     set(o, "tid", json_u64(t->tid));
     set(o, "name", json_text(t->name));
@@ -125,7 +125,7 @@ static json_t *texts_json(const struct fdr_file *file)
     const char *name;
     for (size_t i = 0; (name = fdr_crash_text_name(file, i)); i++) {
         size_t bytes;
-        const char *text = fdr_crash_text(file, name, &bytes);
+        const char *text = fdr_crash_text_at(file, i, &bytes);
         if (strcmp(name, "cmdline")) {
             set(o, name, json_text(text));
             continue;
@@ -145,7 +145,7 @@ json_t *crash_json(const struct death *d)
     const struct fdr_crash_cause_info *c;
     const struct fdr_note_info *note;
     struct fdr_crash_cause_info mine = main_cause(d->file);
-    const struct fdr_location_info *l = location_of(d->file, mine.tid);
+    const struct fdr_location_info *l = location_of_thread(d->file, mine.tid);
     char job[128];
     json_t *o = json_object(), *threads = json_array(), *causes = json_array(), *notes = json_object();
     set(o, "file", json_text(d->path));

@@ -100,7 +100,7 @@ static void print_head(const struct death *d)
     const struct fdr_note_info *note;
     struct fdr_crash_cause_info c = main_cause(d->file);
     char cause[160], when[64];
-    const struct fdr_location_info *l = location_of(d->file, c.tid);
+    const struct fdr_location_info *l = location_of_thread(d->file, c.tid);
     printf("%s\n", plain_name(d->path));
     if (i->has_cause)
         printf("died of    %s in thread %u%s%s\n", describe_cause(d->file, &c, cause, sizeof cause), c.tid,
@@ -206,7 +206,7 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
     const struct fdr_crash_thread_info *t;
     size_t count = fdr_crash_threads(file, &t);
     for (size_t i = 0; i < count; i++) {
-        const struct fdr_location_info *l = location_of(file, t[i].tid);
+        const struct fdr_location_info *l = location_of_thread(file, t[i].tid);
         if (t[i].faulting) continue;
         printf("\nthread %u %s\n", t[i].tid, plain_name(t[i].name));
         if (l) print_open(file, l, end_ns);
@@ -363,7 +363,7 @@ int print_crash(const struct death *d)
     const struct fdr_crash_thread_info *t;
     const struct fdr_file_info *i = fdr_file_info(d->file);
     struct fdr_crash_cause_info c = main_cause(d->file);
-    const struct fdr_location_info *l = location_of(d->file, c.tid);
+    const struct fdr_location_info *l = location_of_thread(d->file, c.tid);
     uint64_t end_ns = i->has_cause ? c.time_ns : i->last_ns;
     print_head(d);
     if (fdr_crash_threads(d->file, &t) && t[0].faulting) {

@@ -46,7 +46,8 @@ static bool parse_bytes(const char *text, uint64_t *bytes)
     } units[] = {{"", 1}, {"K", 1024}, {"M", 1048576}, {"G", 1073741824}};
     for (size_t i = 0; i < 4; i++)
         if (strcmp(end, units[i].name) == 0) {
-            *bytes = (uint64_t)(v * units[i].scale);
+            double scaled = v * units[i].scale;
+            *bytes = scaled < 0x1p64 ? (uint64_t)scaled : UINT64_MAX; /* more than there can be: no limit */
             return true;
         }
     return false;
@@ -77,10 +78,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static uint64_t bytes_of(const struct left *l) { return (uint64_t)l->stat.st_blocks * 512; }
 
+#define PART_NS 600000000000u
 /* Who writes a part may be a process that we cannot look into: one that has just been written to is left alone. */
-static bool spared(const struct arguments *a, const struct left *l, uint64_t age)
+static bool spared(const struct arguments *a, const struct left *l, uint64_t age_ns)
 {
-    if (l->part) return l->live || age < 600;
+    if (l->part) return l->live || age_ns < PART_NS;
     return l->live || !l->readable || (is_unread(&l->stat) && !a->unread && !l->over);
 }
 
@@ -108,16 +110,24 @@ static int remove_it(const struct arguments *a, const struct left *l, json_t *li
     return DONE;
 }
 
+static uint64_t age_of(const struct left *l)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t ns = (now.tv_sec - l->stat.st_mtim.tv_sec) * 1000000000 + now.tv_nsec - l->stat.st_mtim.tv_nsec;
+    return ns > 0 ? (uint64_t)ns : 0;
+}
+
 /* Oldest first: what is too old, and then what is too much. */
 static int collect_garbage(const struct arguments *a, const struct left_list *list, json_t *removed)
 {
     int status = DONE;
-    uint64_t whole = 0, now = (uint64_t)time(NULL);
+    uint64_t whole = 0;
     for (size_t i = 0; i < list->count; i++) whole += list->entry[i]->live ? 0 : bytes_of(list->entry[i]);
     for (size_t i = 0; i < list->count; i++) {
         const struct left *l = list->entry[i];
-        uint64_t then = (uint64_t)l->stat.st_mtime, age = now > then ? now - then : 0;
-        bool old = a->age_ns != UINT64_MAX && age >= a->age_ns / 1000000000u;
+        uint64_t age = age_of(l);
+        bool old = a->age_ns != UINT64_MAX && age >= a->age_ns;
         if (spared(a, l, age) || (!old && whole <= a->size)) continue;
         status = worse(status, remove_it(a, l, removed, &whole));
     }

@@ -170,35 +170,48 @@ static int by_since(const void *x, const void *y)
 
 /* ---- where most of them are ------------------------------------------------------------------------------------ */
 
-/* How many processes have a thread that stands in this region. */
-static size_t in_region(const struct verdict *v, const char *region)
-{
-    size_t n = 0;
-    for (size_t p = 0; p < v->processes; p++)
-        for (size_t i = 0; i < v->count; i++)
-            if (v->stuck[i].process == &v->process[p] && strcmp(v->stuck[i].region, region) == 0) {
-                n++;
-                break;
-            }
-    return n;
-}
-
-static const char *crowded(const struct verdict *v)
-{
-    const char *best = NULL;
-    size_t most = 0;
-    for (size_t i = 0; i < v->count; i++) {
-        size_t n = in_region(v, v->stuck[i].region);
-        if (n > most) most = n, best = v->stuck[i].region;
-    }
-    return best;
-}
-
 static bool stands_in(const struct verdict *v, const struct process *p, const char *region)
 {
     for (size_t i = 0; i < v->count; i++)
         if (v->stuck[i].process == p && strcmp(v->stuck[i].region, region) == 0) return true;
     return false;
+}
+
+/* How many processes have a thread that stands in this region. */
+static size_t in_region(const struct verdict *v, const char *region)
+{
+    size_t n = 0;
+    for (size_t p = 0; p < v->processes; p++) n += stands_in(v, &v->process[p], region);
+    return n;
+}
+
+static int by_region_and_process(const void *x, const void *y)
+{
+    const struct stuck *a = *(const struct stuck *const *)x, *b = *(const struct stuck *const *)y;
+    int by_name = strcmp(a->region, b->region);
+    return by_name ? by_name : a->process < b->process ? -1 : a->process > b->process;
+}
+
+/* The region in which threads of most processes stand, of several the one in which one stood first; NULL: nobody stands
+ * anywhere. */
+static const char *crowded(const struct verdict *v)
+{
+    const struct stuck **sorted = calloc(v->count + 1, sizeof *sorted), *best = NULL;
+    size_t most = 0;
+    for (size_t i = 0; sorted && i < v->count; i++) sorted[i] = &v->stuck[i];
+    if (!sorted) return v->count ? v->stuck[0].region : NULL; /* no memory */
+    qsort(sorted, v->count, sizeof *sorted, by_region_and_process);
+    for (size_t i = 0, end; i < v->count; i = end) {
+        size_t processes = 0;
+        const struct stuck *first = sorted[i];
+        for (end = i; end < v->count && !strcmp(sorted[end]->region, sorted[i]->region); end++) {
+            processes += end == i || sorted[end]->process != sorted[end - 1]->process;
+            if (sorted[end] < first) first = sorted[end];
+        }
+        if (processes > most || (processes == most && first < best)) most = processes, best = first;
+    }
+    free(sorted);
+    return best ? best->region : NULL;
 }
 
 /* ---- as text ---------------------------------------------------------------------------------------------------- */

@@ -20,9 +20,8 @@ const char *signal_name(int number, char *text)
 
 const char *thread_of(const struct fdr_file *file, uint32_t tid)
 {
-    for (size_t i = 0; i < fdr_location_count(file); i++)
-        if (fdr_location_info(file, i)->tid == tid) return fdr_location_info(file, i)->name;
-    return "";
+    const struct fdr_location_info *l = location_of_thread(file, tid);
+    return l ? l->name : "";
 }
 
 static void set(json_t *object, const char *key, json_t *value) { json_object_set_new(object, key, value); }
@@ -195,11 +194,23 @@ static json_t *end_json(const struct fdr_file_info *info)
     return o;
 }
 
+/* A key may be no UTF-8, and another one be the same but for that: then it gets a number. */
+static void set_named(json_t *object, const char *key, json_t *value)
+{
+    json_t *clean = json_text(key);
+    char name[256];
+    snprintf(name, sizeof name, "%s", json_string_value(clean));
+    for (unsigned n = 2; json_object_get(object, name); n++)
+        snprintf(name, sizeof name, "%.200s.%u", json_string_value(clean), n);
+    set(object, name, value);
+    json_decref(clean);
+}
+
 static json_t *notes_json(const struct fdr_file *file)
 {
     const struct fdr_note_info *note;
     json_t *o = json_object();
-    for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++) set(o, note[i].key, json_text(note[i].value));
+    for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++) set_named(o, note[i].key, json_text(note[i].value));
     return o;
 }
 

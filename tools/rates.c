@@ -74,7 +74,6 @@ static uint32_t counter_of(struct gather *g, uint32_t metric)
 {
     if (metric > g->metrics) metric = 0;
     if (g->counter_of_metric[metric]) return g->counter_of_metric[metric] - 1;
-    if (g->r->count == RATE_COUNTERS) return UINT32_MAX;
     const struct fdr_definition *d = fdr_definition(g->file, FDR_METRIC_DEFINITION, metric);
     g->r->counter[g->r->count] = (struct counter){.name = d->name,
                                                   .unit = d->file,
@@ -493,7 +492,8 @@ static bool begin(struct gather *g)
     g->place = calloc(g->places + 1, sizeof *g->place);
     g->by_series = calloc(SERIES_SLOTS, sizeof *g->by_series);
     g->counter_of_metric = calloc(g->metrics + 1, sizeof *g->counter_of_metric);
-    if (!g->place || !g->by_series || !g->counter_of_metric) return false;
+    g->r->counter = calloc(g->metrics + 1, sizeof *g->r->counter);
+    if (!g->place || !g->by_series || !g->counter_of_metric || !g->r->counter) return false;
     for (size_t i = 0; i < g->places; i++) g->place[i].info = fdr_location_info(g->file, i);
     g->r->from_ns = info->first_ns;
     g->r->start_ns = run_start(g->file);
@@ -547,5 +547,7 @@ bool rates_gather(struct rates *r, struct fdr_file *file, enum rate_by by, uint3
 void rates_free(struct rates *r)
 {
     free(r->table.row);
+    free(r->counter);
     r->table = (struct rate_table){0};
+    r->counter = NULL;
 }

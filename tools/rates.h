@@ -5,7 +5,6 @@
 
 #include "tools/common.h"
 
-enum { RATE_COUNTERS = 256 };
 #define NO_REGION   UINT32_MAX       /* outside any region */
 #define NO_LOCATION (UINT32_MAX - 1) /* a thread that never called fdr */
 #define REDUCED     (UINT32_MAX - 2) /* a call whose record is no longer held */
@@ -31,7 +30,7 @@ struct counter {
 
 struct rate_row {
     uint32_t counter; /* index */
-    uint32_t key;     /* region id, location or thread id, slice */
+    uint32_t key;     /* region id, thread id (of what the application recorded: index of the location), slice */
     struct rate rate;
 };
 struct rate_table {
@@ -42,7 +41,7 @@ struct rate_table {
 enum rate_by { BY_COUNTER, BY_REGION_OF_COUNTER, BY_THREAD, BY_TIME, BY_CALL };
 
 struct rates {
-    struct counter counter[RATE_COUNTERS];
+    struct counter *counter;
     uint32_t count;
     struct rate_table table; /* of what was asked for */
     uint64_t from_ns, to_ns, slice_ns;

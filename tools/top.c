@@ -21,7 +21,7 @@ struct arguments {
 
 static const struct argp_option options[] = {
     {"interval", 'i', "TIME", 0, "Time between two looks (1s)", 0},
-    {"count", 'n', "N", 0, "End after N looks; default: when the process ends", 0},
+    {"count", 'n', "N", 0, "End after N looks; 0 and default: when the process ends", 0},
     {"json", 'j', 0, 0, "As JSON, one object a line", 0},
     {0}};
 
@@ -199,20 +199,25 @@ static unsigned height(bool terminal)
     return terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row > 8 ? w.ws_row : 0;
 }
 
+enum { HEAD_LINES = 6 }; /* and the last one */
+
 static void print_look(const struct look *now, const struct look *before, bool terminal)
 {
     char rate[HUMAN_BYTES], for_[HUMAN_BYTES], name[80];
     unsigned rows = height(terminal), columns = width(terminal) - 58;
+    size_t live = 0, shown = 0;
+    for (size_t i = 0; i < now->count; i++) live += fdr_location_info(now->file, i)->live;
     if (terminal) fputs("\033[H\033[J", stdout);
     print_head(now, before);
     printf("%5s %-16s %14s %12s  %s\n", "LOC", "NAME", "EVENTS/S", "INNERMOST", "OPEN REGIONS");
     for (size_t i = 0; i < now->count; i++) {
         const struct fdr_location_info *l = fdr_location_info(now->file, i);
         if (!l->live) continue;
-        if (rows && i + 6 >= rows) {
-            printf("      ... %zu more", now->count - i);
+        if (rows && shown + HEAD_LINES >= rows) {
+            printf("      ... %zu more", live - shown);
             break;
         }
+        shown++;
         uint64_t since = l->open_count && !l->given_times ? l->open[l->open_count - 1].enter_ns : 0;
         printf("%5u %-16s %14s %12s  ", l->id, fit(name, plain_name(l->name), 16),
                rate_text(rate, rate_of(now, before, i)),
@@ -270,8 +275,9 @@ static int print_object(const struct look *now, const struct look *before)
     json_object_set_new(o, "bins_free", json_u64(info->bins_free));
     json_object_set_new(o, "ledger", ledger);
     json_object_set_new(o, "locations", all);
-    json_dumpf(o, stdout, JSON_COMPACT);
-    putchar('\n');
+    char *line = json_plain(o);
+    if (line) puts(line);
+    free(line);
     json_decref(o);
     return finish_output();
 }

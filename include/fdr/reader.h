@@ -490,7 +490,8 @@ FDR_API size_t fdr_crash_frames(struct fdr_file *file, size_t thread, const stru
 /* "cmdline", "environment", "abort", "exception" (demangled), "status", "maps", ... NULL: there is none. *bytes may be
  * NULL; a NUL follows. */
 FDR_API const char *fdr_crash_text(const struct fdr_file *file, const char *name, size_t *bytes);
-FDR_API const char *fdr_crash_text_name(const struct fdr_file *file, size_t index); /* NULL: no more */
+FDR_API const char *fdr_crash_text_name(const struct fdr_file *file, size_t index);              /* NULL: no more */
+FDR_API const char *fdr_crash_text_at(const struct fdr_file *file, size_t index, size_t *bytes); /* the text of it */
 
 /* fdr_note: in every file. Oldest key first. */
 struct fdr_note_info {
