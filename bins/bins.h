@@ -107,6 +107,8 @@ struct fdri_slabs {                                       /* atomic words, {tag:
     uint64_t free_bytes;
     uint64_t reserve; /* bytes at the meta end that slabs leave to locations, what those begin with, and definitions */
 };
+/* Are there `bytes` at the meta end beside what slabs leave to locations there? */
+bool fdri_meta_spares(const struct fdri_arena *a, const struct fdri_slabs *s, uint64_t bytes);
 uint32_t fdri_slab_bytes(uint32_t bytes); /* what a slab for that many bytes takes */
 /* A slab of `bytes` from fdri_slab_bytes, zero but for its head; 0: none. From the meta end only, where `leave` bytes
  * must be left: what is reserved there is for a location that begins. Lock-free, FDRI_TRIES tries. */

@@ -60,16 +60,24 @@ static uint32_t take_free(const struct fdri_arena *a, struct fdri_slabs *s, uint
     return off;
 }
 
+static bool has_room(const struct fdri_arena *a, uint64_t need)
+{
+    uint64_t word = fdr_load_relaxed(&a->super->virgin);
+    uint64_t low = a->super->bins_off + (uint64_t)LO(word) * a->super->bin_bytes,
+             high = (uint64_t)HI(word) * FDR_META_ALIGN;
+    return low + need <= high && fdri_meta_used(a) + need <= a->meta_limit;
+}
+
+bool fdri_meta_spares(const struct fdri_arena *a, const struct fdri_slabs *s, uint64_t bytes)
+{
+    return has_room(a, bytes + s->reserve);
+}
+
 uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes, uint64_t leave)
 {
     uint32_t off = take_free(a, s, bytes);
     if (off) return off;
-    uint64_t word = fdr_load_relaxed(&a->super->virgin);
-    uint64_t low = a->super->bins_off + (uint64_t)LO(word) * a->super->bin_bytes,
-             high = (uint64_t)HI(word) * FDR_META_ALIGN;
-    uint64_t need = bytes + leave;
-    bool room = low + need <= high && fdri_meta_used(a) + need <= a->meta_limit;
-    return room ? fdri_meta_take(a, FDR_META_SLAB, bytes, UINT32_MAX) : 0;
+    return has_room(a, bytes + leave) ? fdri_meta_take(a, FDR_META_SLAB, bytes, UINT32_MAX) : 0;
 }
 
 uint32_t fdri_slab_take_larger(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes)

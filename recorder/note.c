@@ -39,7 +39,8 @@ static struct fdr_note_entry *make(const char *key)
     struct fdr_superblock *s = fdri_rec.arena.super;
     struct fdr_notes_block *b = block_at(s->notes_off);
     if (!b || b->used == FDR_NOTES_PER_BLOCK) {
-        uint32_t off = fdri_meta_take(&fdri_rec.arena, FDR_META_NOTES, sizeof *b, UINT32_MAX);
+        bool room = !b || fdri_meta_spares(&fdri_rec.arena, &fdri_rec.slabs, sizeof *b); /* threads to come need it */
+        uint32_t off = room ? fdri_meta_take(&fdri_rec.arena, FDR_META_NOTES, sizeof *b, UINT32_MAX) : 0;
         if (!off) return NULL;
         b = block_at(off);
         b->next = s->notes_off;

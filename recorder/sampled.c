@@ -35,7 +35,7 @@ static void lock(uint32_t recording)
     uint64_t bytes = fdri_rec.arena.super->arena_bytes;
     streams.recording = recording;
     streams.first = streams.count = 0;
-    streams.most = (uint32_t)fdr_max(16, bytes >> 17);
+    streams.most = (uint32_t)fdr_max(16, bytes >> 17); /* or where make() refuses */
 }
 static void unlock(void) { fdr_store_release(&streams.lock, 0u); /* L:streams */ }
 
@@ -77,9 +77,18 @@ static bool build(struct fdr_sampled *d, uint32_t off, const char *name, int clo
     return true;
 }
 
+enum {
+    BINS_EACH = 8,
+    STREAM_BYTES = 64 + sizeof(struct fdr_sampled) + sizeof(struct fdr_location) + 64 + sizeof(struct fdr_level) +
+                   sizeof(struct fdr_samples) + 4 * FDR_META_ALIGN
+};
+
 static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t period)
 {
     struct fdri_arena *a = &fdri_rec.arena;
+    /* what threads to come begin with stays, and half of the bins: a stream takes four, which nobody else gets again */
+    if (!fdri_meta_spares(a, &fdri_rec.slabs, STREAM_BYTES) || streams.count >= a->super->bins_total / BINS_EACH)
+        return NULL;
     uint32_t own = fdri_meta_take(a, FDR_META_FREE, 64 + sizeof(struct fdr_sampled), UINT32_MAX);
     uint32_t off = own ? fdri_meta_take(a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX) : 0;
     struct fdr_sampled *d = own ? fdri_at(a, own + 64) : NULL;

@@ -21,7 +21,8 @@
 #include "sampler/samples_view.h"
 
 /* One page of its own, so that the kernel can hand a zeroed one to every kind of child. */
-struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(4096)));
+struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(FDR_PAGE_)));
+static_assert(sizeof fdr_switch_ == FDR_PAGE_, "nothing else in its page");
 
 struct fdri_recorder fdri_rec = {.live = {.fd = -1}, .at_live = {.fd = -1}, .at_dir = {.fd = -1}};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -221,7 +222,8 @@ static void once(void)
 {
     /* children made without atfork handlers (_Fork, clone) find the switch off; where the kernel refuses, the
      * handlers below still do it for fork() */
-    wiped = madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK) == 0;
+    bool own = sysconf(_SC_PAGESIZE) <= (long)sizeof fdr_switch_; /* else what is beside it would go as well */
+    wiped = own && madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK) == 0;
     fdr_raw_barrier_register();
     fdri_attach_once();
     pthread_atfork(fork_prepare, fork_parent, fork_child);

@@ -12,7 +12,9 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "OUT", 0, "The new recording", 0}, {"json", 'j', 0, 0, "Say as JSON what was done", 0}, {0}};
+    {"output", 'o', "OUT", 0, "The new recording; replaces a file of that name, but not what is read", 0},
+    {"json", 'j', 0, 0, "Say as JSON what was done", 0},
+    {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {

@@ -89,7 +89,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static void parse_all(struct arguments *a, int argc, char **argv)
 {
     static struct argp_option options[KNOBS + 6] = {
-        {"output", 'o', "OUT", 0, "The recording; without it only the figures", 0},
+        {"output", 'o', "OUT", 0, "The recording, which replaces a file of that name; without it only the figures", 0},
         {"repeat", 'r', "N", 0, "Replay the streams N times, one after the other in time", 0},
         {"json", 'j', 0, 0, "The figures as JSON", 0},
         {0, 0, 0, 0, "Options of the recorder, as its environment (FDR_BUFFER is --buffer):", 1}};

@@ -162,12 +162,17 @@ FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field
 
 /* ---- calls of regions ---------------------------------------------------------------------------------- */
 
-/* Implementation detail of the inline gate below: one word, 0 = nothing records. It lies in a page that
- * a forked child finds zeroed. */
+/* Implementation detail of the inline gate below: one word, 0 = nothing records. It lies in a page of its own, of the
+ * largest size that kernels of this machine have, that a forked child finds zeroed. */
+#if defined(__x86_64__) || defined(__i386__)
+#define FDR_PAGE_ 4096
+#else
+#define FDR_PAGE_ 65536
+#endif
 struct fdr_switch_page_ {
     uint32_t on;
     uint32_t pid; /* of the process that records */
-    uint32_t pad[1022];
+    uint32_t pad[FDR_PAGE_ / 4 - 2];
 };
 extern FDR_API struct fdr_switch_page_ fdr_switch_;
 
