@@ -170,7 +170,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->drain = t->ready = t->run_off = t->fetch_at = t->fetch_end = 0;
     t->asker = NULL;
     t->later = 0;
-    t->order_off = t->order_count = t->order_room = t->live_parts = 0;
+    t->order_off = t->order_count = t->order_room = t->order_sorted = t->live_parts = 0;
     t->walk = (struct fdri_walk){0};
     t->aside_units = 0;
     t->aside_done = t->aside_due = t->order_lacks = false;

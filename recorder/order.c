@@ -5,7 +5,14 @@
 
 #include "recorder/order.h"
 
-enum { FIRST_ROOM = 15, ORDER_MAX = 1 << 14, SORT_MAX = 512, PUT_MOST = 8, HEAD = sizeof(struct fdr_meta_head) };
+enum {
+    FIRST_ROOM = 15,
+    ORDER_MAX = 1 << 14,
+    SORT_MAX = 512,
+    SORT_STEPS = 4096,
+    PUT_MOST = 8,
+    HEAD = sizeof(struct fdr_meta_head)
+};
 
 struct block {
     uint32_t next, before; /* offs, 0: none */
@@ -71,27 +78,33 @@ static void sum_classes(struct fdri_thread *t, uint64_t *bytes)
     }
 }
 
-static bool worth_less(struct fdri_thread *t, const struct fdri_rank *a, const struct fdri_rank *b,
-                       const uint64_t *class_bytes)
+/* Without the oldest: among those that only the age tells apart it is looked for when it is needed. */
+static struct fdri_part_view view_of(const struct fdri_rank *o, const uint64_t *class_bytes)
 {
-    const struct fdr_part *p = fdri_off(t, a->part), *q = fdri_off(t, b->part);
-    struct fdri_part_view x = fdri_view_of(p, class_bytes), y = fdri_view_of(q, class_bytes);
+    uint8_t class_ = o->kind >> 4;
+    return (struct fdri_part_view){o->depth, class_, o->kind & 15, class_bytes[class_], 0};
+}
+
+static bool worth_less(const struct fdri_rank *a, const struct fdri_rank *b, const uint64_t *class_bytes)
+{
+    struct fdri_part_view x = view_of(a, class_bytes), y = view_of(b, class_bytes);
     enum fdri_reason why;
-    x.oldest = y.oldest = 0; /* among those that only the age tells apart the oldest is looked for when it is needed */
     return fdri_policy_before(&fdri_rec.set.chain, &x, &y, &why);
 }
 
-/* Puts place i where it belongs among those before it. */
-static void sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_bytes)
+/* Puts place i where it belongs among those before it; how many places that took. */
+static uint32_t sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_bytes)
 {
     struct fdri_cursor c = FDRI_CURSOR_START;
     struct fdri_rank it = *fdri_order_at(t, &c, i);
+    uint32_t from = i;
     for (; i; i--) {
         struct fdri_rank *to = fdri_order_at(t, &c, i), *before = fdri_order_at(t, &c, i - 1);
-        if (!worth_less(t, &it, before, class_bytes)) break;
+        if (!worth_less(&it, before, class_bytes)) break;
         *to = *before;
     }
     *fdri_order_at(t, &c, i) = it;
+    return from - i + 1;
 }
 
 /* Keeps the places whose partitions are wanted. */
@@ -123,18 +136,19 @@ static bool not_aside(const struct fdri_thread *t, const struct fdr_part *p)
 /* end: what it holds ended then or later. */
 static void put(struct fdri_thread *t, struct fdr_part *p, uint64_t end)
 {
-    uint64_t class_bytes[FDR_CLASS_COUNT];
+    uint64_t class_bytes[FDR_CLASS_COUNT] = {0};
     struct fdri_cursor c = FDRI_CURSOR_START;
     if (t->order_count == t->order_room) keep(t, asked_for);
     if (t->order_count == t->order_room && !grow(t)) {
         t->order_lacks = true; /* until then it goes when nothing else does */
         return;
     }
-    sum_classes(t, class_bytes);
     struct fdri_part_view v = fdri_view_of(p, class_bytes);
     uint32_t index, last = t->order_count;
-    *fdri_order_at(t, &c, last) = (struct fdri_rank){end, 0, fdri_off_of(t, p),
-                                                     fdri_policy_step(&fdri_rec.set.chain, &v, &index).step};
+    enum fdri_step step = fdri_policy_step(&fdri_rec.set.chain, &v, &index).step;
+    if (step == FDRI_BY_CLASS) sum_classes(t, class_bytes); /* else nobody asks what they hold */
+    *fdri_order_at(t, &c, last) = (struct fdri_rank){
+        end, 0, fdri_off_of(t, p), (uint8_t)step, (uint8_t)(p->class_ << 4 | p->band), p->depth};
     p->flags |= FDR_PART_PLACED;
     t->order_count = last + 1;
     sink(t, last, class_bytes);
@@ -158,9 +172,12 @@ void fdri_order_complete(struct fdri_thread *t)
 void fdri_order_sort(struct fdri_thread *t)
 {
     uint64_t class_bytes[FDR_CLASS_COUNT];
+    uint32_t i = fdr_max(t->order_sorted, 1), steps = 0;
+    t->order_sorted = 0;
     if (t->order_count > SORT_MAX) return;
     sum_classes(t, class_bytes);
-    for (uint32_t i = 1; i < t->order_count; i++) sink(t, i, class_bytes);
+    for (; i < t->order_count && steps < SORT_STEPS; i++) steps += sink(t, i, class_bytes);
+    if (i < t->order_count) t->order_sorted = i;
 }
 
 void fdri_order_aside(struct fdri_thread *t) { keep(t, not_aside); }

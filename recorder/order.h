@@ -10,7 +10,9 @@ struct fdri_rank {
     uint64_t end;  /* its oldest bin ends then or later */
     uint64_t list; /* exactly then, while this is where the list begins */
     uint32_t part;
-    uint32_t step; /* enum fdri_step that takes it */
+    uint8_t step; /* enum fdri_step that takes it */
+    uint8_t kind; /* class << 4 | band: what is compared stands here, not all over the arena */
+    uint16_t depth;
 };
 
 /* Where somebody is in the table: places near by are found from there. */
@@ -27,7 +29,9 @@ struct fdri_rank *fdri_order_at(struct fdri_thread *t, struct fdri_cursor *c, ui
  * fdri_order_complete tries again. */
 void fdri_order_put(struct fdri_thread *t, struct fdr_part *p);
 void fdri_order_complete(struct fdri_thread *t);
-void fdri_order_sort(struct fdri_thread *t);  /* classes nobody ranked go by what they hold, and that changes */
+/* Classes nobody ranked go by what they hold, and that changes. So many steps at a time: while t->order_sorted it is
+ * not through, and goes on with the next call. */
+void fdri_order_sort(struct fdri_thread *t);
 void fdri_order_aside(struct fdri_thread *t); /* what was set aside is in it no more */
 /* An operation that changed it was left in the middle. */
 void fdri_order_mend(struct fdri_thread *t);

@@ -21,8 +21,8 @@
 #include "sampler/samples_view.h"
 
 /* One page of its own, so that the kernel can hand a zeroed one to every kind of child. */
-struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(FDR_PAGE_)));
-static_assert(sizeof fdr_switch_ == FDR_PAGE_, "nothing else in its page");
+struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(65536)));
+static_assert(sizeof fdr_switch_ == 65536, "nothing else in its page");
 
 struct fdri_recorder fdri_rec = {.live = {.fd = -1}, .at_live = {.fd = -1}, .at_dir = {.fd = -1}};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -187,6 +187,7 @@ struct fdri_thread {
     uint32_t victim_at; /* where it stands among these, if nothing has moved since */
     uint32_t victim_left, order_off, order_count, order_room;
     struct fdri_walk walk;
+    uint32_t order_sorted;         /* places that a sort under way has put in order, 0: none is */
     bool order_lacks;              /* memory did not hold a place for one, or nobody knows */
     uint32_t live_parts;           /* whose band was not joined to another one */
     uint32_t ready;                /* the first of the whole bins that were given back ahead; 0: none are left */

@@ -280,7 +280,8 @@ void fdri_telescope_epoch(struct fdri_thread *t)
 {
     t->later &= (uint8_t)~FDRI_LATER_EPOCH;
     fdri_order_complete(t);
-    if (fdri_epochs(t) && fdri_epoch_step(t) && t->loc->epoch % 8 == 0) fdri_order_sort(t);
+    bool cut = fdri_epochs(t) && fdri_epoch_step(t);
+    if ((cut && t->loc->epoch % 8 == 0) || t->order_sorted) fdri_order_sort(t);
 }
 
 /* Its epochs can wait for a call behind, if one comes by before the next bin. Else what an epoch needs may have to be

@@ -162,17 +162,12 @@ FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field
 
 /* ---- calls of regions ---------------------------------------------------------------------------------- */
 
-/* Implementation detail of the inline gate below: one word, 0 = nothing records. It lies in a page of its own, of the
- * largest size that kernels of this machine have, that a forked child finds zeroed. */
-#if defined(__x86_64__) || defined(__i386__)
-#define FDR_PAGE_ 4096
-#else
-#define FDR_PAGE_ 65536
-#endif
+/* Implementation detail of the inline gate below: one word, 0 = nothing records. It lies in a page of its own, as large
+ * as any kernel has them (64 KiB on some of aarch64), that a forked child finds zeroed. */
 struct fdr_switch_page_ {
     uint32_t on;
     uint32_t pid; /* of the process that records */
-    uint32_t pad[FDR_PAGE_ / 4 - 2];
+    uint32_t pad[16382];
 };
 extern FDR_API struct fdr_switch_page_ fdr_switch_;
 
