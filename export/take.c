@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/cancel.h"
+#include "base/ownstack.h"
 #include "base/say.h"
 #include "base/signals.h"
 #include "export/export.h"
@@ -105,10 +106,11 @@ static void over(int result)
 bool fdri_export_is_here(void) { return running && pthread_equal(runner, pthread_self()); }
 
 /* One of this thread's own that nobody will go on with: a handler left it by longjmp, so we are where it was on the
- * stack, or above; or, ends, the handler that interrupted it calls exit. */
+ * stack, or above; or, ends, the handler that interrupted it calls exit. On an alternate stack we may be in a handler
+ * that returns to it. */
 static void abandon_own(uintptr_t here, bool ends)
 {
-    if (!fdri_export_is_here() || (!ends && here < frame)) return;
+    if (!fdri_export_is_here() || (!ends && (here < frame || fdr_alternate_is_used()))) return;
     fdri_files_drop();
     over(-ECANCELED);
 }

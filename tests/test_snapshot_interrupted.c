@@ -119,15 +119,28 @@ static void by_longjmp(void **state)
 static int inner;
 static void asks(void) { inner = fdr_snapshot("inside"); }
 
-static void by_another(void **state)
+static void another(int flags)
 {
-    (void)state;
     record("none", "mapped");
+    sigaction(SIGUSR2, &(struct sigaction){.sa_handler = on_signal, .sa_flags = flags}, NULL);
     meanwhile = asks;
     assert_int_equal(fdr_snapshot("outside"), 0);
     assert_int_equal(inner, -EDEADLK);
     fdr_finalize();
     are_whole(1);
+}
+
+static void by_another(void **state)
+{
+    static uint8_t low[1 << 16]; /* below the stack, and */
+    uint8_t high[1 << 16];       /* above the frames in question */
+    (void)state;
+    another(0);
+    sigaltstack(&(stack_t){.ss_sp = low, .ss_size = sizeof low}, NULL);
+    another(SA_ONSTACK);
+    sigaltstack(&(stack_t){.ss_sp = high, .ss_size = sizeof high}, NULL);
+    another(SA_ONSTACK);
+    sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
 }
 
 static pid_t child;
