@@ -6,19 +6,21 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/raw.h"
 #include "recorder/recorder.h"
 
 static uint32_t held; /* a lock that a forked child can simply take off */
 
 void fdri_note_reset(void) { fdr_store_relaxed(&held, 0u); }
 
-/* With signals blocked. */
+enum { YIELDS = 16, A_MOMENT_NS = 50000 };
+/* With signals blocked. A thread of real-time priority yields to none of lower ones: it sleeps. */
 static void enter_lock(void)
 {
     uint32_t none = 0;
-    while (!fdr_cas_acq_rel_u32(&held, &none, 1u)) { /* L:note - pairs with R:note */
-        none = 0;
-        sched_yield();
+    for (int i = 0; !fdr_cas_acq_rel_u32(&held, &none, 1u); i++, none = 0) { /* L:note - pairs with R:note */
+        if (i < YIELDS) sched_yield();
+        else fdr_raw_sleep(A_MOMENT_NS);
     }
 }
 

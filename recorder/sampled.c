@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/raw.h"
 #include "export/view.h"
 #include "recorder/reduce.h"
 
@@ -22,14 +23,16 @@ static struct {
     uint32_t count, most; /* streams there are; from so many on they are used again */
 } streams;
 
+enum { YIELDS = 16, A_MOMENT_NS = 50000 };
 /* Held by the process that took it: a forked child does not wait for what its parent was doing. */
 static void lock(uint32_t recording)
 {
     uint32_t me = (uint32_t)fdri_pid(), held = 0;
-    while (!fdr_cas_acq_rel_u32(&streams.lock, &held, me)) { /* L:streams */
+    for (int i = 0; !fdr_cas_acq_rel_u32(&streams.lock, &held, me);) { /* L:streams */
         if (held != me) continue;
         held = 0;
-        sched_yield();
+        if (i++ < YIELDS) sched_yield();
+        else fdr_raw_sleep(A_MOMENT_NS); /* a thread of real-time priority yields to none of lower ones */
     }
     if (streams.recording == recording) return;
     uint64_t bytes = fdri_rec.arena.super->arena_bytes;
