@@ -183,6 +183,15 @@ static bool fail(char *message, size_t message_bytes, uint32_t pid, const char *
     return false;
 }
 
+/* Are the times that we see other ones than its own? Then it does not seem to be the process that began to record. */
+static bool elsewhere(uint32_t pid)
+{
+    char path[64];
+    struct stat ours, its;
+    snprintf(path, sizeof path, "/proc/%u/ns/time", pid);
+    return stat("/proc/self/ns/time", &ours) == 0 && stat(path, &its) == 0 && ours.st_ino != its.st_ino;
+}
+
 bool fdri_process_find(uint32_t pid, struct fdri_process *p, char *message, size_t message_bytes)
 {
     char path[64], *line = NULL;
@@ -215,7 +224,9 @@ bool fdri_process_find(uint32_t pid, struct fdri_process *p, char *message, size
     }
     if (found == 1) return true;
     return fail(message, message_bytes, pid,
-                others         ? "maps the recording of another process, it records nothing itself"
+                others && elsewhere(p->task)
+                    ? "its clocks are those of another time namespace; nsenter -T -t PID goes there"
+                : others       ? "maps the recording of another process, it records nothing itself"
                 : refused || e ? strerror(e ? e : -refused)
                                : "records nothing now");
 }

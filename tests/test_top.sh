@@ -207,6 +207,16 @@ for size in "24 80" "40 200" "5 20"; do
 done
 stop
 run 2 "top of no process" "$fdr" top -n 1 999999999
+if unshare -T --boottime 100 true 2>/dev/null; then
+    rm -f ready.txt
+    unshare -T --monotonic 100 --boottime 100 ./program there >ready.txt &
+    for _ in $(seq 1000); do grep -qs ready ready.txt && break; sleep 0.02; done
+    pid=$(pgrep -x program | head -1)
+    run 2 "top of a process in another time namespace" "$fdr" top -n 1 "$pid"
+    grep -q "another time namespace" err.txt || fail "top of a process in another time namespace says: $(head -1 err.txt)"
+    run 0 "top beside it" nsenter -T -t "$pid" "$fdr" top -n 1 "$pid"
+    stop
+else echo "no time namespaces here: not tried"; fi
 
 # a program with privileges of its own: what its environment says of files is nobody's to say
 if [ "$(id -u)" = 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev/null; then
