@@ -459,7 +459,7 @@ if [ "$pattern" = core ] && "$fdr" version --build | grep -q "dw"; then
         head -c $((at + 300000)) "$core" >cut.core
         expect 1 "recover CORE: a core that is cut off in the arena" "$fdr" recover cut.core -o cut-arena.fdr
         has "not in the core, which is cut off" "recover CORE: a core that is cut off in the arena"
-        [ -z "$(ls | grep '\.part$')" ] || fail "recover CORE left half of a file"
+        [ "$(count "./*.part")" = 0 ] || fail "recover CORE left half of a file"
     else echo "no core file is written here: skipped"; fi
     # one that says of each of 60000 segments that it has 2^62 bytes: no, and soon
     python3 - <<'END'
