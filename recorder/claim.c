@@ -158,8 +158,9 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct
                            uint32_t *came)
 {
     struct claims c = {{0, 0, 0}, {0, 0, UINT64_MAX, 0}, fdri_poor(t)};
-    uint32_t off = 0, giver = v->id, place = fdri_claim_enter(&fdri_rec.arena, t->loc, v);
+    uint32_t off = 0, place = fdri_claim_enter(&fdri_rec.arena, t->loc, v);
     if (!place) return 0;
+    uint32_t giver = v->id; /* it may have got another one before */
     if (t->many_wait) off = whole_of(t, v, &c.returned);
     if (!off) off = claim_some(t, v, size, whose, &c);
     if (!off && c.look) off = whole_of(t, v, &c.returned);
@@ -202,9 +203,9 @@ static void looked_less(struct fdri_looked *k, const struct fdr_location *l, uin
 static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, struct fdri_size size, uint32_t *got)
 {
     uint32_t have = 0, place = fdri_claim_enter(&fdri_rec.arena, t->loc, l);
-    struct fdri_looked *k = &t->looked[l->id % FDRI_LOOKED];
     bool strew = size.must || may_strew(t);
     if (!place) return 0;
+    struct fdri_looked *k = &t->looked[l->id % FDRI_LOOKED];
     bool known = k->of == l->id && k->first && k->first == fdr_load_relaxed(&l->returned);
     uint32_t off = fdri_piece_adopt(&fdri_rec.arena, l, size.least, strew, &have);
     if (known) looked_less(k, l, off ? 1u << (have - 9) : 0);

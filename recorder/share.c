@@ -145,8 +145,10 @@ struct fdr_location *fdri_share_rich_one(struct fdri_thread *t, enum fdri_whose 
     return best;
 }
 
+FDR_RACY static uint32_t ended_turn(const struct fdr_location *l) { return l->ended_turn; }
+
 /* Of the next few on the chain the one that ended first. */
-FDR_RACY struct fdr_location *fdri_share_ended_one(struct fdri_thread *t)
+struct fdr_location *fdri_share_ended_one(struct fdri_thread *t)
 {
     struct fdri_arena *a = &fdri_rec.arena;
     uint32_t off = fdr_load_acquire(&fdri_rec.shares.cursor); /* A:hint */
@@ -156,7 +158,7 @@ FDR_RACY struct fdr_location *fdri_share_ended_one(struct fdri_thread *t)
         struct fdr_location *l = fdri_at(a, off);
         off = l->next;
         if (l->samples_off || !gives(l, t, FDRI_ENDED)) continue;
-        if (!best || (int32_t)(l->ended_turn - best->ended_turn) < 0) best = l;
+        if (!best || (int32_t)(ended_turn(l) - ended_turn(best)) < 0) best = l;
     }
     fdr_store_release(&fdri_rec.shares.cursor, off); /* R:hint */
     return best;

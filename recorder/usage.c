@@ -86,7 +86,7 @@ static uint32_t enter(const struct looker *k, const uint8_t *base, struct fdr_lo
     return place;
 }
 
-FDR_RACY static void look_at(struct fdr_usage *u, const struct looker *k, const uint8_t *base, struct fdr_location *l)
+static void look_at(struct fdr_usage *u, const struct looker *k, const uint8_t *base, struct fdr_location *l)
 {
     bool own = k->t && (l == fdri_self.loc || l == fdri_lane.loc);
     uint32_t place = 0;
@@ -96,6 +96,16 @@ FDR_RACY static void look_at(struct fdr_usage *u, const struct looker *k, const 
     bool there = !(fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE); /* A:location - and stays so */
     if (there) add_location(u, base, l);
     if (place) fdri_claim_leave_as(&fdri_rec.arena, place, word);
+}
+
+static void look_at_all(struct fdr_usage *u, const struct looker *k, const uint8_t *base)
+{
+    const struct fdr_superblock *s = at(base, 0);
+    for (uint32_t off = fdr_load_acquire(&s->location_first); off;) { /* A:location */
+        struct fdr_location *l = (struct fdr_location *)(uintptr_t)at(base, off);
+        look_at(u, k, base, l);
+        off = l->next;
+    }
 }
 
 FDR_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t who, const struct fdri_thread *t)
@@ -108,12 +118,8 @@ FDR_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t who, const s
     u.locations_sure = s->locations_sure;
     u.locations = fdr_load_relaxed(&s->location_count);
     u.snapshots = fdr_load_relaxed(&s->snapshots_taken);
-    const struct looker k = {t, fdri_ended_look(who, LOOKS)};         /* else what is being folded is left out */
-    for (uint32_t off = fdr_load_acquire(&s->location_first); off;) { /* A:location */
-        struct fdr_location *l = (struct fdr_location *)(uintptr_t)at(base, off);
-        look_at(&u, &k, base, l);
-        off = l->next;
-    }
+    const struct looker k = {t, fdri_ended_look(who, LOOKS)}; /* else what is being folded is left out */
+    look_at_all(&u, &k, base);
     if (k.still) fdri_ended_unlock_of(who);
     uint64_t nowhere = fdr_load_relaxed(&s->lost_unattached);
     u.presented += nowhere;
