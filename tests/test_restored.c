@@ -109,7 +109,8 @@ static void P10_noticed_by_itself(void **state)
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&t[i], NULL, go_on, NULL), 0);
     while (in_recording() != first) usleep(1000);
     restore(START);
-    for (int i = 0; i < 6000 && in_recording() == first; i++) usleep(10000);
+    /* in none for a moment, while the new one begins */
+    for (int i = 0; i < 6000 && in_recording() != first + 1; i++) usleep(10000);
     assert_int_equal(in_recording(), first + 1);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
