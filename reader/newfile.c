@@ -17,8 +17,8 @@ enum { NUMBER_BYTES = 32 };
 int fdri_newfile_begin(struct fdri_newfile *n, const char *path)
 {
     size_t bytes = strlen(path) + NUMBER_BYTES;
-    unsigned long long unique = fdr_clock_ns(
-        CLOCK_REALTIME); /* nobody's who writes beside us, nor a file that is there */
+    /* nobody's who writes beside us, nor a file that is there */
+    unsigned long long unique = fdr_clock_ns(CLOCK_REALTIME);
     n->fd = -1;
     n->part = malloc(bytes);
     if (!n->part) return -ENOMEM;

@@ -114,7 +114,9 @@ static uint64_t age_of(const struct left *l)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    int64_t ns = (now.tv_sec - l->stat.st_mtim.tv_sec) * 1000000000 + now.tv_nsec - l->stat.st_mtim.tv_nsec;
+    double s = (double)now.tv_sec - (double)l->stat.st_mtim.tv_sec; /* a file may say any time */
+    if (s > 9e9) return UINT64_MAX - 1;
+    int64_t ns = (int64_t)(s > -1 ? s : -1) * 1000000000 + now.tv_nsec - l->stat.st_mtim.tv_nsec;
     return ns > 0 ? (uint64_t)ns : 0;
 }
 

@@ -12,7 +12,8 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "OUT", 0, "The new recording; replaces a file of that name, but not what is read", 0},
+    {"output", 'o', "OUT", 0,
+     "The new recording; replaces a file of that name, but not what is read, and none where it comes from a core", 0},
     {"json", 'j', 0, 0, "Say as JSON what was done", 0},
     {0}};
 
