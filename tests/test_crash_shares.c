@@ -85,8 +85,8 @@ static void *stepped(void *unused)
 {
     uint32_t before, after, folded;
     others(&before, &folded);
-    shared->tid = (uint32_t)syscall(SYS_gettid);
     ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+    shared->tid = (uint32_t)syscall(SYS_gettid); /* last: who reads it waits for what is traced */
     raise(SIGSTOP);
     present(STEPPED, plan.steps);
     others(&after, &folded);

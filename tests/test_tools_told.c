@@ -140,7 +140,7 @@ static void record(void)
         pthread_join(t, NULL);
     }
     for (int i = 0; i < METRICS; i++) {
-        snprintf(name[i], sizeof name[i], "gauge %03d", i);
+        snprintf(name[i], sizeof name[i], "gauge %03u", (unsigned)i % 1000);
         fdr_metric_u64(fdr_metric_define(name[i], "1", FDR_U64, FDR_METRIC_GAUGE), (uint64_t)i);
     }
     fdr_note("Name of the input of this calculation.\303\274ber", "17");
