@@ -343,12 +343,18 @@ static void copy_list(struct source *in, char *to, size_t bytes, const char *var
     else strcpy(to, v);
 }
 
+static void copy_counters(struct source *in, char *to, size_t bytes, const char *variable, const char *field)
+{
+    copy_list(in, to, bytes, variable, field);
+    if (!strcmp(to, "off")) *to = 0;
+}
+
 static void parse_counters(struct source *in, const struct fdr_config *c)
 {
     struct fdri_counter_plan *p = &in->s->counters;
-    copy_list(in, p->sampled, sizeof p->sampled, "FDR_COUNTERS", c->counters);
-    copy_list(in, p->edges, sizeof p->edges, "FDR_EDGE_COUNTERS", c->edge_counters);
-    copy_list(in, p->papi, sizeof p->papi, "FDR_PAPI", c->papi);
+    copy_counters(in, p->sampled, sizeof p->sampled, "FDR_COUNTERS", c->counters);
+    copy_counters(in, p->edges, sizeof p->edges, "FDR_EDGE_COUNTERS", c->edge_counters);
+    copy_counters(in, p->papi, sizeof p->papi, "FDR_PAPI", c->papi);
     copy_list(in, in->s->edge_regions, sizeof in->s->edge_regions, "FDR_EDGE_REGIONS", c->edge_regions);
     const char *v = get(in, "FDR_COUNTER_INTERVAL", c->counter_interval);
     p->interval_ns = 1000000;

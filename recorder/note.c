@@ -2,7 +2,6 @@
 /* Notes: what the application says about itself. They lie in the arena, so they are in every file and after every
  * death. */
 #define _GNU_SOURCE
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -13,15 +12,12 @@ static uint32_t held; /* a lock that a forked child can simply take off */
 
 void fdri_note_reset(void) { fdr_store_relaxed(&held, 0u); }
 
-enum { YIELDS = 16, A_MOMENT_NS = 50000 };
-/* With signals blocked. A thread of real-time priority yields to none of lower ones: it sleeps. */
+/* With signals blocked. */
 static void enter_lock(void)
 {
     uint32_t none = 0;
-    for (int i = 0; !fdr_cas_acq_rel_u32(&held, &none, 1u); i++, none = 0) { /* L:note - pairs with R:note */
-        if (i < YIELDS) sched_yield();
-        else fdr_raw_sleep(A_MOMENT_NS);
-    }
+    for (int i = 0; !fdr_cas_acq_rel_u32(&held, &none, 1u); i++, none = 0) /* L:note - pairs with R:note */
+        fdr_raw_wait(i);
 }
 
 static void leave_lock(void) { fdr_store_release(&held, 0u); /* R:note */ }

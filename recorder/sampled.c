@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include "recorder/sampled.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +22,6 @@ static struct {
     uint32_t count, most; /* streams there are; from so many on they are used again */
 } streams;
 
-enum { YIELDS = 16, A_MOMENT_NS = 50000 };
 /* Held by the process that took it: a forked child does not wait for what its parent was doing. */
 static void lock(uint32_t recording)
 {
@@ -31,8 +29,7 @@ static void lock(uint32_t recording)
     for (int i = 0; !fdr_cas_acq_rel_u32(&streams.lock, &held, me);) { /* L:streams */
         if (held != me) continue;
         held = 0;
-        if (i++ < YIELDS) sched_yield();
-        else fdr_raw_sleep(A_MOMENT_NS); /* a thread of real-time priority yields to none of lower ones */
+        fdr_raw_wait(i++);
     }
     if (streams.recording == recording) return;
     uint64_t bytes = fdri_rec.arena.super->arena_bytes;

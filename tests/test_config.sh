@@ -109,6 +109,8 @@ wrong()
 
 run -- one
 lines 0 "nothing wrong: nothing said"
+run FDR_COUNTERS=off FDR_EDGE_COUNTERS=off FDR_PAPI=off FDR_SAMPLE=off FDR_WATCHDOG=off -- one
+lines 0 "all of them off: nothing said"
 grep -q 'presented 100000 lost 0 buffer 1048576 bin 4096 snapshot ok' out.txt || fail "a plain run: $(cat out.txt)"
 [ -z "$(ls "$live")" ] || fail "clean exit leaves $(ls "$live")"
 
