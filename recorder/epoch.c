@@ -94,6 +94,13 @@ static bool cut(struct fdri_thread *t, struct fdr_epochs *e)
 /* Where each of many threads has a few bins the table of epochs would be a good part of that. */
 static uint32_t least(void) { return fdri_crowded() ? BINS_LEAST_CROWDED : BINS_LEAST; }
 
+/* All rows there are get their base at once when epochs begin: they do so before there are too many for one step. */
+void fdri_epochs_early(struct fdri_thread *t)
+{
+    bool own = !(t->loc->flags & FDR_LOCATION_ENDED) && !t->loc->samples_off;
+    if (fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE && own && !fdri_epochs(t) && !fdri_crowded()) start(t);
+}
+
 bool fdri_epoch_opened(struct fdri_thread *t, uint32_t units)
 {
     struct fdr_location *l = t->loc;

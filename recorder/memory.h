@@ -232,6 +232,7 @@ void fdri_telescope_popped(struct fdri_thread *t, struct fdr_part *p, bool newes
 void fdri_telescope_uncount(struct fdri_thread *t, struct fdr_part *p, uint32_t off);
 void fdri_telescope_aside(struct fdri_thread *t);              /* partitions were set aside */
 void fdri_telescope_mend(struct fdri_thread *t);               /* an operation ended in the middle */
+void fdri_epochs_early(struct fdri_thread *t);                 /* there are many rows: they begin, if they have not */
 void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off);  /* a row of totals is made */
 bool fdri_epoch_row_fits(struct fdri_thread *t, uint32_t key); /* makes room for one; false: the sums would lack it */
 void fdri_epochs_abandoned(struct fdri_thread *t);             /* an operation ended in the middle */

@@ -10,6 +10,7 @@ enum {
     FIRST_SLAB = 512,
     NEXT_SLAB = 960, /* what a slab of 1 KiB holds */
     FIRST_TABLE_LOG2 = 6,
+    EPOCHS_TABLE_LOG2 = 10,
     HISTOGRAM_STEP = 8,
     STEPS = 8
 };
@@ -121,6 +122,7 @@ static bool grow(struct fdri_thread *t)
     }
     use_table(t, table, log2 + 1);
     /* the old one stays as it is: a snapshot may be reading it */
+    if (log2 + 1 >= EPOCHS_TABLE_LOG2) fdri_epochs_early(t);
     return true;
 }
 

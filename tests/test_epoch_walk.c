@@ -54,6 +54,27 @@ static void P2_no_operation_walks_them_all(void **state)
     fdr_finalize();
 }
 
+static uint32_t tracked(void) { return epochs() ? epochs()->tracked : 0; }
+
+/* Each row gets its base when epochs begin: with thousands of functions that happens while there are few of them. */
+static void P2_no_operation_lists_them_all(void **state)
+{
+    enum { REGIONS = 4000, EVENTS = 200000, MOST_LISTED = 400 };
+    uint32_t before = 0, worst = 0;
+    (void)state;
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "16M", .timer = "monotonic"});
+    define_regions(region, REGIONS);
+    for (uint64_t i = 0, time = 1000; i < EVENTS; i++) {
+        fdr_enter_at(region[i % REGIONS], time += 10);
+        fdr_leave_at(region[i % REGIONS], time += 10);
+        worst = (uint32_t)fdr_max(worst, tracked() - before);
+        before = tracked();
+    }
+    assert_in_range(before, REGIONS, REGIONS + 8);
+    assert_in_range(worst, 2, MOST_LISTED);
+    fdr_finalize();
+}
+
 struct program {
     struct fdr_config config;
     struct oracle_rules rules;
@@ -193,6 +214,7 @@ int main(int argc, char **argv)
     if (argc > 1) first = strtoull(argv[1], NULL, 10), rounds = 1;
     if (argc > 2) rounds = strtoull(argv[2], NULL, 10);
     const struct CMUnitTest tests[] = {cmocka_unit_test(P2_no_operation_walks_them_all),
+                                       cmocka_unit_test(P2_no_operation_lists_them_all),
                                        cmocka_unit_test(P3_P5_in_the_middle), cmocka_unit_test(P8_rows_without_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
