@@ -35,6 +35,7 @@ struct fdri_why {
 uint32_t fdri_section_room(void);
 /* Copies the arena into the open, empty file fd. 0 or -errno. `number` goes into the superblock. */
 int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number);
+void fdri_copy_abandon(void); /* nobody goes on with the copy under way, of this thread */
 
 /* ---- snapshot_locations.c ---- */
 /* How many events a location was given by now. */

@@ -292,6 +292,7 @@ void fdri_file_abandon(struct fdri_new_file *f)
 {
     const char *name;
     int at = at_dir(f->temporary, &name);
+    fdri_unfinished.fd = -1;
     close(f->fd);
     if (!fdri_file_is_ours(f)) return;
     unlinkat(at, name, 0);

@@ -237,11 +237,18 @@ static uint64_t bins_by_now(uint64_t virgin)
     return (virgin & ~(uint64_t)UINT32_MAX) | (uint32_t)fdr_load_acquire(&super()->virgin); /* A:virgin */
 }
 
+static bool holding; /* the accounts still, for the one that is being written */
+void fdri_copy_abandon(void)
+{
+    if (holding) fdri_view.release();
+    holding = false;
+}
+
 FDR_RACY int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number)
 {
     static struct fdr_superblock before; /* one snapshot at a time */
     uint64_t virgin = 0, dropped = 0;
-    bool held = fdri_view.hold();
+    holding = fdri_view.hold();
     struct fdr_clock_reading now = fdr_clock_read(fdri_view.ticks);
     super()->clock_last = (struct fdr_clock_pair){fdri_tick_of(now.tick), now.monotonic_ns, now.realtime_ns, 0};
     fdr_copy_racy(&before, super(), sizeof before);
@@ -259,6 +266,6 @@ FDR_RACY int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number
     if (!e) e = fdri_put_checks(fd, virgin, fdri_tail_bytes(), &spare);
     if (!e) e = put_section(fd, why, &spare, &before.section_off);
     if (!e) e = put_superblock(fd, &before, &spare, why, number, virgin, dropped);
-    if (held) fdri_view.release();
+    fdri_copy_abandon();
     return e;
 }

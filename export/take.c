@@ -77,7 +77,7 @@ static int write_one(const struct fdri_why *why, const struct fdri_quota *quota)
 enum { A_MOMENT = 1000000 }; /* ns */
 
 /* Waits for the one under way; true: its result is the caller's, too. Not on the condition, which takes the lock back
- * while signals are open: a disk may take its time, and Ctrl-C is not to wait for it. */
+ * while signals are open: a disk may take its time, and what ends the process is not to wait for it. */
 static bool waited(bool join, int *result, sigset_t *old)
 {
     bool one = running;
@@ -105,12 +105,13 @@ static void over(int result)
 
 bool fdri_export_is_here(void) { return running && pthread_equal(runner, pthread_self()); }
 
-/* One of this thread's own that nobody will go on with: a handler left it by longjmp, so we are where it was on the
- * stack, or above; or, ends, the handler that interrupted it calls exit. On an alternate stack we may be in a handler
- * that returns to it. */
+/* One of this thread's own that nobody will go on with: the handler of a fault left it by longjmp, so we are where it
+ * was on the stack, or above; or, ends, such a handler calls exit. On an alternate stack we may be in a handler that
+ * returns to it. */
 static void abandon_own(uintptr_t here, bool ends)
 {
     if (!fdri_export_is_here() || (!ends && (here < frame || fdr_alternate_is_used()))) return;
+    fdri_copy_abandon();
     fdri_files_drop();
     over(-ECANCELED);
 }
@@ -174,14 +175,18 @@ static struct fdri_quota look(uint64_t here)
     return quota;
 }
 
-/* No reason at all is what tells a recording that is written from a snapshot of it. */
+/* No reason at all is what tells a recording that is written from a snapshot of it. No handler of the program runs in
+ * between: it might leave, fork, or end the process. */
 int fdr_snapshot(const char *reason)
 {
+    sigset_t old;
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
     struct fdr_cancel cancel = fdr_cancel_off();
+    fdr_signals_block_handled(&old, fdri_export_handles);
     struct fdri_quota quota = look((uint64_t)(uintptr_t)__builtin_frame_address(0));
     struct fdri_why why = fdri_because(FDR_REASON_API, reason && reason[0] ? reason : "api");
     int result = fdri_take(&why, &quota, true);
+    fdr_signals_restore(&old);
     fdr_cancel_restore(cancel);
     return result;
 }
@@ -239,7 +244,7 @@ void fdri_take_begin(const struct fdri_export_view *view)
 void fdri_take_end(void)
 {
     pthread_mutex_lock(&lock);
-    abandon_own((uintptr_t)__builtin_frame_address(0), false);
+    abandon_own(0, true);
     while (running) pthread_cond_wait(&done, &lock);
     active = false;
     uint64_t unsaid = fdri_files_unsaid();

@@ -2,7 +2,7 @@
 /* ctest: label=signals timeout=120 wrap=fdri_put_checks
  * A signal handler that interrupts fdr_snapshot of its own thread, in the middle of the file: it ends the process,
  * leaves by longjmp, forks, or asks for a snapshot of its own. Nothing hangs, no half of a file stays, and what is
- * there under its name is whole. */
+ * there under its name is whole. Only handlers of faults do: others wait until it is there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,11 +18,12 @@
 #include "tests/snapshots_seen.h"
 
 static void (*meanwhile)(void); /* what the handler does, once */
+static int with = SIGFPE;
 int __real_fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare);
 int __wrap_fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare);
 int __wrap_fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare)
 {
-    if (meanwhile) raise(SIGUSR2);
+    if (meanwhile) raise(with);
     return __real_fdri_put_checks(fd, virgin, tail_bytes, spare);
 }
 
@@ -36,7 +37,7 @@ static void on_signal(int number)
 
 static void record(const char *finalize, const char *arena)
 {
-    signal(SIGUSR2, on_signal);
+    signal(with, on_signal);
     snapshots_start((struct fdr_config){.finalize = finalize, .arena = arena, .buffer = "1M"});
     fdr_region r = fdr_region_define("r", NULL, 0);
     for (int i = 0; i < 10000; i++) fdr_enter(r), fdr_leave(r);
@@ -99,8 +100,36 @@ static void by_exit(void **state)
     exits("snapshot", 1);
 }
 
+static int inner;
+static void asks(void) { inner = fdr_snapshot("inside"); }
+
 static sigjmp_buf back;
 static void jumps(void) { siglongjmp(back, 1); }
+
+static void *calls(void *region)
+{
+    for (int i = 0; i < 20000; i++) fdr_enter(*(fdr_region *)region), fdr_leave(*(fdr_region *)region);
+    return NULL;
+}
+
+/* What threads that ended hold goes on being used: nobody walks it any more. */
+static void threads_come_and_go(void)
+{
+    fdr_region r = fdr_region_define("later", NULL, 0);
+    pthread_t t;
+    for (int i = 0; i < 300; i++)
+        if (!pthread_create(&t, NULL, calls, &r)) pthread_join(t, NULL);
+    assert_true(fdr_usage().presented >= 300u * 20000);
+    assert_int_equal(fdr_usage().lost, 0);
+}
+
+static __attribute__((noinline)) void finalize_further_down(void)
+{
+    volatile uint8_t frame[1 << 14];
+    frame[0] = 1;
+    fdr_finalize();
+    frame[1] = frame[0];
+}
 
 static void by_longjmp(void **state)
 {
@@ -110,19 +139,38 @@ static void by_longjmp(void **state)
     if (!sigsetjmp(back, 1)) fdr_snapshot("left");
     assert_null(meanwhile);
     assert_int_equal(fdr_snapshot("behind it"), 0);
+    threads_come_and_go();
     meanwhile = jumps;
     if (!sigsetjmp(back, 1)) fdr_snapshot("left");
-    fdr_finalize();
+    finalize_further_down();
     are_whole(1);
 }
 
-static int inner;
-static void asks(void) { inner = fdr_snapshot("inside"); }
+/* Its handler runs when the snapshot is there. */
+static void others_wait(void **state)
+{
+    (void)state;
+    with = SIGUSR2;
+    exits("none", 1);
+    exits("snapshot", 2);
+    record("none", "mapped");
+    meanwhile = jumps;
+    if (!sigsetjmp(back, 1)) fdr_snapshot("not left");
+    assert_null(meanwhile);
+    meanwhile = asks;
+    inner = -1;
+    assert_int_equal(fdr_snapshot("outside"), 0);
+    assert_int_equal(inner, 0);
+    threads_come_and_go();
+    fdr_finalize();
+    are_whole(3);
+    with = SIGFPE;
+}
 
 static void another(int flags)
 {
     record("none", "mapped");
-    sigaction(SIGUSR2, &(struct sigaction){.sa_handler = on_signal, .sa_flags = flags}, NULL);
+    sigaction(with, &(struct sigaction){.sa_handler = on_signal, .sa_flags = flags}, NULL);
     meanwhile = asks;
     assert_int_equal(fdr_snapshot("outside"), 0);
     assert_int_equal(inner, -EDEADLK);
@@ -175,6 +223,7 @@ static void by_fork(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(by_exit), cmocka_unit_test(by_longjmp),
-                                       cmocka_unit_test(by_another), cmocka_unit_test(by_fork)};
+                                       cmocka_unit_test(by_another), cmocka_unit_test(by_fork),
+                                       cmocka_unit_test(others_wait)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

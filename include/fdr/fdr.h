@@ -394,10 +394,12 @@ FDR_API void fdr_phase_end(const char *name);
  * FDR_KEEP or FDR_DISK is reached; else -errno of the system call that failed on the file: -ENOSPC, -EACCES, ...;
  * -EFBIG: beyond RLIMIT_FSIZE; -EIO: not all of it could be written or read back; -EEXIST: no name is free. Nothing is
  * left of a file that failed. One line on standard error says what it was, the first time of each error in a recording
- * (of -ESRCH none). -EBUSY never: a running one is joined (coalesced), and its result is returned; but -EDEADLK in a
- * handler that interrupted one of the same thread, and -ECANCELED where such a one goes on in a child that the handler
- * made. One that a handler left by longjmp, or by exit, is given up. May block on file I/O; not for signal handlers
- * (raise FDR_SIGNAL there). `reason`: NULL or "" is "api". */
+ * (of -ESRCH none). -EBUSY never: a running one is joined (coalesced), and its result is returned. May block on file
+ * I/O; meanwhile signals for which the program has a handler wait, on this thread. Not for signal handlers (raise
+ * FDR_SIGNAL there). The handler of a fault does not wait: -EDEADLK inside of one that interrupted a snapshot of its
+ * thread; one that it leaves by longjmp, or by exit, is given up with the next fdr_snapshot or fdr_finalize of that
+ * thread (-ECANCELED for who waits for it), and one that goes on in a child that it made returns -ECANCELED. `reason`:
+ * NULL or "" is "api". */
 FDR_API int fdr_snapshot(const char *reason);
 /* Path of the newest complete snapshot of this process, "" if none. It stays as it is until this thread calls this
  * again, or ends. As it was reached when the recording began: before a chroot. May lock, and allocate the first time;
