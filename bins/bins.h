@@ -106,9 +106,13 @@ struct fdri_slabs {                                       /* atomic words, {tag:
     uint64_t slots;                                       /* locations */
     uint64_t free_bytes;
     uint64_t reserve; /* bytes at the meta end that slabs leave to locations, what those begin with, and definitions */
+    uint64_t spared[2]; /* atomic: bytes of it that went to others, by enum fdri_other */
 };
-/* Are there `bytes` at the meta end beside what slabs leave to locations there? */
-bool fdri_meta_spares(const struct fdri_arena *a, const struct fdri_slabs *s, uint64_t bytes);
+enum fdri_other { FDRI_NOTES, FDRI_STREAMS };
+enum { FDRI_SPARED_SHARE = 8 }; /* of the reserve: what may go to each of them, when there is nothing beside it */
+/* Are there `bytes` at the meta end for one of those: beside the reserve, or of what of it may be spared? These count
+ * as taken. */
+bool fdri_meta_spares(const struct fdri_arena *a, struct fdri_slabs *s, enum fdri_other whose, uint64_t bytes);
 uint32_t fdri_slab_bytes(uint32_t bytes); /* what a slab for that many bytes takes */
 /* A slab of `bytes` from fdri_slab_bytes, zero but for its head; 0: none. From the meta end only, where `leave` bytes
  * must be left: what is reserved there is for a location that begins. Lock-free, FDRI_TRIES tries. */

@@ -68,9 +68,14 @@ static bool has_room(const struct fdri_arena *a, uint64_t need)
     return low + need <= high && fdri_meta_used(a) + need <= a->meta_limit;
 }
 
-bool fdri_meta_spares(const struct fdri_arena *a, const struct fdri_slabs *s, uint64_t bytes)
+/* When bins have taken all that is beside the reserve, which lasts from then on. */
+bool fdri_meta_spares(const struct fdri_arena *a, struct fdri_slabs *s, enum fdri_other whose, uint64_t bytes)
 {
-    return has_room(a, bytes + s->reserve);
+    uint64_t *spared = &s->spared[whose];
+    if (has_room(a, bytes + s->reserve)) return true;
+    bool may = fdr_add_relaxed(spared, bytes) + bytes <= s->reserve / FDRI_SPARED_SHARE && has_room(a, bytes);
+    if (!may) fdr_sub_relaxed(spared, bytes);
+    return may;
 }
 
 uint32_t fdri_slab_take(struct fdri_arena *a, struct fdri_slabs *s, uint32_t bytes, uint64_t leave)

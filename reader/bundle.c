@@ -35,9 +35,9 @@ static void add_note(struct fdr_file *f, const struct fdr_note_entry *n)
 
 void fdri_reader_notes(struct fdr_file *f)
 {
-    uint64_t block[FDRI_READER_NOTES_BLOCKS], off = f->sb.notes_off; /* the chain goes from new to old */
-    size_t blocks = 0;
-    while (off && blocks < FDRI_READER_NOTES_BLOCKS) {
+    uint64_t *block = NULL, off = f->sb.notes_off;                                /* the chain goes from new to old */
+    size_t blocks = 0, room = 0, most = f->size / sizeof(struct fdr_notes_block); /* else it goes round */
+    while (off && blocks < most && fdri_reader_room(&block, blocks, &room, sizeof *block)) {
         const struct fdr_notes_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_NOTES, UINT32_MAX,
                                                                             sizeof *b);
         if (!b) {
@@ -51,6 +51,7 @@ void fdri_reader_notes(struct fdr_file *f)
         const struct fdr_notes_block *b = (const void *)(f->bytes + block[--blocks]);
         for (uint32_t i = 0; i < b->used && i < FDR_NOTES_PER_BLOCK; i++) add_note(f, &b->note[i]);
     }
+    free(block);
 }
 
 size_t fdr_notes(const struct fdr_file *f, const struct fdr_note_info **rows)

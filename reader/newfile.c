@@ -12,17 +12,20 @@
 #include "base/clock.h"
 #include "base/raw.h"
 
-enum { NUMBER_BYTES = 32 };
+enum { NUMBER_BYTES = 32, NAME_BYTES = 255 };
 
 int fdri_newfile_begin(struct fdri_newfile *n, const char *path)
 {
-    size_t bytes = strlen(path) + NUMBER_BYTES;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t keep = strlen(name) + NUMBER_BYTES < NAME_BYTES ? strlen(path)
+                                                           : (size_t)(name - path) + NAME_BYTES - NUMBER_BYTES;
+    size_t bytes = keep + NUMBER_BYTES;
     /* nobody's who writes beside us, nor a file that is there */
     unsigned long long unique = fdr_clock_ns(CLOCK_REALTIME);
     n->fd = -1;
     n->part = malloc(bytes);
     if (!n->part) return -ENOMEM;
-    snprintf(n->part, bytes, "%s.%llu.part", path, unique);
+    snprintf(n->part, bytes, "%.*s.%llu.part", (int)keep, path, unique);
     n->fd = open(n->part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (n->fd >= 0) return 0;
     int e = errno;

@@ -470,7 +470,6 @@ bool fdri_reader_counts_go_with(const struct fdr_file *f, const struct fdri_read
                                 uint64_t calls);
 
 /* ---- bundle.c ---- */
-enum { FDRI_READER_NOTES_BLOCKS = 64 }; /* of notes that are followed */
 void fdri_reader_notes(struct fdr_file *f);
 void fdri_reader_bundle(struct fdr_file *f);
 void fdri_reader_bundle_free(struct fdr_file *f);

@@ -37,7 +37,8 @@ static struct fdr_note_entry *make(const char *key)
     struct fdr_superblock *s = fdri_rec.arena.super;
     struct fdr_notes_block *b = block_at(s->notes_off);
     if (!b || b->used == FDR_NOTES_PER_BLOCK) {
-        bool room = !b || fdri_meta_spares(&fdri_rec.arena, &fdri_rec.slabs, sizeof *b); /* threads to come need it */
+        bool room = !b || fdri_meta_spares(&fdri_rec.arena, &fdri_rec.slabs, FDRI_NOTES,
+                                           sizeof *b); /* threads to come need it */
         uint32_t off = room ? fdri_meta_take(&fdri_rec.arena, FDR_META_NOTES, sizeof *b, UINT32_MAX) : 0;
         if (!off) return NULL;
         b = block_at(off);
@@ -78,7 +79,8 @@ static bool put(const char *key, const char *value)
 static size_t cut(const char *text, size_t most)
 {
     size_t n = strnlen(text, most);
-    while (n == most && n && (text[n] & 0xC0) == 0x80) n--;
+    if (n < most) return n;
+    while (n && (text[n] & 0xC0) == 0x80) n--;
     return n;
 }
 

@@ -87,7 +87,8 @@ static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t
 {
     struct fdri_arena *a = &fdri_rec.arena;
     /* what threads to come begin with stays, and half of the bins: a stream takes four, which nobody else gets again */
-    if (!fdri_meta_spares(a, &fdri_rec.slabs, STREAM_BYTES) || streams.count >= a->super->bins_total / BINS_EACH)
+    if (!fdri_meta_spares(a, &fdri_rec.slabs, FDRI_STREAMS, STREAM_BYTES) ||
+        streams.count >= a->super->bins_total / BINS_EACH)
         return NULL;
     uint32_t own = fdri_meta_take(a, FDR_META_FREE, 64 + sizeof(struct fdr_sampled), UINT32_MAX);
     uint32_t off = own ? fdri_meta_take(a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX) : 0;

@@ -23,8 +23,10 @@ FDR_RACY static void add_part(struct fdr_usage *u, const uint8_t *base, const st
         fdr_fence_acquire(); /* G:check - given back meanwhile the word is none of records */
         if (fdr_load_relaxed(&bin(base, open)->generation) & 1 && its && with_open >= first) ever = with_open;
     }
-    u->stored += ever - first;
-    u->reduced += first;
+    if (p->class_ != FDR_CLASS_SAMPLE) { /* those are in no ledger of events */
+        u->stored += ever - first;
+        u->reduced += first;
+    }
     u->bytes_stored += (uint64_t)p->bytes << 9;
 }
 

@@ -211,7 +211,7 @@ if unshare -T --boottime 100 true 2>/dev/null; then
     rm -f ready.txt
     unshare -T --monotonic 100 --boottime 100 ./program there >ready.txt &
     for _ in $(seq 1000); do grep -qs ready ready.txt && break; sleep 0.02; done
-    pid=$(pgrep -x program | head -1)
+    pid=$(pgrep -P $! || echo $!)
     run 2 "top of a process in another time namespace" "$fdr" top -n 1 "$pid"
     grep -q "another time namespace" err.txt || fail "top of a process in another time namespace says: $(head -1 err.txt)"
     run 0 "top beside it" nsenter -T -t "$pid" "$fdr" top -n 1 "$pid"

@@ -352,6 +352,26 @@ json_t *json_text(const char *text)
     return good;
 }
 
+/* A key may be no UTF-8, and another one be the same but for that: then it gets a number. */
+static void set_named(json_t *object, const char *key, json_t *value)
+{
+    json_t *clean = json_text(key);
+    char name[256];
+    snprintf(name, sizeof name, "%s", json_string_value(clean));
+    for (unsigned n = 2; json_object_get(object, name); n++)
+        snprintf(name, sizeof name, "%.200s.%u", json_string_value(clean), n);
+    json_object_set_new(object, name, value);
+    json_decref(clean);
+}
+
+json_t *json_notes(const struct fdr_file *file)
+{
+    const struct fdr_note_info *note;
+    json_t *o = json_object();
+    for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++) set_named(o, note[i].key, json_text(note[i].value));
+    return o;
+}
+
 #define JSON_FLAGS (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))
 
 /* jansson leaves DEL, U+0080 to U+009F and what turns the direction of text as they are: nothing of JSON is longer. */

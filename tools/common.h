@@ -88,6 +88,7 @@ bool parse_count(const char *text, uint64_t *count);
 json_t *json_u64(uint64_t value);    /* clamped to what JSON readers take for a 64-bit integer */
 json_t *json_f64(double value);      /* null for infinities and NaN, which JSON has not */
 json_t *json_text(const char *text); /* bytes that are no UTF-8 become U+FFFD */
+json_t *json_notes(const struct fdr_file *file);
 /* As text, for free(): what is not plain is escaped. */
 char *json_plain(const json_t *value);
 /* Writes to standard output and frees: one line per element of an outer array or object. DONE or COULD_NOT. */

@@ -143,11 +143,10 @@ json_t *crash_json(const struct death *d)
     const struct fdr_file_info *i = fdr_file_info(d->file);
     const struct fdr_crash_thread_info *t;
     const struct fdr_crash_cause_info *c;
-    const struct fdr_note_info *note;
     struct fdr_crash_cause_info mine = main_cause(d->file);
     const struct fdr_location_info *l = location_of_thread(d->file, mine.tid);
     char job[128];
-    json_t *o = json_object(), *threads = json_array(), *causes = json_array(), *notes = json_object();
+    json_t *o = json_object(), *threads = json_array(), *causes = json_array();
     set(o, "file", json_text(d->path));
     set(o, "how", json_text(how[d->how]));
     set(o, "first", json_boolean(d->first));
@@ -162,9 +161,7 @@ json_t *crash_json(const struct death *d)
     for (size_t n = 1, count = fdr_crash_causes(d->file, &c); n < count; n++)
         json_array_append_new(causes, cause_json(d->file, &c[n]));
     set(o, "other_causes", causes);
-    for (size_t n = 0, count = fdr_notes(d->file, &note); n < count; n++)
-        set(notes, note[n].key, json_text(note[n].value));
-    set(o, "notes", notes);
+    set(o, "notes", json_notes(d->file));
     for (size_t n = 0, count = fdr_crash_threads(d->file, &t); n < count; n++)
         json_array_append_new(threads, thread_json(d->file, n, &t[n]));
     for (size_t n = 0; n < fdr_location_count(d->file); n++)

@@ -242,8 +242,10 @@ static void print_count(uint64_t n, const char *noun, const char *what)
 
 static void print_losses(const struct fdr_file_info *info)
 {
-    print_count(info->lost_locations, "thread",
-                "found no room in the buffer, or no memory for one more, and had nothing recorded");
+    print_count(
+        info->lost_locations, "thread",
+        "found no room in the buffer, or no memory for one more: none of what they did is recorded, or no samples of "
+        "them are");
     print_count(info->lost_unattached, "event",
                 "lost: of threads that found no room or recorded behind the last of their destructors, or (without "
                 "duration) of depths that had none for them");

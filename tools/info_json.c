@@ -194,26 +194,6 @@ static json_t *end_json(const struct fdr_file_info *info)
     return o;
 }
 
-/* A key may be no UTF-8, and another one be the same but for that: then it gets a number. */
-static void set_named(json_t *object, const char *key, json_t *value)
-{
-    json_t *clean = json_text(key);
-    char name[256];
-    snprintf(name, sizeof name, "%s", json_string_value(clean));
-    for (unsigned n = 2; json_object_get(object, name); n++)
-        snprintf(name, sizeof name, "%.200s.%u", json_string_value(clean), n);
-    set(object, name, value);
-    json_decref(clean);
-}
-
-static json_t *notes_json(const struct fdr_file *file)
-{
-    const struct fdr_note_info *note;
-    json_t *o = json_object();
-    for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++) set_named(o, note[i].key, json_text(note[i].value));
-    return o;
-}
-
 static json_t *steps_json(const struct fdr_file_info *info)
 {
     json_t *list = json_array();
@@ -243,7 +223,7 @@ static void set_identity(json_t *o, const struct fdr_file *file)
     set(o, "exe", json_text(info->exe));
     set(o, "build_id", json_text(info->build_id));
     set(o, "config", json_text(info->config));
-    set(o, "notes", notes_json(file));
+    set(o, "notes", json_notes(file));
     set_u64(o, "created_realtime_ns", info->created_realtime_ns);
     set(o, "realtime_offset_ns", json_integer(info->realtime_offset_ns));
     set_u64(o, "clock_steps", info->clock_steps);
