@@ -311,8 +311,8 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
     uint32_t k = s->depth;
     for (uint32_t d = s->base + 1; d <= k && d <= p->depth; d++) {
         const struct fdri_reader_call *c = &s->stack[d];
-        /* one that was made up stands for several: in later ticks, too, it is not known which of them it is */
-        uint64_t want = place_of(p, d), have = c->made_up || c->enter == tick ? c->place : 0;
+        /* one that was made up may stand for several: in later ticks nobody knows which of them it is */
+        uint64_t want = place_of(p, d), have = c->enter == tick ? c->place : c->made_up ? ANYWHERE : 0;
         if (have == ANYWHERE || want == ANYWHERE || want == have) continue;
         return want < have;
     }
