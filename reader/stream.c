@@ -311,7 +311,7 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
     uint32_t k = s->depth;
     for (uint32_t d = s->base + 1; d <= k && d <= p->depth; d++) {
         const struct fdri_reader_call *c = &s->stack[d];
-        /* one that was made up may stand for several: in later ticks nobody knows which of them it is */
+        /* one that was made up may stand for several: in later ticks nobody knows for which */
         uint64_t want = place_of(p, d), have = c->enter == tick ? c->place : c->made_up ? ANYWHERE : 0;
         if (have == ANYWHERE || want == ANYWHERE || want == have) continue;
         return want < have;
@@ -412,13 +412,22 @@ static bool stands_outside(const struct fdri_reader_stream *s)
     return s->stack[s->depth].made_up && s->points.pending[s->points.first].depth < s->depth;
 }
 
+/* From the first call that is over in it, one that was made up may stand for another: its place is not known any
+ * more. */
+static bool leave_careful(struct fdri_reader_stream *s, struct fdr_read_event *e)
+{
+    bool shown = leave_top(s, e);
+    for (uint32_t d = s->depth; d > s->base && s->stack[d].made_up; d--) s->stack[d].place = ANYWHERE;
+    return shown;
+}
+
 static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s, struct fdr_read_event *e)
 {
     for (;;) {
         if (s->point_next) {
             bool outside = stands_outside(s);
             s->point_next = outside;
-            if (outside ? leave_top(s, e) : show_point(s, e)) return true;
+            if (outside ? leave_careful(s, e) : show_point(s, e)) return true;
             continue;
         }
         uint32_t d = 0;
@@ -439,7 +448,7 @@ static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s,
             return true;
         } else if (step == FDRI_READER_CALL      ? enter_call(s, e)
                    : step == FDRI_READER_MAKE_UP ? enter_made_up(s, d, e)
-                                                 : leave_top(s, e)) {
+                                                 : leave_careful(s, e)) {
             return true;
         }
     }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/low.h"
+#include "base/raw.h"
 #include "sampler/counter.h"
 
 /* Zones that are looked for: packages, and what they are made of. */
@@ -54,7 +55,7 @@ static int number(int fd, uint64_t *value)
 static void close_zones(struct fdri_handle *h)
 {
     for (uint32_t i = 0; i < ZONES; i++) {
-        if (h->fd[i] >= 0) close(h->fd[i]);
+        if (h->fd[i] >= 0) fdr_raw_close(h->fd[i]);
         h->fd[i] = -1;
     }
 }
@@ -87,7 +88,7 @@ static int read_zones(struct fdri_handle *h, uint64_t *value)
             int fd = open_zone(i, "max_energy_range_uj");
             if (fd >= 0) {
                 number(fd, &range);
-                close(fd);
+                fdr_raw_close(fd);
             }
             h->state[i][1] += range ? range : h->state[i][0];
         }

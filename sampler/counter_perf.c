@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/low.h"
+#include "base/raw.h"
 #include "sampler/counter.h"
 
 struct event {
@@ -96,7 +97,7 @@ static uint32_t descriptors(uint32_t wanted) { return (uint32_t)__builtin_popcou
 static void perf_close(struct fdri_handle *h)
 {
     for (uint32_t i = 0; i < FDRI_SOURCE_COUNTERS; i++) {
-        if (h->fd[i] >= 0) close(h->fd[i]);
+        if (h->fd[i] >= 0) fdr_raw_close(h->fd[i]);
         h->fd[i] = -1;
     }
 }
@@ -131,9 +132,9 @@ static int read_software(struct fdri_handle *h, uint64_t *value)
 {
     uint64_t answer[1 + SOFTWARE];
     uint32_t first = (uint32_t)__builtin_ctz(h->wanted), n = 0;
-    ssize_t got = read(h->fd[first], answer, sizeof answer);
-    if (got < 0) return -errno;
-    if (got < (ssize_t)sizeof *answer || (uint64_t)got < 8 * (1 + answer[0])) return -EIO;
+    long got = fdr_raw_read(h->fd[first], answer, sizeof answer);
+    if (got < 0) return (int)got;
+    if (got < (long)sizeof *answer || (uint64_t)got < 8 * (1 + answer[0])) return -EIO;
     for (uint32_t i = first; i < SOFTWARE; i++)
         if (h->wanted >> i & 1) value[i] = n < answer[0] ? answer[1 + n++] : 0;
     return 0;
@@ -155,8 +156,8 @@ static int read_hardware(struct fdri_handle *h, uint64_t *value)
         uint64_t answer[3];
         if (!(h->wanted >> i & 1)) continue;
         if (!fdri_descriptor_is(h->fd[i], &h->mark[i])) return -EBADF; /* each is read: a part of them may be closed */
-        ssize_t got = read(h->fd[i], answer, sizeof answer);
-        if (got != sizeof answer) return got < 0 ? -errno : -EIO;
+        long got = fdr_raw_read(h->fd[i], answer, sizeof answer);
+        if (got != sizeof answer) return got < 0 ? (int)got : -EIO;
         value[i] = h->state[i][0] = scaled(answer, h->state[i][0]);
     }
     return 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/low.h"
+#include "base/raw.h"
 #include "sampler/counter.h"
 
 static const struct fdri_counter process_counters[] = {
@@ -48,7 +49,7 @@ static int open_path(struct fdri_handle *h, const char *path)
 
 static void close_path(struct fdri_handle *h)
 {
-    if (h->fd[0] >= 0) close(h->fd[0]);
+    if (h->fd[0] >= 0) fdr_raw_close(h->fd[0]);
     h->fd[0] = -1;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/low.h"
+#include "base/raw.h"
 #include "sampler/counter.h"
 
 static const struct fdri_counter stat_counters[] = {
@@ -45,8 +46,8 @@ int fdri_proc_open(int tid, const char *name)
 
 int fdri_proc_read(int fd, char *text, size_t bytes)
 {
-    ssize_t n = pread(fd, text, bytes - 1, 0);
-    if (n < 0) return -errno;
+    long n = fdr_raw_pread(fd, text, bytes - 1, 0);
+    if (n < 0) return (int)n;
     text[n] = 0;
     return n ? (int)n : -ESRCH; /* the thread is gone */
 }
@@ -73,7 +74,7 @@ static int open_file(struct fdri_handle *h, const char *name)
 
 static void close_file(struct fdri_handle *h)
 {
-    if (h->fd[0] >= 0) close(h->fd[0]);
+    if (h->fd[0] >= 0) fdr_raw_close(h->fd[0]);
     h->fd[0] = -1;
 }
 

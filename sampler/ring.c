@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/low.h"
+#include "base/raw.h"
 #include "sampler/sampler.h"
 
 enum { DATA_PAGES = 8, STACK_BYTES = 8 };
@@ -128,7 +129,7 @@ static void look_beside(struct fdri_target *t)
 {
     if (fdri_sampler.how.events || !fdri_source_there(t)) return;
     uint64_t counted, passed = fdri_source_cpu_ns(t->tid) - t->opened_ns;
-    if (read(t->fd, &counted, sizeof counted) != sizeof counted || passed <= counted || passed >> 63) return;
+    if (fdr_raw_read(t->fd, &counted, sizeof counted) != sizeof counted || passed <= counted || passed >> 63) return;
     t->beside_ns = fdr_max(t->beside_ns, passed - counted);
 }
 

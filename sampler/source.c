@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/low.h"
+#include "base/raw.h"
 #include "sampler/sampler.h"
 
 #ifndef sigev_notify_thread_id
@@ -123,17 +124,20 @@ static void go_live(struct fdri_target *t, enum fdri_by source)
     fdr_or_acq_rel(&t->live, FDRI_LIVE); /* R:target - pairs with L:target in handler.c */
 }
 
-enum { WAITS = 1000 };
+enum { WAITS = 1000, LOOKS_AT = 10 };
 
-/* No handler comes any more, and the one that may be at work is awaited: a timer it arms would be somebody else's.
- * Bounded: a thread that is stopped in there, or was cancelled, does not come out. Its target is not used again until
- * it does (new_target), and the timer it may still arm is gone, which the kernel says: numbers of timers are not used
- * again for long. */
+/* No handler comes any more, and the one that may be at work is awaited: a timer it arms would be somebody else's. A
+ * thread that was cancelled in there is gone. Bounded: one that is stopped does not come out. Its target is not used
+ * again until it does (new_target), and the timer it may still arm is gone, which the kernel says: numbers of timers
+ * are not used again for long. */
 static void shut_out(struct fdri_target *t)
 {
-    fdr_and_acq_rel(&t->live, ~FDRI_LIVE);                        /* L:target */
-    for (int i = 0; i < WAITS && fdr_load_acquire(&t->live); i++) /* A:target - what the handler wrote */
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    int pid = fdr_raw_getpid();
+    fdr_and_acq_rel(&t->live, ~FDRI_LIVE);                          /* L:target */
+    for (int i = 0; i < WAITS && fdr_load_acquire(&t->live); i++) { /* A:target - what the handler wrote */
+        if (i == LOOKS_AT && fdr_raw_is_gone(pid, (int)t->tid)) fdr_sub_acq_rel(&t->live, FDRI_INSIDE); /* L:target */
+        else fdr_raw_sleep(1000000);
+    }
 }
 
 static bool start_event(struct fdri_target *t)
@@ -158,7 +162,8 @@ uint64_t fdri_source_events(struct fdri_target *t)
 {
     uint64_t *word = t->window.word; /* the count; of a group: how many there are, and each, its leader's first */
     if (!fdri_source_there(t)) return 0;
-    ssize_t n = read(t->fd, word, sizeof t->window.word) / (ssize_t)sizeof *word;
+    /* no cancellation point: the thread that the handler interrupted would end at any of its instructions */
+    long n = fdr_raw_read(t->fd, word, sizeof t->window.word) / (long)sizeof *word;
     return n == 1 ? word[0] : n > 1 ? word[1] : 0;
 }
 
