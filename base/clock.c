@@ -33,8 +33,11 @@ bool fdr_ticks_usable(void)
     if (fd < 0) return false;
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
-    /* kvm-clock and hyperv are built on a TSC that the host promises to be stable */
-    return n > 0 && (!strncmp(text, "tsc", 3) || !strncmp(text, "kvm-clock", 9) || !strncmp(text, "hyperv", 6));
+    /* kvm-clock and Hyper-V's page are built on a TSC that the host promises to be stable */
+    const char *const built_on_it[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page"};
+    bool usable = false;
+    for (size_t i = 0; n > 0 && i < 3; i++) usable |= !strncmp(text, built_on_it[i], strlen(built_on_it[i]));
+    return usable;
 #else
     return false;
 #endif

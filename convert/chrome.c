@@ -302,20 +302,36 @@ static int process(const struct process *p, const struct fdr_select *select)
     return 0;
 }
 
-/* The process id of a recording, or its place among the files where two share one. */
-static uint64_t pid_of(struct fdr_file *const *files, size_t count, size_t index)
+/* Do two recordings share a process id? Then each goes by its place among the files. */
+static bool pids_collide(struct fdr_file *const *files, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
-            if (fdr_file_info(files[i])->pid == fdr_file_info(files[j])->pid) return index + 1;
-    return fdr_file_info(files[index])->pid;
+            if (fdr_file_info(files[i])->pid == fdr_file_info(files[j])->pid) return true;
+    return false;
 }
 
-/* CLOCK_MONOTONIC is one line within a host only; between hosts the wall clocks are all there is. */
-static uint64_t shift_of(const struct fdr_file_info *first, const struct fdr_file_info *info)
+/* CLOCK_MONOTONIC is one line within a host only, and there until it boots, and not in every container; between such
+ * lines the wall clocks are all there is. Those of one line differ by what the wall clock was set meanwhile. */
+static bool one_line(const struct fdr_file_info *a, const struct fdr_file_info *b)
 {
-    if (strcmp(first->host, info->host) == 0) return 0;
-    return (uint64_t)(info->realtime_offset_ns - first->realtime_offset_ns);
+    const uint64_t set_ns = 2000000000;
+    uint64_t apart = (uint64_t)a->realtime_offset_ns - (uint64_t)b->realtime_offset_ns;
+    return strcmp(a->host, b->host) == 0 && apart + set_ns <= 2 * set_ns;
+}
+
+/* What is added to the times of each; from the line that began first on, so none becomes negative. */
+static void shifts_of(struct fdr_file *const *files, size_t count, uint64_t *shift)
+{
+    int64_t first = INT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        const struct fdr_file_info *info = fdr_file_info(files[i]);
+        size_t j = 0;
+        while (j < i && !one_line(fdr_file_info(files[j]), info)) j++;
+        shift[i] = j < i ? shift[j] : (uint64_t)info->realtime_offset_ns;
+        if ((int64_t)shift[i] < first) first = (int64_t)shift[i];
+    }
+    for (size_t i = 0; i < count; i++) shift[i] -= (uint64_t)first;
 }
 
 int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
@@ -323,19 +339,24 @@ int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct 
 {
     struct fdr_text *out;
     struct frames frames = {0};
-    bool first = true;
-    int status = fdr_text_open(&out, out_path);
-    if (status != 0) return status;
+    bool first = true, by_place = pids_collide(files, count);
+    uint64_t *shift = calloc(count ? count : 1, sizeof *shift);
+    int status = shift ? fdr_text_open(&out, out_path) : -ENOMEM;
+    if (status != 0) {
+        free(shift);
+        return status;
+    }
+    shifts_of(files, count, shift);
     fdr_text_string(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (size_t i = 0; i < count && status == 0; i++) {
         const struct fdr_file_info *info = fdr_file_info(files[i]);
-        struct process p = {files[i], info,   out, pid_of(files, count, i), shift_of(fdr_file_info(files[0]), info),
-                            &first,   &frames};
+        struct process p = {files[i], info, out, by_place ? i + 1 : info->pid, shift[i], &first, &frames};
         status = process(&p, select);
     }
     fdr_text_string(out, "\n]");
     if (frames.count) write_frames(out, &frames);
     fdr_text_string(out, "}\n");
     free(frames.frame);
+    free(shift);
     return fdr_text_close(out, status);
 }

@@ -126,17 +126,17 @@ static void go_live(struct fdri_target *t, enum fdri_by source)
 
 enum { WAITS = 1000, LOOKS_AT = 10 };
 
-/* No handler comes any more, and the one that may be at work is awaited: a timer it arms would be somebody else's. A
- * thread that was cancelled in there is gone. Bounded: one that is stopped does not come out. Its target is not used
- * again until it does (new_target), and the timer it may still arm is gone, which the kernel says: numbers of timers
- * are not used again for long. */
+/* No handler comes any more, and the one that may be at work is awaited: a timer it arms would be somebody else's.
+ * Bounded: a thread that is stopped in there does not come out, and one that was cancelled is gone. Its target is not
+ * used again until it does (new_target), and the timer it may still arm is gone, which the kernel says: numbers of
+ * timers are not used again for long. */
 static void shut_out(struct fdri_target *t)
 {
     int pid = fdr_raw_getpid();
     fdr_and_acq_rel(&t->live, ~FDRI_LIVE);                          /* L:target */
     for (int i = 0; i < WAITS && fdr_load_acquire(&t->live); i++) { /* A:target - what the handler wrote */
-        if (i == LOOKS_AT && fdr_raw_is_gone(pid, (int)t->tid)) fdr_sub_acq_rel(&t->live, FDRI_INSIDE); /* L:target */
-        else fdr_raw_sleep(1000000);
+        if (i >= LOOKS_AT && fdr_raw_is_gone(pid, (int)t->tid)) break;
+        fdr_raw_sleep(1000000);
     }
 }
 

@@ -87,6 +87,35 @@ for mode in exit 1; do
     fi
 done
 
+# ---- a library that a plugin brings along, and none at all ----
+cat >plugin.c <<'END'
+int MPI_Init(int *count, char ***words);
+int begins(void);
+int begins(void) { return MPI_Init(0, 0); }
+END
+cat >host.c <<'END'
+#include <dlfcn.h>
+#include <signal.h>
+int MPI_Init(int *count, char ***words);
+int main(int argc, char **argv)
+{
+    struct sigaction now;
+    if (argc < 2) return MPI_Init(0, 0) ? 40 : 0;
+    signal(SIGBUS, SIG_IGN);
+    void *plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    int (*begins)(void) = plugin ? (int (*)(void))dlsym(plugin, "begins") : 0;
+    if (!begins || begins()) return 41;
+    return sigaction(SIGBUS, 0, &now) || now.sa_handler != SIG_DFL ? 42 : 0; /* as the library's own leaves it */
+}
+END
+cc -shared -fPIC plugin.c ./libfake.so -o plugin.so
+cc host.c "${link[@]}" -o host
+./host ./plugin.so 2>err.txt || fail "MPI of a plugin: status $?, $(head -1 err.txt)"
+status=0
+./host 2>err.txt || status=$?
+[ "$status" = 40 ] || fail "MPI_Init without an MPI library: status $status"
+grep -q 'MPI_Init: no MPI library' err.txt || fail "MPI_Init without an MPI library says: $(head -1 err.txt)"
+
 # ---- the real ones ----
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 cat >real.c <<'END'

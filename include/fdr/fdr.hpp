@@ -11,7 +11,8 @@ namespace fdr {
 
 #ifdef __cpp_exceptions
 // An exception that nobody catches: what it says becomes the note "what", which is in the bundle that abort() leaves.
-// Then the terminate handler that was there before does its work. Including this header is enough.
+// Then the terminate handler that was there before does its work. Including this header is enough. A plugin that is
+// unloaded puts that one back, unless somebody has set another one since.
 namespace detail {
 FDR_UNHOOKED_ inline std::terminate_handler &terminate_before()
 {
@@ -28,12 +29,22 @@ FDR_UNHOOKED_ inline void on_terminate()
     }
     if (terminate_before()) terminate_before()();
 }
-FDR_UNHOOKED_ inline bool note_terminate()
+FDR_UNHOOKED_ inline unsigned &terminate_users()
 {
-    static const bool once = (terminate_before() = std::set_terminate(on_terminate), true);
-    return once;
+    static unsigned users = 0;
+    return users;
 }
-static const bool terminate_noted __attribute__((unused)) = note_terminate();
+struct terminate_user {
+    FDR_UNHOOKED_ terminate_user()
+    {
+        if (terminate_users()++ == 0) terminate_before() = std::set_terminate(on_terminate);
+    }
+    FDR_UNHOOKED_ ~terminate_user()
+    {
+        if (--terminate_users() == 0 && std::get_terminate() == on_terminate) std::set_terminate(terminate_before());
+    }
+};
+static const terminate_user terminate_noted __attribute__((unused));
 } // namespace detail
 #endif
 
