@@ -136,10 +136,12 @@ static bool find_folded(struct rests *r, const struct fdr_file *file, const stru
     return r->has != NULL;
 }
 
-/* Of threads that ended while they were copied nothing is there: it is in no sum over all locations. */
+/* Of threads that ended while they were copied nothing is there, nor of events that nobody could note whose they are:
+ * they are in no sum over all locations. */
 static bool threads_lack(const struct fdr_file *file, const struct fdr_select *select)
 {
-    return fdr_file_info(file)->threads_gone && wants_location(select, UINT32_MAX);
+    const struct fdr_file_info *info = fdr_file_info(file);
+    return (info->threads_gone || info->lost_unattached) && wants_location(select, UINT32_MAX);
 }
 
 static void judge(struct stat_rows *rows, const struct rests *rests, enum stat_by by, bool lack)

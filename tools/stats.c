@@ -309,7 +309,8 @@ static void source_line(const struct fdr_file *file, bool events)
     uint64_t taken = 0;
     size_t count = fdr_reductions((struct fdr_file *)file, &reductions);
     if (!events) {
-        out_text(info->totals_lost ? "# totals of the whole run, " : "# exact totals of the whole run, ");
+        out_text(info->totals_lost || info->lost_unattached ? "# totals of the whole run, "
+                                                            : "# exact totals of the whole run, ");
         out_text(human_time(text, whole_run(file)));
         out_text(", whatever was filtered or reduced; calls still open are left out\n");
         lost_line(info);
