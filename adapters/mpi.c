@@ -57,7 +57,8 @@ static int note(struct dl_phdr_info *info, size_t size, void *argument)
     return 0;
 }
 
-/* In a library that was loaded for itself alone. It is asked for behind the look at all: that holds the loader's lock. */
+/* In a library that was loaded for itself alone. It is asked for behind the look at all, which holds the loader's
+ * lock. */
 static uintptr_t in_any(const char *name)
 {
     static struct loaded l; /* MPI is initialised once */

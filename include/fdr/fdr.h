@@ -201,9 +201,9 @@ FDR_API void fdr_leave_at(fdr_region region, uint64_t time_ns);
 /* The compiler's function hooks leave it alone: a region entered in it goes on behind it. */
 #define FDR_UNHOOKED_ __attribute__((no_instrument_function))
 
-/* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it, longjmp, or a C++ exception
- * that passes through C compiled without -fexceptions. `break` and `continue` in it leave the region, not a loop around
- * it: the macro is a loop of one turn. Where its definition finds
+/* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it, longjmp, or a C++
+ * exception that passes through C compiled without -fexceptions. `break` and `continue` in it leave the region, not a
+ * loop around it: the macro is a loop of one turn. Where its definition finds
  * no room its calls are recorded as [unknown], and it is not asked for again in this recording. */
 struct fdr_scope_ {
     fdr_region region;
