@@ -74,10 +74,20 @@ bool fdri_in_handler(const sigset_t *blocked)
     return false;
 }
 
+/* Linked statically the unwinder is in the program, and knows no frame before constructors without a priority have run:
+ * it would abort. */
+extern const void *_Unwind_Find_FDE(void *pc, void *bases[3]) __attribute__((weak));
+bool fdri_unwinder_works(void)
+{
+    void *bases[3];
+    return !_Unwind_Find_FDE || _Unwind_Find_FDE((void *)(uintptr_t)fdri_unwinder_works, bases);
+}
+
 /* The first call of backtrace loads the library, and allocates. */
 void fdri_in_handler_warm(void)
 {
     void *frames[4];
+    if (!fdri_unwinder_works()) return;
     (void)backtrace(frames, 4);
     void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
     void *each = library ? dlsym(library, "_Unwind_Backtrace") : NULL,

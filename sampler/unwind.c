@@ -12,6 +12,7 @@
 #include <unwind.h>
 
 #include "base/guard.h"
+#include "sampler/counter.h"
 #include "sampler/sampler.h"
 
 typedef _Unwind_Reason_Code backtrace_function(_Unwind_Trace_Fn, void *);
@@ -100,6 +101,11 @@ void fdri_unwind_warm(void)
                                                    "_Unwind_Resume_or_Rethrow", "_Unwind_ForcedUnwind"};
     enum { FUNCTION_MOST = 4096 };
     void *frames[4];
+    if (!fdri_unwinder_works()) {
+        fdri_say("FDR_SAMPLE: unwind: this program is linked statically, and its unwinder is not ready before main; "
+                 "samples have no return addresses (fdr_init in main has them)");
+        return;
+    }
     (void)backtrace(frames, 4);
     void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) fdri_say("FDR_SAMPLE: unwind: %s; samples have no return addresses", dlerror());

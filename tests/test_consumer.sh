@@ -65,6 +65,27 @@ read -ra flags <<<"$(pkg-config --cflags --libs fdr-instrument)"
 echo 'int main(void) { return 0; }' >"$work/hooked.c"
 cc -Wl,--as-needed "${flags[@]}" "$work/hooked.c" -o "$work/hooked"
 readelf -d "$work/hooked" | grep -q 'NEEDED.*libfdr-instrument' || { echo "FAIL: fdr-instrument before the object is not linked"; exit 1; }
+# All of it static: the hooks begin before main, where the unwinder of such a program would abort.
+cat >"$work/all_static.c" <<'END'
+#include <fdr/fdr.h>
+static __attribute__((noinline)) int leaf(int x) { for (volatile int i = 0; i < 1000;) i = i + 1; return x + 1; }
+int main(void)
+{
+    int sum = 0;
+    for (int i = 0; i < 20000; i++) sum = leaf(sum);
+    return fdr_snapshot("all static") || fdr_usage().presented < 20000;
+}
+END
+read -ra flags <<<"$(pkg-config --static --cflags --libs fdr-instrument)"
+mkdir "$work/run-static"
+if cc -static "$work/all_static.c" -o "$work/all_static" "${flags[@]}" 2>"$work/all_static.txt"; then
+    for settings in FDR_SAMPLE=1kHz,unwind FDR_EDGE_COUNTERS=page-faults FDR_SAMPLE=off; do
+        env "$settings" FDR_DIR="$work/run-static" FDR_LIVE_DIR="$work" "$work/all_static" 2>"$work/all_static.txt" ||
+            { echo "FAIL: all static, $settings: status $?"; cat "$work/all_static.txt"; exit 1; }
+    done
+else
+    echo "no program all of which is static: $(tail -1 "$work/all_static.txt")"
+fi
 read -ra flags <<<"$(pkg-config --cflags --libs fdr-reader)"
 cc -std=c11 -Wall -Wextra -Werror "$consumer/reader.c" -o "$work/reader_by_pkgconfig" "${flags[@]}"
 LD_LIBRARY_PATH=$libdir "$work/reader_by_pkgconfig"
