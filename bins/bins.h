@@ -109,9 +109,9 @@ struct fdri_slabs {                                       /* atomic words, {tag:
     uint64_t spared[2]; /* atomic: bytes of it that went to others, by enum fdri_other */
 };
 enum fdri_other { FDRI_NOTES, FDRI_STREAMS };
-enum { FDRI_SPARED_SHARE = 8 }; /* of the reserve: what may go to each of them, when there is nothing beside it */
-/* Are there `bytes` at the meta end for one of those: beside the reserve, or of what of it may be spared? These count
- * as taken. */
+enum { FDRI_SPARED_SHARE = 16 }; /* of what bins never take: the share of each of them in it. Locations leave three */
+/* Are there `bytes` at the meta end for one of those: beside the reserve, or of that share, when there is nothing
+ * beside it? These count as taken. */
 bool fdri_meta_spares(const struct fdri_arena *a, struct fdri_slabs *s, enum fdri_other whose, uint64_t bytes);
 uint32_t fdri_slab_bytes(uint32_t bytes); /* what a slab for that many bytes takes */
 /* A slab of `bytes` from fdri_slab_bytes, zero but for its head; 0: none. From the meta end only, where `leave` bytes

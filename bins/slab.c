@@ -73,7 +73,7 @@ bool fdri_meta_spares(const struct fdri_arena *a, struct fdri_slabs *s, enum fdr
 {
     uint64_t *spared = &s->spared[whose];
     if (has_room(a, bytes + s->reserve)) return true;
-    bool may = fdr_add_relaxed(spared, bytes) + bytes <= s->reserve / FDRI_SPARED_SHARE && has_room(a, bytes);
+    bool may = fdr_add_relaxed(spared, bytes) + bytes <= a->meta_reserve / FDRI_SPARED_SHARE && has_room(a, bytes);
     if (!may) fdr_sub_relaxed(spared, bytes);
     return may;
 }

@@ -283,8 +283,7 @@ int fdri_arena_make(struct fdri_recorder *r)
     uint64_t each = sizeof(struct fdr_location) + 3 * fdr_max(r->arena.super->bin_bytes, 4096);
     uint64_t block = r->arena.super->bin_bytes < 4096 ? 4096 : sizeof(struct fdr_location);
     uint64_t room = bytes / 16 * 13 - fdr_min(bytes / 16 * 13, 98304);
-    uint64_t for_them = r->slabs.reserve - 2 * (r->slabs.reserve / FDRI_SPARED_SHARE);
-    r->arena.super->locations_sure = (uint32_t)fdr_min(for_them / block, fdr_max(room / each, 1));
+    r->arena.super->locations_sure = (uint32_t)fdr_min(r->slabs.reserve / block, fdr_max(room / each, 1));
     if (fdri_fold_start())
         for (int i = 0; i < 2; i++) r->shares.spare[i] = fdri_location_new();
     uint32_t bins = r->arena.super->bins_total;

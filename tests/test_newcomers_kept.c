@@ -98,7 +98,7 @@ static void late_ones(void **state)
     uint32_t streams = 0;
     pthread_t t[MANY];
     (void)state;
-    begin(&(struct fdr_config){.buffer = "4M"});
+    begin(&(struct fdr_config){.buffer = "8M"});
     define_regions(deep, DEEP);
     pthread_barrier_init(&full, NULL, MANY + 1);
     for (uintptr_t i = 0; i < MANY; i++) assert_int_equal(pthread_create(&t[i], NULL, fills, (void *)i), 0);
