@@ -35,9 +35,14 @@ static void add_note(struct fdr_file *f, const struct fdr_note_entry *n)
 
 void fdri_reader_notes(struct fdr_file *f)
 {
-    uint64_t *block = NULL, off = f->sb.notes_off;                                /* the chain goes from new to old */
-    size_t blocks = 0, room = 0, most = f->size / sizeof(struct fdr_notes_block); /* else it goes round */
-    while (off && blocks < most && fdri_reader_room(&block, blocks, &room, sizeof *block)) {
+    uint64_t *block = NULL, off = f->sb.notes_off; /* the chain goes from new to old */
+    size_t blocks = 0, room = 0;
+    struct fdri_reader_chain chain = {0};
+    while (off && fdri_reader_room(&block, blocks, &room, sizeof *block)) {
+        if (fdri_reader_goes_round(&chain, off)) {
+            fdri_reader_damage(f, "the blocks of notes go round");
+            break;
+        }
         const struct fdr_notes_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_NOTES, UINT32_MAX,
                                                                             sizeof *b);
         if (!b) {

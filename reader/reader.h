@@ -470,6 +470,20 @@ bool fdri_reader_counts_go_with(const struct fdr_file *f, const struct fdri_read
                                 uint64_t calls);
 
 /* ---- bundle.c ---- */
+/* Of a chain that is damaged: does it come to where it was? Asked of each place in turn, from {0} on; the answer comes
+ * within a few rounds (Brent). */
+struct fdri_reader_chain {
+    uint64_t mark, steps, until;
+};
+static inline bool fdri_reader_goes_round(struct fdri_reader_chain *c, uint64_t off)
+{
+    if (c->until && off == c->mark) return true;
+    if (c->steps++ < c->until) return false;
+    c->mark = off;
+    c->until = c->until * 2 + 1;
+    c->steps = 0;
+    return false;
+}
 void fdri_reader_notes(struct fdr_file *f);
 void fdri_reader_bundle(struct fdr_file *f);
 void fdri_reader_bundle_free(struct fdr_file *f);

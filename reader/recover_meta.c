@@ -108,8 +108,8 @@ void fdri_reader_recover_definitions(struct fdri_reader_image *m)
 void fdri_reader_recover_notes(struct fdri_reader_image *m)
 {
     uint32_t *link = &((struct fdr_superblock *)fdri_reader_image_at(m, 0))->notes_off;
-    uint64_t most = m->arena_bytes / sizeof(struct fdr_notes_block); /* else it goes round */
-    for (uint64_t n = 0; n < most && *link; n++) {
+    struct fdri_reader_chain chain = {0};
+    while (*link && !fdri_reader_goes_round(&chain, *link)) {
         if (!fdri_reader_meta_at(m->file, *link, FDR_META_NOTES, UINT32_MAX, sizeof(struct fdr_notes_block))) break;
         link = &((struct fdr_notes_block *)fdri_reader_image_at(m, *link))->next;
     }

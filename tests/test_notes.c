@@ -193,9 +193,40 @@ static void P6_a_note_that_is_set_during_a_snapshot_from_outside(void **state)
     fdr_finalize();
 }
 
+/* The oldest block leads back to the newest: each is read, and there is an end. */
+static void P8_blocks_that_go_round(void **state)
+{
+    static uint8_t bytes[4 << 20];
+    struct fdr_config c = oracle_config(oracle_directory());
+    const struct fdr_note_info *row;
+    struct fdr_file *f;
+    char text[32];
+    (void)state;
+    c.buffer = "1M";
+    assert_int_equal(fdr_init(&c), 0);
+    for (int i = 0; i < NOTES; i++) {
+        snprintf(text, sizeof text, "note %d", i);
+        fdr_note(text, "value");
+    }
+    assert_int_equal(fdr_snapshot("notes"), 0);
+    FILE *in = fopen(fdr_last_snapshot(), "r");
+    size_t size = in ? fread(bytes, 1, sizeof bytes, in) : 0;
+    assert_in_range(size, FDR_SUPERBLOCK_BYTES, sizeof bytes - 1);
+    fclose(in);
+    const struct fdr_superblock *s = (const void *)bytes;
+    struct fdr_notes_block *b = (void *)(bytes + s->notes_off);
+    while (b->next) b = (void *)(bytes + b->next);
+    b->next = s->notes_off;
+    assert_int_equal(fdr_file_open_memory(bytes, size, &f, text, sizeof text), FDR_DAMAGED);
+    assert_in_range(fdr_notes(f, &row), NOTES, 4 * NOTES);
+    fdr_file_close(f);
+    fdr_finalize();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P6_a_note_that_is_set_during_a_snapshot),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_blocks_that_go_round),
+                                       cmocka_unit_test(P6_a_note_that_is_set_during_a_snapshot),
                                        cmocka_unit_test(P6_a_note_that_is_set_during_a_snapshot_from_outside)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
