@@ -292,14 +292,19 @@ static bool before_made_up(const struct fdri_reader_point *p, uint32_t at, const
     return place != ANYWHERE && place < enters->ordinal + 1ull;
 }
 
+/* Is the call of depth d around the point, if its record names it, still to come? */
+static bool comes(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint32_t d, uint64_t tick)
+{
+    uint32_t i = p->depth - d;
+    const struct fdri_reader_depth *v = d <= s->depth_max && i < p->place.links ? &s->level[d] : NULL;
+    return v && v->head->enter == tick && ordinal_of(v, v->head) <= p->place.link[i];
+}
+
 /* Is one of the calls around the point that its record names still to come? */
 static bool is_to_come(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint64_t tick)
 {
-    for (uint32_t i = 0; i < p->place.links && p->depth - i > s->depth; i++) {
-        uint32_t d = p->depth - i;
-        const struct fdri_reader_depth *v = d <= s->depth_max ? &s->level[d] : NULL;
-        if (v && v->head->enter == tick && ordinal_of(v, v->head) <= p->place.link[i]) return true;
-    }
+    for (uint32_t d = p->depth; d > s->depth && p->depth - d < p->place.links; d--)
+        if (comes(s, p, d, tick)) return true;
     return false;
 }
 
@@ -313,6 +318,7 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
         const struct fdri_reader_call *c = &s->stack[d];
         /* one that was made up may stand for several: in later ticks nobody knows for which */
         uint64_t want = place_of(p, d), have = c->enter == tick ? c->place : c->made_up ? ANYWHERE : 0;
+        if (have == ANYWHERE && c->made_up && comes(s, p, d, tick)) return false; /* it does not stand for that one */
         if (have == ANYWHERE || want == ANYWHERE || want == have) continue;
         return want < have;
     }
