@@ -61,7 +61,7 @@ static int note(struct dl_phdr_info *info, size_t size, void *argument)
  * lock. */
 static uintptr_t in_any(const char *name)
 {
-    static struct loaded l; /* MPI is initialised once */
+    struct loaded l;
     uintptr_t found = 0;
     l.count = 0;
     dl_iterate_phdr(note, &l);
@@ -102,16 +102,16 @@ static void set(int *error, int code)
 
 int MPI_Abort(void *communicator, int code)
 {
+    fdr_ending("MPI_Abort", code); /* first: looking for it takes the loader's lock */
     int (*f)(void *, int) = PMPI_Abort ? PMPI_Abort : (int (*)(void *, int))real("PMPI_Abort", "MPI_Abort");
-    fdr_ending("MPI_Abort", code);
     if (!f) _Exit(code); /* no MPI library at all: nobody expects to come back */
     return f(communicator, code);
 }
 
 void mpi_abort_(int *communicator, int *code, int *error)
 {
-    abort_f *f = pmpi_abort_ ? pmpi_abort_ : (abort_f *)real("pmpi_abort_", "mpi_abort_");
     fdr_ending("MPI_Abort", *code);
+    abort_f *f = pmpi_abort_ ? pmpi_abort_ : (abort_f *)real("pmpi_abort_", "mpi_abort_");
     if (!f) _Exit(*code);
     f(communicator, code, error);
 }
@@ -119,10 +119,10 @@ void mpi_abort_(int *communicator, int *code, int *error)
 /* error: NULL where the caller left it out */
 void mpi_abort_f08_(int *communicator, int *code, int *error)
 {
+    fdr_ending("MPI_Abort", *code);
     abort_f *f = pmpi_abort_f08_    ? pmpi_abort_f08_
                  : pmpir_abort_f08_ ? pmpir_abort_f08_
                                     : (abort_f *)real("pmpi_abort_f08_", "mpi_abort_f08_");
-    fdr_ending("MPI_Abort", *code);
     if (!f) _Exit(*code);
     f(communicator, code, error);
 }

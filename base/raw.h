@@ -66,6 +66,7 @@ static inline long fdr_raw_getdents(int fd, void *to, uint32_t count)
 static inline int fdr_raw_getpid(void) { return (int)syscall(SYS_getpid); }
 static inline int fdr_raw_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline void fdr_raw_tgkill(int pid, int tid, int sig) { syscall(SYS_tgkill, pid, tid, sig); }
+/* There is no such thread any more. */
 static inline bool fdr_raw_is_gone(int pid, int tid) { return syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH; }
 /* The same signal once more, as it came. */
 static inline long fdr_raw_queue(int pid, int tid, int sig, const siginfo_t *info)

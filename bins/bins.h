@@ -106,7 +106,7 @@ struct fdri_slabs {                                       /* atomic words, {tag:
     uint64_t slots;                                       /* locations */
     uint64_t free_bytes;
     uint64_t reserve; /* bytes at the meta end that slabs leave to locations, what those begin with, and definitions */
-    uint64_t spared[2]; /* atomic: bytes of it that went to others, by enum fdri_other */
+    uint64_t spared[2]; /* atomic: bytes that others got when nothing was left beside it, by enum fdri_other */
 };
 enum fdri_other { FDRI_NOTES, FDRI_STREAMS };
 enum { FDRI_SPARED_SHARE = 16 }; /* of what bins never take: the share of each of them in it. Locations leave three */
