@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Stacks of all threads of a process that goes on, for the watchdog. A thread that runs, or waits in a call that begins
  * again behind a handler, is asked by a signal, as in a crash, and goes on at once. Where a signal would end its call
- * early (sleep, poll, whatever has a time limit) it is left alone: /proc says where it stands, and its stack is read
- * from here.
+ * early (sleep, poll, whatever has a time limit), or it waits with the signal blocked, it is left alone: /proc says
+ * where it stands, and its stack is read from here.
  *
  * The signal is one whose default is to be ignored: one that comes late, or is still pending at exec, harms nothing. */
 #define _GNU_SOURCE
@@ -94,7 +94,7 @@ static void uninstall(int number)
 
 /* ---- what /proc says ---- */
 
-enum way { NO_WAY, BY_SIGNAL, BY_PROC };
+enum way { NO_WAY, RUNS, WAITS_AGAIN, WAITS_ONCE }; /* the last two: sp and pc are known */
 
 /* "running"; or the call's number, its six arguments, sp and pc; or -1, sp and pc. */
 static enum way way_of(uint32_t tid, uint64_t *sp, uint64_t *pc)
@@ -103,14 +103,14 @@ static enum way way_of(uint32_t tid, uint64_t *sp, uint64_t *pc)
     long call = -1;
     uint64_t a[6] = {0};
     if (!fdri_read_task(tid, "syscall", text, sizeof text)) return NO_WAY;
-    if (!strncmp(text, "running", 7)) return BY_SIGNAL;
+    if (!strncmp(text, "running", 7)) return RUNS;
     int n = sscanf(text,
                    "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
                    &call, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], sp, pc);
     if (n == 3 && call == -1) *sp = a[0], *pc = a[1];
     else if (n != 9) return NO_WAY;
     bool again = (call == SYS_futex && !a[3]) || call == SYS_wait4 || call == SYS_waitid;
-    return again ? BY_SIGNAL : BY_PROC;
+    return again ? WAITS_AGAIN : WAITS_ONCE;
 }
 
 static bool blocks(uint32_t tid, int number)
@@ -143,9 +143,10 @@ static void ask(uint32_t tid, int number)
     enum way way = way_of(tid, &sp, &pc);
     s->head = (struct fdr_crash_thread){.tid = tid};
     fdr_store_relaxed(&s->tid, tid);
-    if (way == BY_PROC) {
+    bool hears = number && way != NO_WAY && !blocks(tid, number);
+    if (way == WAITS_ONCE || (way == WAITS_AGAIN && !hears)) {
         by_proc(s, sp, pc);
-    } else if (way == BY_SIGNAL && number && !blocks(tid, number)) {
+    } else if (hears) {
         fdr_store_release(&s->state, ASKED); /* R:stack - the slot is clear */
         fdr_raw_tgkill(fdri_pid(), (int)tid, number);
     }
@@ -214,7 +215,7 @@ static void settle(struct slot *s)
     uint64_t sp, pc;
     uint32_t asked = ASKED;
     if (fdr_cas_acq_rel_u32(&s->state, &asked, FREE) || asked == FREE) /* L:stack */
-        if (way_of(s->tid, &sp, &pc) == BY_PROC) by_proc(s, sp, pc);
+        if (way_of(s->tid, &sp, &pc) >= WAITS_AGAIN) by_proc(s, sp, pc);
 }
 
 static void add(struct fdri_section *to, struct slot *s, uint32_t most)

@@ -237,17 +237,26 @@ void fdri_watchdog_start(void)
     if (all) memset(all, 0, room * sizeof *all);
 }
 
+/* The process was stopped for a while: nobody stood in that time. What was reported stays so. */
+static void begin_all(void)
+{
+    due_ns = 0;
+    for (uint32_t i = 0; i < room; i++)
+        if (!all[i].reported) all[i].known = false;
+}
+
 /* A quarter of the time between looks; others that hang for the same reason have one look's time to be found, too. */
 uint64_t fdri_watchdog_look(uint64_t now)
 {
     uint64_t often = fdr_min(fdr_max(fdri_view.watchdog_ns / 4, 10000000), 1000000000);
     if (!fdri_view.watchdog_ns) return UINT64_MAX;
     if (now < look_ns) return look_ns;
-    if (look_ns && now - look_ns > often + fdri_view.watchdog_ns / 2) fdri_watchdog_start(); /* we were stopped, too */
+    if (look_ns && now - look_ns > often + fdri_view.watchdog_ns / 2) begin_all(); /* we were stopped, too */
     if (due_ns && now >= due_ns) {
+        uint64_t began = fdr_clock_ns(CLOCK_MONOTONIC);
         report(now);
         due_ns = 0;
-        now = fdr_clock_ns(CLOCK_MONOTONIC); /* it took its time; nobody was stopped */
+        now += fdr_clock_ns(CLOCK_MONOTONIC) - began; /* it took its time; nobody was stopped */
     } else if (any_hangs(now) && !due_ns) {
         due_ns = now + often;
     }
