@@ -183,9 +183,10 @@ static void begin_target(uint32_t tid)
     static unsigned said;
     if (look_up(tid, name) != start_time) return; /* it ended meanwhile; the next round drops the target */
     if (why == ENOENT) return;                    /* as good as ended: it gave its counter back */
+    const char *kind = fdri_sampler.how.events ? "event" : "timer";
     if (fdri_once(&said))
-        fdri_say("no %s for thread %u (%s): %s; it is not sampled", fdri_sampler.how.events ? "event" : "timer", tid,
-                 name, strerror(why));
+        fdri_say("no %s for thread %u (%s): %s; it is not sampled%s", kind, tid, name, strerror(why),
+                 fdri_sampler.how.provided ? "" : " until there is one");
 }
 
 static void open_again(struct fdri_target *t)
@@ -300,6 +301,7 @@ static void drop_gone(void)
             end_target(t); /* found as a new one in the next round */
             continue;
         }
+        if (t->source == FDRI_BY_NOTHING && !fdri_sampler.how.provided) fdri_source_open(t, 1); /* it got none before */
         look_at_mask(t);
         look_at_name(t);
     }
