@@ -245,6 +245,17 @@ static void choose_built_in(struct plan *p, const char *list)
     fdri_counters_missing("FDR_EDGE_COUNTERS", list, missing);
 }
 
+enum { FIELD_NAME = 27 }; /* the names of fields are cut there */
+
+/* Names of processors' events may differ behind that: a cut one says its metric's number. */
+static void name_field(char name[64], const char *of, fdr_metric_id metric)
+{
+    char number[16];
+    int n = snprintf(number, sizeof number, "#%u", metric);
+    if (strlen(of) <= FIELD_NAME || !metric) snprintf(name, 64, "%s", of);
+    else snprintf(name, 64, "%.*s%s", FIELD_NAME - n, of, number);
+}
+
 /* Their names go behind the built-in ones. */
 static void choose_provided(struct plan *p, const char *list, char name[][64])
 {
@@ -256,8 +267,8 @@ static void choose_provided(struct plan *p, const char *list, char name[][64])
     else snprintf(missing, sizeof missing, "%s", why);
     for (size_t i = 0; i < count && i < room; i++) {
         if (info[i].works) {
-            fdr_metric_define(info[i].name, info[i].unit, FDR_U64, info[i].kind);
-            memcpy(name[p->panel.count + p->provided++], info[i].name, sizeof info[i].name);
+            fdr_metric_id metric = fdr_metric_define(info[i].name, info[i].unit, FDR_U64, info[i].kind);
+            name_field(name[p->panel.count + p->provided++], info[i].name, metric);
         } else if (used < sizeof missing) {
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s: %s", used ? "; " : "", info[i].name,
                                      info[i].why);

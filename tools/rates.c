@@ -84,12 +84,23 @@ static uint32_t counter_of(struct gather *g, uint32_t metric)
     return g->r->count - 1;
 }
 
+/* The names of fields are cut at 27 bytes; one of that length may end in its metric's number. */
+static uint32_t counter_numbered(struct gather *g, const char *name)
+{
+    const char *mark = strlen(name) == 27 ? strrchr(name, '#') : NULL;
+    unsigned long metric = mark ? strtoul(mark + 1, NULL, 10) : 0;
+    if (!metric || metric > g->metrics) return UINT32_MAX;
+    const struct fdr_definition *d = fdr_definition(g->file, FDR_METRIC_DEFINITION, (uint32_t)metric);
+    return strncmp(d->name, name, (size_t)(mark - name)) ? UINT32_MAX : counter_of(g, (uint32_t)metric);
+}
+
 /* A field of the monitor's events carries the name of a metric, which has unit and kind. */
 static uint32_t counter_named(struct gather *g, const char *name)
 {
+    uint32_t numbered = counter_numbered(g, name);
+    if (numbered != UINT32_MAX) return numbered;
     for (uint32_t i = 1; i <= g->metrics; i++) {
         const struct fdr_definition *d = fdr_definition(g->file, FDR_METRIC_DEFINITION, i);
-        /* the names of fields are cut at 27 bytes */
         if (!strncmp(d->name, name, 27) && (strlen(name) == 27 || !strcmp(d->name, name))) return counter_of(g, i);
     }
     return UINT32_MAX;
