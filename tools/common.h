@@ -40,6 +40,8 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Bytes of the character at `text`; 0: a terminal would take it for a command (U+0080 to U+009F as well), or it turns
  * the direction of what follows, or it is no UTF-8. */
 size_t plain_bytes(const char *text);
+/* Bytes of the UTF-8 character at s, 0: there is none (overlong forms and surrogates are none). */
+size_t character_bytes(const unsigned char *s);
 /* A name of a file, or one that a recording holds, as it goes to a terminal: what is not plain is '?'. Stays until the
  * eighth call from here. */
 const char *plain_name(const char *name);

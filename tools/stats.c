@@ -356,7 +356,8 @@ static void out_value(uint32_t type, uint64_t bits)
     char text[48];
     double real;
     memcpy(&real, &bits, sizeof real);
-    if (type == 2) snprintf(text, sizeof text, "%.6g", real);
+    if (type == 2 && real != real) snprintf(text, sizeof text, "nan"); /* its sign says nothing */
+    else if (type == 2) snprintf(text, sizeof text, "%.6g", real);
     else if (type == 1) snprintf(text, sizeof text, "%lld", (long long)(int64_t)bits);
     else snprintf(text, sizeof text, "%llu", (unsigned long long)bits);
     out_char(' '); /* also where it is wider than its column */
