@@ -101,6 +101,15 @@ static enum place place_orphan(const struct fdri_reader_stream *s, const struct 
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 
+/* Is the call at depth k the one that the copied stack has there? Of those of length 0 the ordinal tells. */
+static bool was_on_stack(const struct fdri_reader_stream *s, uint32_t k)
+{
+    const struct fdri_reader_location *l = s->location;
+    const struct fdri_reader_call *c = &s->stack[k];
+    if (k > l->frame_count || l->frame[k - 1].enter != c->enter) return false;
+    return c->enter < c->leave || l->frame[k - 1].ordinal == c->ordinal;
+}
+
 /* Where does the head of depth d stand, seen from the real call at depth k? */
 static enum place place(const struct fdri_reader_stream *s, uint32_t k, uint32_t d)
 {
@@ -110,7 +119,8 @@ static enum place place(const struct fdri_reader_stream *s, uint32_t k, uint32_t
     if (k == s->base) return INSIDE;
     if (r->enter == r->leave) return d == k + 1 ? place_child(c, r) : place_orphan(s, c, d);
     if (r->leave <= c->leave) return INSIDE;
-    if (s->location->moving && r->leave == FDRI_READER_OPEN && r->enter < c->leave && c->leave >= s->location->cut)
+    if (s->location->moving && r->leave == FDRI_READER_OPEN && c->leave >= s->location->cut &&
+        (r->enter < c->leave || (r->enter == c->leave && was_on_stack(s, k))))
         return INSIDE; /* open at the cut, as c was, whose record came since */
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }

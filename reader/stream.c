@@ -129,6 +129,7 @@ static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_r
     if (gapped_at(&s->memory[call - s->stack - s->base - 1], r->enter))
         call->ordinal_known = false; /* band 0 of this depth */
     if (v->longest && gapped_at(v->longest, r->enter)) call->ordinal_known = false;
+    if (v->unnumbered) call->ordinal_known = false;
     if (s->location->moving && r->enter >= s->location->cut) call->ordinal_known = as_frame(s, call, r);
 }
 
@@ -325,6 +326,9 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
     if (p->depth < k) { /* inside of its sibling a longer call could not be over by then */
         const struct fdri_reader_call *c = &s->stack[p->depth + 1];
         if (enters && longer(enters)) return true;
+        if (enters && c->made_up && p->depth + 1u == k && at == k + 1 && enters->tie.in_tick &&
+            enters->tie.parent >= p->place.sibling)
+            return true; /* its parent came behind the point */
         return !c->made_up && c->place != ANYWHERE && c->enter == tick && c->place > p->place.sibling;
     }
     if (p->depth > k && place_of(p, k + 1) == ANYWHERE) return false;
@@ -332,6 +336,12 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
     if (at > k + 1) return before_made_up(p, at, enters);
     if (p->depth == k) return longer(enters) || enters->ordinal >= p->place.sibling;
     return place_of(p, k + 1) < enters->ordinal + 1ull;
+}
+
+/* Is the point in this call of length 0, by its record? */
+static bool is_inside(const struct fdri_reader_point *p, const struct fdr_record *r, uint32_t at)
+{
+    return p->depth >= at && place_of(p, at) == r->ordinal + 1ull;
 }
 
 /* Must the first pending point come before the step at `tick`? Any pending one that must takes those before it
@@ -344,6 +354,9 @@ static bool point_is_due(const struct fdri_reader_stream *s, uint64_t tick, cons
     for (uint32_t i = 0; i < q->count; i++) {
         const struct fdri_reader_point *p = &q->pending[(q->first + i) % FDRI_READER_PENDING];
         if (!p->place.tied || stands_before(s, p, tick, enters, at)) return true;
+        /* it is in the call that enters, and those before it that are not came earlier */
+        if (i && enters && !longer(enters) && is_inside(p, enters, at) && !is_inside(&q->pending[q->first], enters, at))
+            return true;
     }
     return false;
 }

@@ -97,6 +97,19 @@ static void add_frames(struct fdri_reader_stream *s)
     }
 }
 
+/* Up to where calls of length 0 were given back is not known: how many came before a longer one is not, either. */
+static void add_unnumbered(struct fdri_reader_stream *s)
+{
+    const struct fdri_reader_location *l = s->location;
+    bool joined = l->raw.flags & FDR_LOCATION_JOINED_ALL;
+    for (size_t i = 0; i < l->part_count; i++) {
+        const struct fdri_reader_part *p = &l->part[i];
+        bool has_them = p->class_ == FDR_CLASS_REGION && (!p->band || (joined && p->band == FDR_BANDS - 1));
+        if (has_them && p->floor_unknown && p->depth > s->base && p->depth <= s->depth_max)
+            s->level[p->depth].unnumbered = true;
+    }
+}
+
 static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)
 {
     struct fdri_reader_location *l = s->location;
@@ -109,6 +122,7 @@ static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)
         struct fdri_reader_part *p = &l->part[i];
         if (wanted(s, p)) add_cursor(s, p, is_other(p) ? next++ : &s->memory[p->depth - s->base - 1], min_leave);
     }
+    add_unnumbered(s);
     add_frames(s);
     for (uint32_t d = s->base; d < s->depth_max + 3; d++) fdri_reader_stream_head(&s->level[d]);
     s->stack[s->base] = (struct fdri_reader_call){.leave = UINT64_MAX - 1, .ordinal_known = true};
