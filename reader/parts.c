@@ -221,6 +221,7 @@ const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_locatio
 {
     size_t low = 0, high = l->part_count;
     uint32_t want = identity(class_, depth, band, aside);
+    if (depth > FDRI_READER_DEPTH_MAX) return NULL; /* refused: nothing is stored of it, and this is another's */
     while (low < high) {
         size_t i = low + (high - low) / 2;
         const struct fdri_reader_part *p = &l->part[i];

@@ -135,6 +135,23 @@ static void P3_recursion_deeper_than_the_stack(void **state)
     check((struct oracle_rules){0});
 }
 
+/* The row of those without a level has nothing of other classes. */
+static void P3_messages_beside_a_deep_recursion(void **state)
+{
+    (void)state;
+    begin(&(struct fdr_config){.buffer = "16M"});
+    fdr_region r = fdr_region_define("r", NULL, 0);
+    for (int i = 0; i < 10; i++) fdr_message_send(1, 2, 0, 4);
+    for (uint32_t d = 0; d < FDR_LEVELS_MAX + 5; d++) fdr_enter(r);
+    for (uint32_t d = 0; d < FDR_LEVELS_MAX + 5; d++) fdr_leave(r);
+    struct fdr_file *f = take();
+    assert_int_equal(balance(f), FDR_LEVELS_MAX + 5 + 10);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, FDR_LEVELS_MAX + 1)->kept, 0);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, FDR_LEVELS_MAX + 1)->lost, 5);
+    assert_int_equal(row(f, 0, FDR_IN_MESSAGE, 0)->kept, 10);
+    end(f);
+}
+
 static void recurse(fdr_region r, int depth, jmp_buf *out)
 {
     char big[512];
@@ -365,6 +382,7 @@ int main(void)
         cmocka_unit_test(P3_definitions_by_many_threads_agree),
         cmocka_unit_test(P9_scopes_are_left_on_every_way_out),
         cmocka_unit_test(P3_recursion_deeper_than_the_stack),
+        cmocka_unit_test(P3_messages_beside_a_deep_recursion),
         cmocka_unit_test(P3_live_recursion_and_longjmp_out_of_it),
         cmocka_unit_test(P9_leaves_that_do_not_match),
         cmocka_unit_test(P9_clocks_that_step_back_are_clamped),
