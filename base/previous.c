@@ -70,6 +70,12 @@ void fdr_previous_restore(struct fdr_previous *p, int number, void (*ours)(int, 
     fdr_store_relaxed(&p->count, p->count - 1);
 }
 
+bool fdr_previous_any(const struct fdr_previous *p)
+{
+    uint32_t levels = fdr_load_acquire(&p->count); /* A:previous */
+    return levels && address_in(fdr_load_relaxed(&p->handler[levels - 1]));
+}
+
 /* A handler that was left by longjmp is not above us any more, or what stands there is another signal's, which the
  * kernel brought. */
 bool fdr_previous_gives_back(int number, const void *code)

@@ -24,6 +24,8 @@ bool fdr_previous_install(struct fdr_previous *p, int number, const struct sigac
 bool fdr_previous_ours(int number, void (*ours)(int, siginfo_t *, void *));
 /* Puts back what was there, where ours is still what the signal calls; else it stays, and passes on. */
 void fdr_previous_restore(struct fdr_previous *p, int number, void (*ours)(int, siginfo_t *, void *));
+/* Would ours pass the signal on to a handler? */
+bool fdr_previous_any(const struct fdr_previous *p);
 
 /* In our handler. Async-signal-safe. */
 /* Is it called by a handler that this thread is passing the signal on to? `code`: where ours returns to. */

@@ -176,8 +176,9 @@ void fdri_export_leave(void) { uninstall(); }
 
 bool fdri_export_handles(const struct sigaction *action)
 {
-    return action->sa_flags & SA_SIGINFO &&
-           (action->sa_sigaction == on_signal || action->sa_sigaction == fdri_crash_on_signal);
+    if (!(action->sa_flags & SA_SIGINFO)) return false;
+    if (action->sa_sigaction == on_signal) return !fdr_previous_any(&previous); /* behind it one of the program's */
+    return action->sa_sigaction == fdri_crash_on_signal;
 }
 
 void fdri_export_fork(int phase)

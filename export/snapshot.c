@@ -248,7 +248,8 @@ FDR_RACY int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number
 {
     static struct fdr_superblock before; /* one snapshot at a time */
     uint64_t virgin = 0, dropped = 0;
-    holding = fdri_view.hold();
+    holding = true; /* first: it may be left while it waits */
+    if (!fdri_view.hold()) holding = false;
     struct fdr_clock_reading now = fdr_clock_read(fdri_view.ticks);
     super()->clock_last = (struct fdr_clock_pair){fdri_tick_of(now.tick), now.monotonic_ns, now.realtime_ns, 0};
     fdr_copy_racy(&before, super(), sizeof before);

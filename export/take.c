@@ -181,11 +181,12 @@ int fdr_snapshot(const char *reason)
 {
     sigset_t old;
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
-    struct fdr_cancel cancel = fdr_cancel_off();
-    fdr_signals_block_handled(&old, fdri_export_handles);
+    fdr_signals_block_handled(&old, fdri_export_handles);  /* first, and last put back: a handler that leaves finds */
+    struct fdr_cancel cancel = fdr_cancel_off();           /* the thread as it was */
     struct fdri_quota quota = look((uint64_t)(uintptr_t)__builtin_frame_address(0));
     struct fdri_why why = fdri_because(FDR_REASON_API, reason && reason[0] ? reason : "api");
     int result = fdri_take(&why, &quota, true);
+    fdr_cancel_defer(cancel);
     fdr_signals_restore(&old);
     fdr_cancel_restore(cancel);
     return result;
@@ -216,15 +217,16 @@ static char *own_path(void)
 
 const char *fdr_last_snapshot(void)
 {
-    struct fdr_cancel cancel = fdr_cancel_off();
     sigset_t old;
     fdr_signals_block(&old); /* a handler that forks waits for the lock */
+    struct fdr_cancel cancel = fdr_cancel_off();
     char *own = own_path();
     if (own) {
         pthread_mutex_lock(&lock);
         memcpy(own, last_path, FDRI_PATH_MAX);
         pthread_mutex_unlock(&lock);
     }
+    fdr_cancel_defer(cancel);
     fdr_signals_restore(&old);
     fdr_cancel_restore(cancel);
     return own ? own : "";

@@ -77,8 +77,9 @@ static void wait_for_lock(void)
 
 static struct held take_lock(void)
 {
-    struct held h = {.cancel = fdr_cancel_off()};
+    struct held h;
     fdr_signals_block_handled(&h.mask, fdri_export_handles);
+    h.cancel = fdr_cancel_off();
     wait_for_lock();
     return h;
 }
@@ -93,7 +94,8 @@ static void give_lock(void)
 static void release_lock(const struct held *h)
 {
     give_lock();
-    fdr_signals_restore(&h->mask);
+    fdr_cancel_defer(h->cancel);
+    fdr_signals_restore(&h->mask); /* a handler that waited for it may leave by longjmp */
     fdr_cancel_restore(h->cancel);
 }
 
@@ -523,8 +525,8 @@ __attribute__((destructor(101))) static void at_exit(void)
     struct held h;
     if (bare() || holds_lock()) return; /* exit() in the handler of a fault in there */
     fdri_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
-    h.cancel = fdr_cancel_off();
     fdr_signals_block_handled(&h.mask, fdri_export_handles);
+    h.cancel = fdr_cancel_off();
     for (int i = 0; i < 1000 && !(held = try_lock()); i++) fdr_raw_sleep(1000000);
     if (!held && fdr_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
     if (!held) wait_for_lock();

@@ -347,13 +347,14 @@ int fdr_trigger_add(const char *line)
     int id = -ESRCH;
     if (!on) return id;
     if (line) memcpy(copy, line, strnlen(line, sizeof copy - 1));
-    struct fdr_cancel cancel = fdr_cancel_off();
     fdr_signals_block(&old);
+    struct fdr_cancel cancel = fdr_cancel_off();
     if (fdri_pass(on)) {
         id = add_line(copy);
         if (id > 0 && fdr_load_relaxed(&fdr_switch_.on) != on) id = -ESRCH;
         fdri_passed();
     }
+    fdr_cancel_defer(cancel);
     fdr_signals_restore(&old);
     fdr_cancel_restore(cancel);
     return id;

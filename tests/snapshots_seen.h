@@ -70,7 +70,7 @@ static inline void snapshots_start(struct fdr_config c)
     c.size = sizeof c;
     c.ignore_environment = 1;
     c.live_dir = c.dir = directory;
-    c.signal = "none";
+    if (!c.signal) c.signal = "none";
     c.crash = "0";
     if (!c.name) c.name = "t";
     if (!c.buffer) c.buffer = "4M";

@@ -146,6 +146,13 @@ static void by_longjmp(void **state)
     are_whole(1);
 }
 
+static bool can_be_cancelled(void)
+{
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    return state == PTHREAD_CANCEL_ENABLE;
+}
+
 /* Its handler runs when the snapshot is there. */
 static void others_wait(void **state)
 {
@@ -154,9 +161,11 @@ static void others_wait(void **state)
     exits("none", 1);
     exits("snapshot", 2);
     record("none", "mapped");
+    can_be_cancelled(); /* from here on, whatever was left before */
     meanwhile = jumps;
     if (!sigsetjmp(back, 1)) fdr_snapshot("not left");
     assert_null(meanwhile);
+    assert_true(can_be_cancelled());
     meanwhile = asks;
     inner = -1;
     assert_int_equal(fdr_snapshot("outside"), 0);
@@ -164,6 +173,25 @@ static void others_wait(void **state)
     threads_come_and_go();
     fdr_finalize();
     are_whole(3);
+    with = SIGFPE;
+}
+
+/* And that of the program which was there before fdr's own. */
+static void one_behind_ours_waits(void **state)
+{
+    (void)state;
+    with = SIGUSR1;
+    signal(SIGUSR1, on_signal);
+    snapshots_start((struct fdr_config){.finalize = "none", .signal = "USR1", .buffer = "1M"});
+    meanwhile = asks;
+    inner = -1;
+    assert_int_equal(fdr_snapshot("outside"), 0);
+    assert_null(meanwhile);
+    assert_int_equal(inner, 0);
+    fdr_finalize();
+    assert_int_equal(parts(), 0);
+    forget_snapshots();
+    signal(SIGUSR1, SIG_DFL);
     with = SIGFPE;
 }
 
@@ -222,8 +250,8 @@ static void by_fork(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(by_exit), cmocka_unit_test(by_longjmp),
-                                       cmocka_unit_test(by_another), cmocka_unit_test(by_fork),
-                                       cmocka_unit_test(others_wait)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(by_exit),     cmocka_unit_test(by_longjmp),
+                                       cmocka_unit_test(by_another),  cmocka_unit_test(by_fork),
+                                       cmocka_unit_test(others_wait), cmocka_unit_test(one_behind_ours_waits)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
