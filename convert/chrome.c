@@ -311,13 +311,19 @@ static bool pids_collide(struct fdr_file *const *files, size_t count)
     return false;
 }
 
-/* CLOCK_MONOTONIC is one line within a host only, and there until it boots, and not in every container; between such
- * lines the wall clocks are all there is. Those of one line differ by what the wall clock was set meanwhile. */
+/* By the wall clock its host booted when the other recording was over. */
+static bool booted_behind(const struct fdr_file_info *a, const struct fdr_file_info *b)
+{
+    return a->realtime_offset_ns > b->realtime_offset_ns &&
+           (uint64_t)a->realtime_offset_ns - (uint64_t)b->realtime_offset_ns > b->last_ns;
+}
+
+/* CLOCK_MONOTONIC is one line within a host only, and there until it boots; between such lines the wall clocks are all
+ * there is. Within one they may have been set, and the host suspended, for less than it had been up. (A container
+ * with a CLOCK_MONOTONIC of its own is taken for its host.) */
 static bool one_line(const struct fdr_file_info *a, const struct fdr_file_info *b)
 {
-    const uint64_t set_ns = 2000000000;
-    uint64_t apart = (uint64_t)a->realtime_offset_ns - (uint64_t)b->realtime_offset_ns;
-    return strcmp(a->host, b->host) == 0 && apart + set_ns <= 2 * set_ns;
+    return strcmp(a->host, b->host) == 0 && !booted_behind(a, b) && !booted_behind(b, a);
 }
 
 /* What is added to the times of each; from the line that began first on, so none becomes negative. */

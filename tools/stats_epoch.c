@@ -116,9 +116,9 @@ static bool has_epochs(const struct fdr_epoch_info *epochs, size_t count, uint32
 
 /* Threads that ended, whose accounts are one, and those that had too little memory for epochs. */
 static void without_line(const struct fdr_file *file, const struct fdr_select *s, const struct fdr_epoch_info *epochs,
-                         size_t count)
+                         size_t count, bool json)
 {
-    char text[HUMAN_BYTES];
+    char text[HUMAN_BYTES], line[200];
     const struct fdr_total *t;
     uint64_t calls = 0;
     size_t n = fdr_totals(file, &t), locations = 0;
@@ -131,12 +131,17 @@ static void without_line(const struct fdr_file *file, const struct fdr_select *s
         locations++;
     }
     if (!locations) return;
-    out_text("# and ");
-    out_text(human_count(text, calls));
-    out_text(" calls of ");
-    out_u64(locations);
-    out_text(locations == 1 ? " location" : " locations");
-    out_text(" without epochs (threads that ended, or had little memory): fdr stats has their totals\n");
+    snprintf(line, sizeof line,
+             "and %s calls of %zu location%s without epochs (threads that ended, or had little memory): fdr stats has "
+             "their totals",
+             human_count(text, calls), locations, locations == 1 ? "" : "s");
+    if (json) {
+        complain("%s", line);
+        return;
+    }
+    out_text("# ");
+    out_text(line);
+    out_text("\n");
 }
 
 static void epoch_line(const struct fdr_file *file, const struct fdr_epoch_info *e)
@@ -241,7 +246,7 @@ int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const s
         out_text(" of each stretch of time, kept or not; a call belongs to the one in which it ended\n");
     }
     if (!a->json && count) untimed_line(file, select);
-    if (!a->json && count) without_line(file, select, epochs, count);
+    if (count) without_line(file, select, epochs, count, a->json);
     for (size_t i = 0; i < count; i++) {
         if (!overlaps(select, &epochs[i])) continue;
         size_t n = rows_of(select, &epochs[i], totals, total_count, rows);
