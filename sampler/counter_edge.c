@@ -252,7 +252,7 @@ static void name_field(char name[64], const char *of, fdr_metric_id metric)
 {
     char number[16];
     int n = snprintf(number, sizeof number, "#%u", metric);
-    if (strlen(of) <= FIELD_NAME || !metric) snprintf(name, 64, "%s", of);
+    if (strlen(of) <= FIELD_NAME || !metric) snprintf(name, 64, "%.63s", of);
     else snprintf(name, 64, "%.*s%s", FIELD_NAME - n, of, number);
 }
 
