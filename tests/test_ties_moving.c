@@ -4,7 +4,12 @@
  * of a depth may be given back, and then nobody knows how many came before a longer one in its tick. */
 #include "tests/api_fixture.h"
 
-enum { THREADS = 22, DEEP = 6, REGIONS = 61, SNAPSHOTS = 8, LOCATIONS = 64 };
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+enum { SNAPSHOTS = 1 };
+#else
+enum { SNAPSHOTS = 8 };
+#endif
+enum { THREADS = 22, DEEP = 6, REGIONS = 61, LOCATIONS = 64 };
 static fdr_region region[REGIONS];
 static bool stop;
 
