@@ -181,8 +181,9 @@ int fdr_snapshot(const char *reason)
 {
     sigset_t old;
     if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
-    fdr_signals_block_handled(&old, fdri_export_handles);  /* first, and last put back: a handler that leaves finds */
-    struct fdr_cancel cancel = fdr_cancel_off();           /* the thread as it was */
+    /* signals first, and back before the rest: a handler that leaves by longjmp finds the thread as it was */
+    fdr_signals_block_handled(&old, fdri_export_handles);
+    struct fdr_cancel cancel = fdr_cancel_off();
     struct fdri_quota quota = look((uint64_t)(uintptr_t)__builtin_frame_address(0));
     struct fdri_why why = fdri_because(FDR_REASON_API, reason && reason[0] ? reason : "api");
     int result = fdri_take(&why, &quota, true);
