@@ -663,7 +663,8 @@ enum fdr_part_flags {
     FDR_PART_REWOUND = 8,  /* a rewind ended the newest bin: the next one is small */
     FDR_PART_GROWING = 16, /* twice as large as the one before, until the size is right again */
     FDR_PART_ASIDE = 32,   /* set aside: of the first moments (FDR_PIN), and nothing is given back of it */
-    FDR_PART_PLACED = 64   /* it stands in its owner's order of worth */
+    FDR_PART_PLACED = 64,  /* it stands in its owner's order of worth */
+    FDR_PART_SHORT = 128   /* the newest bins were lost; only recovery sets it */
 };
 enum fdr_aside {
     FDR_ASIDE_CUT = 1,    /* before its time was over: it had used up its share */
@@ -673,6 +674,7 @@ enum fdr_aside {
 /* ---- bins ---- */
 #define FDR_BIN_MAGIC 0x4e424446u /* "FDBN" */
 #define FDR_BIN_NS    1u          /* times in ns, as the location's flag FDR_LOCATION_NS says */
+#define FDR_BIN_GAP   2u          /* records between the bin before and this one were lost; only recovery sets it */
 struct fdr_bin {
     uint32_t magic;
     uint32_t check; /* fdr_check32 of bytes 8..47 (all that never changes while the bin is in use) */
@@ -682,7 +684,7 @@ struct fdr_bin {
     uint8_t class_;
     uint8_t band;
     uint8_t size_log2; /* of this bin; 9 .. log2(bin_bytes) */
-    uint8_t flags;     /* FDR_BIN_NS */
+    uint8_t flags;     /* FDR_BIN_NS, FDR_BIN_GAP */
     uint16_t reserved;
     uint32_t epoch;        /* of its birth */
     uint32_t base_ordinal; /* ordinals given at this depth in tick base_tick before this bin */

@@ -29,7 +29,8 @@ static bool accept(struct fdr_file *f, struct fdri_reader_part *p, uint64_t off,
                                                       .seq = h->seq,
                                                       .records = FDR_COMMIT_RECORDS(h->commit),
                                                       .size_log2 = h->size_log2,
-                                                      .gap = gap};
+                                                      .gap = gap,
+                                                      .gap_told = h->flags & FDR_BIN_GAP};
     return true;
 }
 
@@ -255,6 +256,13 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
     if (said == end && said > p->floor) p->floor = said;
 }
 
+/* What was missing when the file was recovered: it is in the accounts, and the indices go on over it. */
+static void add_told(struct fdri_reader_part *p, const struct fdr_part *raw)
+{
+    for (uint32_t i = 0; i < p->bin_count; i++) p->bin[i].gap |= p->bin[i].gap_told || (!i && p->untold);
+    p->tail_gap |= raw && raw->flags & FDR_PART_SHORT;
+}
+
 void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
                       const struct fdr_part *raw)
 {
@@ -271,4 +279,5 @@ void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct
     }
     check_indices(f, l, p);
     set_floor(f, l, p, raw);
+    add_told(p, raw);
 }

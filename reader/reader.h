@@ -89,6 +89,7 @@ struct fdri_reader_bin {
     uint8_t size_log2;
     uint8_t state; /* enum fdri_reader_bin_state; relaxed atomic: any thread may find out */
     bool gap;      /* bins or records before it are missing */
+    bool gap_told; /* they were when it was recovered */
     bool told;     /* that it is damaged is in the list of damage */
 };
 struct fdri_reader_part {
@@ -562,8 +563,9 @@ struct fdri_reader_depth {                /* the calls of one depth */
     const struct fdr_record *head;
     struct fdri_reader_cursor *cursor[FDR_BANDS * 2]; /* of each band also what was set aside */
     uint32_t cursors, from;                           /* how many; which one head is of */
-    /* of the longest band, where calls of length 0 may lie there as well; or NULL */
-    const struct fdri_reader_cursor *longest;
+    /* where calls of length 0 lie: of band 0, of the longest where bands are joined, set aside or not */
+    const struct fdri_reader_cursor *zeros[4];
+    uint32_t zeros_count;
     uint64_t zero_tick; /* the newest zero-length calls seen */
     uint32_t zero_next;
     bool unnumbered; /* calls of length 0 may be missing anywhere: longer ones have no ordinal */

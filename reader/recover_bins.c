@@ -26,7 +26,8 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
         h->first_index = index;
         h->location = l->id;
         /* damaged bins may disagree: all are read by the unit that the location was found to have */
-        h->flags = (uint8_t)((h->flags & ~FDR_BIN_NS) | (l->raw.flags & FDR_LOCATION_NS ? FDR_BIN_NS : 0));
+        bool gap = b->gap || (i && b[-1].state == FDRI_READER_BIN_BAD);
+        h->flags = (uint8_t)((l->raw.flags & FDR_LOCATION_NS ? FDR_BIN_NS : 0) | (gap ? FDR_BIN_GAP : 0));
         if (b->state == FDRI_READER_BIN_BAD) h->base_tick = fdr_max(h->base_tick, newest);
         newest = h->base_tick;
         h->check = fdr_check32((const uint8_t *)h + 8, 40);
@@ -42,7 +43,9 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
     raw->total = index;
     fdr_encode_close(raw);
     raw->floor_tick = p->floor;
-    raw->flags &= (uint8_t)~FDR_PART_UNTOLD;
+    bool cut = p->tail_gap || (p->bin_count && p->bin[p->bin_count - 1].state == FDRI_READER_BIN_BAD);
+    raw->flags &= (uint8_t) ~(FDR_PART_UNTOLD | FDR_PART_SHORT);
+    if (cut) raw->flags |= FDR_PART_SHORT;
     /* earlier than where the oldest begins: what was between them is damaged, not given back, and hides no calls */
     bool earlier = p->bin_count && p->floor < fdri_reader_floor_told(&p->bin[0], p->given_back);
     if (p->floor_unknown || earlier) raw->flags |= FDR_PART_UNTOLD;

@@ -105,14 +105,18 @@ static bool gapped_at(const struct fdri_reader_cursor *c, uint64_t tick)
     return c->gapped && c->gap_from <= tick && tick <= c->gap_to;
 }
 
-/* Of a longer call that began in the cut's tick the copied stack says the ordinal, if it was on it. */
-static bool as_frame(const struct fdri_reader_stream *s, struct fdri_reader_call *call, const struct fdr_record *r)
+/* Of a longer call that began in the cut's tick the copied stack says the ordinal, if it was on it. It was not where
+ * what was on it has been seen, as one of length 0. */
+static bool as_frame(const struct fdri_reader_stream *s, const struct fdri_reader_depth *v,
+                     struct fdri_reader_call *call, const struct fdr_record *r)
 {
     const struct fdri_reader_location *l = s->location;
     uint32_t i = (uint32_t)(call - s->stack) - 1;
-    if (i >= l->frame_count || l->frame[i].enter != r->enter || l->frame[i].ordinal == FDR_ORDINAL_COUNTED)
+    const struct fdri_reader_frame *frame = i < l->frame_count ? &l->frame[i] : NULL;
+    if (!frame || frame->enter != r->enter || frame->region != r->id || frame->ordinal == FDR_ORDINAL_COUNTED)
         return false;
-    call->ordinal = l->frame[i].ordinal;
+    if (v->zero_tick == r->enter && v->zero_next > frame->ordinal) return false;
+    call->ordinal = frame->ordinal;
     return true;
 }
 
@@ -126,11 +130,10 @@ static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_r
     call->ordinal = ordinal_of(v, r);
     if (r->enter == r->leave) return;
     if (__builtin_expect(!s->careful, 1) || r->ordinal != FDR_ORDINAL_COUNTED) return;
-    if (gapped_at(&s->memory[call - s->stack - s->base - 1], r->enter))
-        call->ordinal_known = false; /* band 0 of this depth */
-    if (v->longest && gapped_at(v->longest, r->enter)) call->ordinal_known = false;
+    for (uint32_t i = 0; i < v->zeros_count; i++)
+        if (gapped_at(v->zeros[i], r->enter)) call->ordinal_known = false;
     if (v->unnumbered) call->ordinal_known = false;
-    if (s->location->moving && r->enter >= s->location->cut) call->ordinal_known = as_frame(s, call, r);
+    if (s->location->moving && r->enter >= s->location->cut) call->ordinal_known = as_frame(s, v, call, r);
 }
 
 /* ---- what is shown ---- */
@@ -338,10 +341,12 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
     return place_of(p, k + 1) < enters->ordinal + 1ull;
 }
 
-/* Is the point in this call of length 0, by its record? */
-static bool is_inside(const struct fdri_reader_point *p, const struct fdr_record *r, uint32_t at)
+/* Is the point in this call of length 0, by its record? `unknown`: what to take where that does not tell. */
+static bool is_inside(const struct fdri_reader_point *p, const struct fdr_record *r, uint32_t at, bool unknown)
 {
-    return p->depth >= at && place_of(p, at) == r->ordinal + 1ull;
+    if (p->depth < at) return false;
+    uint64_t place = place_of(p, at);
+    return place == ANYWHERE ? unknown : place == r->ordinal + 1ull;
 }
 
 /* Must the first pending point come before the step at `tick`? Any pending one that must takes those before it
@@ -355,7 +360,8 @@ static bool point_is_due(const struct fdri_reader_stream *s, uint64_t tick, cons
         const struct fdri_reader_point *p = &q->pending[(q->first + i) % FDRI_READER_PENDING];
         if (!p->place.tied || stands_before(s, p, tick, enters, at)) return true;
         /* it is in the call that enters, and those before it that are not came earlier */
-        if (i && enters && !longer(enters) && is_inside(p, enters, at) && !is_inside(&q->pending[q->first], enters, at))
+        if (i && enters && !longer(enters) && is_inside(p, enters, at, false) &&
+            !is_inside(&q->pending[q->first], enters, at, true))
             return true;
     }
     return false;

@@ -7,10 +7,18 @@
 /* With more partitions than this open at once, whole decoded bins would take too much memory. */
 #define WHOLE_CURSORS 128u
 
+/* May calls of length 0 be among them? */
+static bool holds_zeros(const struct fdri_reader_stream *s, const struct fdri_reader_part *p)
+{
+    return !p->band || (p->band == FDR_BANDS - 1 && s->location->raw.flags & FDR_LOCATION_JOINED_ALL);
+}
+
+/* Also where nothing is left to show, and a cursor only knows from when to when calls are missing. */
 static bool wanted(const struct fdri_reader_stream *s, const struct fdri_reader_part *p)
 {
-    return p->class_ == FDR_CLASS_REGION && p->any && p->depth > s->base && p->depth <= s->depth_max &&
-           p->band >= s->band_min;
+    if (p->class_ != FDR_CLASS_REGION || p->depth <= s->base || p->depth > s->depth_max || p->band < s->band_min)
+        return false;
+    return p->any || (holds_zeros(s, p) && (p->tail_gap || fdri_reader_bins_missing(p)));
 }
 
 /* Are events without duration shown that stand in calls? */
@@ -62,11 +70,13 @@ static bool is_other(const struct fdri_reader_part *p) { return p->band > 0 || p
  * bands follow behind. */
 static bool make_room(struct fdri_reader_stream *s, size_t others)
 {
+    size_t most = 0; /* a bin that turns out bad may make one more partition wanted meanwhile */
+    for (size_t i = 0; i < s->location->part_count; i++) most += is_other(&s->location->part[i]);
     size_t depths = s->depth_max - s->base;
     s->level = fdri_reader_calloc(s->depth_max + 3, sizeof *s->level);
     s->stack = fdri_reader_calloc(s->depth_max + 3, sizeof *s->stack);
-    s->memory = fdri_reader_malloc((depths + others + 1) * sizeof *s->memory);
-    s->used = fdri_reader_malloc((depths + others + 1) * sizeof(struct fdri_reader_cursor *));
+    s->memory = fdri_reader_malloc((depths + most + 1) * sizeof *s->memory);
+    s->used = fdri_reader_malloc((depths + most + 1) * sizeof(struct fdri_reader_cursor *));
     s->may_keep_whole = (depths + others) * s->file->location_count <= WHOLE_CURSORS;
     return s->level && s->stack && s->memory && s->used;
 }
@@ -81,7 +91,7 @@ static void add_cursor(struct fdri_reader_stream *s, struct fdri_reader_part *p,
     c->may_keep_whole = s->may_keep_whole;
     if (fdri_reader_cursor_fill(c)) v->cursor[v->cursors++] = c;
     if (c->gapped) s->careful = true;
-    if (s->location->raw.flags & FDR_LOCATION_JOINED_ALL && p->band == FDR_BANDS - 1) v->longest = c;
+    if (holds_zeros(s, p)) v->zeros[v->zeros_count++] = c;
 }
 
 static void add_frames(struct fdri_reader_stream *s)
@@ -101,11 +111,11 @@ static void add_frames(struct fdri_reader_stream *s)
 static void add_unnumbered(struct fdri_reader_stream *s)
 {
     const struct fdri_reader_location *l = s->location;
-    bool joined = l->raw.flags & FDR_LOCATION_JOINED_ALL;
     for (size_t i = 0; i < l->part_count; i++) {
         const struct fdri_reader_part *p = &l->part[i];
-        bool has_them = p->class_ == FDR_CLASS_REGION && (!p->band || (joined && p->band == FDR_BANDS - 1));
-        if (has_them && p->floor_unknown && p->depth > s->base && p->depth <= s->depth_max)
+        bool all_gone = p->floor_unknown && !p->bin_count; /* else the gaps between bins tell */
+        if (p->class_ == FDR_CLASS_REGION && all_gone && holds_zeros(s, p) && p->depth > s->base &&
+            p->depth <= s->depth_max)
             s->level[p->depth].unnumbered = true;
     }
 }
@@ -116,7 +126,6 @@ static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)
     size_t others = 0;
     for (size_t i = 0; i < l->part_count; i++) others += wanted(s, &l->part[i]) && is_other(&l->part[i]);
     if (!make_room(s, others)) return false;
-    for (uint32_t i = 0; i < s->depth_max - s->base; i++) s->memory[i].gapped = false;
     struct fdri_reader_cursor *next = s->memory + (s->depth_max - s->base);
     for (size_t i = 0; i < l->part_count; i++) {
         struct fdri_reader_part *p = &l->part[i];

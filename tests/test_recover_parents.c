@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=120
+ * P8, P9: a bin of the calls of length 0 at one depth is damaged, its header or what is in it. What is recovered shows
+ * the same calls as the damaged file: none in a parent that did not make it, none hidden that the other one shows. */
+#include "tests/api_fixture.h"
+
+enum { OUTER, SHORT, LONG, OF_LONG, OF_SHORT, REGIONS };
+static uint8_t all[2 << 20], damaged[2 << 20];
+static size_t bytes;
+static fdr_region r[REGIONS];
+
+static uint64_t random_number(void)
+{
+    static uint64_t x = 88172645463325252u;
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    return x >> 11;
+}
+
+static void call(int which, uint64_t now)
+{
+    fdr_enter_at(r[which], now);
+    fdr_leave_at(r[which], now);
+}
+
+/* In each tick some calls of length 0, then a longer one; both have children of length 0 in that tick. */
+static void record(const char *buffer, uint64_t rounds)
+{
+    uint64_t now = 1000;
+    begin(&(struct fdr_config){.buffer = buffer, .bin = "4K"});
+    define_regions(r, REGIONS);
+    fdr_enter_at(r[OUTER], now);
+    for (uint64_t i = 0; i < rounds; i++) {
+        now += 3000;
+        for (uint64_t n = random_number() % 3; n; n--) {
+            fdr_enter_at(r[SHORT], now);
+            if (random_number() % 2) call(OF_SHORT, now);
+            fdr_leave_at(r[SHORT], now);
+        }
+        fdr_enter_at(r[LONG], now);
+        for (uint64_t n = random_number() % 3; n; n--) call(OF_LONG, now);
+        fdr_leave_at(r[LONG], now + 1000);
+    }
+    fdr_leave_at(r[OUTER], now + 5000);
+    assert_int_equal(fdr_snapshot(NULL), 0);
+    FILE *file = fopen(fdr_last_snapshot(), "r");
+    bytes = fread(all, 1, sizeof all, file);
+    fclose(file);
+    assert_true(bytes > 0 && bytes < sizeof all);
+    fdr_finalize();
+}
+
+/* Their places, oldest first. */
+static size_t find_bins(uint32_t depth, size_t *at, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i + sizeof(struct fdr_bin) < bytes; i += 64) {
+        const struct fdr_bin *h = (const void *)(all + i);
+        if (h->magic != FDR_BIN_MAGIC || h->class_ != FDR_CLASS_REGION || h->depth != depth || h->band) continue;
+        size_t k = n++;
+        assert_true(n <= room);
+        for (; k && ((const struct fdr_bin *)(const void *)(all + at[k - 1]))->seq > h->seq; k--) at[k] = at[k - 1];
+        at[k] = i;
+    }
+    return n;
+}
+
+struct shown {
+    uint64_t events, hash, made_up, wrong; /* of calls; calls in a parent that never made such */
+};
+
+static struct shown look(const char *path)
+{
+    struct shown s = {0};
+    struct fdr_file *f = NULL;
+    struct fdr_read_event e;
+    uint32_t open[8] = {0}, depth = 0; /* 0: one made up */
+    fdr_file_open(path, &f, NULL, 0);
+    assert_non_null(f);
+    struct fdr_iter *it = fdr_iter_open(f, NULL);
+    while (fdr_iter_next(it, &e)) {
+        if (e.kind == FDR_LEAVE) depth--;
+        if (e.kind != FDR_ENTER) continue;
+        assert_true(depth < 7);
+        uint32_t parent = open[depth];
+        open[++depth] = e.reduced ? 0 : e.id;
+        s.made_up += e.reduced;
+        if (e.reduced) continue;
+        s.events++;
+        s.hash = (s.hash ^ e.id ^ e.time_ns << 8) * 0x9e3779b97f4a7c15u;
+        s.wrong += parent && e.id == r[OF_SHORT] && parent != r[SHORT];
+        s.wrong += parent && e.id == r[OF_LONG] && parent != r[LONG];
+    }
+    fdr_iter_close(it);
+    fdr_file_close(f);
+    return s;
+}
+
+static void recover(const char *from, const char *to)
+{
+    struct fdr_file *f = NULL;
+    char message[300];
+    fdr_file_open(from, &f, NULL, 0);
+    assert_non_null(f);
+    assert_int_equal(fdr_file_recover(f, to, message, sizeof message), 0);
+    fdr_file_close(f);
+    fdr_file_open(to, &f, NULL, 0);
+    assert_int_equal(fdr_file_damage_count(f), 0);
+    balance(f);
+    fdr_file_close(f);
+}
+
+/* Of all bins of this depth those from `first` on, so many, each at this byte. */
+static void one(const size_t *at, uint32_t depth, size_t first, size_t count, size_t byte)
+{
+    char from[300], to[300], again[300];
+    memcpy(damaged, all, bytes);
+    for (size_t i = first; i < first + count; i++) damaged[at[i] + byte] ^= 0x55;
+    snprintf(from, sizeof from, "%s/damaged.fdr", oracle_directory());
+    snprintf(to, sizeof to, "%s/recovered.fdr", oracle_directory());
+    snprintf(again, sizeof again, "%s/again.fdr", oracle_directory());
+    FILE *file = fopen(from, "w");
+    assert_int_equal(fwrite(damaged, 1, bytes, file), bytes);
+    fclose(file);
+    recover(from, to);
+    recover(to, again);
+    struct shown was = look(from), is = look(to), twice = look(again);
+    if (was.wrong || is.wrong || was.events != is.events || was.hash != is.hash || was.hash != twice.hash)
+        fail_msg("depth %u, bins %zu to %zu, byte %zu: damaged %llu calls, %llu made up, %llu in a wrong parent; "
+                 "recovered %llu, %llu, %llu; once more %llu",
+                 depth, first, first + count - 1, byte, (unsigned long long)was.events, (unsigned long long)was.made_up,
+                 (unsigned long long)was.wrong, (unsigned long long)is.events, (unsigned long long)is.made_up,
+                 (unsigned long long)is.wrong, (unsigned long long)twice.events);
+}
+
+static void every_place(const char *buffer, uint64_t rounds)
+{
+    enum { HEADER = offsetof(struct fdr_bin, depth), PAYLOAD = sizeof(struct fdr_bin) + 20 };
+    size_t at[512];
+    record(buffer, rounds);
+    for (uint32_t depth = 2; depth <= 3; depth++) {
+        size_t n = find_bins(depth, at, 512);
+        assert_true(n > 4);
+        for (int i = 0; i < 2; i++) {
+            size_t byte = i ? PAYLOAD : HEADER;
+            one(at, depth, 0, 1, byte);
+            one(at, depth, 1, 1, byte);
+            one(at, depth, n / 2, 2, byte);
+            one(at, depth, n - 2, 1, byte);
+            one(at, depth, n - 1, 1, byte);
+            one(at, depth, 0, n, byte);
+        }
+    }
+}
+
+static void nothing_given_back(void **state)
+{
+    (void)state;
+    every_place("1M", 12000);
+}
+
+static void the_oldest_given_back(void **state)
+{
+    (void)state;
+    every_place("512K", 60000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_given_back), cmocka_unit_test(the_oldest_given_back)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
