@@ -313,4 +313,5 @@ void fdri_bundle_write(void)
     } else {
         promise_section(); /* it could be written nowhere */
     }
+    drop_unfinished(); /* one that was begun since */
 }

@@ -136,7 +136,8 @@ static void send_again(int number, siginfo_t *info)
 {
     struct sigaction standard;
     memset(&standard, 0, sizeof standard);
-    sigaction(number, &standard, NULL);
+    /* where a filter refuses that the fault would come back for ever */
+    if (sigaction(number, &standard, NULL)) fdr_raw_tgkill(fdri_pid(), fdr_raw_gettid(), SIGKILL);
     fdr_raw_queue(fdri_pid(), fdr_raw_gettid(), number, info);
 }
 
@@ -271,6 +272,11 @@ static void go_through_stages(void)
     may_return = 1;
     for (; stage < STAGES; stage++) stages[stage]();
     may_return = 0;
+}
+
+bool fdri_crash_dies(void)
+{
+    return fdr_load_acquire(&fdri_death.until_ns) && fdri_death.cause[0].signal; /* A:death */
 }
 
 static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, const void *context)

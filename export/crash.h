@@ -77,6 +77,7 @@ struct fdri_death {
 extern struct fdri_death fdri_death;
 
 /* ---- crash.c ---- */
+bool fdri_crash_dies(void);   /* of a signal, now: its file is being written, or was */
 void fdri_crash_reset(void);  /* as if none had been left: one was, and the process went on */
 void fdri_crash_forget(void); /* the same in a forked child: the thread that died is not there, either */
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context);

@@ -61,9 +61,10 @@ static void serve_signals(void)
     fdri_take(&why, &quota, true);
 }
 
-/* Until somebody asks, or until `until_ns` (CLOCK_MONOTONIC). */
-static void wait_until(uint64_t until_ns)
+/* Until somebody asks, or until `until_ns` (CLOCK_MONOTONIC). Returns by how much that was overslept. */
+static uint64_t wait_until(uint64_t until_ns)
 {
+    uint64_t began = fdr_clock_ns(CLOCK_MONOTONIC);
     if (until_ns == UINT64_MAX) {
         while (sem_wait(&asked) && errno == EINTR) {}
     } else {
@@ -71,13 +72,15 @@ static void wait_until(uint64_t until_ns)
         while (sem_clockwait(&asked, CLOCK_MONOTONIC, &t) && errno == EINTR) {}
     }
     while (sem_trywait(&asked) == 0) {}
+    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC), due = fdr_max(began, until_ns);
+    return now > due ? now - due : 0;
 }
 
 static void *dump_loop(void *unused)
 {
     (void)unused;
     for (uint64_t until = 0;;) {
-        wait_until(until);
+        fdri_watchdog_late(wait_until(until));
         bool last = fdr_load_acquire(&stopping); /* A:stop */
         if (last) {
             serve_signals();                /* one that came before the end is no late one */

@@ -17,9 +17,10 @@
 #include "base/raw.h"
 #include "base/say.h"
 #include "base/signals.h"
+#include "export/crash.h"
 #include "export/export.h"
 
-enum { REMEMBERED = FDRI_KEEP_MAX };
+enum { REMEMBERED = FDRI_KEEP_MAX + 1 }; /* all that may stay, and the one that pushes out another */
 
 static struct kept {
     char path[FDRI_PATH_MAX];
@@ -282,6 +283,10 @@ int fdri_file_begin(struct fdri_new_file *f)
     /* R:unfinished - pairs with A:unfinished; before the file is made, for this thread may die behind that */
     fdr_store_release(&fdri_unfinished.there, 1u);
     int e = open_new(f);
+    if (!e && fdri_crash_dies()) { /* who dies may have looked for it before it was there */
+        fdri_file_abandon(f);
+        return -ECANCELED;
+    }
     if (!e) return 0;
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
     if (fdri_files_failed(e)) fdri_say("FDR_DIR=%s: %s; no snapshot was written", fdri_view.dir, strerror(-e));
@@ -299,10 +304,13 @@ void fdri_file_abandon(struct fdri_new_file *f)
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
 }
 
-/* A place behind all others: of those that are gone, or in the end of the oldest. */
+/* A place behind all others: of those that are gone, or in the end of the oldest, which goes where the newest are kept
+ * (else it is only forgotten: fdr_snapshot asks nobody). */
 static struct kept *new_place(void)
 {
+    struct fdri_quota whole = fdri_whole_quota();
     uint32_t count = 0;
+    if (whole.keep_newest && all_of(0).count == REMEMBERED) remove_it(all_of(0).oldest);
     for (uint32_t i = 0; known_count == REMEMBERED && i < REMEMBERED; i++)
         if (!known[i].gone) known[count++] = known[i];
     if (count == REMEMBERED) memmove(known, known + 1, sizeof known[0] * --count);

@@ -140,10 +140,11 @@ static void ask(uint32_t tid, int number)
     while (used < THREADS && fdr_load_acquire(&slots[used].state) == WRITING) used++; /* A:stack - of a round before */
     if (used == THREADS || tid == (uint32_t)fdr_raw_gettid()) return;
     struct slot *s = &slots[used++];
-    enum way way = way_of(tid, &sp, &pc);
     s->head = (struct fdr_crash_thread){.tid = tid};
     fdr_store_relaxed(&s->tid, tid);
-    bool hears = number && way != NO_WAY && !blocks(tid, number);
+    bool hears = number && !blocks(tid, number);
+    enum way way = way_of(tid, &sp, &pc); /* last: a call that begins behind this look ends early */
+    hears &= way != NO_WAY;
     if (way == WAITS_ONCE || (way == WAITS_AGAIN && !hears)) {
         by_proc(s, sp, pc);
     } else if (hears) {

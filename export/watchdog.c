@@ -3,6 +3,7 @@
  * it computes or waits for a processor. One snapshot for all that are found together, none for them again until they
  * have moved. */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "base/number.h"
 #include "base/proc.h"
 #include "base/racy.h"
+#include "base/raw.h"
 #include "base/say.h"
 #include "export/export.h"
 
@@ -32,7 +34,8 @@ static struct watched *all; /* a hash by off, half full at most */
 static uint32_t room, taken;
 static uint64_t look_ns, due_ns; /* the next look; when what was found is reported, 0: nothing was */
 
-/* How a thread spends its time; false: it is gone. */
+/* How a thread spends its time; false: it is gone. Where /proc cannot be read (no descriptor is left, a filter, a root
+ * without one) its processor time is all that is known. */
 struct usage {
     uint64_t cpu_ns, delay_ns;
     char state;
@@ -43,7 +46,7 @@ static bool usage_of(uint32_t tid, struct usage *u)
     char text[512];
     unsigned long long run, delay = 0;
     *u = (struct usage){.state = '?'};
-    if (!fdri_read_task(tid, "stat", text, sizeof text)) return false;
+    if (!fdri_read_task(tid, "stat", text, sizeof text) && fdr_raw_is_gone(fdri_pid(), (int)tid)) return false;
     const char *p = strrchr(text, ')');
     if (p && p[1]) u->state = p[2];
     struct timespec t;
@@ -99,14 +102,33 @@ FDR_RACY static uint32_t innermost(const struct fdr_location *l)
     return depth && depth <= fdr_levels_in(l->level_blocks) ? level_of(l, depth)->region : 0;
 }
 
+/* Does a word go on from one letter to the next? Not in "_l", "4l" or "dL". */
+static bool goes_on(char letter, char next)
+{
+    if (!isalpha((unsigned char)letter)) return false;
+    return islower((unsigned char)next) || (isupper((unsigned char)next) && isupper((unsigned char)letter));
+}
+
+/* "readLock", "mutex_lock", "4lockEv"; not "block", "clock" or "lockstep". */
+static bool has_word(const char *name, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = name; (p = strcasestr(p, word)); p++)
+        if ((p == name || !goes_on(p[-1], *p)) && !goes_on(p[n - 1], p[n])) return true;
+    return false;
+}
+
 /* A region that waits may burn time while it does. */
 static bool waits_by_name(uint32_t region)
 {
-    static const char *const words[] = {"MPI_", "wait", "barrier", "lock", "recv", "join", "poll", "spin"};
+    static const char *const anywhere[] = {"MPI_", "wait", "barrier", "recv"};
+    static const char *const words[] = {"lock", "trylock", "spinlock", "join", "poll", "spin"};
     char name[256];
     if (!fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | region, name, sizeof name)) return false;
+    for (size_t i = 0; i < sizeof anywhere / sizeof anywhere[0]; i++)
+        if (strcasestr(name, anywhere[i])) return true;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcasestr(name, words[i])) return true;
+        if (has_word(name, words[i])) return true;
     return false;
 }
 
@@ -237,12 +259,11 @@ void fdri_watchdog_start(void)
     if (all) memset(all, 0, room * sizeof *all);
 }
 
-/* The process was stopped for a while: nobody stood in that time. What was reported stays so. */
-static void begin_all(void)
+void fdri_watchdog_late(uint64_t ns)
 {
-    due_ns = 0;
-    for (uint32_t i = 0; i < room; i++)
-        if (!all[i].reported) all[i].known = false;
+    if (due_ns) due_ns += ns;
+    for (uint32_t i = 0; ns && i < room; i++)
+        if (all[i].off) all[i].since_ns += ns;
 }
 
 /* A quarter of the time between looks; others that hang for the same reason have one look's time to be found, too. */
@@ -251,12 +272,9 @@ uint64_t fdri_watchdog_look(uint64_t now)
     uint64_t often = fdr_min(fdr_max(fdri_view.watchdog_ns / 4, 10000000), 1000000000);
     if (!fdri_view.watchdog_ns) return UINT64_MAX;
     if (now < look_ns) return look_ns;
-    if (look_ns && now - look_ns > often + fdri_view.watchdog_ns / 2) begin_all(); /* we were stopped, too */
     if (due_ns && now >= due_ns) {
-        uint64_t began = fdr_clock_ns(CLOCK_MONOTONIC);
         report(now);
         due_ns = 0;
-        now += fdr_clock_ns(CLOCK_MONOTONIC) - began; /* it took its time; nobody was stopped */
     } else if (any_hangs(now) && !due_ns) {
         due_ns = now + often;
     }

@@ -205,7 +205,7 @@ static void bare_child(void)
 static void note_status(int status, void *unused)
 {
     (void)unused;
-    exit_status = status;
+    exit_status = status & 0xff; /* as waitpid() tells it */
 }
 
 /* Called by fdr_init and with the first thread that attaches: what is registered before main, in a constructor, would

@@ -2,6 +2,7 @@
 /* What recording threads cannot see, looked at by the dumper thread: calls that do not end, memory, and the running p99
  * of watched regions. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -106,8 +107,9 @@ static uint64_t resident(void)
 {
     char text[128];
     unsigned long long pages = 0;
-    fdri_read_text("/proc/thread-self/statm", text,
-                   sizeof text); /* /proc/self is empty when the first thread has ended */
+    static unsigned said; /* /proc/self is empty when the first thread has ended */
+    if (!fdri_read_text("/proc/thread-self/statm", text, sizeof text) && fdri_once(&said))
+        fdri_say("/proc/thread-self/statm: %s; triggers by memory see nothing until it can be read", strerror(errno));
     sscanf(text, "%*u %llu", &pages);
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }

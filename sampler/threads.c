@@ -256,7 +256,7 @@ static void look_at_mask(struct fdri_target *t)
     t->looks = 0;
     t->blocked = blocked;
     if (ring) open_again(t);
-    if (!blocked || !look_up(t->tid, name)) return;
+    if (!blocked || !look_up(t->tid, name) || fdr_is_helper(name)) return; /* ours, met before it had its name */
     ring = t->source == FDRI_BY_RING;
     if (fdri_once(ring ? &said : &said_not))
         fdri_say("thread %u (%s) blocks signal %d, which samples it: %s", t->tid, name, fdri_sampler.signal,

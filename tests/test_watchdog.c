@@ -57,6 +57,13 @@ static void start_unwatched_with(struct fdr_config c)
 
 static void start_unwatched(void) { start_unwatched_with((struct fdr_config){.name = "w"}); }
 
+/* The dumper wakes up late. */
+static void stop_for(uint64_t *now, uint64_t ns)
+{
+    *now += ns;
+    fdri_watchdog_late(ns);
+}
+
 static void look(uint64_t *now, unsigned quarters)
 {
     while (quarters--) fdri_watchdog_look(*now += second / 4);
@@ -162,13 +169,18 @@ static void a_stopped_process_is_no_hang(void **state)
     fdr_region r = fdr_region_define("waits_here", NULL, 0);
     pthread_t t = waiting_in(&r);
     look(&now, 2);
-    now += 10 * second; /* stopped */
-    look(&now, 3);
+    stop_for(&now, 10 * second);
+    for (int i = 0; i < 2; i++) { /* less than it looks apart, too */
+        look(&now, 1);
+        stop_for(&now, second / 4 - 1);
+        stop_for(&now, second / 4 - 1);
+    }
+    look(&now, 1); /* it has stood for a second */
     unsigned early = snapshots(NULL, 0);
-    look(&now, 3); /* a second, and the look that makes sure */
+    look(&now, 1); /* the look that makes sure */
     unsigned found = snapshots(NULL, 0);
     look(&now, 20);
-    now += 10 * second; /* once more: what was reported is no news */
+    stop_for(&now, 10 * second); /* once more: what was reported is no news */
     look(&now, 20);
     unsigned later = snapshots(NULL, 0);
     sem_post(&go_on);
@@ -243,6 +255,43 @@ static void calls_that_rules_keep_out_move(void **state)
     unlink(rules);
 }
 
+/* This thread runs. Whether that is waiting its region's name says, by whole words. */
+static void names_say_that_it_waits(void **state)
+{
+    static const struct {
+        const char *name;
+        unsigned reports;
+    } names[] = {{"mutex_lock", 1},
+                 {"readLock", 1},
+                 {"_ZN5Mutex4lockEv", 1},
+                 {"SPIN_LOCK", 1},
+                 {"spin", 1},
+                 {"PMPI_Waitall", 1},
+                 {"poll_events", 1},
+                 {"gomp_team_barrier", 1},
+                 {"await", 1},
+                 {"recvfrom", 1},
+                 {"block_solve", 0},
+                 {"adjoint_sweep", 0},
+                 {"spinor_update", 0},
+                 {"pollution", 0},
+                 {"clock_model", 0},
+                 {"BLOCK_SIZE", 0},
+                 {"Matrix::multiply", 0},
+                 {"lockstep", 0},
+                 {"_ZN5Solve5blockEv", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        uint64_t now = 1000 * second;
+        start_unwatched();
+        fdr_enter(fdr_region_define(names[i].name, NULL, 0));
+        look(&now, 10);
+        unsigned found = snapshots(NULL, 0);
+        if (found != names[i].reports) fail_msg("%s: %u reports", names[i].name, found);
+        forget_snapshots();
+    }
+}
+
 static void *brief(void *region)
 {
     fdr_enter(*(fdr_region *)region);
@@ -299,14 +348,11 @@ static void P10_memory_does_not_grow_with_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_snapshot_for_a_hang),
-                                       cmocka_unit_test(a_computation_is_no_hang),
-                                       cmocka_unit_test(busy_waiting_is_a_hang),
-                                       cmocka_unit_test(a_stopped_process_is_no_hang),
-                                       cmocka_unit_test(calls_deeper_than_is_recorded_move),
-                                       cmocka_unit_test(events_in_a_pause_move),
-                                       cmocka_unit_test(calls_that_rules_keep_out_move),
-                                       cmocka_unit_test(P10_threads_that_come_and_go),
-                                       cmocka_unit_test(P10_memory_does_not_grow_with_threads)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_snapshot_for_a_hang),      cmocka_unit_test(a_computation_is_no_hang),
+        cmocka_unit_test(busy_waiting_is_a_hang),       cmocka_unit_test(a_stopped_process_is_no_hang),
+        cmocka_unit_test(names_say_that_it_waits),      cmocka_unit_test(calls_deeper_than_is_recorded_move),
+        cmocka_unit_test(events_in_a_pause_move),       cmocka_unit_test(calls_that_rules_keep_out_move),
+        cmocka_unit_test(P10_threads_that_come_and_go), cmocka_unit_test(P10_memory_does_not_grow_with_threads)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
