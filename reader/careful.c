@@ -83,7 +83,7 @@ static uint64_t parents_open_at(const struct fdri_reader_stream *s, uint32_t d, 
     const struct fdri_reader_depth *v = &s->level[d];
     const struct fdri_reader_part *p = v->cursors ? v->cursor[v->from]->part : NULL;
     const struct fdr_level *missing = fdri_reader_level(s->file, s->location, d - 1);
-    *lost = missing && missing->lost;
+    *lost = s->level[d - 1].lost;
     if (!p || !p->aside || v->head->enter > p->aside_tick || !missing) return 0;
     return p->aside_parents || !*lost ? p->aside_tick : 0;
 }

@@ -259,7 +259,7 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
 /* What was missing when the file was recovered: it is in the accounts, and the indices go on over it. */
 static void add_told(struct fdri_reader_part *p, const struct fdr_part *raw)
 {
-    for (uint32_t i = 0; i < p->bin_count; i++) p->bin[i].gap |= p->bin[i].gap_told || (!i && p->untold);
+    for (uint32_t i = 0; i < p->bin_count; i++) p->bin[i].gap |= p->bin[i].gap_told;
     p->tail_gap |= raw && raw->flags & FDR_PART_SHORT;
 }
 

@@ -569,6 +569,7 @@ struct fdri_reader_depth {                /* the calls of one depth */
     uint64_t zero_tick; /* the newest zero-length calls seen */
     uint32_t zero_next;
     bool unnumbered; /* calls of length 0 may be missing anywhere: longer ones have no ordinal */
+    bool lost;       /* calls were, or are damaged */
     bool has_frame;
     struct fdr_record frame; /* the open call of this depth comes last */
 };

@@ -4,10 +4,11 @@
  * the same calls as the damaged file: none in a parent that did not make it, none hidden that the other one shows. */
 #include "tests/api_fixture.h"
 
-enum { OUTER, SHORT, LONG, OF_LONG, OF_SHORT, REGIONS };
+enum { OUTER, SHORT, LONG, OF_LONG, OF_SHORT, LAST, OF_LAST, REGIONS };
 static uint8_t all[2 << 20], damaged[2 << 20];
 static size_t bytes;
 static fdr_region r[REGIONS];
+static bool only_the_parents_are_lost; /* the calls of depth 3: those around them are there */
 
 static uint64_t random_number(void)
 {
@@ -22,7 +23,8 @@ static void call(int which, uint64_t now)
     fdr_leave_at(r[which], now);
 }
 
-/* In each tick some calls of length 0, then a longer one; both have children of length 0 in that tick. */
+/* In each tick some calls of length 0, then a longer one; both have children of length 0 in that tick. The longer one
+ * has some of two levels in the tick in which it ends, too. */
 static void record(const char *buffer, uint64_t rounds)
 {
     uint64_t now = 1000;
@@ -38,6 +40,9 @@ static void record(const char *buffer, uint64_t rounds)
         }
         fdr_enter_at(r[LONG], now);
         for (uint64_t n = random_number() % 3; n; n--) call(OF_LONG, now);
+        fdr_enter_at(r[LAST], now + 1000);
+        call(OF_LAST, now + 1000);
+        fdr_leave_at(r[LAST], now + 1000);
         fdr_leave_at(r[LONG], now + 1000);
     }
     fdr_leave_at(r[OUTER], now + 5000);
@@ -89,6 +94,8 @@ static struct shown look(const char *path)
         s.hash = (s.hash ^ e.id ^ e.time_ns << 8) * 0x9e3779b97f4a7c15u;
         s.wrong += parent && e.id == r[OF_SHORT] && parent != r[SHORT];
         s.wrong += parent && e.id == r[OF_LONG] && parent != r[LONG];
+        s.wrong += e.id == r[OF_LAST] && open[2] != r[LONG] && open[2];
+        s.wrong += e.id == r[OF_LAST] && !open[2] && only_the_parents_are_lost;
     }
     fdr_iter_close(it);
     fdr_file_close(f);
@@ -123,6 +130,7 @@ static void one(const size_t *at, uint32_t depth, size_t first, size_t count, si
     fclose(file);
     recover(from, to);
     recover(to, again);
+    only_the_parents_are_lost = depth == 3;
     struct shown was = look(from), is = look(to), twice = look(again);
     if (was.wrong || is.wrong || was.events != is.events || was.hash != is.hash || was.hash != twice.hash)
         fail_msg("depth %u, bins %zu to %zu, byte %zu: damaged %llu calls, %llu made up, %llu in a wrong parent; "
