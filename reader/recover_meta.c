@@ -241,7 +241,18 @@ size_t fdri_reader_first_of(const void *rows, size_t count, size_t bytes, size_t
     return low;
 }
 
-/* Lines that the reader does not show are left out. No account depends on them. */
+/* Does another block begin inside of these bytes? One of both was written to a wrong place. */
+static bool holds_another(struct fdr_file *f, uint64_t off, uint64_t bytes)
+{
+    size_t count;
+    fdri_reader_meta_scan(f, FDR_META_PART, UINT32_MAX, &count); /* it finds those of all kinds */
+    for (size_t i = 0; i < f->meta_count; i++)
+        if (f->meta[i].off > off && f->meta[i].off - off < bytes) return true;
+    return false;
+}
+
+/* Lines that the reader does not show are left out; all of them where the others have no place of their own. No account
+ * depends on them. */
 static void fix_reductions(struct fdri_reader_image *m, const struct fdri_reader_location *l, struct fdr_location *raw)
 {
     struct fdr_reductions_block *w = fdri_reader_image_at(m, raw->reductions_off);
@@ -255,6 +266,7 @@ static void fix_reductions(struct fdri_reader_image *m, const struct fdri_reader
         if (fdri_reader_reduction_good(m->file, r)) line[kept++] = *r;
     }
     if (b && kept == count - first) return;
+    if (b && holds_another(m->file, raw->reductions_off, sizeof *b)) kept = 0;
     raw->reduction_count = kept;
     if (kept) memcpy(w->line, line, kept * sizeof line[0]);
     else raw->reductions_off = 0;

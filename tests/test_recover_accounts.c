@@ -575,6 +575,36 @@ static void P8_earlier_than_the_oldest_line(void **state)
     free(all);
 }
 
+/* Bytes written to a wrong place: the block of lines reaches over a partition, which is mended, too. */
+static void P8_lines_of_reductions_over_another_block(void **state)
+{
+    enum { BEFORE = 9 * FDR_META_ALIGN };
+    struct fdr_file *f;
+    size_t bytes, tried = 0;
+    (void)state;
+    uint8_t *all = snapshot_of("256K", "1K", 30000, &bytes), *damaged = malloc(bytes);
+    uint32_t where = ((const struct fdr_superblock *)(const void *)all)->location_first;
+    const struct fdr_location *l = (const void *)(all + where);
+    const struct fdr_reductions_block *b = (const void *)(all + l->reductions_off);
+    assert_in_range(l->reduction_count, 12, FDR_REDUCTION_LINES);
+    for (uint32_t off = l->parts_first; off; off = ((const struct fdr_part *)(const void *)(all + off))->next) {
+        if (off - BEFORE < where + sizeof *l && off - BEFORE + sizeof *b > where) continue; /* over the location */
+        memcpy(damaged, all, bytes);
+        memcpy(damaged + off - BEFORE, b, sizeof *b);
+        memcpy(damaged + off, all + off, sizeof(struct fdr_part));
+        ((struct fdr_location *)(void *)(damaged + where))->reductions_off = off - BEFORE;
+        damaged[FDR_SPARE_OFF] ^= 0x55;
+        assert_int_equal(fdr_file_open_memory(damaged, bytes, &f, NULL, 0), FDR_DAMAGED);
+        struct fdr_file *g = recover(f, "lines over a partition", off);
+        kept_of(g, true);
+        forget(g);
+        tried++;
+    }
+    assert_true(tried > 4);
+    free(damaged);
+    free(all);
+}
+
 /* A bin whose own check is right begins before the one before it in its list: it is none of that list. Nothing of it is
  * shown, all of the others are, and what is recovered is whole. */
 static void P8_a_bin_that_steps_back(void **state)
@@ -665,6 +695,7 @@ int main(void)
                                        cmocka_unit_test(P8_less_than_was_over),
                                        cmocka_unit_test(P8_damaged_lines_of_reductions),
                                        cmocka_unit_test(P8_earlier_than_the_oldest_line),
+                                       cmocka_unit_test(P8_lines_of_reductions_over_another_block),
                                        cmocka_unit_test(P8_a_bin_that_steps_back),
                                        cmocka_unit_test(P8_a_wrong_check_in_the_list)};
     return cmocka_run_group_tests(tests, enter, leave);
