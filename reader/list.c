@@ -260,7 +260,8 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
 static void add_told(struct fdri_reader_part *p, const struct fdr_part *raw)
 {
     for (uint32_t i = 0; i < p->bin_count; i++) p->bin[i].gap |= p->bin[i].gap_told;
-    p->tail_gap |= raw && raw->flags & FDR_PART_SHORT;
+    p->tail_told = !p->tail_gap && raw && raw->flags & FDR_PART_SHORT;
+    p->tail_gap |= p->tail_told;
 }
 
 void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,

@@ -97,6 +97,7 @@ struct fdri_reader_part {
     uint16_t depth;
     uint8_t class_, band;
     bool tail_gap;       /* something is missing after the newest bin */
+    bool tail_told;      /* it was when it was recovered */
     bool aside;          /* set aside */
     bool aside_parents;  /* until then none had been lost of those that may be parents of its calls */
     uint64_t aside_tick; /* up to here: all that had ended by then */

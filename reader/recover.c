@@ -104,10 +104,22 @@ static void mark_untold(struct fdri_reader_image *m, const struct fdri_reader_lo
     }
 }
 
+/* That no account tells of: those of a recovery before do. */
+static bool has_gaps(const struct fdri_reader_part *p)
+{
+    bool any = p->untold || (p->tail_gap && !p->tail_told);
+    for (uint32_t i = 0; i < p->bin_count && !any; i++)
+        any = (p->bin[i].gap && !p->bin[i].gap_told) || p->bin[i].state == FDRI_READER_BIN_BAD;
+    return any;
+}
+
 static bool had_gaps(const struct fdri_reader_image *m, uint32_t location, uint32_t depth)
 {
     const struct fdri_reader_location *l = fdri_reader_location(m->file, location);
-    return l && fdri_reader_gaps(l, depth);
+    bool any = false;
+    for (size_t i = 0; l && i < l->part_count && !any; i++)
+        any = l->part[i].class_ == FDR_CLASS_REGION && l->part[i].depth == depth && has_gaps(&l->part[i]);
+    return any;
 }
 
 /* What was presented and is in no account any more was lost; but what a thread did while it was copied may be in some

@@ -116,6 +116,19 @@ static void recover(const char *from, const char *to)
     fdr_file_close(f);
 }
 
+/* What was recovered is as it should be: once more it stays as it is. */
+static void same_bytes(const char *a, const char *b)
+{
+    static uint8_t x[2 << 20], y[2 << 20];
+    FILE *f = fopen(a, "r"), *g = fopen(b, "r");
+    assert_true(f && g);
+    size_t n = fread(x, 1, sizeof x, f), m = fread(y, 1, sizeof y, g);
+    fclose(f);
+    fclose(g);
+    assert_int_equal(n, m);
+    assert_memory_equal(x, y, n);
+}
+
 /* Of all bins of this depth those from `first` on, so many, each at this byte. */
 static void one(const size_t *at, uint32_t depth, size_t first, size_t count, size_t byte)
 {
@@ -130,6 +143,7 @@ static void one(const size_t *at, uint32_t depth, size_t first, size_t count, si
     fclose(file);
     recover(from, to);
     recover(to, again);
+    same_bytes(to, again);
     only_the_parents_are_lost = depth == 3;
     struct shown was = look(from), is = look(to), twice = look(again);
     if (was.wrong || is.wrong || was.events != is.events || was.hash != is.hash || was.hash != twice.hash)
