@@ -123,8 +123,10 @@ static bool had_gaps(const struct fdri_reader_image *m, uint32_t location, uint3
 }
 
 /* What was presented and is in no account any more was lost; but what a thread did while it was copied may be in some
- * accounts only: where nothing is damaged nothing is gone. Returns how many are presented then. */
-static uint64_t settle(struct fdri_reader_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r)
+ * accounts only: where nothing is damaged nothing is gone. Returns how many are presented then; *changed: the account
+ * was not that before. */
+static uint64_t settle(struct fdri_reader_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r,
+                       bool *changed)
 {
     uint64_t sum = r->kept + r->filtered + r->reduced + r->lost, most = fdr_max(sum, r->presented);
     const struct fdri_reader_location *l = fdri_reader_location((struct fdr_file *)(uintptr_t)g, r->location);
@@ -160,6 +162,7 @@ static uint64_t settle(struct fdri_reader_image *m, const struct fdr_file *g, co
     }
     if (sum < r->presented) *lost += r->presented - sum;
     else *presented += sum - r->presented;
+    *changed = true;
     return most;
 }
 
@@ -195,7 +198,7 @@ static bool settle_tail(struct fdri_reader_image *m, uint32_t location, uint64_t
     return changed;
 }
 
-/* again: what the tail says now may have other records count as kept. */
+/* again: what the accounts and the tail say now may have other records count as kept. */
 static bool settle_all(struct fdri_reader_image *m, bool *again)
 {
     char message[128];
@@ -208,7 +211,7 @@ static bool settle_all(struct fdri_reader_image *m, bool *again)
     size_t n = fdr_ledger(g, &rows);
     for (size_t i = 0; i < n; i++) {
         const struct fdr_ledger_row *r = &rows[i];
-        uint64_t now = settle(m, g, r); /* of damaged words the sum is no sum */
+        uint64_t now = settle(m, g, r, again); /* of damaged words the sum is no sum */
         presented = now > UINT64_MAX - presented ? UINT64_MAX : presented + now;
         if (i + 1 < n && rows[i + 1].location == r->location) continue;
         *again |= settle_tail(m, r->location, presented);
@@ -358,13 +361,15 @@ static void rebuild(struct fdri_reader_image *m)
     m->bytes_all = m->arena_bytes;
 }
 
+enum { ROUNDS = 8 }; /* three are known to have been needed */
+
 static int settle_and_write(struct fdri_reader_image *m, const char *out_path)
 {
     const struct fdr_file *f = m->file;
     if (fdri_reader_memory_short(f)) return -ENOMEM;
     if (f->has_tail || f->sb.snapshot_number) write_tail(m);
-    bool again, settled = settle_all(m, &again);
-    if (again) settled = settle_all(m, &again);
+    bool again = true, settled = true;
+    for (int i = 0; i < ROUNDS && again && settled; i++) settled = settle_all(m, &again);
     if (fdri_reader_memory_short(f)) return -ENOMEM;
     if (!settled) return -EBADMSG;
     write_crash(m);
