@@ -109,12 +109,20 @@ static bool goes_on(char letter, char next)
     return islower((unsigned char)next) || (isupper((unsigned char)next) && isupper((unsigned char)letter));
 }
 
-/* "readLock", "mutex_lock", "4lockEv"; not "block", "clock" or "lockstep". */
+/* A mangled name: its length stands before it, as in "_Z4lockv". */
+static bool is_counted(const char *name, const char *p, size_t n)
+{
+    bool digit = p > name && isdigit((unsigned char)p[-1]),
+         more = digit && p - 1 > name && isdigit((unsigned char)p[-2]);
+    return digit && !more && (size_t)(p[-1] - '0') == n;
+}
+
+/* "readLock", "mutex_lock", "_Z4lockv"; not "block", "clock" or "lockstep". */
 static bool has_word(const char *name, const char *word)
 {
     size_t n = strlen(word);
     for (const char *p = name; (p = strcasestr(p, word)); p++)
-        if ((p == name || !goes_on(p[-1], *p)) && !goes_on(p[n - 1], p[n])) return true;
+        if ((p == name || !goes_on(p[-1], *p)) && (is_counted(name, p, n) || !goes_on(p[n - 1], p[n]))) return true;
     return false;
 }
 
@@ -122,7 +130,7 @@ static bool has_word(const char *name, const char *word)
 static bool waits_by_name(uint32_t region)
 {
     static const char *const anywhere[] = {"MPI_", "wait", "barrier", "recv"};
-    static const char *const words[] = {"lock", "trylock", "spinlock", "join", "poll", "spin"};
+    static const char *const words[] = {"lock", "trylock", "rdlock", "wrlock", "spinlock", "join", "poll", "spin"};
     char name[256];
     if (!fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | region, name, sizeof name)) return false;
     for (size_t i = 0; i < sizeof anywhere / sizeof anywhere[0]; i++)

@@ -259,7 +259,11 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
 /* What was missing when the file was recovered: it is in the accounts, and the indices go on over it. */
 static void add_told(struct fdri_reader_part *p, const struct fdr_part *raw)
 {
-    for (uint32_t i = 0; i < p->bin_count; i++) p->bin[i].gap |= p->bin[i].gap_told;
+    for (uint32_t i = 0; i < p->bin_count; i++) {
+        struct fdri_reader_bin *b = &p->bin[i];
+        b->gap_told &= !b->gap; /* else more is missing there than was */
+        b->gap |= b->gap_told;
+    }
     p->tail_told = !p->tail_gap && raw && raw->flags & FDR_PART_SHORT;
     p->tail_gap |= p->tail_told;
 }
