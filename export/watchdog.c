@@ -122,7 +122,9 @@ static bool has_word(const char *name, const char *word)
 {
     size_t n = strlen(word);
     for (const char *p = name; (p = strcasestr(p, word)); p++)
-        if ((p == name || !goes_on(p[-1], *p)) && (is_counted(name, p, n) || !goes_on(p[n - 1], p[n]))) return true;
+        if ((p == name || !goes_on(p[-1], *p) || (isupper((unsigned char)p[0]) && islower((unsigned char)p[1]))) &&
+            (is_counted(name, p, n) || !goes_on(p[n - 1], p[n])))
+            return true;
     return false;
 }
 

@@ -109,6 +109,7 @@ static bool next_bin(struct fdri_reader_cursor *c)
             c->decoding = !whole;
             return true;
         }
+        if (c->newest < b->base_tick) c->newest = b->base_tick; /* an empty one, which recovery left */
     }
     if (p->tail_gap) note_gap(c, UINT64_MAX);
     return false;

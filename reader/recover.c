@@ -107,7 +107,7 @@ static void mark_untold(struct fdri_reader_image *m, const struct fdri_reader_lo
 /* That no account tells of: those of a recovery before do. */
 static bool has_gaps(const struct fdri_reader_part *p)
 {
-    bool any = p->untold || (p->tail_gap && !p->tail_told);
+    bool any = p->tail_gap && !p->tail_told;
     for (uint32_t i = 0; i < p->bin_count && !any; i++)
         any = (p->bin[i].gap && !p->bin[i].gap_told) || p->bin[i].state == FDRI_READER_BIN_BAD;
     return any;

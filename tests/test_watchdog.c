@@ -280,6 +280,8 @@ static void names_say_that_it_waits(void **state)
                  {"Matrix::multiply", 0},
                  {"lockstep", 0},
                  {"_ZN5Solve5blockEv", 0},
+                 {"RWLock", 1},
+                 {"MCSLock::acquire", 1},
                  {"_Z4lockv", 1},
                  {"_Z4spini", 1},
                  {"_Z5blockv", 0},
