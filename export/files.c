@@ -304,13 +304,10 @@ void fdri_file_abandon(struct fdri_new_file *f)
     fdr_store_relaxed(&fdri_unfinished.there, 0u);
 }
 
-/* A place behind all others: of those that are gone, or in the end of the oldest, which goes where the newest are kept
- * (else it is only forgotten: fdr_snapshot asks nobody). */
+/* A place behind all others: of those that are gone, or in the end of the oldest. */
 static struct kept *new_place(void)
 {
-    struct fdri_quota whole = fdri_whole_quota();
     uint32_t count = 0;
-    if (whole.keep_newest && all_of(0).count == REMEMBERED) remove_it(all_of(0).oldest);
     for (uint32_t i = 0; known_count == REMEMBERED && i < REMEMBERED; i++)
         if (!known[i].gone) known[count++] = known[i];
     if (count == REMEMBERED) memmove(known, known + 1, sizeof known[0] * --count);

@@ -117,14 +117,18 @@ static bool is_counted(const char *name, const char *p, size_t n)
     return digit && !more && (size_t)(p[-1] - '0') == n;
 }
 
+/* Also behind capitals: "RWLock". */
+static bool begins(const char *name, const char *p)
+{
+    return p == name || !goes_on(p[-1], p[0]) || (isupper((unsigned char)p[0]) && islower((unsigned char)p[1]));
+}
+
 /* "readLock", "mutex_lock", "_Z4lockv"; not "block", "clock" or "lockstep". */
 static bool has_word(const char *name, const char *word)
 {
     size_t n = strlen(word);
     for (const char *p = name; (p = strcasestr(p, word)); p++)
-        if ((p == name || !goes_on(p[-1], *p) || (isupper((unsigned char)p[0]) && islower((unsigned char)p[1]))) &&
-            (is_counted(name, p, n) || !goes_on(p[n - 1], p[n])))
-            return true;
+        if (begins(name, p) && (is_counted(name, p, n) || !goes_on(p[n - 1], p[n]))) return true;
     return false;
 }
 

@@ -85,7 +85,7 @@ static uint64_t parents_open_at(const struct fdri_reader_stream *s, uint32_t d, 
     const struct fdr_level *missing = fdri_reader_level(s->file, s->location, d - 1);
     *lost = s->level[d - 1].lost;
     if (!p || !p->aside || v->head->enter > p->aside_tick || !missing) return 0;
-    return p->aside_parents || !*lost ? p->aside_tick : 0;
+    return !s->level[d - 1].gaps && (p->aside_parents || !*lost) ? p->aside_tick : 0;
 }
 
 /* A zero-length call deeper than a child of c: c must span its tick beyond doubt. */

@@ -571,6 +571,7 @@ struct fdri_reader_depth {                /* the calls of one depth */
     uint32_t zero_next;
     bool unnumbered; /* calls of length 0 may be missing anywhere: longer ones have no ordinal */
     bool lost;       /* calls were, or are damaged */
+    bool gaps;       /* ... are damaged, or were when it was recovered */
     bool has_frame;
     struct fdr_record frame; /* the open call of this depth comes last */
 };

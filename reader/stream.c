@@ -49,6 +49,7 @@ static __attribute__((noinline)) bool refill(struct fdri_reader_depth *v)
     struct fdri_reader_cursor *c = v->cursor[v->from];
     bool more = fdri_reader_cursor_fill(c), gap = c->gapped;
     v->lost |= gap;
+    v->gaps |= gap;
     if (!more) /* in their order: of calls of length 0 those of the shorter band come first */
         memmove(&v->cursor[v->from], &v->cursor[v->from + 1],
                 (--v->cursors - v->from) * sizeof(struct fdri_reader_cursor *));

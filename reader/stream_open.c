@@ -90,7 +90,7 @@ static void add_cursor(struct fdri_reader_stream *s, struct fdri_reader_part *p,
     s->used[s->used_count++] = c;
     c->may_keep_whole = s->may_keep_whole;
     if (fdri_reader_cursor_fill(c)) v->cursor[v->cursors++] = c;
-    if (c->gapped) s->careful = v->lost = true;
+    if (c->gapped) s->careful = v->lost = v->gaps = true;
     if (holds_zeros(s, p)) v->zeros[v->zeros_count++] = c;
 }
 
@@ -124,7 +124,8 @@ static void add_lost(struct fdri_reader_stream *s)
 {
     for (uint32_t d = s->base + 1; s->careful && d <= s->depth_max; d++) {
         const struct fdr_level *v = fdri_reader_level(s->file, s->location, d);
-        s->level[d].lost |= (v && v->lost) || fdri_reader_gaps(s->location, d);
+        s->level[d].gaps |= fdri_reader_gaps(s->location, d);
+        s->level[d].lost |= (v && v->lost) || s->level[d].gaps;
     }
 }
 

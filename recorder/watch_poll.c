@@ -107,7 +107,8 @@ static uint64_t resident(void)
 {
     char text[128];
     unsigned long long pages = 0;
-    static unsigned said; /* /proc/self is empty when the first thread has ended */
+    static unsigned said;
+    /* /proc/self is empty when the first thread has ended */
     if (!fdri_read_text("/proc/thread-self/statm", text, sizeof text) && fdri_once(&said))
         fdri_say("/proc/thread-self/statm: %s; triggers by memory see nothing until it can be read", strerror(errno));
     sscanf(text, "%*u %llu", &pages);

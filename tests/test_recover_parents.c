@@ -25,10 +25,10 @@ static void call(int which, uint64_t now)
 
 /* In each tick some calls of length 0, then a longer one; both have children of length 0 in that tick. The longer one
  * has some of two levels in the tick in which it ends, too. */
-static void record(const char *buffer, uint64_t rounds)
+static void record(const char *buffer, const char *pin, uint64_t rounds)
 {
     uint64_t now = 1000;
-    begin(&(struct fdr_config){.buffer = buffer, .bin = "4K"});
+    begin(&(struct fdr_config){.buffer = buffer, .pin = pin, .bin = "4K"});
     define_regions(r, REGIONS);
     fdr_enter_at(r[OUTER], now);
     for (uint64_t i = 0; i < rounds; i++) {
@@ -154,17 +154,18 @@ static void one(const size_t *at, uint32_t depth, size_t first, size_t count, si
                  (unsigned long long)is.wrong, (unsigned long long)twice.events);
 }
 
-static void every_place(const char *buffer, uint64_t rounds)
+static void every_place(const char *buffer, const char *pin, uint64_t rounds)
 {
     enum { HEADER = offsetof(struct fdr_bin, depth), PAYLOAD = sizeof(struct fdr_bin) + 20 };
     size_t at[512];
-    record(buffer, rounds);
+    record(buffer, pin, rounds);
     for (uint32_t depth = 2; depth <= 3; depth++) {
         size_t n = find_bins(depth, at, 512);
         assert_true(n > 4);
         for (int i = 0; i < 2; i++) {
             size_t byte = i ? PAYLOAD : HEADER;
             one(at, depth, 0, 1, byte);
+            one(at, depth, 0, 2, byte);
             one(at, depth, 1, 1, byte);
             one(at, depth, n / 2, 2, byte);
             one(at, depth, n - 2, 1, byte);
@@ -177,17 +178,24 @@ static void every_place(const char *buffer, uint64_t rounds)
 static void nothing_given_back(void **state)
 {
     (void)state;
-    every_place("1M", 12000);
+    every_place("1M", NULL, 12000);
 }
 
 static void the_oldest_given_back(void **state)
 {
     (void)state;
-    every_place("512K", 60000);
+    every_place("512K", NULL, 60000);
+}
+
+static void the_first_moments_set_aside(void **state)
+{
+    (void)state;
+    every_place("512K", "3ms", 60000);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_given_back), cmocka_unit_test(the_oldest_given_back)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_given_back), cmocka_unit_test(the_oldest_given_back),
+                                       cmocka_unit_test(the_first_moments_set_aside)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

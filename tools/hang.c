@@ -17,11 +17,12 @@ struct arguments {
     bool json;
 };
 
-static const struct argp_option options[] = {
-    {"for", 'f', "TIME", 0,
-     "A thread that has not moved for so long hangs (1s; in a file of the watchdog less, as that found)", 0},
-    {"json", 'j', 0, 0, "As JSON", 0},
-    {0}};
+static const struct argp_option options[] = {{"for", 'f', "TIME", 0,
+                                              "A thread that has not moved for so long hangs (1s; in a file of the "
+                                              "watchdog at most a third of what the first one it found had stood)",
+                                              0},
+                                             {"json", 'j', 0, 0, "As JSON", 0},
+                                             {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -144,8 +145,8 @@ static bool add(struct verdict *v, const struct process *p, const struct fdr_loc
     return true;
 }
 
-/* The watchdog has its own time, which the file does not say: those that it found have stood for more than a third of
- * what the first one has. */
+/* The watchdog has its own time, which the file does not say: those that it found have mostly stood for more than a
+ * third of what the first one has. */
 static uint64_t usual_limit(const struct fdr_file_info *info)
 {
     uint64_t second = 1000000000u;
