@@ -79,25 +79,33 @@ static bool event(struct fdri_sampling *s, const char *w)
     return false;
 }
 
+/* What a word decides; the last one of its kind counts. */
+enum kind { UNKNOWN, OTHER, PERIOD, CLOCK, STACKS, KINDS };
+
 /* Words that say how often by time, or which time: they go with no event. */
-static bool time_word(struct fdri_sampling *s, const char *w, uint64_t *period_ns)
+static enum kind time_word(struct fdri_sampling *s, const char *w, uint64_t *period_ns)
 {
     uint64_t period = period_of(w);
-    if (period) *period_ns = period;
-    else if (!strcmp(w, "cpu")) s->wall = false;
-    else if (!strcmp(w, "wall")) s->wall = true;
-    else return false;
-    return true;
+    if (period) return *period_ns = period, PERIOD;
+    bool wall = !strcmp(w, "wall");
+    if (!wall && strcmp(w, "cpu")) return UNKNOWN;
+    return s->wall = wall, CLOCK;
 }
 
-static bool word(struct fdri_sampling *s, const char *w, uint64_t *period_ns)
+static enum kind word(struct fdri_sampling *s, const char *w, uint64_t *period_ns)
 {
-    if (!strcmp(w, "on") || !strcmp(w, "1")) *period_ns = USUAL_NS;
-    else if (!strcmp(w, "off") || !strcmp(w, "0")) *period_ns = 0;
-    else if (!strcmp(w, "unwind")) s->stacks = FDRI_UNWINDER;
-    else if (!strcmp(w, "nostack")) s->stacks = FDRI_NO_STACKS;
-    else return !s->events && event(s, w);
-    return true;
+    bool unwind = !strcmp(w, "unwind");
+    if (unwind || !strcmp(w, "nostack")) return s->stacks = unwind ? FDRI_UNWINDER : FDRI_NO_STACKS, STACKS;
+    if (!strcmp(w, "off") || !strcmp(w, "0")) return *period_ns = 0, OTHER;
+    if (strcmp(w, "on") && strcmp(w, "1")) return !s->events && event(s, w) ? OTHER : UNKNOWN;
+    if (!*period_ns) *period_ns = USUAL_NS; /* a period that was named stays */
+    return OTHER;
+}
+
+/* Two words of one kind: "cpu,wall", "1ms,2ms". */
+static void say_both(const char *text, const char *before, const char *w)
+{
+    fdri_say("FDR_SAMPLE=%s: '%s' and '%s' exclude each other; using '%s'", text, before, w, w);
 }
 
 static void say_unknown(const char *text, const char *w)
@@ -112,15 +120,17 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
 {
     struct fdri_sampling s = {.period_ns = 0};
     char copy[160], *save = NULL;
-    const char *timed = NULL, *wrong = *text ? "" : NULL;
+    const char *timed = NULL, *wrong = *text ? "" : NULL, *before[KINDS] = {NULL};
     uint64_t period_ns = *text ? USUAL_NS : 0;
     strncpy(copy, text, sizeof copy - 1);
     copy[sizeof copy - 1] = 0;
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
-        bool of_time = time_word(&s, w, &period_ns);
-        wrong = of_time || word(&s, w, &period_ns) ? NULL : w;
-        if (of_time) timed = w;
+        enum kind of_time = time_word(&s, w, &period_ns), kind = of_time ? of_time : word(&s, w, &period_ns);
+        wrong = kind ? NULL : w;
         if (wrong) break;
+        if (of_time) timed = w;
+        if (kind != OTHER && before[kind] && strcmp(before[kind], w)) say_both(text, before[kind], w);
+        before[kind] = w;
     }
     if (wrong) {
         say_unknown(text, wrong);
