@@ -335,6 +335,7 @@ static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
         leave_file(s, info, context, 0);
     } else if (none == me) { /* so is this one's */
     } else {                 /* another thread's fault is being handled, and ends all of us */
+        fdri_threads_fault(context);
         add_cause(cause_of(s->number, info, FDR_CAUSE_ALSO));
         for (int i = 0; i < 200 && !fdr_load_acquire(&fdri_death.until_ns); i++) fdr_raw_sleep(1000000); /* A:death */
         fdri_threads_self(context);

@@ -89,11 +89,12 @@ bool fdri_crash_see_again(void);
 bool fdri_crash_exit(const char *by, int status, const void *context);
 
 /* ---- crash_threads.c ---- */
-void fdri_threads_maps(void);                /* reads the memory map: where code and stacks are */
-void fdri_threads_self(const void *context); /* the calling thread's registers and stack */
-void fdri_threads_others(void);              /* asks all others, waits for a bounded time */
-void fdri_threads_add(void);                 /* entries for all of them */
-void fdri_threads_release(void);             /* those that answered go on */
+void fdri_threads_maps(void);                 /* reads the memory map: where code and stacks are */
+void fdri_threads_fault(const void *context); /* what the calling thread is to tell of when it is asked in a handler */
+void fdri_threads_self(const void *context);  /* the calling thread's registers and stack */
+void fdri_threads_others(void);               /* asks all others, waits for a bounded time */
+void fdri_threads_add(void);                  /* entries for all of them */
+void fdri_threads_release(void);              /* those that answered go on */
 void fdri_threads_reset(void);
 extern struct fdri_maps fdri_crash_maps;
 

@@ -35,6 +35,7 @@ struct slot {
     uint32_t tid;      /* atomic: claims the slot */
     uint32_t answered; /* atomic, release: what follows is there */
     bool deaf;         /* it blocks the signal */
+    const void *fault; /* its own, which it is in the handler of; by the thread itself only */
     struct fdr_crash_thread head;
     uint64_t registers[FDR_REGISTERS];
     uint64_t word[WORDS];
@@ -70,21 +71,31 @@ static struct slot *slot_of(uint32_t tid)
     return NULL;
 }
 
+/* Once: a thread in the handler of a fault of its own tells where it faulted, also where it is asked in there. */
+static void answer(struct slot *s, const void *context)
+{
+    if (fdr_load_relaxed(&s->answered) || !fdr_load_acquire(&maps_ready)) return; /* A:maps */
+    if (s == &self) capture(s, context, self_word, self_place, SELF_WORDS, SCAN_SELF);
+    else capture(s, context, s->word, s->place, WORDS, SCAN_OTHER);
+    fdr_store_release(&s->answered, 1u); /* R:answered - pairs with A:answered */
+}
+
+void fdri_threads_fault(const void *context)
+{
+    struct slot *s = slot_of((uint32_t)fdr_raw_gettid());
+    if (s) s->fault = context;
+}
+
 void fdri_threads_self(const void *context)
 {
     uint32_t tid = (uint32_t)fdr_raw_gettid();
     bool first = tid == fdri_death.tid;
     struct slot *s = first ? &self : slot_of(tid);
     for (int i = 0; !first && i < 50 && !fdr_load_acquire(&maps_ready); i++) fdr_raw_sleep(1000000); /* A:maps */
-    if (!s || !fdr_load_acquire(&maps_ready)) return;                                                /* A:maps */
+    if (!s) return;
     fdr_store_relaxed(&s->head.tid, tid);
-    if (first) {
-        s->head.flags = FDR_THREAD_FAULTING;
-        capture(s, context, self_word, self_place, SELF_WORDS, SCAN_SELF);
-    } else {
-        capture(s, context, s->word, s->place, WORDS, SCAN_OTHER);
-    }
-    fdr_store_release(&s->answered, 1u); /* R:answered - pairs with A:answered */
+    if (first) s->head.flags = FDR_THREAD_FAULTING;
+    answer(s, context);
 }
 
 /* ---- all the others ---- */
@@ -95,7 +106,7 @@ static void on_asked(int number, siginfo_t *info, void *context)
     int saved = errno;
     if (fdri_pid() == fdri_crash.pid && fdri_crash_under_way()) {
         struct slot *s = slot_of((uint32_t)fdr_raw_gettid());
-        if (s && !fdr_load_relaxed(&s->answered)) fdri_threads_self(context);
+        if (s) answer(s, s->fault ? s->fault : context);
         /* until the process is gone: what runs on could end it otherwise, or change what is being saved */
         while (!fdr_load_relaxed(&released) && fdr_clock_ns(CLOCK_MONOTONIC) < fdri_death.until_ns)
             fdr_raw_sleep(1000000);
