@@ -20,6 +20,17 @@ static const char *clock_text(uint64_t realtime_ns, char *text, size_t bytes)
     return text;
 }
 
+/* By its one name: what the recording calls it, else the kernel. */
+static void print_thread(const char *before, const struct fdr_file *file, uint32_t tid, const char *behind)
+{
+    const struct fdr_location_info *l = location_of_thread(file, tid);
+    const struct fdr_crash_thread_info *t;
+    const char *name = l ? l->name : "";
+    for (size_t i = 0, n = fdr_crash_threads(file, &t); i < n && !*name; i++)
+        if (t[i].tid == tid) name = t[i].name;
+    printf("%sthread %u%s%s%s", before, tid, *name ? " " : "", plain_name(name), behind);
+}
+
 /* ---- what died ---------------------------------------------------------------------------------------------- */
 
 static void print_text(const struct fdr_file *file, const char *name, const char *label)
@@ -100,11 +111,10 @@ static void print_head(const struct death *d)
     const struct fdr_note_info *note;
     struct fdr_crash_cause_info c = main_cause(d->file);
     char cause[160], when[64];
-    const struct fdr_location_info *l = location_of_thread(d->file, c.tid);
     printf("%s\n", plain_name(d->path));
     if (i->has_cause)
-        printf("died of    %s in thread %u%s%s\n", describe_cause(d->file, &c, cause, sizeof cause), c.tid,
-               l && l->name[0] ? " " : "", l ? plain_name(l->name) : "");
+        printf("died of    %s", describe_cause(d->file, &c, cause, sizeof cause)),
+            print_thread(" in ", d->file, c.tid, "\n");
     else if (d->how == KILLED && i->has_end) print_end(i);
     else if (d->how == KILLED && !i->handlers)
         printf("died of    what is not known: no handler of fdr's was installed (FDR_CRASH=0)\n");
@@ -208,7 +218,7 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
     for (size_t i = 0; i < count; i++) {
         const struct fdr_location_info *l = location_of_thread(file, t[i].tid);
         if (t[i].faulting) continue;
-        printf("\nthread %u %s\n", t[i].tid, plain_name(t[i].name));
+        print_thread("\n", file, t[i].tid, "\n");
         if (l) print_open(file, l, end_ns);
         if (t[i].own && !t[i].answered) printf("  fdr's own: it answers no signal\n");
         else if (t[i].answered) print_frames(file, i, 12);
@@ -217,7 +227,7 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
     for (size_t i = 0; i < fdr_location_count(file); i++) { /* no section, or more threads than it holds */
         const struct fdr_location_info *l = fdr_location_info(file, i);
         if (l->tid == dead || !is_without_stack(file, l)) continue;
-        printf("\nthread %u %s\n", l->tid, plain_name(l->name));
+        print_thread("\n", file, l->tid, "\n");
         print_open(file, l, end_ns);
         if (count) printf("  its stack is not here: a bundle has those of %zu threads\n", count);
     }
@@ -244,7 +254,8 @@ static void print_newest(struct fdr_file *file, const struct fdr_location_info *
 {
     struct past_event *e = calloc(CRASH_EVENTS, sizeof *e);
     size_t count = e ? newest_events(file, l->id, end_ns, e, CRASH_EVENTS) : 0;
-    printf("\nthe newest %zu events of thread %u %s\n", count, l->tid, plain_name(l->name));
+    printf("\nthe newest %zu events of ", count);
+    print_thread("", file, l->tid, "\n");
     for (size_t i = 0; i < count; i++) print_event(file, &e[i].e, end_ns);
     free(e);
 }
@@ -312,7 +323,7 @@ static void print_before(struct fdr_file *file, const struct fdr_location_info *
                    {1000000000, 100000000, 4},
                    {60000000000, 1000000000, 2}};
     uint64_t reach = end_ns > l->from_ns ? end_ns - l->from_ns : 0;
-    printf("\nwhat came before, calls that ended in thread %u %s\n", l->tid, plain_name(l->name));
+    print_thread("\nwhat came before, calls that ended in ", file, l->tid, "\n");
     for (size_t i = 0; i < 5 && stretch[i].to < reach; i++)
         print_stretch(file, l->id, end_ns, stretch[i].from < reach ? stretch[i].from : reach, stretch[i].to,
                       stretch[i].depth);
@@ -367,11 +378,11 @@ int print_crash(const struct death *d)
     uint64_t end_ns = i->has_cause ? c.time_ns : i->last_ns;
     print_head(d);
     if (fdr_crash_threads(d->file, &t) && t[0].faulting) {
-        printf("\nwhere, thread %u %s\n", t[0].tid, plain_name(t[0].name));
+        print_thread("\nwhere, ", d->file, t[0].tid, "\n");
         print_frames(d->file, 0, 64);
         print_registers(&t[0]);
     }
-    if (l) printf("\nopen regions of thread %u, outermost first\n", l->tid), print_open(d->file, l, end_ns);
+    if (l) print_thread("\nopen regions of ", d->file, l->tid, ", outermost first\n"), print_open(d->file, l, end_ns);
     print_threads(d->file, end_ns, c.tid);
     if (!l && !i->has_cause) l = last_location(d->file); /* whoever was there last */
     if (l) print_newest(d->file, l, end_ns), print_before(d->file, l, end_ns);
