@@ -159,6 +159,39 @@ lu = json.load(open("lu.info.json"))
 assert sum(r["reduced"] for r in lu["ledger"]) > 0 and lu["reductions"]
 END
 
+expect 0 "replay of a deep program" "$fdr" replay "$corpus/lua-json.r0.t0.evt.zst" --buffer 1M -o deep.fdr
+for f in deep lu; do
+    expect 0 "info $f" "$fdr" info $f.fdr
+    mv out.txt $f.info.txt
+    expect 0 "info --json $f" "$fdr" info --json $f.fdr
+    mv out.txt $f.info.json
+done
+python "the ledger for people is that of --json" <<'END'
+import collections, json, re
+runs = 0
+for name in "deep", "lu":
+    lines = open(name + ".info.txt").read().split("\nledger ", 1)[1].split("\n\n")[0].splitlines()[2:]
+    shown = {}
+    for line in lines:
+        words = line.split()
+        figures = tuple(int(w.replace(",", "")) for w in words[-5:])
+        m = re.match(r"each of depth (\d+)\.\.(\d+)$|depth (\d+)$|outside any region$|(\w+)$", " ".join(words[:-5]))
+        if m[4]:
+            class_ = m[4]
+            continue
+        first, last = (int(m[1]), int(m[2])) if m[1] else (int(m[3] or 0),) * 2
+        runs += first < last
+        for depth in range(first, last + 1):
+            assert (class_, depth) not in shown, line
+            shown[class_, depth] = figures
+    sums = collections.defaultdict(lambda: (0,) * 5)
+    for r in json.load(open(name + ".info.json"))["ledger"]:
+        of = tuple(r[k] for k in ("presented", "kept", "filtered", "reduced", "lost"))
+        sums[r["class"], r["depth"]] = tuple(map(sum, zip(sums[r["class"], r["depth"]], of)))
+    assert shown == sums, sorted(set(shown.items()) ^ set(sums.items()))
+assert runs, "no depths are told of in one line"
+END
+
 # ---- dump: the stream itself -------------------------------------------------------------------------------------------
 expect 0 "dump --tsv" "$fdr" dump --tsv cg.fdr
 mv out.txt cg.tsv

@@ -377,28 +377,54 @@ static int by_class_and_depth(const void *a, const void *b)
     return x->depth < y->depth ? -1 : x->depth > y->depth;
 }
 
-static void depth_label(char *label, size_t bytes, const struct fdr_ledger_row *r)
+/* Depths one behind the other of which all is the same. */
+struct run {
+    struct fdr_ledger_row row; /* of each; its depth is that of the first */
+    uint32_t depths;
+};
+
+static bool is_next(const struct run *run, const struct fdr_ledger_row *r)
 {
-    if (r->class_ == FDR_IN_SAMPLE) snprintf(label, bytes, "  level %u", r->depth);
-    else if (r->depth == 0) snprintf(label, bytes, "  outside any region");
-    else snprintf(label, bytes, "  depth %u", r->depth);
+    const struct fdr_ledger_row *x = &run->row;
+    return run->depths && r->depth == x->depth + run->depths && x->depth > 0 && r->presented == x->presented &&
+           r->kept == x->kept && r->filtered == x->filtered && r->reduced == x->reduced && r->lost == x->lost;
+}
+
+/* A line for two depths would save one, and a person the certainty of having read both. */
+static void print_run(struct run *run, uint32_t class_)
+{
+    char label[64];
+    const char *what = class_ == FDR_IN_SAMPLE ? "level" : "depth";
+    uint32_t first = run->row.depth, lines = run->depths < 3 ? run->depths : 1;
+    for (uint32_t i = 0; i < lines; i++) {
+        if (run->depths > lines)
+            snprintf(label, sizeof label, "  each of %s %u..%u", what, first, first + run->depths - 1);
+        else if (first == 0 && class_ != FDR_IN_SAMPLE) snprintf(label, sizeof label, "  outside any region");
+        else snprintf(label, sizeof label, "  %s %u", what, first + i);
+        ledger_line(label, &run->row);
+    }
+    run->depths = 0;
 }
 
 /* rows: sorted by class and depth, several locations after one another. One line a class, then its depths. */
 static void print_class(const struct fdr_ledger_row *rows, size_t count)
 {
-    char label[64];
     struct fdr_ledger_row sum = {0}, depth = {0};
+    struct run run = {.depths = 0};
     for (size_t i = 0; i < count; i++) add_row(&sum, &rows[i]);
     ledger_line(fdr_class_name(rows[0].class_), &sum);
     for (size_t i = 0; i < count; i++) {
         depth.depth = rows[i].depth;
         add_row(&depth, &rows[i]);
         if (i + 1 < count && rows[i + 1].depth == rows[i].depth) continue;
-        depth_label(label, sizeof label, &depth);
-        ledger_line(label, &depth);
+        if (!is_next(&run, &depth)) {
+            print_run(&run, rows[0].class_);
+            run.row = depth;
+        }
+        run.depths++;
         depth = (struct fdr_ledger_row){0};
     }
+    print_run(&run, rows[0].class_);
 }
 
 static void print_summary(const struct fdr_ledger_row *rows, size_t count)
