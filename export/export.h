@@ -67,7 +67,7 @@ uint64_t fdri_trigger_serve(uint64_t now_ns);
 bool fdri_trigger_any(void);
 void fdri_trigger_fork(int phase); /* as fdri_export_fork */
 uint64_t fdri_watchdog_look(uint64_t now_ns);
-/* The dumper overslept by that. From a quarter of the watchdog's time on, at most 100 ms, the whole process stood still:
+/* The dumper overslept by that. From a quarter of the watchdog's time on, at most 100 ms, the process stood still:
  * nobody stood in that time. */
 void fdri_watchdog_late(uint64_t ns);
 void fdri_watchdog_start(void);

@@ -75,21 +75,30 @@ static enum place place_child(const struct fdri_reader_call *c, const struct fdr
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 
+bool fdri_reader_careful_gaps(struct fdri_reader_stream *s, uint32_t d)
+{
+    struct fdri_reader_depth *v = &s->level[d];
+    if (!v->looked) v->gaps = fdri_reader_gaps(s->file, s->location, d);
+    v->looked = true;
+    return v->gaps;
+}
+
 /* The parent of the head of depth d, a zero-length call, is missing. Of what was set aside, and counts as kept, only
  * those parents are missing that were still open at a moment that this tells (a filter keeps none out that is named);
  * 0: of others. */
-static uint64_t parents_open_at(const struct fdri_reader_stream *s, uint32_t d, bool *lost)
+static uint64_t parents_open_at(struct fdri_reader_stream *s, uint32_t d, bool *lost)
 {
     const struct fdri_reader_depth *v = &s->level[d];
     const struct fdri_reader_part *p = v->cursors ? v->cursor[v->from]->part : NULL;
     const struct fdr_level *missing = fdri_reader_level(s->file, s->location, d - 1);
-    *lost = s->level[d - 1].lost;
+    bool gaps = fdri_reader_careful_gaps(s, d - 1);
+    *lost = gaps || (missing && missing->lost);
     if (!p || !p->aside || v->head->enter > p->aside_tick || !missing) return 0;
-    return !s->level[d - 1].gaps && (p->aside_parents || !*lost) ? p->aside_tick : 0;
+    return !gaps && (p->aside_parents || !*lost) ? p->aside_tick : 0;
 }
 
 /* A zero-length call deeper than a child of c: c must span its tick beyond doubt. */
-static enum place place_orphan(const struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint32_t d)
+static enum place place_orphan(struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint32_t d)
 {
     const struct fdr_record *r = s->level[d].head;
     bool lost;
@@ -111,7 +120,7 @@ static bool was_on_stack(const struct fdri_reader_stream *s, uint32_t k)
 }
 
 /* Where does the head of depth d stand, seen from the real call at depth k? */
-static enum place place(const struct fdri_reader_stream *s, uint32_t k, uint32_t d)
+static enum place place(struct fdri_reader_stream *s, uint32_t k, uint32_t d)
 {
     const struct fdri_reader_call *c = &s->stack[k];
     const struct fdr_record *r = s->level[d].head;
@@ -135,8 +144,7 @@ static bool beyond_cut(const struct fdri_reader_stream *s, uint32_t k, uint32_t 
 
 enum fdri_reader_step fdri_reader_careful_step(struct fdri_reader_stream *s, uint32_t *d)
 {
-    uint32_t k = s->depth;
-    while (s->stack[k].made_up) k--;
+    uint32_t k = s->stack[s->depth].real;
     for (;;) {
         *d = first_head(s, k + 1);
         enum place where = *d ? place(s, k, *d) : AFTER;

@@ -107,12 +107,24 @@ static bool gates_open(const struct fdri_reader_location *l, uint32_t depth, uin
     return !(l->raw.class_closed & 1u << FDR_CLASS_REGION);
 }
 
-bool fdri_reader_gaps(const struct fdri_reader_location *l, uint32_t depth)
+/* As a cursor goes by them, to the end: what was decoded before must make no difference. */
+static bool gap_between(const struct fdr_file *f, const struct fdri_reader_location *l,
+                        const struct fdri_reader_part *p)
+{
+    uint64_t gone, read, newest = 0;
+    for (uint32_t b = 0; b < p->bin_count; b++) {
+        if (p->bin[b].gap || p->bin[b].base_tick < newest) return true;
+        if (!fdri_reader_bin_read(f, l, &p->bin[b], 0, &gone, &read)) return true;
+        newest = fdr_max(newest, read);
+    }
+    return false;
+}
+
+bool fdri_reader_gaps(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
 {
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
-        if (!p) continue;
-        if (p->tail_gap || p->untold || fdri_reader_bins_missing(p)) return true;
+        if (p && (p->tail_gap || p->untold || gap_between(f, l, p))) return true;
     }
     return false;
 }
@@ -124,7 +136,7 @@ bool fdri_reader_not_over(const struct fdr_file *f, const struct fdri_reader_loc
     if (l->over[depth] > r->enter || (l->over[depth] == r->enter && r->leave == r->enter)) return false;
     if (p && p->aside) return false; /* those around it may have been given back */
     const struct fdr_level *v = fdri_reader_level(f, l, depth);
-    if (!v || v->filtered || v->lost || fdri_reader_gaps(l, depth)) return false;
+    if (!v || v->filtered || v->lost) return false;
     return gates_open(l, depth,
                       p ? p->band : FDR_BANDS - 1); /* an open call ends in any band; those around it are longer */
 }

@@ -111,17 +111,28 @@ static void tell_rebuilt(struct fdr_file *f, const struct fdri_reader_location *
     if (l->settled || holes) complain(f, l, p, "the list of bins is broken, rebuilt from the bins");
 }
 
+static void tell_short(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
+{
+    p->tail_gap = true;
+    complain(f, l, p, "the newest bins are missing");
+}
+
+/* Bins were gathered, and the next would have seq `expect`: is one missing behind them? */
+static void tell_end(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p,
+                     uint32_t expect, uint32_t last)
+{
+    if (l->settled && expect <= last) tell_short(f, l, p);
+}
+
 /* The list broke where seq `expect` should be. */
 static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t expect,
                  uint32_t last)
 {
     uint32_t from = p->bin_count;
-    if (gather(f, l, p, &expect, last)) {
-        tell_rebuilt(f, l, p, from);
-    } else if (l->settled) { /* else the rest was opened after its place was copied */
-        p->tail_gap = true;
-        complain(f, l, p, "the newest bins are missing");
-    }
+    bool any = gather(f, l, p, &expect, last);
+    if (any) tell_rebuilt(f, l, p, from);
+    if (any) tell_end(f, l, p, expect, last);
+    else if (l->settled) tell_short(f, l, p); /* else the rest was opened after its place was copied */
 }
 
 /* The list does not begin as its head says. The number there is right, or the bin at the place there is the oldest and
@@ -138,6 +149,7 @@ static bool rebuild(struct fdr_file *f, struct fdri_reader_location *l, struct f
         return false;
     p->bin[0].gap = p->bin[0].off != off || !doubt; /* without checks the bin may be one of before that is held again */
     tell_rebuilt(f, l, p, 0);
+    tell_end(f, l, p, p->bin[p->bin_count - 1].seq + 1, raw->open_seq);
     return true;
 }
 
@@ -157,9 +169,12 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
         if (expect > raw->open_seq) return;
     }
     if (!l->settled) return;
-    if (gather(f, l, p, &expect, raw->open_seq)) complain(f, l, p, "the list of bins is cut, rebuilt from the bins");
-    else if (p->bin_count && raw->open_seq > expect) p->tail_gap = true;
-    if (p->tail_gap) complain(f, l, p, "the newest bins are missing");
+    if (gather(f, l, p, &expect, raw->open_seq)) {
+        complain(f, l, p, "the list of bins is cut, rebuilt from the bins");
+        tell_end(f, l, p, expect, raw->open_seq);
+    } else if (p->bin_count && raw->open_seq > expect) {
+        tell_short(f, l, p);
+    }
 }
 
 /* Time never steps back along a list: a bin that does is of another one, or its time is damaged. It stays, as bad, so

@@ -378,10 +378,10 @@ bool fdri_reader_needs_care(struct fdr_file *f, struct fdri_reader_location *l);
 /* ---- cut.c ---- */
 /* Of a location that went on: which frames are believed, and `over`. */
 void fdri_reader_cut(struct fdr_file *f, struct fdri_reader_location *l);
-/* Are records of this depth missing, by damage? */
-bool fdri_reader_gaps(const struct fdri_reader_location *l, uint32_t depth);
+/* Are records of this depth missing, by damage, anywhere? Decodes all there are. */
+bool fdri_reader_gaps(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth);
 /* The call of this depth around r, which is in p (NULL: an open call), is not there. Was it not over at the cut, beyond
- * doubt? */
+ * doubt, where nothing is missing by damage? */
 bool fdri_reader_not_over(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth,
                           const struct fdri_reader_part *p, const struct fdr_record *r);
 
@@ -569,9 +569,8 @@ struct fdri_reader_depth {                /* the calls of one depth */
     uint32_t zeros_count;
     uint64_t zero_tick; /* the newest zero-length calls seen */
     uint32_t zero_next;
-    bool unnumbered; /* calls of length 0 may be missing anywhere: longer ones have no ordinal */
-    bool lost;       /* calls were, or are damaged */
-    bool gaps;       /* ... are damaged, or were when it was recovered */
+    bool unnumbered;   /* calls of length 0 may be missing anywhere: longer ones have no ordinal */
+    bool looked, gaps; /* were all of them decoded once, and is one damaged, or was when the file was recovered? */
     bool has_frame;
     struct fdr_record frame; /* the open call of this depth comes last */
 };
@@ -581,6 +580,8 @@ struct fdri_reader_call { /* on the reader's own stack */
     uint64_t place; /* for points: its ordinal + 1, or, of a longer call that none of them names, more than any */
     /* filtered, not_over: made up for one that a filter kept out, that was open when a snapshot's stack was copied */
     bool shown, open, made_up, filtered, not_over, ordinal_known;
+    bool placed;   /* it was made up and has a place, or one right around it */
+    uint32_t real; /* the depth of this one, or of the next further out that was not made up */
 };
 struct fdri_reader_stream {
     struct fdr_file *file;
@@ -618,6 +619,7 @@ void fdri_reader_stream_advance(struct fdri_reader_stream *s, uint32_t d);
 enum fdri_reader_step fdri_reader_careful_step(struct fdri_reader_stream *s, uint32_t *d);
 bool fdri_reader_careful_start(struct fdri_reader_stream *s);
 void fdri_reader_careful_update(struct fdri_reader_stream *s, uint32_t d);
+bool fdri_reader_careful_gaps(struct fdri_reader_stream *s, uint32_t d); /* fdri_reader_gaps, once */
 
 /* Does the open call count as kept, and is it shown? */
 static inline bool fdri_reader_frame_kept(const struct fdri_reader_frame *frame)

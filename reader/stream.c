@@ -47,13 +47,10 @@ void fdri_reader_stream_head(struct fdri_reader_depth *v)
 static __attribute__((noinline)) bool refill(struct fdri_reader_depth *v)
 {
     struct fdri_reader_cursor *c = v->cursor[v->from];
-    bool more = fdri_reader_cursor_fill(c), gap = c->gapped;
-    v->lost |= gap;
-    v->gaps |= gap;
-    if (!more) /* in their order: of calls of length 0 those of the shorter band come first */
+    if (!fdri_reader_cursor_fill(c)) /* in their order: of calls of length 0 those of the shorter band come first */
         memmove(&v->cursor[v->from], &v->cursor[v->from + 1],
                 (--v->cursors - v->from) * sizeof(struct fdri_reader_cursor *));
-    return gap;
+    return c->gapped;
 }
 
 static inline void advance(struct fdri_reader_stream *s, uint32_t d)
@@ -180,7 +177,8 @@ static inline bool enter_call(struct fdri_reader_stream *s, struct fdr_read_even
     c->enter = r->enter;
     c->leave = r->leave;
     c->id = r->id;
-    c->made_up = c->filtered = c->not_over = false;
+    c->made_up = c->filtered = c->not_over = c->placed = false;
+    c->real = s->depth + 1;
     c->open = r->leave == FDRI_READER_OPEN;
     c->leave_ns = c->open ? s->location->info.to_ns : fdri_reader_ns(&s->clock, r->leave);
     c->duration_ns = c->open ? 0 : c->leave_ns - enter_ns;
@@ -196,18 +194,18 @@ static inline bool enter_call(struct fdri_reader_stream *s, struct fdr_read_even
 
 /* Of the calls of depth d, all that may have been around one that entered and left then: was none lost or given back,
  * nor open at the cut, so that the missing one can only have been kept out by a filter? */
-static bool only_filtered(const struct fdri_reader_stream *s, uint32_t d, uint64_t enter, uint64_t leave)
+static bool only_filtered(struct fdri_reader_stream *s, uint32_t d, uint64_t enter, uint64_t leave)
 {
     const struct fdri_reader_location *l = s->location;
     const struct fdr_level *v = fdri_reader_level(s->file, l, d);
     if (!v || !v->filtered || v->reduced_gate || v->lost || l->suspect || l->levels_lost || l->parts_lost) return false;
-    if (leave <= fdri_reader_floor(l) || fdri_reader_gaps(l, d)) return false;
+    if (leave <= fdri_reader_floor(l)) return false;
     if (l->moving && (leave > l->cut || !l->over || l->over[d] <= enter)) return false;
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, d, i / 2, i & 1);
         if (p && leave <= p->floor) return false;
     }
-    return true;
+    return !fdri_reader_careful_gaps(s, d);
 }
 
 static bool longer(const struct fdr_record *enters) { return enters->enter != enters->leave; }
@@ -227,12 +225,18 @@ static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, stru
     s->now = r->enter;
     s->now_ns = fdri_reader_ns(&s->clock, r->enter);
     bool began_before = !longer(r) && !r->tie.in_tick; /* its parent, and so all of them */
-    *c = (struct fdri_reader_call){
-        .enter = r->enter, .leave = UINT64_MAX - 1, .id = 0, .made_up = true, .place = began_before ? 0 : ANYWHERE};
+    *c = (struct fdri_reader_call){.enter = r->enter,
+                                   .leave = UINT64_MAX - 1,
+                                   .id = 0,
+                                   .made_up = true,
+                                   .place = began_before ? 0 : ANYWHERE,
+                                   .placed = began_before || s->stack[s->depth].placed,
+                                   .real = s->stack[s->depth].real};
     const struct fdri_reader_depth *v = &s->level[for_depth];
     const struct fdri_reader_part *p = v->cursors && r->leave < FDRI_READER_OPEN ? v->cursor[v->from]->part : NULL;
     uint64_t leave = r->leave < FDRI_READER_OPEN ? r->leave : r->enter;
-    c->not_over = fdri_reader_not_over(s->file, s->location, s->depth + 1, p, r);
+    c->not_over = fdri_reader_not_over(s->file, s->location, s->depth + 1, p, r) &&
+                  !fdri_reader_careful_gaps(s, s->depth + 1);
     c->filtered = !c->not_over && only_filtered(s, s->depth + 1, r->enter, leave);
     c->shown = s->plain || will_pass(s, r);
     s->depth++;
@@ -444,7 +448,8 @@ static bool stands_outside(const struct fdri_reader_stream *s)
 static bool leave_careful(struct fdri_reader_stream *s, struct fdr_read_event *e)
 {
     bool shown = leave_top(s, e);
-    for (uint32_t d = s->depth; d > s->base && s->stack[d].made_up; d--) s->stack[d].place = ANYWHERE;
+    for (uint32_t d = s->depth; d > s->base && s->stack[d].placed; d--)
+        s->stack[d].place = ANYWHERE, s->stack[d].placed = false;
     return shown;
 }
 

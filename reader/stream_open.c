@@ -90,7 +90,7 @@ static void add_cursor(struct fdri_reader_stream *s, struct fdri_reader_part *p,
     s->used[s->used_count++] = c;
     c->may_keep_whole = s->may_keep_whole;
     if (fdri_reader_cursor_fill(c)) v->cursor[v->cursors++] = c;
-    if (c->gapped) s->careful = v->lost = v->gaps = true;
+    s->careful |= c->gapped;
     if (holds_zeros(s, p)) v->zeros[v->zeros_count++] = c;
 }
 
@@ -120,15 +120,6 @@ static void add_unnumbered(struct fdri_reader_stream *s)
     }
 }
 
-static void add_lost(struct fdri_reader_stream *s)
-{
-    for (uint32_t d = s->base + 1; s->careful && d <= s->depth_max; d++) {
-        const struct fdr_level *v = fdri_reader_level(s->file, s->location, d);
-        s->level[d].gaps |= fdri_reader_gaps(s->location, d);
-        s->level[d].lost |= (v && v->lost) || s->level[d].gaps;
-    }
-}
-
 static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)
 {
     struct fdri_reader_location *l = s->location;
@@ -141,10 +132,9 @@ static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)
         if (wanted(s, p)) add_cursor(s, p, is_other(p) ? next++ : &s->memory[p->depth - s->base - 1], min_leave);
     }
     add_unnumbered(s);
-    add_lost(s);
     add_frames(s);
     for (uint32_t d = s->base; d < s->depth_max + 3; d++) fdri_reader_stream_head(&s->level[d]);
-    s->stack[s->base] = (struct fdri_reader_call){.leave = UINT64_MAX - 1, .ordinal_known = true};
+    s->stack[s->base] = (struct fdri_reader_call){.leave = UINT64_MAX - 1, .ordinal_known = true, .real = s->base};
     return true;
 }
 

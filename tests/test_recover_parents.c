@@ -2,6 +2,7 @@
 /* ctest: label=unit timeout=120
  * P8, P9: a bin of the calls of length 0 at one depth is damaged, its header or what is in it. What is recovered shows
  * the same calls as the damaged file: none in a parent that did not make it, none hidden that the other one shows. */
+#include "reader/reader.h"
 #include "tests/api_fixture.h"
 
 enum { OUTER, SHORT, LONG, OF_LONG, OF_SHORT, LAST, OF_LAST, REGIONS };
@@ -73,14 +74,11 @@ struct shown {
     uint64_t events, hash, made_up, wrong; /* of calls; calls in a parent that never made such */
 };
 
-static struct shown look(const char *path)
+static struct shown read_through(struct fdr_file *f)
 {
     struct shown s = {0};
-    struct fdr_file *f = NULL;
     struct fdr_read_event e;
     uint32_t open[8] = {0}, depth = 0; /* 0: one made up */
-    fdr_file_open(path, &f, NULL, 0);
-    assert_non_null(f);
     struct fdr_iter *it = fdr_iter_open(f, NULL);
     while (fdr_iter_next(it, &e)) {
         if (e.kind == FDR_LEAVE) depth--;
@@ -98,6 +96,19 @@ static struct shown look(const char *path)
         s.wrong += e.id == r[OF_LAST] && !open[2] && only_the_parents_are_lost;
     }
     fdr_iter_close(it);
+    return s;
+}
+
+/* What the first reading found damaged makes no difference to the second one. */
+static struct shown look(const char *path)
+{
+    struct fdr_file *f = NULL;
+    fdr_file_open(path, &f, NULL, 0);
+    assert_non_null(f);
+    struct shown s = read_through(f), again = read_through(f);
+    if (s.hash != again.hash || s.made_up != again.made_up)
+        fail_msg("%s: %llu calls, %llu made up, read once more %llu and %llu", path, (unsigned long long)s.events,
+                 (unsigned long long)s.made_up, (unsigned long long)again.events, (unsigned long long)again.made_up);
     fdr_file_close(f);
     return s;
 }
@@ -116,6 +127,17 @@ static void recover(const char *from, const char *to)
     fdr_file_close(f);
 }
 
+/* Known before anything of the damaged bins was shown: a call far before them must not be placed in another way when
+ * the file is read once more. */
+static void knows_of_it_at_once(const char *path, uint32_t depth)
+{
+    struct fdr_file *f = NULL;
+    fdr_file_open(path, &f, NULL, 0);
+    assert_non_null(f);
+    assert_true(fdri_reader_gaps(f, &f->location[0], depth));
+    fdr_file_close(f);
+}
+
 /* What was recovered is as it should be: once more it stays as it is. */
 static void same_bytes(const char *a, const char *b)
 {
@@ -129,29 +151,36 @@ static void same_bytes(const char *a, const char *b)
     assert_memory_equal(x, y, n);
 }
 
-/* Of all bins of this depth those from `first` on, so many, each at this byte. */
-static void one(const size_t *at, uint32_t depth, size_t first, size_t count, size_t byte)
+/* Of all bins of this depth those from `first` on, so many, so far apart, each at this byte. */
+static void some(const size_t *at, uint32_t depth, size_t first, size_t count, size_t apart, size_t byte)
 {
     char from[300], to[300], again[300];
     memcpy(damaged, all, bytes);
-    for (size_t i = first; i < first + count; i++) damaged[at[i] + byte] ^= 0x55;
+    for (size_t i = 0; i < count; i++) damaged[at[first + i * apart] + byte] ^= 0x55;
     snprintf(from, sizeof from, "%s/damaged.fdr", oracle_directory());
     snprintf(to, sizeof to, "%s/recovered.fdr", oracle_directory());
     snprintf(again, sizeof again, "%s/again.fdr", oracle_directory());
     FILE *file = fopen(from, "w");
     assert_int_equal(fwrite(damaged, 1, bytes, file), bytes);
     fclose(file);
+    knows_of_it_at_once(from, depth);
     recover(from, to);
     recover(to, again);
     same_bytes(to, again);
     only_the_parents_are_lost = depth == 3;
     struct shown was = look(from), is = look(to), twice = look(again);
     if (was.wrong || is.wrong || was.events != is.events || was.hash != is.hash || was.hash != twice.hash)
-        fail_msg("depth %u, bins %zu to %zu, byte %zu: damaged %llu calls, %llu made up, %llu in a wrong parent; "
+        fail_msg("depth %u, %zu bins from %zu on, %zu apart, byte %zu: damaged %llu calls, %llu made up, %llu in a "
+                 "wrong parent; "
                  "recovered %llu, %llu, %llu; once more %llu",
-                 depth, first, first + count - 1, byte, (unsigned long long)was.events, (unsigned long long)was.made_up,
+                 depth, count, first, apart, byte, (unsigned long long)was.events, (unsigned long long)was.made_up,
                  (unsigned long long)was.wrong, (unsigned long long)is.events, (unsigned long long)is.made_up,
                  (unsigned long long)is.wrong, (unsigned long long)twice.events);
+}
+
+static void one(const size_t *at, uint32_t depth, size_t first, size_t count, size_t byte)
+{
+    some(at, depth, first, count, 1, byte);
 }
 
 static void every_place(const char *buffer, const char *pin, uint64_t rounds)
@@ -171,6 +200,9 @@ static void every_place(const char *buffer, const char *pin, uint64_t rounds)
             one(at, depth, n - 2, 1, byte);
             one(at, depth, n - 1, 1, byte);
             one(at, depth, 0, n, byte);
+            some(at, depth, 1, 2, n - 2, byte); /* the newest, and one that the list breaks at before */
+            some(at, depth, 0, 2, n - 1, byte);
+            some(at, depth, 1, (n - 1) / 2, 2, byte);
         }
     }
 }
