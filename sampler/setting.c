@@ -121,7 +121,7 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
     struct fdri_sampling s = {.period_ns = 0};
     char copy[160], *save = NULL;
     const char *timed = NULL, *wrong = *text ? "" : NULL, *before[KINDS] = {NULL};
-    uint64_t period_ns = *text ? USUAL_NS : 0;
+    uint64_t period_ns = *text ? USUAL_NS : 0, named = 0;
     strncpy(copy, text, sizeof copy - 1);
     copy[sizeof copy - 1] = 0;
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
@@ -129,8 +129,10 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
         wrong = kind ? NULL : w;
         if (wrong) break;
         if (of_time) timed = w;
-        if (kind != OTHER && before[kind] && strcmp(before[kind], w)) say_both(text, before[kind], w);
+        bool same = !before[kind] || (kind == PERIOD ? named == period_ns : !strcmp(before[kind], w));
+        if (kind != OTHER && !same) say_both(text, before[kind], w);
         before[kind] = w;
+        if (kind == PERIOD) named = period_ns;
     }
     if (wrong) {
         say_unknown(text, wrong);
