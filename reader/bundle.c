@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The crash section: entries by kind. A section that is not right costs what is wrong in it. And notes. */
+#include "base/bits.h"
 #include "reader/bundle.h"
 
 #include <signal.h>
@@ -183,6 +184,7 @@ void fdri_reader_bundle(struct fdr_file *f)
         fdri_reader_damage(f, "crash section: cut off");
         return;
     }
+    f->section_end = off + head.bytes;
     if (!check_right(&head, from)) {
         fdri_reader_damage(f, "crash section: its check is wrong");
         return;
@@ -201,6 +203,23 @@ void fdri_reader_bundle(struct fdr_file *f)
         at += (e.bytes + 7ull) & ~7ull;
         if (at > head.bytes) break;
     }
+}
+
+/* Where there is a section that cannot be found nobody knows how far it goes. */
+static bool section_known(const struct fdr_file *f)
+{
+    return f->section_end || (!f->has_crash && (!f->sb.section_off || f->without_section));
+}
+
+void fdri_reader_behind(struct fdr_file *f)
+{
+    const struct fdr_spare *s = &f->spare;
+    uint64_t own = fdr_max(f->sb.arena_bytes, f->section_end), checks = s->chunk_count * sizeof(struct fdr_chunk);
+    if (!s->magic || (f->has_tail && !s->chunk_count) || !section_known(f)) return;
+    own = fdr_max(own, f->sb.arena_bytes + s->tail_bytes);
+    if (checks && s->chunks_off <= f->size) own = fdr_max(own, s->chunks_off + checks);
+    if (f->size > own)
+        fdri_reader_damage(f, "%llu bytes behind the recording are not of it", (unsigned long long)(f->size - own));
 }
 
 void fdri_reader_bundle_free(struct fdr_file *f)

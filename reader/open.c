@@ -42,6 +42,7 @@ static enum fdr_verdict assemble(struct fdr_file *f, struct fdr_file **out, char
     fdri_reader_info(f);
     fdri_reader_notes(f);
     fdri_reader_bundle(f);
+    fdri_reader_behind(f);
     fdr_file_symbolise(f);
     if (fdri_reader_memory_short(f)) {
         snprintf(message, message_bytes, "%s", FDRI_READER_NO_MEMORY);

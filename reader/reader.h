@@ -210,6 +210,7 @@ struct fdr_file {
     bool tail_bad;        /* and what it says is not believed */
     bool has_crash;       /* a bundle: a crash section lies behind the arena */
     bool without_section; /* a bundle that has none */
+    uint64_t section_end; /* in the file; 0: there is none, or nobody can find it */
     bool sound;           /* nothing found damaged so far */
     bool headers_only;    /* a look at a running process: bins have no payload */
     uint32_t refused;     /* memory.c: how often memory had been refused when this was opened */
@@ -488,6 +489,7 @@ static inline bool fdri_reader_goes_round(struct fdri_reader_chain *c, uint64_t 
 }
 void fdri_reader_notes(struct fdr_file *f);
 void fdri_reader_bundle(struct fdr_file *f);
+void fdri_reader_behind(struct fdr_file *f); /* what lies behind all of that */
 void fdri_reader_bundle_free(struct fdr_file *f);
 
 /* ---- cursor.c ---- */

@@ -56,7 +56,7 @@ static void find_end(struct fdr_file *f)
     if (fits && f->size - said >= sizeof tail) memcpy(&tail, f->bytes + said, sizeof tail);
     f->has_tail = tail.magic == FDR_TAIL_MAGIC;
     f->has_crash = tail.magic == FDR_CRASH_MAGIC;
-    bool known = f->spare.chunk_count; /* what follows is the tail, if there is one, and checks */
+    bool known = f->spare.magic; /* both copies say so: what else follows is not of this recording */
     if (fits && (said == f->size || f->has_tail || f->has_crash || known)) {
         f->end = said;
     } else if (said < FDR_SUPERBLOCK_BYTES || said % FDR_META_ALIGN || said < f->size || said > ARENA_MOST) {
