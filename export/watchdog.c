@@ -136,7 +136,8 @@ static bool has_word(const char *name, const char *word)
 static bool waits_by_name(uint32_t region)
 {
     static const char *const anywhere[] = {"MPI_", "wait", "barrier", "recv"};
-    static const char *const words[] = {"lock", "trylock", "rdlock", "wrlock", "spinlock", "join", "poll", "spin"};
+    static const char *const words[] = {"lock", "trylock", "timedlock", "clocklock", "rdlock", "wrlock",  "spinlock",
+                                        "join", "poll",    "ppoll",     "polling",   "spin",   "spinning"};
     char name[256];
     if (!fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | region, name, sizeof name)) return false;
     for (size_t i = 0; i < sizeof anywhere / sizeof anywhere[0]; i++)

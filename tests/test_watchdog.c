@@ -263,6 +263,8 @@ static void names_say_that_it_waits(void **state)
         const char *name;
         unsigned reports;
     } names[] = {{"mutex_lock", 1},
+                 {"pthread_mutex_timedlock", 1},
+                 {"busyPolling", 1},
                  {"readLock", 1},
                  {"_ZN5Mutex4lockEv", 1},
                  {"SPIN_LOCK", 1},
