@@ -81,7 +81,7 @@ static void compact(struct fdri_reader_image *m, const struct fdri_reader_defs *
     }
     memset(to + used, 0, all - used);
     b->used = used;
-    b->head.bytes = (uint32_t)(sizeof *b + all + 63) & ~63u;
+    b->head.bytes = (uint32_t)(sizeof *b + used + 63) & ~63u; /* as when recovered once more */
 }
 
 void fdri_reader_recover_definitions(struct fdri_reader_image *m)

@@ -225,9 +225,33 @@ static void the_first_moments_set_aside(void **state)
     every_place("512K", "3ms", 60000);
 }
 
+/* What is left of a block of definitions is put together; its length is that of what is left, at once. */
+static void a_definition_is_damaged(void **state)
+{
+    char from[300], to[300], again[300];
+    size_t at = 0;
+    (void)state;
+    record("1M", NULL, 1000);
+    const struct fdr_superblock *sb = (const void *)all;
+    memcpy(damaged, all, bytes);
+    at = sb->defs_first + sizeof(struct fdr_defs_block);
+    for (int i = 0; i < 3; i++) at += ((const struct fdr_def *)(const void *)(all + at))->bytes;
+    damaged[at + sizeof(struct fdr_def)] ^= 0x55; /* its name */
+    snprintf(from, sizeof from, "%s/damaged.fdr", oracle_directory());
+    snprintf(to, sizeof to, "%s/recovered.fdr", oracle_directory());
+    snprintf(again, sizeof again, "%s/again.fdr", oracle_directory());
+    FILE *file = fopen(from, "w");
+    assert_int_equal(fwrite(damaged, 1, bytes, file), bytes);
+    fclose(file);
+    recover(from, to);
+    recover(to, again);
+    same_bytes(to, again);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_given_back), cmocka_unit_test(the_oldest_given_back),
-                                       cmocka_unit_test(the_first_moments_set_aside)};
+                                       cmocka_unit_test(the_first_moments_set_aside),
+                                       cmocka_unit_test(a_definition_is_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
