@@ -172,7 +172,9 @@ void fdri_reader_bundle(struct fdr_file *f)
 {
     struct fdr_crash head;
     uint64_t off = f->has_crash ? f->end : f->sb.section_off;
-    if (!off || (f->sb.state == FDR_STATE_CRASHED && off == f->sb.arena_bytes && !f->has_crash)) return; /* promised */
+    bool promised = f->sb.state == FDR_STATE_CRASHED && off == f->sb.arena_bytes && !f->has_crash;
+    if (promised && !f->spare.chunk_count && f->size > f->end) fdri_reader_damage(f, "crash section: cut off");
+    if (!off || promised) return;
     if (off < f->end || off % 8 || off > f->size || f->size - off < sizeof head) {
         if (!f->has_crash) fdri_reader_damage(f, "crash section: cut off");
         return;

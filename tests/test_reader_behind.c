@@ -32,17 +32,18 @@ static void run_threads(int threads)
 }
 static void die_of_two(void) { run_threads(2), raise(SIGKILL); }
 static void die_of_eight(void) { run_threads(8), raise(SIGKILL); }
+static void fault(void) { run_threads(2), raise(SIGSEGV); }
 static void snapshot_of_two(void) { run_threads(2), fdr_snapshot("one"), raise(SIGKILL); }
 
-/* The recording that is left in `end`, at this place of `file`; how long it is. */
-static size_t left_by(void (*die)(void), bool live, size_t at)
+/* The recording that is left, at this place of `file`; how long it is. */
+static size_t left_by(void (*die)(void), int signal, const char *end, size_t at)
 {
     pid_t pid;
     const struct death_place *p = death_place();
     struct fdr_config c = death_config(p);
     int status = death_of(&c, die, &pid);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    FILE *f = fopen(live ? death_find(p->live, ".live.fdr") : death_find(p->dir, ".1.fdr"), "r");
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signal);
+    FILE *f = fopen(death_find(strstr(end, "live") ? p->live : p->dir, end), "r");
     assert_non_null(f);
     size_t n = fread(file + at, 1, ROOM, f);
     fclose(f);
@@ -89,7 +90,7 @@ static void same_but_said(const struct seen *alone, size_t bytes)
 static void another_live_file(void **state)
 {
     (void)state;
-    size_t n = left_by(die_of_two, true, 0), more = left_by(die_of_eight, true, n);
+    size_t n = left_by(die_of_two, SIGKILL, ".live.fdr", 0), more = left_by(die_of_eight, SIGKILL, ".live.fdr", n);
     struct seen alone = look(n);
     assert_int_equal(alone.verdict, FDR_WHOLE);
     same_but_said(&alone, n + more);
@@ -103,7 +104,7 @@ static void another_live_file(void **state)
 static void behind_a_snapshot(void **state)
 {
     (void)state;
-    size_t n = left_by(snapshot_of_two, false, 0), more = left_by(die_of_eight, true, n);
+    size_t n = left_by(snapshot_of_two, SIGKILL, ".1.fdr", 0), more = left_by(die_of_eight, SIGKILL, ".live.fdr", n);
     struct seen alone = look(n);
     assert_int_equal(alone.verdict, FDR_WHOLE);
     same_but_said(&alone, n + more);
@@ -112,8 +113,25 @@ static void behind_a_snapshot(void **state)
     same_but_said(&alone, n + more);
 }
 
+/* Its section may be there in part: then that is what lies behind the arena. */
+static void behind_a_bundle(void **state)
+{
+    (void)state;
+    size_t n = left_by(fault, SIGSEGV, ".crash.fdr", 0), more = left_by(die_of_eight, SIGKILL, ".live.fdr", n);
+    const struct fdr_superblock *sb = (const void *)file;
+    struct seen alone = look(n);
+    assert_int_equal(alone.verdict, FDR_WHOLE);
+    same_but_said(&alone, n + more);
+    assert_true(n > sb->arena_bytes + 64);
+    memset(file + sb->arena_bytes, 0, 4); /* written last */
+    assert_int_equal(look(n).verdict, FDR_DAMAGED);
+    assert_int_equal(look(sb->arena_bytes + 64).verdict, FDR_DAMAGED);
+    assert_int_equal(look(sb->arena_bytes).verdict, FDR_DAMAGED);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(another_live_file), cmocka_unit_test(behind_a_snapshot)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(behind_a_bundle), cmocka_unit_test(another_live_file),
+                                       cmocka_unit_test(behind_a_snapshot)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }
