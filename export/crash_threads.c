@@ -35,7 +35,8 @@ struct slot {
     uint32_t tid;      /* atomic: claims the slot */
     uint32_t answered; /* atomic, release: what follows is there */
     bool deaf;         /* it blocks the signal */
-    const void *fault; /* its own, which it is in the handler of; by the thread itself only */
+    const void *fault; /* its own, which it is in the handler of; this and `begun` by the thread itself only */
+    bool begun;        /* it answers, or has */
     struct fdr_crash_thread head;
     uint64_t registers[FDR_REGISTERS];
     uint64_t word[WORDS];
@@ -74,7 +75,9 @@ static struct slot *slot_of(uint32_t tid)
 /* Once: a thread in the handler of a fault of its own tells where it faulted, also where it is asked in there. */
 static void answer(struct slot *s, const void *context)
 {
-    if (fdr_load_relaxed(&s->answered) || !fdr_load_acquire(&maps_ready)) return; /* A:maps */
+    if (s->begun || !fdr_load_acquire(&maps_ready)) return; /* A:maps */
+    s->begun = true;
+    fdr_signal_fence(); /* before anything of it: on_asked may come in */
     if (s == &self) capture(s, context, self_word, self_place, SELF_WORDS, SCAN_SELF);
     else capture(s, context, s->word, s->place, WORDS, SCAN_OTHER);
     fdr_store_release(&s->answered, 1u); /* R:answered - pairs with A:answered */
@@ -106,9 +109,10 @@ static void on_asked(int number, siginfo_t *info, void *context)
     int saved = errno;
     if (fdri_pid() == fdri_crash.pid && fdri_crash_under_way()) {
         struct slot *s = slot_of((uint32_t)fdr_raw_gettid());
+        bool answering = s && s->begun && !fdr_load_relaxed(&s->answered); /* what this came into goes on */
         if (s) answer(s, s->fault ? s->fault : context);
         /* until the process is gone: what runs on could end it otherwise, or change what is being saved */
-        while (!fdr_load_relaxed(&released) && fdr_clock_ns(CLOCK_MONOTONIC) < fdri_death.until_ns)
+        while (!answering && !fdr_load_relaxed(&released) && fdr_clock_ns(CLOCK_MONOTONIC) < fdri_death.until_ns)
             fdr_raw_sleep(1000000);
     }
     errno = saved;

@@ -161,7 +161,7 @@ void fdri_words_scan(const struct fdri_maps *maps, const struct fdri_words *w)
     uint64_t at = from;
     for (; at + 8 <= to && look(w, at, to, piece, &v); at += 8) {
         if (v < 4096) continue;
-        if (t->words == w->most) break;
+        if (t->words >= w->most) break;
         if (v > at && v < stack->to && v % 8 == 0) {
             keep(w, v, at - t->sp, false);
             continue;

@@ -117,7 +117,8 @@ static void tell_short(struct fdr_file *f, const struct fdri_reader_location *l,
     complain(f, l, p, "the newest bins are missing");
 }
 
-/* Bins were gathered, and the next would have seq `expect`: is one missing behind them? */
+/* Bins were gathered, and the next would have seq `expect`: is one missing behind them? The newest may be one whose
+ * opening was broken off, which finish() lets pass; behind damage it is doubted. */
 static void tell_end(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p,
                      uint32_t expect, uint32_t last)
 {

@@ -103,9 +103,9 @@ static enum kind word(struct fdri_sampling *s, const char *w, uint64_t *period_n
 }
 
 /* Two words of one kind: "cpu,wall", "1ms,2ms". */
-static void say_both(const char *text, const char *before, const char *w)
+static void say_both(const char *text, const char *const pair[2])
 {
-    fdri_say("FDR_SAMPLE=%s: '%s' and '%s' exclude each other; using '%s'", text, before, w, w);
+    fdri_say("FDR_SAMPLE=%s: '%s' and '%s' exclude each other; using '%s'", text, pair[0], pair[1], pair[1]);
 }
 
 static void say_unknown(const char *text, const char *w)
@@ -121,6 +121,8 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
     struct fdri_sampling s = {.period_ns = 0};
     char copy[160], *save = NULL;
     const char *timed = NULL, *wrong = *text ? "" : NULL, *before[KINDS] = {NULL};
+    const char *pair[2] = {NULL};
+    bool pair_of_time = false;
     uint64_t period_ns = *text ? USUAL_NS : 0, named = 0;
     strncpy(copy, text, sizeof copy - 1);
     copy[sizeof copy - 1] = 0;
@@ -130,7 +132,7 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
         if (wrong) break;
         if (of_time) timed = w;
         bool same = !before[kind] || (kind == PERIOD ? named == period_ns : !strcmp(before[kind], w));
-        if (kind != OTHER && !same) say_both(text, before[kind], w);
+        if (kind != OTHER && !same) pair[0] = before[kind], pair[1] = w, pair_of_time = of_time;
         before[kind] = w;
         if (kind == PERIOD) named = period_ns;
     }
@@ -138,6 +140,7 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
         say_unknown(text, wrong);
         return (struct fdri_sampling){0};
     }
+    if (pair[0] && !(s.events && pair_of_time)) say_both(text, pair);
     if (s.events && timed) fdri_say("FDR_SAMPLE=%s: what overflows is no time; using it without '%s'", text, timed);
     if (s.events) s.wall = false;
     if (!s.events || !period_ns) s.period_ns = period_ns; /* 0: "off", of an event, too */

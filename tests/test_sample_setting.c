@@ -80,6 +80,8 @@ static void others_cost_one_line_that_says_what_is_used(void **state)
                {"wall,cpu", "'wall' and 'cpu' exclude each other; using 'cpu'", 1000000},
                {"1ms,500Hz", "'1ms' and '500Hz' exclude each other; using '500Hz'", 2000000},
                {"unwind,2ms,nostack", "'unwind' and 'nostack' exclude each other; using 'nostack'", 2000000},
+               {"wall,cpu,bogus", "'bogus' is no rate", 0},
+               {"page-faults/100,wall,cpu", "without 'cpu'", 100},
                {"10us", "using 100us", 100000},
                {"1GHz", "using 100us", 100000},
                {"page-faults/100,wall", "without 'wall'", 100},
