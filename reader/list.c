@@ -130,10 +130,12 @@ static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri
                  uint32_t last)
 {
     uint32_t from = p->bin_count;
-    bool any = gather(f, l, p, &expect, last);
-    if (any) tell_rebuilt(f, l, p, from);
-    if (any) tell_end(f, l, p, expect, last);
-    else if (l->settled) tell_short(f, l, p); /* else the rest was opened after its place was copied */
+    if (gather(f, l, p, &expect, last)) {
+        tell_rebuilt(f, l, p, from);
+        tell_end(f, l, p, expect, last);
+    } else if (l->settled) { /* else the rest was opened after its place was copied */
+        tell_short(f, l, p);
+    }
 }
 
 /* The list does not begin as its head says. The number there is right, or the bin at the place there is the oldest and

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120
  * P8, P9: a bin of the calls of length 0 at one depth is damaged, its header or what is in it. What is recovered shows
- * the same calls as the damaged file: none in a parent that did not make it, none hidden that the other one shows. */
+ * the same calls as the damaged file: none in a parent that did not make it, none hidden that the other one shows.
+ * What was recovered stays as it is when it is recovered once more; where a definition was damaged, too. */
 #include "reader/reader.h"
 #include "tests/api_fixture.h"
 
@@ -151,28 +152,34 @@ static void same_bytes(const char *a, const char *b)
     assert_memory_equal(x, y, n);
 }
 
+static char damaged_path[300], recovered_path[300], again_path[300];
+
+/* Recovers `damaged`, and what comes of that. */
+static void recover_twice(void)
+{
+    snprintf(damaged_path, sizeof damaged_path, "%s/damaged.fdr", oracle_directory());
+    snprintf(recovered_path, sizeof recovered_path, "%s/recovered.fdr", oracle_directory());
+    snprintf(again_path, sizeof again_path, "%s/again.fdr", oracle_directory());
+    FILE *file = fopen(damaged_path, "w");
+    assert_int_equal(fwrite(damaged, 1, bytes, file), bytes);
+    fclose(file);
+    recover(damaged_path, recovered_path);
+    recover(recovered_path, again_path);
+    same_bytes(recovered_path, again_path);
+}
+
 /* Of all bins of this depth those from `first` on, so many, so far apart, each at this byte. */
 static void some(const size_t *at, uint32_t depth, size_t first, size_t count, size_t apart, size_t byte)
 {
-    char from[300], to[300], again[300];
     memcpy(damaged, all, bytes);
     for (size_t i = 0; i < count; i++) damaged[at[first + i * apart] + byte] ^= 0x55;
-    snprintf(from, sizeof from, "%s/damaged.fdr", oracle_directory());
-    snprintf(to, sizeof to, "%s/recovered.fdr", oracle_directory());
-    snprintf(again, sizeof again, "%s/again.fdr", oracle_directory());
-    FILE *file = fopen(from, "w");
-    assert_int_equal(fwrite(damaged, 1, bytes, file), bytes);
-    fclose(file);
-    knows_of_it_at_once(from, depth);
-    recover(from, to);
-    recover(to, again);
-    same_bytes(to, again);
+    recover_twice();
+    knows_of_it_at_once(damaged_path, depth);
     only_the_parents_are_lost = depth == 3;
-    struct shown was = look(from), is = look(to), twice = look(again);
+    struct shown was = look(damaged_path), is = look(recovered_path), twice = look(again_path);
     if (was.wrong || is.wrong || was.events != is.events || was.hash != is.hash || was.hash != twice.hash)
         fail_msg("depth %u, %zu bins from %zu on, %zu apart, byte %zu: damaged %llu calls, %llu made up, %llu in a "
-                 "wrong parent; "
-                 "recovered %llu, %llu, %llu; once more %llu",
+                 "wrong parent; recovered %llu, %llu, %llu; once more %llu",
                  depth, count, first, apart, byte, (unsigned long long)was.events, (unsigned long long)was.made_up,
                  (unsigned long long)was.wrong, (unsigned long long)is.events, (unsigned long long)is.made_up,
                  (unsigned long long)is.wrong, (unsigned long long)twice.events);
@@ -228,24 +235,14 @@ static void the_first_moments_set_aside(void **state)
 /* What is left of a block of definitions is put together; its length is that of what is left, at once. */
 static void a_definition_is_damaged(void **state)
 {
-    char from[300], to[300], again[300];
-    size_t at = 0;
     (void)state;
     record("1M", NULL, 1000);
     const struct fdr_superblock *sb = (const void *)all;
     memcpy(damaged, all, bytes);
-    at = sb->defs_first + sizeof(struct fdr_defs_block);
+    size_t at = sb->defs_first + sizeof(struct fdr_defs_block);
     for (int i = 0; i < 3; i++) at += ((const struct fdr_def *)(const void *)(all + at))->bytes;
     damaged[at + sizeof(struct fdr_def)] ^= 0x55; /* its name */
-    snprintf(from, sizeof from, "%s/damaged.fdr", oracle_directory());
-    snprintf(to, sizeof to, "%s/recovered.fdr", oracle_directory());
-    snprintf(again, sizeof again, "%s/again.fdr", oracle_directory());
-    FILE *file = fopen(from, "w");
-    assert_int_equal(fwrite(damaged, 1, bytes, file), bytes);
-    fclose(file);
-    recover(from, to);
-    recover(to, again);
-    same_bytes(to, again);
+    recover_twice();
 }
 
 int main(void)
