@@ -183,13 +183,15 @@ static void set_overflow(struct fdri_thread *t, uint32_t deeper)
 }
 
 /* Room for one level more? Counts the call where there is none. */
-static bool deep_enough(struct fdri_thread *t)
+static bool deep_enough(struct fdri_thread *t, fdr_region region)
 {
     struct fdr_location *l = t->loc;
     if (!l->overflow && (l->depth < fdr_levels_in(l->level_blocks) || fdri_grow_levels(t))) return true;
     if (!l->refused_from) l->refused_from = (uint16_t)(l->depth + 1); /* before any is counted: levels may come later */
     fdr_signal_fence();
-    if (!l->overflow++) {
+    bool first = !l->overflow;
+    l->overflow = fdri_refused_enter(t, region);
+    if (first) {
         t->overflow_sp = FDRI_HERE();
         fdri_set_soft(t);
     }
@@ -203,11 +205,10 @@ bool fdri_enter_tick(struct fdri_thread *t, fdr_region region, const struct fdri
 {
     struct fdr_location *l = t->loc;
     if (f && f->frame != FDRI_UNTOLD) close_gone(t, f);
-    /* Calls deeper than the stack cannot be matched by name. If the caller's frame lies above where that began,
-     * a longjmp left them all. */
+    /* If the caller's frame lies above where the calls deeper than the stack began, a longjmp left them all. */
     if (l->overflow && FDRI_HERE() > t->overflow_sp + 4096) set_overflow(t, 0);
     if (region > FDR_ID_MAX) region = 0;
-    if (!deep_enough(t)) {
+    if (!deep_enough(t, region)) {
         fdri_row(t, FDRI_KEY(FDR_DEF_REGION, region))->untimed++;
         return false;
     }
@@ -329,14 +330,21 @@ static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64
     return 0;
 }
 
+/* The newest call of this region that a rule kept out is inside of the call of which depth? FDRI_NOT_SKIPPED: there is
+ * none. */
+static uint32_t find_skipped(struct fdri_thread *t, fdr_region region)
+{
+    const struct fdri_rule *rule = fdri_rule_of(region);
+    if (!rule || rule->mode == FDRI_RULE_MIN || rule->mode == FDRI_RULE_COUNTERS) return FDRI_NOT_SKIPPED;
+    return fdri_skipped_find(t, region);
+}
+
 /* Is this the leave of a call that a rule kept out, and not of the one at depth `found`, if any? Those inside of it
  * end, too. */
 static bool leaves_skipped(struct fdri_thread *t, fdr_region region, uint32_t found, bool live, uint64_t time_ns)
 {
-    const struct fdri_rule *rule = fdri_rule_of(region);
-    if (!rule || rule->mode == FDRI_RULE_MIN || rule->mode == FDRI_RULE_COUNTERS) return false;
     struct fdr_location *l = t->loc;
-    uint32_t inside_of = fdri_skipped_find(t, region);
+    uint32_t inside_of = find_skipped(t, region);
     if (inside_of == FDRI_NOT_SKIPPED || inside_of < found) return false;
     if (l->depth > inside_of) {
         l->unbalanced++; /* no leave of its own either */
@@ -346,17 +354,28 @@ static bool leaves_skipped(struct fdri_thread *t, fdr_region region, uint32_t fo
     return true;
 }
 
+/* Calls deeper than the stack are open. Is this the leave of one of them, or of none at all? If not they are gone:
+ * those of calls around them skip theirs. */
+static bool leaves_refused(struct fdri_thread *t, fdr_region region, uint64_t address)
+{
+    struct fdr_location *l = t->loc;
+    if (FDRI_HERE() <= t->overflow_sp + 4096) {
+        uint32_t left = fdri_refused_leave(t, region);
+        bool theirs = left < l->overflow;
+        if (theirs) set_overflow(t, left);
+        else if (!find_open(t, region, address) && find_skipped(t, region) == FDRI_NOT_SKIPPED) l->stray_leaves++;
+        else set_overflow(t, 0);
+        return theirs || l->overflow;
+    }
+    set_overflow(t, 0);
+    return false;
+}
+
 void fdri_leave_tick(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns)
 {
     struct fdr_location *l = t->loc;
-    if (l->overflow) {
-        if (FDRI_HERE() <= t->overflow_sp + 4096) {
-            set_overflow(t, l->overflow - 1);
-            return;
-        }
-        set_overflow(t, 0);
-    }
     if (region > FDR_ID_MAX) region = 0;
+    if (l->overflow && leaves_refused(t, region, address)) return;
     uint32_t found = find_open(t, region, address);
     if (leaves_skipped(t, region, found, live, time_ns)) return;
     if (found) close_from(t, found, end_of(t, found, live, time_ns));

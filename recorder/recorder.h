@@ -26,7 +26,8 @@
  *   life.c        restored from a checkpoint?                   alone.c       only threads of fdr's own are left
  *   sample.c      samples, thinned as memory runs out           sampled.c     streams of samples begin and end
  *   reading.c     readings of counters, thinned likewise        skipped.c     open calls that rules keep out
- *   order.c       partitions in order of worth                  *.pml         models of what lies beside them
+ *   order.c       partitions in order of worth                  refused.c     open calls that found no level
+ *   *.pml         models of what lies beside them
  *
  * A thread records into its location through struct fdri_thread (thread-local, owner only). The owner brackets each
  * operation with location.busy; a signal handler that finds it set records into the thread's lane, a location of its
@@ -143,6 +144,12 @@ uint32_t fdri_skipped_find(struct fdri_thread *t, uint32_t region);
 void fdri_skipped_leave(struct fdri_thread *t, uint32_t region);
 /* The calls from this depth on end. */
 void fdri_skipped_close(struct fdri_thread *t, uint32_t from);
+
+/* ---- refused.c ---- */
+/* A call deeper than the levels held begins: how many are open then? (location.overflow as it is to be) */
+uint32_t fdri_refused_enter(const struct fdri_thread *t, uint32_t region);
+/* How many are open behind the leave of the newest of this region? Less than are now, unless none of them is. */
+uint32_t fdri_refused_leave(const struct fdri_thread *t, uint32_t region);
 
 /* ---- point.c ---- */
 /* Accounts and partitions of points at that depth, made where there are none; NULL: no room. */
