@@ -141,7 +141,9 @@ static uint64_t settle(struct fdri_reader_image *m, const struct fdr_file *g, co
         const struct fdr_level *v = fdri_reader_level(g, l, r->depth);
         if (!v) { /* deeper than the stack: all of it is lost */
             struct fdr_location *raw = fdri_reader_image_at(m, l->off);
-            if (l->off) raw->lost_overflow = raw->presented_overflow;
+            if (!l->off) return r->presented;
+            *changed |= raw->lost_overflow != raw->presented_overflow;
+            raw->lost_overflow = raw->presented_overflow;
             return r->presented;
         }
         struct fdr_level *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));

@@ -108,9 +108,11 @@ static uint64_t resident(void)
     char text[128];
     unsigned long long pages = 0;
     static unsigned said;
+    errno = 0;
     /* /proc/self is empty when the first thread has ended */
     if (!fdri_read_text("/proc/thread-self/statm", text, sizeof text) && fdri_once(&said))
-        fdri_say("/proc/thread-self/statm: %s; triggers by memory see nothing until it can be read", strerror(errno));
+        fdri_say("/proc/thread-self/statm: %s; triggers by memory see nothing until it can be read",
+                 errno ? strerror(errno) : "empty");
     sscanf(text, "%*u %llu", &pages);
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
