@@ -391,13 +391,14 @@ enum fdr_location_flags {
     FDR_LOCATION_ENDED = 128,  /* stands for `tid` threads that ended */
     FDR_LOCATION_READINGS =
         256, /* user events at depth d > 0 are readings of level FDR_READING_DEPTHS - d, in no call */
-    FDR_LOCATION_REWINDS = 512,      /* its thread has set a mark to rewind to */
-    FDR_LOCATION_JOINED = 1024,      /* calls of band 1 are stored in band 2: since when is not said */
-    FDR_LOCATION_JOINED_LONG = 2048, /* those of bands 1 and 2 in band 3 */
-    FDR_LOCATION_JOINED_ALL = 4096,  /* all in band 3, those of length 0 as well */
-    FDR_LOCATION_MOVING = 8192,      /* being given back: its accounts are on their way just now */
-    FDR_LOCATION_ANEW = 16384,       /* recovered: some of its accounts are made anew of what was found */
-    FDR_LOCATION_TOTALS_LOST = 32768 /* recovered: rows of its totals were damaged and are not there */
+    FDR_LOCATION_REWINDS = 512,       /* its thread has set a mark to rewind to */
+    FDR_LOCATION_JOINED = 1024,       /* calls of band 1 are stored in band 2: since when is not said */
+    FDR_LOCATION_JOINED_LONG = 2048,  /* those of bands 1 and 2 in band 3 */
+    FDR_LOCATION_JOINED_ALL = 4096,   /* all in band 3, those of length 0 as well */
+    FDR_LOCATION_MOVING = 8192,       /* being given back: its accounts are on their way just now */
+    FDR_LOCATION_ANEW = 16384,        /* recovered: some of its accounts are made anew of what was found */
+    FDR_LOCATION_TOTALS_LOST = 32768, /* recovered: rows of its totals were damaged and are not there */
+    FDR_LOCATION_PARTS_LOST = 65536   /* recovered: the chain of its partitions was broken, and some may not be there */
 };
 
 /* One line of the reduction ledger. Consecutive steps of the same kind on the same partition share a line. */

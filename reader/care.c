@@ -89,7 +89,7 @@ static bool levels_need_it(const struct fdr_file *f, const struct fdri_reader_lo
 
 bool fdri_reader_needs_care(struct fdr_file *f, struct fdri_reader_location *l)
 {
-    if (!l->off || l->suspect || l->parts_lost || l->levels_lost || l->moving || l->raw.presented_overflow ||
+    if (!l->off || l->suspect || l->parts_missing || l->levels_lost || l->moving || l->raw.presented_overflow ||
         l->raw.pause || l->raw.flags & FDR_LOCATION_ANEW)
         return true;
     return open_lost(l) || partitions_need_it(l) || levels_need_it(f, l) || any_outside(f, l);

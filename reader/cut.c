@@ -122,6 +122,7 @@ static bool gap_between(const struct fdr_file *f, const struct fdri_reader_locat
 
 bool fdri_reader_gaps(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
 {
+    if (!fdri_reader_zeros_told(l, depth)) return true;
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
         if (p && (p->tail_gap || p->untold || gap_between(f, l, p))) return true;
@@ -132,7 +133,7 @@ bool fdri_reader_gaps(const struct fdr_file *f, const struct fdri_reader_locatio
 bool fdri_reader_not_over(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth,
                           const struct fdri_reader_part *p, const struct fdr_record *r)
 {
-    if (!l->moving || !l->over || l->stopped || l->suspect || l->levels_lost || l->parts_lost) return false;
+    if (!l->moving || !l->over || l->stopped || l->suspect || l->levels_lost || l->parts_missing) return false;
     if (l->over[depth] > r->enter || (l->over[depth] == r->enter && r->leave == r->enter)) return false;
     if (p && p->aside) return false; /* those around it may have been given back */
     const struct fdr_level *v = fdri_reader_level(f, l, depth);

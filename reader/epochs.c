@@ -229,6 +229,7 @@ static void set_complete(const struct fdri_reader_location *l, uint64_t from, ui
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) deepest = l->part[i].depth;
     out->deepest = deepest;
     if (l->moving && from >= l->end_tick) return; /* made while the snapshot was: only some of it is there */
+    if (l->parts_missing) return;
     for (uint32_t b = 0; b < FDR_BANDS; b++) out->complete_depth[b] = deepest;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
         const struct fdri_reader_part *p = &l->part[i];

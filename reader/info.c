@@ -137,11 +137,13 @@ static bool level_lost(const struct fdr_file *f, const struct fdri_reader_locati
 static bool is_whole(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
     const struct fdr_samples *samples = fdri_reader_samples(f, l);
-    if (!l->off || l->suspect || l->levels_lost || l->parts_lost || l->raw.lost_overflow || f->sb.dropped_bins)
+    if (!l->off || l->suspect || l->levels_lost || l->parts_missing || l->raw.lost_overflow || f->sb.dropped_bins)
         return false;
     for (size_t i = 0; i < l->part_count; i++) {
         const struct fdri_reader_part *p = &l->part[i];
-        if (p->given_back || p->floor || p->floor_unknown || p->tail_gap || fdri_reader_bins_missing(p)) return false;
+        if (p->given_back || p->floor || p->floor_unknown || (p->tail_gap && !p->tail_moved) ||
+            fdri_reader_bins_missing(p))
+            return false;
     }
     for (uint32_t d = 0; d <= fdr_levels_in(l->raw.level_blocks); d++)
         if (level_lost(f, l, d)) return false;

@@ -85,7 +85,7 @@ static uint64_t stored(const struct fdri_reader_part *p)
 uint64_t fdri_reader_accounted(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
 {
     const struct fdr_level *v = fdri_reader_level(f, l, depth);
-    if (!v || l->suspect || l->parts_lost) return UINT64_MAX;
+    if (!v || l->suspect || l->parts_missing) return UINT64_MAX;
     uint64_t sum = v->filtered + v->reduced_gate + v->lost;
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);

@@ -117,12 +117,19 @@ static void tell_short(struct fdr_file *f, const struct fdri_reader_location *l,
     complain(f, l, p, "the newest bins are missing");
 }
 
+/* Of a location that went on they may have been opened after their place was copied, so that nothing is damaged. */
+static void doubt_end(struct fdri_reader_part *p, uint32_t expect, uint32_t last)
+{
+    if (expect <= last) p->tail_gap = p->tail_moved = true;
+}
+
 /* Bins were gathered, and the next would have seq `expect`: is one missing behind them? The newest may be one whose
  * opening was broken off, which finish() lets pass; behind damage it is doubted. */
 static void tell_end(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p,
                      uint32_t expect, uint32_t last)
 {
-    if (l->settled && expect <= last) tell_short(f, l, p);
+    if (!l->settled) doubt_end(p, expect, last);
+    else if (expect <= last) tell_short(f, l, p);
 }
 
 /* The list broke where seq `expect` should be. */
@@ -133,8 +140,10 @@ static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri
     if (gather(f, l, p, &expect, last)) {
         tell_rebuilt(f, l, p, from);
         tell_end(f, l, p, expect, last);
-    } else if (l->settled) { /* else the rest was opened after its place was copied */
+    } else if (l->settled) {
         tell_short(f, l, p);
+    } else {
+        doubt_end(p, expect, last);
     }
 }
 
@@ -171,7 +180,10 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
         if (accept(f, p, raw->open_off, &h, false)) expect = h.seq + 1;
         if (expect > raw->open_seq) return;
     }
-    if (!l->settled) return;
+    if (!l->settled) {
+        doubt_end(p, expect, raw->open_seq);
+        return;
+    }
     if (gather(f, l, p, &expect, raw->open_seq)) {
         complain(f, l, p, "the list of bins is cut, rebuilt from the bins");
         tell_end(f, l, p, expect, raw->open_seq);
@@ -291,7 +303,8 @@ void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct
 {
     uint32_t expect = 0;
     if (!raw) {
-        if (gather(f, l, p, &expect, UINT32_MAX)) p->bin[0].gap = false;
+        if (gather(f, l, p, &expect, UINT32_MAX)) p->bin[0].gap = p->aside && p->bin[0].first_index;
+        p->tail_gap = f->cut; /* whether these are the newest nobody knows then */
     } else {
         expect = (uint32_t)(raw->list_head >> 32);
         bool ended = follow(f, l, p, (uint32_t)raw->list_head, &expect), empty = !p->bin_count;

@@ -29,10 +29,10 @@ static bool first_time(struct seen *s, uint32_t class_, uint32_t depth, uint32_t
     return fresh;
 }
 
-static bool is_seen(const struct seen *s, const struct fdri_reader_found *b)
+static bool is_seen(const struct seen *s, const struct fdri_reader_found *b, bool aside)
 {
-    uint32_t i = identity(b->class_, b->depth, b->band, true);
-    return s->bit[i / 8] >> (i & 7) & 3; /* either of the two: 2 divides 8 */
+    uint32_t i = identity(b->class_, b->depth, b->band, aside);
+    return s->bit[i / 8] >> (i & 7) & 1;
 }
 
 static struct fdri_reader_part *new_part(struct fdri_reader_location *l, uint32_t class_, uint32_t depth, uint32_t band)
@@ -155,18 +155,32 @@ static bool any_left(struct fdr_file *f, const struct fdri_reader_location *l, c
     size_t count;
     struct fdri_reader_found **b = its_bins(f, l, &count);
     for (size_t i = 0; i < count; i++)
-        if (!b[i]->listed && !is_seen(s, b[i])) return true;
+        if (!b[i]->listed && !is_seen(s, b[i], false) && !is_seen(s, b[i], true)) return true;
     return false;
 }
 
+static bool sets_aside(const struct fdri_reader_location *l)
+{
+    for (size_t i = 0; i < l->part_count; i++)
+        if (l->part[i].aside) return true;
+    return false;
+}
+
+/* The partitions of bins that no list holds: where one of two is there it is the other one, that was set aside before
+ * it or followed it. */
 static void from_bins(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s)
 {
     size_t count;
     struct fdri_reader_found **b = its_bins(f, l, &count);
+    bool twins = sets_aside(l);
     for (size_t i = 0; i < count; i++) {
-        if (is_seen(s, b[i]) || !first_time(s, b[i]->class_, b[i]->depth, b[i]->band, false)) continue;
+        bool aside = is_seen(s, b[i], false);
+        if (b[i]->listed || (aside && !twins)) continue;
+        if (!first_time(s, b[i]->class_, b[i]->depth, b[i]->band, aside)) continue;
         struct fdri_reader_part *p = new_part(l, b[i]->class_, b[i]->depth, b[i]->band);
-        if (p) fdri_reader_list(f, l, p, NULL);
+        if (!p) return;
+        p->aside = aside;
+        fdri_reader_list(f, l, p, NULL);
     }
 }
 
@@ -212,8 +226,16 @@ void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
         fdri_reader_damage(f, "location %u: partitions were off their chain", l->id);
     }
     free(s);
+    l->parts_missing = l->parts_lost || l->raw.flags & FDR_LOCATION_PARTS_LOST;
     if (l->part_count) qsort(l->part, l->part_count, sizeof *l->part, by_place);
     if (!l->off) tell_readings(f, l);
+}
+
+bool fdri_reader_zeros_told(const struct fdri_reader_location *l, uint32_t depth)
+{
+    uint32_t band = l->raw.flags & FDR_LOCATION_JOINED_ALL ? FDR_BANDS - 1 : 0;
+    return !l->parts_missing || (fdri_reader_part(l, FDR_CLASS_REGION, depth, band, false) &&
+                                 (!sets_aside(l) || fdri_reader_part(l, FDR_CLASS_REGION, depth, band, true)));
 }
 
 const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,

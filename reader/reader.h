@@ -98,6 +98,7 @@ struct fdri_reader_part {
     uint8_t class_, band;
     bool tail_gap;       /* something is missing after the newest bin */
     bool tail_told;      /* it was when it was recovered */
+    bool tail_moved;     /* it may all be newer than the cut */
     bool aside;          /* set aside */
     bool aside_parents;  /* until then none had been lost of those that may be parents of its calls */
     uint64_t aside_tick; /* up to here: all that had ended by then */
@@ -131,9 +132,10 @@ struct fdri_reader_location {
     struct fdr_location raw;                   /* a copy; zero when off is 0 */
     uint64_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* 0: missing */
     bool levels_lost, parts_lost, suspect;     /* suspect: its own block is damaged */
-    bool accounts_dropped;                     /* while it is recovered */
-    bool rows_lost;                            /* of its totals, as damage took them; known once they were read */
-    bool epoch_rows_lost;                      /* the same of those that its current epoch is counted with */
+    bool parts_missing;    /* the chain of its partitions is broken, or was when the file was recovered */
+    bool accounts_dropped; /* while it is recovered */
+    bool rows_lost;        /* of its totals, as damage took them; known once they were read */
+    bool epoch_rows_lost;  /* the same of those that its current epoch is counted with */
     struct fdri_reader_clock clock;
     struct fdri_reader_part *part; /* sorted by class, depth, band */
     size_t part_count, part_room;
@@ -206,6 +208,7 @@ struct fdr_file {
     uint64_t end;         /* arena bytes that are there */
     uint64_t bins_end;    /* no bin beyond */
     uint64_t meta_first;  /* no meta block before */
+    bool cut;             /* its end is not there */
     bool has_tail;        /* a snapshot */
     bool tail_bad;        /* and what it says is not believed */
     bool has_crash;       /* a bundle: a crash section lies behind the arena */
@@ -347,6 +350,8 @@ struct fdri_reader_found **fdri_reader_by_identity(struct fdr_file *f);
 /* The bins of a partition: those its block lists (raw), or whatever the scan found (raw NULL). */
 void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
                       const struct fdr_part *raw);
+/* Is there what calls of length 0 of that depth lie in, whatever is left of it? False: its loss tells nothing. */
+bool fdri_reader_zeros_told(const struct fdri_reader_location *l, uint32_t depth);
 /* Finds a class x depth x band of a location. */
 const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
                                                 uint32_t band, bool aside);

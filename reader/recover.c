@@ -92,18 +92,6 @@ static void finish_superblock(struct fdri_reader_image *m)
 
 /* ---- accounts ---- */
 
-/* Records of this depth are missing, and the accounts, which were copied before its bins, do not tell: the partitions
- * say it. */
-static void mark_untold(struct fdri_reader_image *m, const struct fdri_reader_location *l, uint32_t depth)
-{
-    for (size_t i = 0; i < l->part_count; i++) {
-        const struct fdri_reader_part *p = &l->part[i];
-        if (p->class_ != FDR_CLASS_REGION || p->depth != depth || !p->off) continue;
-        struct fdr_part *raw = fdri_reader_image_at(m, p->off);
-        raw->flags |= FDR_PART_UNTOLD;
-    }
-}
-
 /* That no account tells of: those of a recovery before do. */
 static bool has_gaps(const struct fdri_reader_part *p)
 {
@@ -113,26 +101,30 @@ static bool has_gaps(const struct fdri_reader_part *p)
     return any;
 }
 
-static bool had_gaps(const struct fdri_reader_image *m, uint32_t location, uint32_t depth)
+/* Where records of this depth are missing, and the accounts, which were copied before its bins, do not tell, the
+ * partitions that lack them say it. l: as it is in the image. */
+static void mark_untold(struct fdri_reader_image *m, const struct fdri_reader_location *l, uint32_t depth)
 {
-    const struct fdri_reader_location *l = fdri_reader_location(m->file, location);
-    bool any = false;
-    for (size_t i = 0; l && i < l->part_count && !any; i++)
-        any = l->part[i].class_ == FDR_CLASS_REGION && l->part[i].depth == depth && has_gaps(&l->part[i]);
-    return any;
+    const struct fdri_reader_location *was = fdri_reader_location(m->file, l->id);
+    for (uint32_t i = 0; was && i < FDR_BANDS * 2; i++) {
+        const struct fdri_reader_part *p = fdri_reader_part(was, FDR_CLASS_REGION, depth, i / 2, i & 1);
+        const struct fdri_reader_part *is = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
+        if (!p || !is || !is->off || !has_gaps(p)) continue;
+        struct fdr_part *raw = fdri_reader_image_at(m, is->off);
+        raw->flags |= FDR_PART_UNTOLD;
+    }
 }
 
 /* What was presented and is in no account any more was lost; but what a thread did while it was copied may be in some
- * accounts only: where nothing is damaged nothing is gone. Returns how many are presented then; *changed: the account
- * was not that before. */
+ * accounts only: where nothing is damaged nothing is gone. Returns how many are presented then; first: nothing was
+ * booked as lost yet; *changed: the account was not that before. */
 static uint64_t settle(struct fdri_reader_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r,
-                       bool *changed)
+                       bool first, bool *changed)
 {
     uint64_t sum = r->kept + r->filtered + r->reduced + r->lost, most = fdr_max(sum, r->presented);
     const struct fdri_reader_location *l = fdri_reader_location((struct fdr_file *)(uintptr_t)g, r->location);
     uint64_t *presented, *lost;
-    if (r->class_ == FDR_CLASS_REGION && sum >= r->presented && had_gaps(m, r->location, r->depth))
-        mark_untold(m, l, r->depth);
+    if (first && r->class_ == FDR_CLASS_REGION && sum >= r->presented) mark_untold(m, l, r->depth);
     /* those that begin anew make it look as if it had been moving: the tail has what they were */
     const struct fdri_reader_location *was = fdri_reader_location(m->file, r->location);
     bool moving = l->moving && !(was && was->accounts_dropped);
@@ -201,7 +193,7 @@ static bool settle_tail(struct fdri_reader_image *m, uint32_t location, uint64_t
 }
 
 /* again: what the accounts and the tail say now may have other records count as kept. */
-static bool settle_all(struct fdri_reader_image *m, bool *again)
+static bool settle_all(struct fdri_reader_image *m, bool first, bool *again)
 {
     char message[128];
     *again = false;
@@ -213,7 +205,7 @@ static bool settle_all(struct fdri_reader_image *m, bool *again)
     size_t n = fdr_ledger(g, &rows);
     for (size_t i = 0; i < n; i++) {
         const struct fdr_ledger_row *r = &rows[i];
-        uint64_t now = settle(m, g, r, again); /* of damaged words the sum is no sum */
+        uint64_t now = settle(m, g, r, first, again); /* of damaged words the sum is no sum */
         presented = now > UINT64_MAX - presented ? UINT64_MAX : presented + now;
         if (i + 1 < n && rows[i + 1].location == r->location) continue;
         *again |= settle_tail(m, r->location, presented);
@@ -371,7 +363,7 @@ static int settle_and_write(struct fdri_reader_image *m, const char *out_path)
     if (fdri_reader_memory_short(f)) return -ENOMEM;
     if (f->has_tail || f->sb.snapshot_number) write_tail(m);
     bool again = true, settled = true;
-    for (int i = 0; i < ROUNDS && again && settled; i++) settled = settle_all(m, &again);
+    for (int i = 0; i < ROUNDS && again && settled; i++) settled = settle_all(m, i == 0, &again);
     if (fdri_reader_memory_short(f)) return -ENOMEM;
     if (!settled) return -EBADMSG;
     write_crash(m);

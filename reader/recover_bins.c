@@ -64,6 +64,7 @@ void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_l
         part->depth = p->depth;
         part->class_ = p->class_;
         part->band = p->band;
+        if (p->aside) part->flags |= FDR_PART_ASIDE;
         relink(m, l, p, part);
         *link = off;
         link = &part->next;
@@ -71,8 +72,26 @@ void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_l
     *link = 0;
 }
 
+/* Is it within a bin? */
+static bool is_held(const struct fdr_file *f, uint64_t off)
+{
+    struct fdr_bin h;
+    for (size_t i = 0; i < f->found_count; i++)
+        if (f->found[i].listed && f->found[i].off < off && fdri_reader_bin_header(f, f->found[i].off, &h) &&
+            off - f->found[i].off < 1ull << h.size_log2)
+            return true;
+    return false;
+}
+
 void fdri_reader_recover_unlisted(struct fdri_reader_image *m)
 {
-    for (size_t i = 0; i < m->file->found_count; i++)
-        if (!m->file->found[i].listed) memset(fdri_reader_image_at(m, m->file->found[i].off), 0, FDR_BIN_HEADER);
+    const struct fdr_file *f = m->file;
+    for (size_t i = 0; i < f->found_count; i++)
+        if (!f->found[i].listed) memset(fdri_reader_image_at(m, f->found[i].off), 0, FDR_BIN_HEADER);
+    /* of a header in which the file ends what is missing may have been zero */
+    uint64_t last = f->end & ~(uint64_t)(FDR_BIN_MIN_BYTES - 1), there = f->end - last;
+    const uint32_t magic = FDR_BIN_MAGIC;
+    if (there >= sizeof magic && there < FDR_BIN_HEADER && !memcmp(f->bytes + last, &magic, sizeof magic) &&
+        !is_held(f, last))
+        memset(fdri_reader_image_at(m, last), 0, there);
 }

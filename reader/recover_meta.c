@@ -295,6 +295,7 @@ static void recover_location(struct fdri_reader_image *m, struct fdri_reader_loc
     fdri_reader_recover_totals(m, l, raw);
     fdri_reader_recover_parts(m, l, raw);
     if (!l->off || l->accounts_dropped) raw->flags |= FDR_LOCATION_ANEW;
+    if (l->parts_lost) raw->flags |= FDR_LOCATION_PARTS_LOST;
     **link = off;
     *link = &raw->next;
     ((struct fdr_superblock *)fdri_reader_image_at(m, 0))->location_count++;

@@ -198,7 +198,8 @@ static bool only_filtered(struct fdri_reader_stream *s, uint32_t d, uint64_t ent
 {
     const struct fdri_reader_location *l = s->location;
     const struct fdr_level *v = fdri_reader_level(s->file, l, d);
-    if (!v || !v->filtered || v->reduced_gate || v->lost || l->suspect || l->levels_lost || l->parts_lost) return false;
+    if (!v || !v->filtered || v->reduced_gate || v->lost || l->suspect || l->levels_lost || l->parts_missing)
+        return false;
     if (leave <= fdri_reader_floor(l)) return false;
     if (l->moving && (leave > l->cut || !l->over || l->over[d] <= enter)) return false;
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {

@@ -118,6 +118,8 @@ static void add_unnumbered(struct fdri_reader_stream *s)
             p->depth <= s->depth_max)
             s->level[p->depth].unnumbered = true;
     }
+    for (uint32_t d = s->base + 1; l->parts_missing && d <= s->depth_max; d++)
+        if (!fdri_reader_zeros_told(l, d)) s->level[d].unnumbered = true;
 }
 
 static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that lie in bins and are not shown: where calls were lost for want of memory those of length 0 may have no
- * place, and are lost with their parents. */
+/* Calls that lie in bins and are not shown: where calls were lost, for want of memory or by damage, those of length 0
+ * may have no place, and are lost with their parents. */
 #include "reader/reader.h"
+
+/* Was it missing when the file was recovered? */
+static bool gaps_told(const struct fdri_reader_part *p)
+{
+    bool told = p->tail_told || p->untold;
+    for (uint32_t i = 0; i < p->bin_count && !told; i++) told = p->bin[i].gap_told;
+    return told;
+}
 
 static bool any_lost(const struct fdr_file *f, const struct fdri_reader_location *l)
 {
+    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++)
+        if (gaps_told(&l->part[i])) return true;
+    if (l->parts_missing) return true;
     for (uint32_t d = 1; d <= fdr_levels_in(l->raw.level_blocks); d++) {
         const struct fdr_level *v = fdri_reader_level(f, l, d);
         if (v && v->lost) return true;

@@ -185,6 +185,18 @@ static void some(const size_t *at, uint32_t depth, size_t first, size_t count, s
                  (unsigned long long)is.wrong, (unsigned long long)twice.events);
 }
 
+/* What `damaged` shows, and what comes of it when it is recovered, once and twice. */
+static void shows_the_same(const char *what, size_t where)
+{
+    recover_twice();
+    only_the_parents_are_lost = false;
+    struct shown was = look(damaged_path), is = look(recovered_path), twice = look(again_path);
+    if (was.wrong || is.wrong || was.events != is.events || was.hash != is.hash || was.hash != twice.hash)
+        fail_msg("%s at %zu: damaged %llu calls, %llu in a wrong parent; recovered %llu, %llu; once more %llu", what,
+                 where, (unsigned long long)was.events, (unsigned long long)was.wrong, (unsigned long long)is.events,
+                 (unsigned long long)is.wrong, (unsigned long long)twice.events);
+}
+
 static void one(const size_t *at, uint32_t depth, size_t first, size_t count, size_t byte)
 {
     some(at, depth, first, count, 1, byte);
@@ -245,10 +257,71 @@ static void a_definition_is_damaged(void **state)
     recover_twice();
 }
 
+/* Cut off anywhere, in headers as well: bins alone tell of all calls then. */
+static void cut_anywhere(void **state)
+{
+    (void)state;
+    static const char *const buffer[] = {"1M", "512K", "512K"}, *const pin[] = {NULL, NULL, "3ms"};
+    for (int i = 0; i < 3; i++) {
+        record(buffer[i], pin[i], i ? 60000 : 12000);
+        const size_t whole = bytes, from = 64 << 10;
+        memcpy(damaged, all, whole);
+        for (int k = 0; k < 60; k++) {
+            bytes = from + random_number() % (whole - from);
+            if (k % 3 == 0) bytes = (bytes & ~(size_t)511) + 1 + random_number() % 63;
+            shows_the_same("cut off", bytes);
+        }
+        bytes = whole;
+    }
+}
+
+/* The blocks of partitions, one by one: their bins tell, those set aside from those that followed. */
+static void without_a_partition(void **state)
+{
+    (void)state;
+    static const char *const pin[] = {NULL, "3ms"};
+    for (int i = 0; i < 2; i++) {
+        record("512K", pin[i], 60000);
+        int found = 0, aside = 0;
+        for (size_t at = 0; at + sizeof(struct fdr_part) < bytes; at += 64) {
+            const struct fdr_part *p = (const void *)(all + at);
+            if (p->head.magic != FDR_META_MAGIC || p->head.kind != FDR_META_PART) continue;
+            found++;
+            aside += (p->flags & FDR_PART_ASIDE) != 0;
+            memcpy(damaged, all, bytes);
+            memset(damaged + at, 0, sizeof *p);
+            shows_the_same("no partition", at);
+        }
+        assert_true(found > 3);
+        assert_true(!i || aside > 1);
+    }
+}
+
+/* Of calls of length 0 at one depth nothing is left, neither bins nor what tells of them. */
+static void without_a_trace(void **state)
+{
+    (void)state;
+    size_t at[512];
+    record("1M", NULL, 12000);
+    for (uint32_t depth = 2; depth <= 3; depth++) {
+        memcpy(damaged, all, bytes);
+        for (size_t i = 0, n = find_bins(depth, at, 512); i < n; i++)
+            memset(damaged + at[i], 0, sizeof(struct fdr_bin));
+        for (size_t i = 0; i + sizeof(struct fdr_part) < bytes; i += 64) {
+            const struct fdr_part *p = (const void *)(all + i);
+            if (p->head.magic == FDR_META_MAGIC && p->head.kind == FDR_META_PART && p->depth == depth && !p->band)
+                memset(damaged + i, 0, sizeof *p);
+        }
+        shows_the_same("no trace of depth", depth);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_given_back), cmocka_unit_test(the_oldest_given_back),
-                                       cmocka_unit_test(the_first_moments_set_aside),
-                                       cmocka_unit_test(a_definition_is_damaged)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_given_back),          cmocka_unit_test(the_oldest_given_back),
+        cmocka_unit_test(the_first_moments_set_aside), cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(without_a_partition),         cmocka_unit_test(without_a_trace),
+        cmocka_unit_test(a_definition_is_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
