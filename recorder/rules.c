@@ -3,12 +3,12 @@
  * syntax. Rules are read at start and stay; a region's decision is one word. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/glob.h"
 #include "base/lines.h"
 #include "base/signals.h"
 #include "recorder/recorder.h"
@@ -33,7 +33,7 @@ bool fdri_rules_phases(void) { return fdr_load_relaxed(&phase_count) != 0; }
 bool fdri_rules_phase(const char *name)
 {
     for (uint32_t i = 0; i < phase_count; i++)
-        if (!fnmatch(phases[i], name, 0)) return true;
+        if (fdr_glob(phases[i], name)) return true;
     return false;
 }
 
@@ -50,7 +50,7 @@ void fdri_rules_define(uint32_t region, const char *name, const char *file, bool
     uint8_t d = 0;
     for (uint32_t i = 0; i < pattern_count; i++) { /* the last one that matches decides */
         const char *text = patterns[i].by_file ? file : name;
-        if (fnmatch(patterns[i].glob, text, 0) || (patterns[i].named && by_address)) continue;
+        if (!fdr_glob(patterns[i].glob, text) || (patterns[i].named && by_address)) continue;
         if (patterns[i].yields && d && patterns[d - 1].rule.mode != FDRI_RULE_COUNTERS) continue;
         d = patterns[i].rule.mode == FDRI_RULE_NONE ? 0 : (uint8_t)(i + 1);
     }

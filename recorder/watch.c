@@ -3,13 +3,13 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/cancel.h"
+#include "base/glob.h"
 #include "base/lines.h"
 #include "recorder/grace.h"
 #include "recorder/watch.h"
@@ -172,7 +172,7 @@ static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type
 
 /* ---- what is defined ---- */
 
-static bool matches(const char *glob, const char *name) { return *name && fnmatch(glob, name, 0) == 0; }
+static bool matches(const char *glob, const char *name) { return *name && fdr_glob(glob, name); }
 
 /* EVENT.FIELD */
 static void match_fields(uint32_t slot, uint32_t key, const char *event, const struct fdr_def_field *field,

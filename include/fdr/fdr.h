@@ -113,8 +113,7 @@ FDR_API void fdr_finalize(void);
 
 /* Idempotent per (name, file, line): the same arguments give the same id. `file` may be NULL. Returns an id > 0; 0
  * where nothing records or no definition fits. May lock for a moment, with signals blocked: so it is for signal
- * handlers, too; it never asks the program's allocator. (With FDR_FILTER or triggers on regions names are matched by
- * fnmatch, which is no function for handlers.) Names are cut at 4095 bytes. A NULL name is "". */
+ * handlers, too; it never asks the program's allocator. Names are cut at 4095 bytes. A NULL name is "". */
 FDR_API fdr_region fdr_region_define(const char *name, const char *file, unsigned line);
 
 /* As fdr_region_define for code known only by its address (compiler instrumentation): no name now, the reader
@@ -385,7 +384,7 @@ FDR_API void fdr_rewind(void);
 
 /* Phases: where the rules name phases (docs/FILTER.md) a thread stores only between begin and end of a named one. They
  * nest; an end without a begin is nothing, and fdr_resume begins none. For the calling thread only. Attaches the
- * thread; no lock after that; not for signal handlers (names are matched by fnmatch). */
+ * thread; no lock after that; not for signal handlers. */
 FDR_API void fdr_phase_begin(const char *name);
 FDR_API void fdr_phase_end(const char *name);
 
