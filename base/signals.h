@@ -12,16 +12,17 @@
 
 #include "base/raw.h"
 
+#define FDR_SIGNAL_BIT(s) (1ull << ((s)-1))
+
+/* Without 32 and 33, which are the C library's. Not by its functions: a program may have some of its own. */
 static inline void fdr_signals_but_faults(sigset_t *set)
 {
-    sigfillset(set);
-    sigdelset(set, SIGSEGV);
-    sigdelset(set, SIGBUS);
-    sigdelset(set, SIGFPE);
-    sigdelset(set, SIGILL);
-    sigdelset(set, SIGTRAP);
-    sigdelset(set, SIGSYS);
-    sigdelset(set, SIGABRT);
+    const uint64_t faults = FDR_SIGNAL_BIT(SIGSEGV) | FDR_SIGNAL_BIT(SIGBUS) | FDR_SIGNAL_BIT(SIGFPE) |
+                            FDR_SIGNAL_BIT(SIGILL) | FDR_SIGNAL_BIT(SIGTRAP) | FDR_SIGNAL_BIT(SIGSYS) |
+                            FDR_SIGNAL_BIT(SIGABRT);
+    const uint64_t but = ~(faults | FDR_SIGNAL_BIT(32) | FDR_SIGNAL_BIT(33));
+    *set = (sigset_t){0};
+    memcpy(set, &but, sizeof but);
 }
 
 /* Blocks those of them that have a handler, but one of `ours`: nothing of the program runs in between, and what ends
@@ -35,7 +36,7 @@ static inline void fdr_signals_block_handled(sigset_t *old, bool (*ours)(const s
         struct sigaction a;
         if (sigismember(&may, s) != 1 || sigaction(s, NULL, &a)) continue;
         bool handled = a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN);
-        if (handled && !ours(&a)) mask |= 1ull << (s - 1);
+        if (handled && !ours(&a)) mask |= FDR_SIGNAL_BIT(s);
     }
     fdr_raw_mask(SIG_BLOCK, &mask, &was);
     memcpy(old, &was, sizeof was);
@@ -48,7 +49,7 @@ static inline void fdr_signals_block(sigset_t *old)
     uint64_t mask, was = 0;
     fdr_signals_but_faults(&all);
     memcpy(&mask, &all, sizeof mask);
-    mask |= 1ull << 31;
+    mask |= FDR_SIGNAL_BIT(32);
     fdr_raw_mask(SIG_SETMASK, &mask, &was);
     memcpy(old, &was, sizeof was);
 #ifdef __SANITIZE_THREAD__

@@ -123,13 +123,40 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
     return region;
 }
 
-fdr_region fdri_address_region(uint64_t address)
+/* liburcu's: the thread's entry in its list. It is taken off by a destructor that may come before ours or behind. */
+extern __thread struct urcu_bp_reader *urcu_bp_reader __attribute__((tls_model("global-dynamic")));
+
+static bool is_reader(void) { return fdri_forked || urcu_bp_reader; }
+
+/* By a thread that liburcu does not know any more. It would put it on its list again, under locks that this thread may
+ * hold: liburcu's destructor calls a pthread_mutex_unlock of the program's own, which may be instrumented. */
+static uint64_t probe_locked(uint64_t address)
 {
-    if (!address) return 0;
+    sigset_t old;
+    fdr_signals_block(&old);
+    fdri_inside++;
+    pthread_mutex_lock(&lock);
+    uint64_t found = current ? probe(current, address) : 0;
+    pthread_mutex_unlock(&lock);
+    fdri_inside--;
+    fdr_signals_restore(&old);
+    return found;
+}
+
+static uint64_t probe_shared(uint64_t address)
+{
     fdri_read_begin();
     struct table *t = rcu_dereference(current);
     uint64_t found = t ? probe(t, address) : 0;
     fdri_read_end();
+    return found;
+}
+
+fdr_region fdri_address_region(uint64_t address)
+{
+    bool reader = is_reader();
+    if (!address || (fdri_inside && !reader)) return 0;
+    uint64_t found = reader ? probe_shared(address) : probe_locked(address);
     return FDR_LIKELY(found) ? (fdr_region)found : insert(address);
 }
 
@@ -192,11 +219,11 @@ bool fdri_address_room(void)
     return true;
 }
 
-/* Once per thread, not once per recording; liburcu itself sees it end. In a forked child nobody registers and nobody
- * waits for a grace period: the registry still names the parent's threads. */
+/* Once per thread, not once per recording, nor once more by its destructors; liburcu itself sees it end. In a forked
+ * child nobody registers and nobody waits for a grace period: the registry still names the parent's threads. */
 void fdri_address_thread(void)
 {
-    if (fdri_forked || registered) return;
+    if (fdri_forked || registered || fdri_thread_ends()) return;
     urcu_bp_register_thread();
     registered = true;
     fdr_add_relaxed(&readers, 1u);

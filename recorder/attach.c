@@ -35,6 +35,8 @@ static bool is_over(void)
     return FDR_UNLIKELY(rounds >= PTHREAD_DESTRUCTOR_ITERATIONS) && syscall(SYS_gettid) != getpid();
 }
 
+bool fdri_thread_ends(void) { return rounds; }
+
 void fdri_attach_once(void) { have_key = pthread_key_create(&exit_key, fdri_detach) == 0; }
 
 static __thread struct fdri_said before;
@@ -135,9 +137,9 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     int saved = errno; /* of the program, which did not ask for any of this */
     sigset_t old;
     fdr_signals_block(&old);
+    fdri_inside++; /* first: what is called from here on may be a function of the program's that is instrumented */
     /* liburcu restores the mask by a function of the C library, which opens it for this signal */
     struct fdr_cancel cancel = fdr_cancel_off();
-    fdri_inside++;
     bool here = fdri_pass(number), memory = here && (lane || fdri_address_room()), ok = memory && build(t, lane);
     if (here && !lane && have_key)
         pthread_setspecific(exit_key, t); /* without room, too: it may find some near its end */
@@ -163,8 +165,8 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         fdri_set_soft(t);
     }
     if (here) fdri_passed();
-    fdri_inside--;
     fdr_cancel_defer(cancel);
+    fdri_inside--;
     fdr_signals_restore(&old); /* a handler that waited for it may leave by longjmp */
     errno = saved;
     fdr_cancel_restore(cancel); /* what was asked for meanwhile comes here, with the program's mask */

@@ -261,6 +261,7 @@ extern uint32_t fdri_address_version
 void fdri_address_reset(void);
 bool fdri_address_room(void);        /* is there memory for one more thread that does? */
 void fdri_address_thread(void);      /* this thread begins to look addresses up */
+bool fdri_thread_ends(void);         /* its destructors run, or have */
 void fdri_address_thread_ends(void); /* called again by each of its destructors that comes round */
 void fdri_address_fork(int phase);   /* as fdri_define_fork */
 

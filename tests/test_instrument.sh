@@ -24,7 +24,7 @@ fail() { echo "FAIL: $*"; bad=$((bad + 1)); }
 
 cat >calls.py <<'END'
 # calls.py STATS.json NAME=COUNT...: exactly so many calls; NAME may end in * (then the sum)
-import json, sys
+import json, os, sys
 rows = json.load(open(sys.argv[1]))
 wrong = 0
 for want in sys.argv[2:]:
@@ -35,7 +35,7 @@ for want in sys.argv[2:]:
         print(f"  {name}: {got} calls, expected {count}")
         wrong += 1
 nameless = [r["name"] for r in rows if r["calls"] and (r["name"].startswith(("0x", "[")) or "+0x" in r["name"])]
-if nameless:
+if nameless and not os.environ.get("NAMELESS_OK"):
     print("  without a name:", *nameless)
     wrong += 1
 if wrong: print("  there are:", *sorted(r["name"] + "=" + str(r["calls"]) for r in rows if "std::" not in r["name"])[:60])
@@ -344,6 +344,36 @@ int main(void)
 }
 END
 
+cat >locks.c <<'END'
+/* A profiler of locks that is instrumented itself: the recorder and liburcu take and leave theirs through it, also in
+ * the destructors of a thread's own data. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#define PLAIN __attribute__((no_instrument_function))
+static unsigned long taken;
+static int (*real[4])();
+PLAIN static void *find(int i, const char *name) { return real[i] ? real[i] : (real[i] = dlsym(RTLD_NEXT, name)); }
+#define REAL(i, type, name) ((type)find(i, name))
+int pthread_mutex_lock(pthread_mutex_t *m) { taken++; return REAL(0, int (*)(pthread_mutex_t *), "pthread_mutex_lock")(m); }
+int pthread_mutex_unlock(pthread_mutex_t *m) { return REAL(1, int (*)(pthread_mutex_t *), "pthread_mutex_unlock")(m); }
+int pthread_setcancelstate(int is, int *was) { return REAL(2, int (*)(int, int *), "pthread_setcancelstate")(is, was); }
+int pthread_setcanceltype(int is, int *was) { return REAL(3, int (*)(int, int *), "pthread_setcanceltype")(is, was); }
+static volatile int sink;
+static void work(void) { sink++; }
+static void *thread(void *none) { for (int i = 0; i < 100; i++) work(); return none; }
+int main(void)
+{
+    for (int i = 0; i < 20; i++) {
+        pthread_t t[3];
+        for (int k = 0; k < 3; k++) pthread_create(&t[k], NULL, thread, NULL);
+        for (int k = 0; k < 3; k++) pthread_join(t[k], NULL);
+    }
+    return 0;
+}
+END
+
 # ---- C, with every compiler, shared and static ---------------------------------------------------------------------------
 
 fib15=1973 # calls of fib(15)
@@ -372,6 +402,9 @@ for cc in "${compilers[@]}"; do
     fi
     "$cc" -O2 -fno-builtin "${hooks[@]}" allocator.c -o allocator "${link[@]}" -pthread
     if record "allocator-$cc" ../allocator; then calls "allocator-$cc" work=300 thread=3; fi
+    "$cc" -O2 -w "${hooks[@]}" locks.c -o locks "${link[@]}" -pthread -ldl
+    # what fdr itself calls of these while it looks a name up has none
+    if record "locks-$cc" ../locks; then NAMELESS_OK=1 calls "locks-$cc" main=1 work=6000 thread=60; fi
 done
 read -ra needs <<<"$(pkg-config --libs liburcu-bp numa)"
 gcc -O2 "${hooks[@]}" -fno-optimize-sibling-calls plain.c -o plain_static -L "$lib" -l:libfdr-instrument.a -l:libfdr.a \
