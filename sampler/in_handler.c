@@ -5,7 +5,6 @@
  * signal blocked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <signal.h>
 #include <string.h>
 #include <unwind.h>
@@ -83,16 +82,22 @@ bool fdri_unwinder_works(void)
     return !_Unwind_Find_FDE || _Unwind_Find_FDE((void *)(uintptr_t)fdri_unwinder_works, bases);
 }
 
-/* The first call of backtrace loads the library, and allocates. */
+static _Unwind_Reason_Code four_frames(struct _Unwind_Context *context, void *frames)
+{
+    (void)context;
+    return ++*(int *)frames < 4 ? _URC_NO_REASON : _URC_NORMAL_STOP;
+}
+
+/* The library's first call asks the loader, and may allocate. Not by backtrace: a program may have one of its own. */
 void fdri_in_handler_warm(void)
 {
-    void *frames[4];
+    int frames = 0;
     if (!fdri_unwinder_works()) return;
-    (void)backtrace(frames, 4);
     void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
     void *each = library ? dlsym(library, "_Unwind_Backtrace") : NULL,
          *ip = each ? dlsym(library, "_Unwind_GetIPInfo") : NULL;
     if (!ip) return;
     memcpy(&ip_of, &ip, sizeof ip);
     memcpy(&each_frame, &each, sizeof each);
+    each_frame(four_frames, &frames);
 }

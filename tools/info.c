@@ -247,8 +247,8 @@ static void print_losses(const struct fdr_file_info *info)
         "found no room in the buffer, or no memory for one more: none of what they did is recorded, or no samples of "
         "them are");
     print_count(info->lost_unattached, "event",
-                "lost: of threads that found no room or recorded behind the last of their destructors, or (without "
-                "duration) of depths that had none for them");
+                "lost: of threads that found no room or recorded behind the last of their destructors, of handlers "
+                "that interrupted one that was recording, or (without duration) of depths that had none for them");
     print_count(info->lost_definitions, "time",
                 "a name was defined that found no room, one asked for again each time; its calls are recorded as "
                 "[unknown]");

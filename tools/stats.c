@@ -312,7 +312,7 @@ static void source_line(const struct fdr_file *file, bool events)
         out_text(info->totals_lost || info->lost_unattached ? "# totals of the whole run, "
                                                             : "# exact totals of the whole run, ");
         out_text(human_time(text, whole_run(file)));
-        out_text(", whatever was filtered or reduced; calls still open are left out\n");
+        out_text(", whatever was filtered or reduced; calls still open are left out, where they have a time\n");
         lost_line(info);
         if (info->lost_unattached) {
             out_text("# of ");

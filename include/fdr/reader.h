@@ -41,6 +41,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* functions of the same name as a type's constructor */
 #endif
 #ifndef FDR_API
 #define FDR_API __attribute__((visibility("default")))
@@ -283,7 +285,7 @@ struct fdr_total {
     /* 64 bits did not hold the sum: of unsigned values and times it is this or more, of signed values it went beyond
      * this bound; of collectives min and max may be more, too. */
     bool saturated;
-    uint64_t calls, untimed;
+    uint64_t calls, untimed; /* calls that are over, and all of `untimed`: counted when entered, without a time */
     uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* regions */
     uint64_t sum_u, min_u, max_u; /* points: sum, min and max as their value_type's bits (bytes for messages) */
     bool has_histogram;     /* false also where it does not go with `calls`: see fdr_file_info.histograms_left_out */
@@ -514,6 +516,7 @@ FDR_API int fdr_export_folded(struct fdr_file *const *files, size_t count, const
 FDR_API const char *fdr_reader_version(void);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 #endif
