@@ -513,12 +513,22 @@ static void print_reduction(const struct fdr_file *file, const struct fdr_reduct
     printf("%s\n", r->gone ? "; none are left and none are stored since" : "");
 }
 
+/* Events were given back, and what said so and why is damaged, or was when the file was recovered. */
+static bool reductions_lost(struct fdr_file *file)
+{
+    const struct fdr_ledger_row *rows;
+    bool reduced = false;
+    for (size_t i = 0, n = fdr_ledger(file, &rows); i < n && !reduced; i++) reduced = rows[i].reduced != 0;
+    return reduced && (fdr_file_damage_count(file) || fdr_file_info(file)->accounts_anew);
+}
+
 static void print_reductions(struct fdr_file *file)
 {
     const struct fdr_reduction_info *rows;
     size_t count = fdr_reductions(file, &rows);
     if (count == 0) {
-        printf("\nno reductions: nothing that was stored had to be given back\n");
+        printf(reductions_lost(file) ? "\nno reduction is told: what said why events were given back is lost\n"
+                                     : "\nno reductions: nothing that was stored had to be given back\n");
         return;
     }
     printf("\n%zu reduction%s: what was stored and had to be given back to make room\n", count, count == 1 ? "" : "s");
