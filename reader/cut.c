@@ -122,7 +122,7 @@ static bool gap_between(const struct fdr_file *f, const struct fdri_reader_locat
 
 bool fdri_reader_gaps(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
 {
-    if (!fdri_reader_zeros_told(l, depth)) return true;
+    if (fdri_reader_zeros_from(l, depth) == UINT64_MAX) return true;
     for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
         const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
         if (p && (p->tail_gap || p->untold || gap_between(f, l, p))) return true;

@@ -218,7 +218,7 @@ static bool missing_in(const struct fdri_reader_part *p, uint64_t from, uint64_t
         uint64_t end = !bad ? b->base_tick : i + 1 < p->bin_count ? b[1].base_tick : UINT64_MAX;
         if ((bad || b->gap) && begin <= to && end >= from) return true;
     }
-    return p->tail_gap && (!p->bin_count || p->bin[p->bin_count - 1].base_tick <= to);
+    return p->tail_gap && !p->tail_moved && (!p->bin_count || p->bin[p->bin_count - 1].base_tick <= to);
 }
 
 /* By band: down to which depth every call of the epoch is kept. A call needs all shallower ones of its band or

@@ -231,11 +231,16 @@ void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
     if (!l->off) tell_readings(f, l);
 }
 
-bool fdri_reader_zeros_told(const struct fdri_reader_location *l, uint32_t depth)
+uint64_t fdri_reader_zeros_from(const struct fdri_reader_location *l, uint32_t depth)
 {
     uint32_t band = l->raw.flags & FDR_LOCATION_JOINED_ALL ? FDR_BANDS - 1 : 0;
-    return !l->parts_missing || (fdri_reader_part(l, FDR_CLASS_REGION, depth, band, false) &&
-                                 (!sets_aside(l) || fdri_reader_part(l, FDR_CLASS_REGION, depth, band, true)));
+    uint64_t from = 0;
+    if (!l->parts_missing) return 0;
+    if (!fdri_reader_part(l, FDR_CLASS_REGION, depth, band, false)) return UINT64_MAX;
+    if (fdri_reader_part(l, FDR_CLASS_REGION, depth, band, true)) return 0;
+    for (size_t i = 0; i < l->part_count; i++)
+        if (l->part[i].aside && l->part[i].aside_tick >= from) from = l->part[i].aside_tick + 1;
+    return from;
 }
 
 const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,

@@ -350,8 +350,9 @@ struct fdri_reader_found **fdri_reader_by_identity(struct fdr_file *f);
 /* The bins of a partition: those its block lists (raw), or whatever the scan found (raw NULL). */
 void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
                       const struct fdr_part *raw);
-/* Is there what calls of length 0 of that depth lie in, whatever is left of it? False: its loss tells nothing. */
-bool fdri_reader_zeros_told(const struct fdri_reader_location *l, uint32_t depth);
+/* From when on is there what calls of length 0 of that depth lie in, whatever is left of it? (Else its loss tells
+ * nothing.) Stored tick; 0: always, UINT64_MAX: never; behind what was set aside, where only that may be gone. */
+uint64_t fdri_reader_zeros_from(const struct fdri_reader_location *l, uint32_t depth);
 /* Finds a class x depth x band of a location. */
 const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
                                                 uint32_t band, bool aside);
@@ -576,8 +577,8 @@ struct fdri_reader_depth {                /* the calls of one depth */
     uint32_t zeros_count;
     uint64_t zero_tick; /* the newest zero-length calls seen */
     uint32_t zero_next;
-    bool unnumbered;   /* calls of length 0 may be missing anywhere: longer ones have no ordinal */
-    bool looked, gaps; /* were all of them decoded once, and is one damaged, or was when the file was recovered? */
+    uint64_t unnumbered; /* calls of length 0 may be missing anywhere before: longer ones have no ordinal */
+    bool looked, gaps;   /* were all of them decoded once, and is one damaged, or was when the file was recovered? */
     bool has_frame;
     struct fdr_record frame; /* the open call of this depth comes last */
 };

@@ -131,7 +131,7 @@ static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_r
     if (__builtin_expect(!s->careful, 1) || r->ordinal != FDR_ORDINAL_COUNTED) return;
     for (uint32_t i = 0; i < v->zeros_count; i++)
         if (gapped_at(v->zeros[i], r->enter)) call->ordinal_known = false;
-    if (v->unnumbered) call->ordinal_known = false;
+    if (r->enter < v->unnumbered) call->ordinal_known = false;
     if (s->location->moving && r->enter >= s->location->cut) call->ordinal_known = as_frame(s, v, call, r);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The events of one location, begin and end: which partitions are looked at, and their cursors. */
+#include "base/bits.h"
 #include "reader/reader.h"
 
 #include <stdlib.h>
@@ -116,10 +117,10 @@ static void add_unnumbered(struct fdri_reader_stream *s)
         bool all_gone = p->floor_unknown && !p->bin_count; /* else the gaps between bins tell */
         if (p->class_ == FDR_CLASS_REGION && all_gone && holds_zeros(s, p) && p->depth > s->base &&
             p->depth <= s->depth_max)
-            s->level[p->depth].unnumbered = true;
+            s->level[p->depth].unnumbered = UINT64_MAX;
     }
     for (uint32_t d = s->base + 1; l->parts_missing && d <= s->depth_max; d++)
-        if (!fdri_reader_zeros_told(l, d)) s->level[d].unnumbered = true;
+        s->level[d].unnumbered = fdr_max(s->level[d].unnumbered, fdri_reader_zeros_from(l, d));
 }
 
 static bool open_calls(struct fdri_reader_stream *s, uint64_t min_leave)

@@ -126,7 +126,9 @@ static FDR_NOINLINE fdr_region insert(uint64_t address)
 /* liburcu's: the thread's entry in its list. It is taken off by a destructor that may come before ours or behind. */
 extern __thread struct urcu_bp_reader *urcu_bp_reader __attribute__((tls_model("global-dynamic")));
 
-static bool is_reader(void) { return fdri_forked || urcu_bp_reader; }
+static __thread bool registered; /* once, by us */
+
+bool fdri_is_reader(void) { return fdri_forked || urcu_bp_reader || (!registered && !fdri_thread_ends()); }
 
 /* By a thread that liburcu does not know any more. It would put it on its list again, under locks that this thread may
  * hold: liburcu's destructor calls a pthread_mutex_unlock of the program's own, which may be instrumented. */
@@ -154,7 +156,7 @@ static uint64_t probe_shared(uint64_t address)
 
 fdr_region fdri_address_region(uint64_t address)
 {
-    bool reader = is_reader();
+    bool reader = fdri_is_reader();
     if (!address || (fdri_inside && !reader)) return 0;
     uint64_t found = reader ? probe_shared(address) : probe_locked(address);
     return FDR_LIKELY(found) ? (fdr_region)found : insert(address);
@@ -202,7 +204,6 @@ void fdri_address_reset(void)
     retire(t);
 }
 
-static __thread bool registered;
 static uint32_t readers; /* threads that are, of all recordings */
 
 /* liburcu maps room for its readers, 256 bytes each, and twice as much when all of it is in use; it aborts where that
@@ -227,6 +228,14 @@ void fdri_address_thread(void)
     urcu_bp_register_thread();
     registered = true;
     fdr_add_relaxed(&readers, 1u);
+}
+
+void fdri_address_again(void)
+{
+    if (fdri_is_reader()) return;
+    fdri_inside++;
+    urcu_bp_register_thread();
+    fdri_inside--;
 }
 
 void fdri_address_thread_ends(void)

@@ -342,6 +342,7 @@ static void detach(struct fdri_thread *t)
     fdr_signals_block(&old);
     if (on && syscall(SYS_gettid) == fdri_rec.pid) fdri_alone_suspect();
     if (on && t->recording == on && fdri_pass(on)) {
+        if (fdri_watch_regions()) fdri_address_again(); /* calls that end now are looked at by triggers */
         if (fdri_lane.recording == on) end_location(&fdri_lane);
         end_location(t);
         fdri_passed();
@@ -413,7 +414,8 @@ static void end_lane(uint64_t here)
 static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri_domain domain)
 {
     bool left = t->loc->busy;
-    if (left && !is_gone(t, t->loc->busy, here)) return NULL;
+    /* inside: signals are blocked, so it is a function of the program's that we call ourselves */
+    if (left && (fdri_inside || !is_gone(t, t->loc->busy, here))) return NULL;
     /* that one's mark may lie far below: a handler that comes from here on is inside of this, and does not do the same
      * once more */
     fdr_store_relaxed(&t->loc->busy, here);

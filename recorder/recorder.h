@@ -262,6 +262,8 @@ void fdri_address_reset(void);
 bool fdri_address_room(void);        /* is there memory for one more thread that does? */
 void fdri_address_thread(void);      /* this thread begins to look addresses up */
 bool fdri_thread_ends(void);         /* its destructors run, or have */
+bool fdri_is_reader(void);           /* may it use fdri_read_begin? Not behind the destructor of liburcu's */
+void fdri_address_again(void);       /* it may, once more: all signals are blocked, and nothing is under way */
 void fdri_address_thread_ends(void); /* called again by each of its destructors that comes round */
 void fdri_address_fork(int phase);   /* as fdri_define_fork */
 

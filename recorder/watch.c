@@ -415,7 +415,7 @@ void fdr_trigger_fire(int trigger, double value)
     if (!on || !there_is(trigger)) return;
     fdr_signals_block(&old);
     if (fdri_pass(on)) {
-        bool known = fdri_self.recording == on;
+        bool known = fdri_self.recording == on && fdri_is_reader();
         seen.tick = fdri_tick_now();
         if (known) fdri_read_begin();
         if (there_is(trigger)) fdri_trigger_seen(slot_of(trigger), &seen);

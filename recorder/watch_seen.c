@@ -22,6 +22,7 @@ FDR_COLD void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t d
     uint64_t ns = ns_of(t, duration);
     uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
     const struct fdri_watch_entry *e;
+    if (!fdri_is_reader()) return;
     fdri_read_begin();
     const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch */
     if (table) FDRI_EACH_ENTRY(table, key, e)
@@ -164,6 +165,7 @@ FDR_NOINLINE void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t
                                    const uint64_t *field, uint32_t fields, uint64_t tick)
 {
     const struct fdri_watch_entry *e;
+    if (!fdri_is_reader()) return;
     fdri_read_begin();
     const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch */
     if (table) FDRI_EACH_ENTRY(table, key, e)

@@ -402,9 +402,14 @@ for cc in "${compilers[@]}"; do
     fi
     "$cc" -O2 -fno-builtin "${hooks[@]}" allocator.c -o allocator "${link[@]}" -pthread
     if record "allocator-$cc" ../allocator; then calls "allocator-$cc" work=300 thread=3; fi
-    "$cc" -O2 -w "${hooks[@]}" locks.c -o locks "${link[@]}" -pthread -ldl
+    "$cc" -O2 -w -rdynamic "${hooks[@]}" locks.c -o locks "${link[@]}" -pthread -ldl
     # what fdr itself calls of these while it looks a name up has none
     if record "locks-$cc" ../locks; then NAMELESS_OK=1 calls "locks-$cc" main=1 work=6000 thread=60; fi
+    mkdir "watched-$cc"
+    status=0
+    (cd "watched-$cc" && FDR_DIR=$PWD FDR_TRIGGERS="slow: region pthread_mutex_* over 1ns holdoff 10s keep 1" \
+        timeout 60 ../locks >out 2>&1) || status=$?
+    if [ "$status" = 0 ]; then echo "ok: watched-$cc"; else fail "watched-$cc: status $status: $(tail -2 "watched-$cc/out")"; fi
 done
 read -ra needs <<<"$(pkg-config --libs liburcu-bp numa)"
 gcc -O2 "${hooks[@]}" -fno-optimize-sibling-calls plain.c -o plain_static -L "$lib" -l:libfdr-instrument.a -l:libfdr.a \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit timeout=400
  * P8, P9: a bin of the calls of length 0 at one depth is damaged, its header or what is in it. What is recovered shows
  * the same calls as the damaged file: none in a parent that did not make it, none hidden that the other one shows.
  * What was recovered stays as it is when it is recovered once more; where a definition was damaged, too. */
@@ -114,6 +114,16 @@ static struct shown look(const char *path)
     return s;
 }
 
+static uint64_t shown_of_all(void)
+{
+    struct fdr_file *f = NULL;
+    char message[300];
+    assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_WHOLE);
+    uint64_t events = read_through(f).events;
+    fdr_file_close(f);
+    return events;
+}
+
 static void recover(const char *from, const char *to)
 {
     struct fdr_file *f = NULL;
@@ -185,13 +195,16 @@ static void some(const size_t *at, uint32_t depth, size_t first, size_t count, s
                  (unsigned long long)is.wrong, (unsigned long long)twice.events);
 }
 
+static uint64_t least; /* so many calls must still be shown */
+
 /* What `damaged` shows, and what comes of it when it is recovered, once and twice. */
 static void shows_the_same(const char *what, size_t where)
 {
     recover_twice();
     only_the_parents_are_lost = false;
     struct shown was = look(damaged_path), is = look(recovered_path), twice = look(again_path);
-    if (was.wrong || is.wrong || was.events != is.events || was.hash != is.hash || was.hash != twice.hash)
+    bool same = was.events == is.events && was.hash == is.hash && was.hash == twice.hash;
+    if (was.wrong || is.wrong || !same || was.events < least)
         fail_msg("%s at %zu: damaged %llu calls, %llu in a wrong parent; recovered %llu, %llu; once more %llu", what,
                  where, (unsigned long long)was.events, (unsigned long long)was.wrong, (unsigned long long)is.events,
                  (unsigned long long)is.wrong, (unsigned long long)twice.events);
@@ -266,7 +279,8 @@ static void cut_anywhere(void **state)
         record(buffer[i], pin[i], i ? 60000 : 12000);
         const size_t whole = bytes, from = 64 << 10;
         memcpy(damaged, all, whole);
-        for (int k = 0; k < 60; k++) {
+        least = 100;
+        for (int k = 0; k < 24; k++) {
             bytes = from + random_number() % (whole - from);
             if (k % 3 == 0) bytes = (bytes & ~(size_t)511) + 1 + random_number() % 63;
             shows_the_same("cut off", bytes);
@@ -283,6 +297,7 @@ static void without_a_partition(void **state)
     for (int i = 0; i < 2; i++) {
         record("512K", pin[i], 60000);
         int found = 0, aside = 0;
+        least = shown_of_all() / 100 * 99;
         for (size_t at = 0; at + sizeof(struct fdr_part) < bytes; at += 64) {
             const struct fdr_part *p = (const void *)(all + at);
             if (p->head.magic != FDR_META_MAGIC || p->head.kind != FDR_META_PART) continue;
@@ -303,6 +318,7 @@ static void without_a_trace(void **state)
     (void)state;
     size_t at[512];
     record("1M", NULL, 12000);
+    least = shown_of_all() / 4;
     for (uint32_t depth = 2; depth <= 3; depth++) {
         memcpy(damaged, all, bytes);
         for (size_t i = 0, n = find_bins(depth, at, 512); i < n; i++)

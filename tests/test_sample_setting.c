@@ -43,6 +43,7 @@ static void good_ones_are_silent(void **state)
                 {"wall,500Hz,unwind", 2000000, true, false, false, FDRI_UNWINDER},
                 {"cpu,nostack", 1000000, false, false, false, FDRI_NO_STACKS},
                 {"1kHz,off,1000us", 1000000, false, false, false, FDRI_FRAME_POINTERS},
+                {"500Hz,on", 2000000, false, false, false, FDRI_FRAME_POINTERS},
                 {"500Hz,on,500Hz", 2000000, false, false, false, FDRI_FRAME_POINTERS},
                 {"wall,wall", 1000000, true, false, false, FDRI_FRAME_POINTERS},
                 {"1kHz,,wall", 1000000, true, false, false, FDRI_FRAME_POINTERS},
