@@ -239,7 +239,7 @@ uint64_t fdri_reader_zeros_from(const struct fdri_reader_location *l, uint32_t d
     if (!fdri_reader_part(l, FDR_CLASS_REGION, depth, band, false)) return UINT64_MAX;
     if (fdri_reader_part(l, FDR_CLASS_REGION, depth, band, true)) return 0;
     for (size_t i = 0; i < l->part_count; i++)
-        if (l->part[i].aside && l->part[i].aside_tick >= from) from = l->part[i].aside_tick + 1;
+        if (l->part[i].aside) from = fdr_max(from, fdr_min(l->part[i].aside_tick, UINT64_MAX - 1) + 1);
     return from;
 }
 
