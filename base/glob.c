@@ -46,8 +46,8 @@ static uint32_t escaped(const char **s)
 static bool in_set(const char **s, uint32_t c)
 {
     const char *p = *s;
-    bool not = *p == '!' || *p == '^', in = false;
-    p += not ;
+    bool without = *p == '!' || *p == '^', in = false;
+    p += without;
     for (bool first = true; *p && (*p != ']' || first); first = false) {
         const char *end = p[0] == '[' && p[1] == ':' ? strstr(p + 2, ":]") : NULL;
         if (end) {
@@ -63,7 +63,7 @@ static bool in_set(const char **s, uint32_t c)
         in |= low <= c && c <= high;
     }
     *s = *p ? p + 1 : NULL;
-    return in != not ;
+    return in != without;
 }
 
 /* Does the first item of the pattern match the first character? Both are moved behind. */

@@ -7,7 +7,7 @@
 
 /* Does all of `text` match? `*`, `?`, `[a-z]`, `[!a-z]`, `[[:digit:]]`; a backslash takes the meaning of what follows;
  * a `[` without its end is itself. As fnmatch without flags in a UTF-8 locale, but for `[.x.]` and `[=x=]`, and letters
- * of classes are ASCII's. A backslash at the end is itself. Signal-safe;
- * wait-free: steps by the product of both lengths, and by the pattern's once more for each `[` without its end. */
+ * of classes are ASCII's. A backslash at the end is itself. Signal-safe. Wait-free: steps by the product of both
+ * lengths, and by the pattern's once more for each `[` without its end. */
 bool fdr_glob(const char *pattern, const char *text);
 #endif

@@ -304,7 +304,7 @@ void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct
     uint32_t expect = 0;
     if (!raw) {
         if (gather(f, l, p, &expect, UINT32_MAX)) p->bin[0].gap = p->aside && p->bin[0].first_index;
-        p->tail_gap = f->cut; /* whether these are the newest nobody knows then */
+        p->tail_gap = f->cut_off; /* whether these are the newest nobody knows then */
     } else {
         expect = (uint32_t)(raw->list_head >> 32);
         bool ended = follow(f, l, p, (uint32_t)raw->list_head, &expect), empty = !p->bin_count;

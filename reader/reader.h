@@ -208,7 +208,7 @@ struct fdr_file {
     uint64_t end;         /* arena bytes that are there */
     uint64_t bins_end;    /* no bin beyond */
     uint64_t meta_first;  /* no meta block before */
-    bool cut;             /* its end is not there */
+    bool cut_off;         /* its end is not there */
     bool has_tail;        /* a snapshot */
     bool tail_bad;        /* and what it says is not believed */
     bool has_crash;       /* a bundle: a crash section lies behind the arena */

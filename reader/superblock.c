@@ -52,7 +52,7 @@ static void find_end(struct fdr_file *f)
         fdri_reader_damage(f, "cut off: FDR_CRASH_DEADLINE was over before all was written");
     if (sb->cut == FDR_CUT_DISK)
         fdri_reader_damage(f, "cut off: the disk or a quota was full, or RLIMIT_FSIZE reached, before all was written");
-    f->cut = sb->cut != FDR_CUT_NOT;
+    f->cut_off = sb->cut != FDR_CUT_NOT;
     bool fits = said >= FDR_SUPERBLOCK_BYTES && said <= f->size && said % FDR_META_ALIGN == 0 && said <= ARENA_MOST;
     if (fits && f->size - said >= sizeof tail) memcpy(&tail, f->bytes + said, sizeof tail);
     f->has_tail = tail.magic == FDR_TAIL_MAGIC;
@@ -68,7 +68,7 @@ static void find_end(struct fdr_file *f)
         fdri_reader_damage(f, "cut off: %llu of %llu bytes are there", (unsigned long long)f->size,
                            (unsigned long long)said);
         f->end = f->size;
-        f->cut = true;
+        f->cut_off = true;
     }
     f->tail_bad = f->has_tail && (f->size - f->end - sizeof tail) / sizeof(struct fdr_tail_entry) < tail.count;
     if (f->tail_bad) fdri_reader_damage(f, "cut off: the tail is not complete");

@@ -23,6 +23,7 @@
 #include <fdr/fdr.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <unwind.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -111,7 +112,9 @@ enum { FDRI_IPC, FDRI_OFF_CPU };
 extern const char *const fdri_derived_of[2][2];
 
 /* ---- in_handler.c ---- */
-bool fdri_unwinder_works(void);  /* else nothing may be unwound yet */
+bool fdri_unwinder_works(void); /* else nothing may be unwound yet */
+/* The library's first call asks the loader, and may allocate. (backtrace would do, but a program may have its own.) */
+void fdri_unwinder_warm(_Unwind_Reason_Code (*frames_of)(_Unwind_Trace_Fn, void *));
 void fdri_in_handler_warm(void); /* loads what the others need; before them, not in a handler */
 /* Is the caller, a thread that had these signals blocked, in a handler of the program's (which may have interrupted
  * malloc)? In doubt it is. Async-signal-safe; all signals but those of faults are blocked meanwhile. Costs some 0.2 us

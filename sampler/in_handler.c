@@ -88,10 +88,14 @@ static _Unwind_Reason_Code four_frames(struct _Unwind_Context *context, void *fr
     return ++*(int *)frames < 4 ? _URC_NO_REASON : _URC_NORMAL_STOP;
 }
 
-/* The library's first call asks the loader, and may allocate. Not by backtrace: a program may have one of its own. */
-void fdri_in_handler_warm(void)
+void fdri_unwinder_warm(_Unwind_Reason_Code (*frames_of)(_Unwind_Trace_Fn, void *))
 {
     int frames = 0;
+    frames_of(four_frames, &frames);
+}
+
+void fdri_in_handler_warm(void)
+{
     if (!fdri_unwinder_works()) return;
     void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
     void *each = library ? dlsym(library, "_Unwind_Backtrace") : NULL,
@@ -99,5 +103,5 @@ void fdri_in_handler_warm(void)
     if (!ip) return;
     memcpy(&ip_of, &ip, sizeof ip);
     memcpy(&each_frame, &each, sizeof each);
-    each_frame(four_frames, &frames);
+    fdri_unwinder_warm(each_frame);
 }

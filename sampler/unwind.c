@@ -93,19 +93,11 @@ static void *look_up(void *library, const char *name)
     return p;
 }
 
-static _Unwind_Reason_Code four_frames(struct _Unwind_Context *context, void *frames)
-{
-    (void)context;
-    return ++*(int *)frames < 4 ? _URC_NO_REASON : _URC_NORMAL_STOP;
-}
-
-/* The library's first call asks the loader, and may allocate. Not by backtrace: a program may have one of its own. */
 void fdri_unwind_warm(void)
 {
     static const char *const throwers[THROWERS] = {"_Unwind_RaiseException", "_Unwind_Resume",
                                                    "_Unwind_Resume_or_Rethrow", "_Unwind_ForcedUnwind"};
     enum { FUNCTION_MOST = 4096 };
-    int frames = 0;
     if (!fdri_unwinder_works()) {
         fdri_say("FDR_SAMPLE: unwind: this program is linked statically, and its unwinder is not ready before main; "
                  "samples have no return addresses (fdr_init in main has them)");
@@ -129,5 +121,5 @@ void fdri_unwind_warm(void)
     memcpy(&cfa_of, &cfa, sizeof cfa);
     memcpy(&enclosing, &enclose, sizeof enclose);
     memcpy(&each_frame, &each, sizeof each);
-    each_frame(four_frames, &frames);
+    fdri_unwinder_warm(each_frame);
 }
