@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The examples of README.md are programs: every ```c block whose first line is /* example: NAME */ compiles without
-# a warning against this build and runs. And what the README shows of the first one's recording is what fdr says of it, but for
-# the numbers.
+# The examples of README.md are programs: every ```c block whose first line is /* example: NAME */ compiles without a
+# warning against this build, and runs. The output that README.md shows of the first one's recording is the output of
+# fdr, but for the numbers. docs/SETTINGS.md has a row for each setting.
 set -euo pipefail
 source_dir=${FDR_SOURCE:?}
 lib=${FDR_BUILD:?}/lib
@@ -36,6 +36,14 @@ for file in "$work"/*.c; do
     count=$((count + 1))
 done
 if [ "$count" = 0 ]; then echo "README.md has no example"; exit 1; fi
+
+# docs/SETTINGS.md has a row for each setting, and none for what is no setting. A setting is a text of struct fdr_config;
+# `name` has no variable.
+awk '/^struct fdr_config/, /^};/' "$source_dir/include/fdr/fdr.h" |
+    sed -nE 's/^ +const char \*([a-z_]+);.*/\1/p' | grep -vx name | tr a-z A-Z | sed 's/^/FDR_/' | sort >"$work/fields"
+grep -oE '^\| `FDR_[A-Z_]+`' "$source_dir/docs/SETTINGS.md" | grep -oE 'FDR_[A-Z_]+' | grep -vx FDR_SYMBOLS | sort >"$work/rows"
+if [ ! -s "$work/fields" ]; then echo "include/fdr/fdr.h: no settings found in struct fdr_config"; exit 1; fi
+if ! diff "$work/fields" "$work/rows"; then echo "docs/SETTINGS.md: < has no row, > is no setting"; exit 1; fi
 
 # shown TEXT: the block of the README that begins with TEXT
 shown()
