@@ -40,8 +40,8 @@ if [ "$count" = 0 ]; then echo "README.md has no example"; exit 1; fi
 # docs/SETTINGS.md has a row for each setting, and none for what is no setting. A setting is a text of struct fdr_config;
 # `name` has no variable.
 awk '/^struct fdr_config/, /^};/' "$source_dir/include/fdr/fdr.h" |
-    sed -nE 's/^ +const char \*([a-z_]+);.*/\1/p' | grep -vx name | tr a-z A-Z | sed 's/^/FDR_/' | sort >"$work/fields"
-grep -oE '^\| `FDR_[A-Z_]+`' "$source_dir/docs/SETTINGS.md" | grep -oE 'FDR_[A-Z_]+' | grep -vx FDR_SYMBOLS | sort >"$work/rows"
+    sed -nE 's/^ +const char \*([a-z_]+);.*/FDR_\U\1/p' | grep -vx FDR_NAME | sort >"$work/fields"
+sed -nE 's/^\| .(FDR_[A-Z_]+). \|.*/\1/p' "$source_dir/docs/SETTINGS.md" | grep -vx FDR_SYMBOLS | sort >"$work/rows"
 if [ ! -s "$work/fields" ]; then echo "include/fdr/fdr.h: no settings found in struct fdr_config"; exit 1; fi
 if ! diff "$work/fields" "$work/rows"; then echo "docs/SETTINGS.md: < has no row, > is no setting"; exit 1; fi
 
