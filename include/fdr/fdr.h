@@ -1,30 +1,56 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr: the flight data recorder for production codes. This header is the contract of libfdr.
  *
+ * fdr records what every thread of a program does, all the time, into one buffer of fixed size: calls of regions, and
+ * events such as metrics and messages. When the buffer is full, fdr gives old detail back and keeps account of it; the
+ * totals of every region stay exact. Nothing is written to disk until a snapshot is taken or the process crashes.
+ *
  *     #include <fdr/fdr.h>
- *     int main(void) {
- *         fdr_init(NULL);                        // environment, then defaults
- *         FDR_REGION("solve") { ... }
- *         fdr_snapshot("after solve");           // writes NAME.HOST.PID.1.fdr
+ *     int main(void)
+ *     {
+ *         fdr_init(NULL);                  // settings from the environment (FDR_BUFFER, ...), else the defaults
+ *         FDR_REGION("solve") {            // one call of the region "solve"
+ *             work();
+ *         }
+ *         fdr_snapshot("after solve");     // writes NAME.HOST.PID.1.fdr; read it with: fdr info, fdr dump, fdr stats
  *         fdr_finalize();
  *     }
  *
- * Rules that hold for every function unless its own text says otherwise:
- *   Threads   any thread, any time, also before fdr_init and after fdr_finalize (then a no-op).
- *   Signals   everything marked [record] may be called from a signal handler, also one that interrupted
- *             a [record] call of the same thread: neither record is lost.
- *   Progress  [record] is wait-free: no lock, no system call, no allocation, bounded loops; refilling a
- *             bin is lock-free with a bounded number of tries, after which the event is counted as lost. (One system
- *             call, membarrier: where a thread gets its first bins and only threads that sleep hold any; two, which
- *             hold signals back: where the memory of a thread that ended goes, or that thread to the end of their
- *             queue, and where totals find no room and a row of theirs goes to another region.)
- *             The first [record] call of a thread attaches it.
- *   Errors    [record] never fails loudly: it counts (see struct fdr_usage and `fdr info`).
- *   Strings   are copied; the caller keeps ownership.
- *   Times     `_at` twins take nanoseconds on a time line of the caller's choice, for replays, device queues and
- *             simulated time. A location whose first event is an `_at` event keeps nanoseconds as they are;
- *             on any other location they are converted to its clock. Times that step back are clamped to the
- *             location's newest time and counted.
+ * Words
+ *   region     A piece of code with a name, such as a function or a block. The program refers to it by an id.
+ *   call       One pass through a region, from enter to leave. It counts as two events, and is stored as one record.
+ *   point      An event without duration: a metric, a marker, a message, a collective, a user event.
+ *   recording  What happens from fdr_init to fdr_finalize. A process has one at a time, and may have several in turn.
+ *   location   What one thread records into: its open calls, its records, its totals.
+ *   ledger     The account of all calls and points that the program presented: presented = kept + filtered + reduced +
+ *              lost. Filtered: a rule or a pause kept it out. Reduced: fdr gave it back to make room. Lost: there was no
+ *              room at all.
+ *
+ * Rules for every function, unless its own text says otherwise
+ *   When       At any time. While nothing records (before fdr_init, after fdr_finalize, in a forked child) a function
+ *              does nothing and returns 0, "" or the error that its text names.
+ *   Threads    Any thread may call any function, at the same time as others.
+ *   [record]   The mark of functions for the hot path. They may be called in signal handlers, also in a handler that
+ *              interrupted a [record] call of its own thread: fdr keeps both events.
+ *              They are wait-free: no lock, no system call, no allocation, bounded work. A call (enter and leave) costs
+ *              about 29 ns, of which two readings of the clock take 22; while nothing records, about 1 ns.
+ *              They never fail loudly: fdr counts the events that it could not store (fdr_usage, `fdr info`). errno
+ *              stays as it was.
+ *              Exceptions: the first [record] call of a thread makes its location, which may block. When memory is
+ *              short, some rare steps are lock-free instead of wait-free, and make one or two system calls.
+ *   [signal]   The mark of other functions that signal handlers may call. They may make system calls and wait for a
+ *              moment, but never for the thread that the handler interrupted.
+ *   No mark    May lock, allocate, wait for files and print one line on standard error. Not for signal handlers.
+ *   Arguments  Strings and arrays are copied before the function returns. A NULL string means "".
+ *   Times      Functions ending in _at take a time in ns from the caller instead of the clock: for replays, device
+ *              queues, simulated time. If the first event of a thread is an _at event, its location keeps the caller's
+ *              time line. On any other location the times are taken as CLOCK_MONOTONIC and converted to fdr's clock.
+ *              A time before the newest one of the location is set to that one and counted.
+ *   Fork       The child of fork() records nothing until it calls fdr_init itself. It never writes into its parent's
+ *              recording.
+ *
+ * docs/API.md tells the corner cases of each function, docs/SETTINGS.md each setting, docs/LIMITS.md the known limits,
+ * docs/ORDERING.md ("Progress") the bound of each operation.
  */
 #ifndef FDR_FDR_H
 #define FDR_FDR_H
@@ -38,7 +64,7 @@ extern "C" {
 #endif
 
 #define FDR_API __attribute__((visibility("default")))
-/* Called by its address where the loader put that, not by a detour through a table of jumps. */
+/* Calls go directly to the function's address, without a jump through the linkage table. */
 #if defined(__has_attribute)
 #if __has_attribute(noplt)
 #define FDR_NEAR_ __attribute__((noplt))
@@ -48,7 +74,7 @@ extern "C" {
 #define FDR_NEAR_
 #endif
 
-typedef uint32_t fdr_region; /* 0 is "no region": recorded as [unknown] */
+typedef uint32_t fdr_region; /* 0: no region; its calls are shown as [unknown] */
 typedef uint32_t fdr_metric_id;
 typedef uint32_t fdr_marker_id;
 typedef uint32_t fdr_event_type;
@@ -56,129 +82,131 @@ typedef uint32_t fdr_comm_id; /* 0 is the world communicator */
 
 /* ---- start and end ------------------------------------------------------------------------------------- */
 
-/* Every variable of the environment has its field (FDR_BUFFER: buffer, ...); text is parsed alike: sizes take K M G,
- * durations ns us ms s. NULL, "" or 0 means "the environment, then the default". `size` = sizeof(struct fdr_config). */
+/* Settings. Each text field has an environment variable of its name, such as FDR_BUFFER for `buffer`, and takes the
+ * same text: sizes with K, M, G, durations with ns, us, ms, s. NULL or "" means: the variable, else the default. */
 struct fdr_config {
-    size_t size;
-    int ignore_environment;       /* 1: only this structure and the defaults */
-    const char *enable;           /* "1" | "0" */
-    const char *name;             /* NAME of the files, behind its last '/'; default: the executable's name */
-    const char *buffer;           /* FDR_BUFFER, e.g. "64M" */
-    const char *bin;              /* FDR_BIN, 512 .. 64K, a power of two, "4K" */
-    const char *live_dir;         /* FDR_LIVE_DIR */
-    const char *dir;              /* FDR_DIR */
-    const char *arena;            /* FDR_ARENA: "mapped" | "anonymous" */
-    const char *strategy;         /* FDR_STRATEGY: "telescope" | "whole" | "last" | "first" */
-    const char *reduce;           /* FDR_REDUCE: "duration,depth,class,epoch" in any order */
-    const char *classes;          /* FDR_CLASSES: least important first, e.g. "metric,marker,user,message" */
-    const char *min_duration;     /* FDR_MIN_DURATION, "1us" */
-    const char *depth;            /* FDR_DEPTH, "20" */
-    const char *timer;            /* FDR_TIMER: "tsc" | "monotonic" */
-    const char *resolution;       /* FDR_RESOLUTION: "0" lossless, "100ns": rounded down to a power of two of ticks */
-    const char *filter;           /* FDR_FILTER: file of include/exclude rules, see docs/FILTER.md */
-    const char *signal;           /* FDR_SIGNAL: "USR1" | "none" | name or number */
-    const char *finalize;         /* FDR_FINALIZE: "none" | "snapshot" */
-    const char *holdoff;          /* FDR_HOLDOFF, "1s": least time between two snapshots by signal */
-    const char *keep;             /* FDR_KEEP: "8,oldest" | "8,newest" */
-    const char *disk;             /* FDR_DISK, "512M": most bytes of snapshots of a recording; of a bundle by itself */
-    const char *counters;         /* FDR_COUNTERS: what a thread of fdr's own samples: "default", "all", names */
-    const char *counter_interval; /* FDR_COUNTER_INTERVAL, "1ms" */
-    const char *crash;            /* FDR_CRASH: "1" | "all" | "exit" | "0", see docs/CRASH.md */
-    const char *crash_deadline;   /* FDR_CRASH_DEADLINE, "800ms": longest time a crash takes to be written */
-    const char *telescope;     /* FDR_TELESCOPE: "equal", or relative shares of the age tiers, newest first: "4,2,1" */
-    const char *edge_counters; /* FDR_EDGE_COUNTERS: counters read at the edges of chosen calls */
-    const char *edge_regions;  /* FDR_EDGE_REGIONS: which calls: patterns of names, "step,solve*" */
-    const char *papi;          /* FDR_PAPI: PAPI events read at the edges of chosen calls */
-    const char *sample; /* FDR_SAMPLE: "1kHz": samples of every thread; also "wall", "unwind", "nostack", EVENT/COUNT */
-    const char *triggers;   /* FDR_TRIGGERS: a file, or lines separated by ';' (docs/TRIGGERS.md) */
-    const char *watchdog;   /* FDR_WATCHDOG: "off", or how long a thread may stand still in a region, "30s" */
-    const char *pin;        /* FDR_PIN: "0", or the first moments that threads keep while they live, "5s" */
-    int strict;             /* 1: where a value makes no sense fdr_init returns -EINVAL, after the line about it */
-    const char *live_force; /* FDR_LIVE_FORCE: "0", "1": a live directory that is not in RAM will do */
+    size_t size;            /* sizeof(struct fdr_config) */
+    int ignore_environment; /* 1: use only this structure and the defaults */
+    const char *enable;     /* "1", "0": record nothing */
+    const char *name;   /* (no variable) NAME in file names, the part behind the last '/'; default: the executable's */
+    const char *buffer; /* memory of the recording: "64M" */
+    const char *bin;    /* size of a bin, the unit of that memory: "4K"; a power of two from 512 to 64K */
+    const char *live_dir; /* directory of the live file, in RAM */
+    const char *dir;      /* directory of snapshots and crash bundles */
+    const char *arena;    /* "mapped": the buffer is the live file, "anonymous": no live file */
+    const char *strategy; /* when memory is full: "telescope", "whole", "last", "first" */
+    const char *reduce;   /* order in which detail goes: "duration,depth,class,epoch" */
+    const char *classes;  /* classes of events for step "class", least important first: "metric,marker,user,message" */
+    const char *min_duration; /* shorter calls are not stored: "1us" */
+    const char *depth;        /* deeper calls are only counted: "20" */
+    const char *timer;        /* "tsc", "monotonic" */
+    const char *resolution;   /* "0" is lossless; "100ns" is rounded down to a power of two of ticks */
+    const char *filter;       /* file of rules: docs/FILTER.md */
+    const char *signal;       /* signal that takes a snapshot: "USR1", another name or number, "none" */
+    const char *finalize;     /* "none", "snapshot": take one at the end */
+    const char *holdoff;      /* least time between two snapshots by signal: "1s" */
+    const char *keep;         /* how many snapshots stay: "8,oldest", "8,newest" */
+    const char *disk;         /* most bytes of all snapshots of the recording, and of a bundle: "512M" */
+    const char *counters;     /* counters sampled by fdr's monitor thread: "default", "all", names (docs/COUNTERS.md) */
+    const char *counter_interval; /* period of that thread: "1ms" */
+    const char *crash;            /* what leaves a crash bundle: "1", "all", "exit", "0" (docs/CRASH.md) */
+    const char *crash_deadline;   /* longest time the crash handler takes to write it: "800ms" */
+    const char *telescope;        /* shares of memory of the age tiers, newest first: "equal", "4,2,1" */
+    const char *edge_counters;    /* counters that threads read at enter and leave of chosen calls */
+    const char *edge_regions;     /* which calls: patterns of region names, "step,solve*" */
+    const char *papi;             /* PAPI events read there, too */
+    const char *sample;   /* samples of every thread: "1kHz", with "wall", "unwind", "nostack"; or EVENT/COUNT */
+    const char *triggers; /* a file, or lines separated by ';': docs/TRIGGERS.md */
+    const char *watchdog; /* "off", or how long a thread may stand still in a region: "30s" */
+    const char *pin;      /* "0", or the first moments to keep in full: "5s" */
+    int strict; /* (no variable) for values that make no sense: 0 says so in a line and uses the default, 1 is an error */
+    const char *live_force; /* "0", "1": the live directory need not be in RAM */
 };
 
-/* Starts the recording of this process. Idempotent while one is running (0). Returns 0, or -errno; after a failure
- * every other call is a harmless no-op. -EINVAL: `size` is not set, or see `strict`; -EBUSY: a thread still stands in
- * the middle of a record of the recording before, or the process is dying. Not [record]; may lock, allocate and
- * print; signals that have a handler wait meanwhile. Without a call the first recorded event does not start one: link
- * fdr::instrument or call this. */
+/* Starts the recording of this process; while one is running, changes nothing. config NULL: environment and defaults.
+ * Returns 0 (also with FDR_ENABLE=0, which records nothing). After an error nothing records:
+ *   -EINVAL   config->size is not set, or a value makes no sense and `strict` is 1
+ *   -EBUSY    another thread is still in the middle of a record of the recording before, or the process is dying
+ *   -errno    of the system call that failed
+ * Signals for which the program has a handler wait until it returns. A program that does not call it records nothing,
+ * unless it is linked with fdr::instrument, which starts the recording before main. */
 FDR_API int fdr_init(const struct fdr_config *config);
 
-/* Ends the recording: final snapshot if FDR_FINALIZE asks for one, then the live file is removed. Other threads may go
- * on calling [record] functions meanwhile. Later calls are no-ops. Also runs by itself at exit(). Not for signal
- * handlers; signals that have one wait meanwhile. */
+/* Ends the recording: takes the final snapshot if FDR_FINALIZE asks for one, then removes the live file. Runs by itself
+ * at exit(). Other threads may go on calling [record] functions. Signals that have a handler wait until it returns. */
 FDR_API void fdr_finalize(void);
 
-/* ---- definitions --------------------------------------------------------------------------------------- */
+/* ---- definitions ---------------------------------------------------------------------------------------
+ *
+ * A definition gives an id to a name. These rules hold for all kinds:
+ *   Equal arguments give the same id. Ids count from 1 and stay valid in later recordings of the process, so a static
+ *   variable may keep one. 0 means that nothing records, or that there is no room (one line on standard error says so);
+ *   events recorded with it are shown as [unknown]. Names are cut at 4,095 bytes. */
 
-/* Idempotent per (name, file, line): the same arguments give the same id. `file` may be NULL. Returns an id > 0; 0
- * where nothing records or no definition fits. May lock for a moment, with signals blocked: so it is for signal
- * handlers, too; it never asks the program's allocator. Names are cut at 4095 bytes. A NULL name is "". */
+/* [signal] A region. file may be NULL; name, file and line together make it unique. Never calls malloc. */
 FDR_API fdr_region fdr_region_define(const char *name, const char *file, unsigned line);
 
-/* As fdr_region_define for code known only by its address (compiler instrumentation): no name now, the reader
- * finds it offline by build-id. Lock-free after the first call for an address; [record]. */
+/* [record] A region known only by the address of its code, as compilers' hooks know it. The reader finds the name
+ * offline by build-id. The first call for an address takes a lock, with signals blocked. */
 FDR_API fdr_region fdr_region_define_address(const void *function);
 
-/* [record] Enter / leave of code known by its address: fdr_region_define_address and fdr_enter in one step. */
+/* [record] Enters and leaves such a region: fdr_region_define_address and fdr_enter in one step. */
 FDR_API void fdr_enter_address(const void *function);
 FDR_API void fdr_leave_address(const void *function);
-/* Implementation detail of fdr::instrument: fdr_enter_address that also sees which open calls a longjmp has left.
- * caller: return address of the function; pointer: stack pointer when the hook was called, never 0, and always taken in
- * the same way; site: return address of the hook. [record] but for the first call after a jump, which makes system
- * calls. */
+/* Internal to fdr::instrument. [record] fdr_enter_address that also closes open calls which a longjmp has left.
+ * caller: return address of the function. pointer: stack pointer in the hook, not 0, always taken in the same way.
+ * site: return address of the hook. The first call after a jump makes system calls. */
 FDR_API void fdr_enter_function_(const void *function, const void *caller, const void *pointer, const void *site);
 
-/* Code was unloaded (dlclose): other code may lie at its addresses from now on. fdr::instrument calls this by itself.
- * May lock; not for signal handlers. */
+/* Call it after dlclose: code that is loaded later at the same addresses then gets regions of its own. fdr::instrument
+ * does so by itself. */
 FDR_API void fdr_modules_changed(void);
 
-/* Metrics, markers, communicators and types of events. Equal arguments give the same id, which holds in later
- * recordings of the process, too. Ids count from 1; 0: nothing records, or there is no room (one line on standard error
- * says so), and what is recorded by it is [unknown]. At most 4,095 metrics and 255 types of events. All that is passed
- * is copied; NULL is "". Any thread; may lock for a moment, with signals blocked; not for signal handlers.
- *
- * All values of a metric are 64 bits wide: the narrow types say what the program has. */
+/* A metric: a value with a unit that changes over time. Gauges go up and down, counters only rise. All values are
+ * stored in 64 bits; the narrow types say what the program has. At most 4,095 metrics. */
 enum fdr_metric_kind { FDR_METRIC_GAUGE = 0, FDR_METRIC_COUNTER = 1 };
 enum fdr_type { FDR_U64 = 0, FDR_I64 = 1, FDR_F64 = 2, FDR_U32 = 3, FDR_I32 = 4, FDR_F32 = 5 };
 FDR_API fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type,
                                         enum fdr_metric_kind kind);
+/* A marker: a named moment. */
 FDR_API fdr_marker_id fdr_marker_define(const char *name);
-/* world_ranks[size]: who is in the communicator; groups of one name that differ are two. Ids count from 1; 0 is the
- * world, and what is returned for more than 16,777,216 ranks, after one line on standard error. */
+/* A communicator: a group of ranks, world_ranks[size]. Equal names with other ranks are another communicator. Id 0 is
+ * the world; it is returned, after one line on standard error, for more than 16,777,216 ranks. */
 FDR_API fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size);
 
-/* One field of a user event: where it lies in the payload structure, below 64 KiB. The name is cut at 27 bytes. */
+/* One field of a user event: its place in the payload structure, below 64 KiB. Names are cut at 27 bytes. */
 struct fdr_field {
     const char *name;
     enum fdr_type type;
     size_t offset;
 };
-/* What differs in names, types or offsets of its fields is another type of event. Of more than 16 fields the first 16
- * are recorded, as a line says when it is defined; a field of no known type, or too far away, and the event is not
- * defined: 0. One line says so of the first such. */
+/* A type of user event. Equal names with other fields are another type. The first 16 fields are recorded. Returns 0
+ * also for a field of unknown type or beyond 64 KiB; one line on standard error names the first such. At most 255
+ * types. */
 FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields, size_t count);
 
 /* ---- calls of regions ---------------------------------------------------------------------------------- */
 
-/* Implementation detail of the inline gate below: one word, 0 = nothing records. It lies in a page of its own, as large
- * as any kernel has them (64 KiB on some of aarch64), that a forked child finds zeroed. */
+/* Internal: the gate of the inline functions below. `on` is 0 while nothing records. It has a page of its own, of the
+ * largest size that a kernel uses (64 KiB), so that the kernel can hand a zeroed one to a forked child. */
 struct fdr_switch_page_ {
     uint32_t on;
-    uint32_t pid; /* of the process that records */
+    uint32_t pid; /* of the recording process */
     uint32_t pad[16382];
 };
 extern FDR_API struct fdr_switch_page_ fdr_switch_;
 
-/* [record] fdr_enter and fdr_leave behind the gate; `on` = its word */
+/* Internal: fdr_enter and fdr_leave behind the gate; on: the word of the gate. */
 FDR_API FDR_NEAR_ void fdr_enter_(fdr_region region, uint32_t on);
 FDR_API FDR_NEAR_ void fdr_leave_(fdr_region region, uint32_t on);
 
-/* [record] Enters / leaves a region. A leave that skips open regions closes them (longjmp, exceptions) and counts it:
- * whoever jumps to a place again and again leaves there a region that was entered before. A leave of a region that is
- * not open is counted and ignored. One record per call is stored, at the leave; open calls are on the shadow stack,
- * which is in the arena. Idea: call records with the leave's region implied, Wagner 2015 (3.3.5), here with the
- * duration in hand. */
+/* [record] Enters and leaves a region. fdr stores one record per call, when it is left. Open calls are on the thread's
+ * shadow stack, which lies in the buffer, so that a crash shows them.
+ * A leave closes the innermost open call of its region, and with it all calls inside that were not left (exceptions,
+ * longjmp); fdr counts these. A leave of a region that is not open is counted and has no other effect. Code that
+ * longjmp comes back to again and again should leave a region there that it entered before setjmp.
+ * Calls deeper than 1,036 levels are only counted.
+ * Idea: call records in which the leave implies the region, Wagner 2015 (3.3.5); here the duration is at hand, too. */
 #ifndef FDR_NO_INLINE
 extern __inline__ __attribute__((gnu_inline, always_inline, no_instrument_function)) void fdr_enter(fdr_region region)
 {
@@ -197,13 +225,10 @@ FDR_API void fdr_leave(fdr_region region);
 FDR_API void fdr_enter_at(fdr_region region, uint64_t time_ns);
 FDR_API void fdr_leave_at(fdr_region region, uint64_t time_ns);
 
-/* The compiler's function hooks leave it alone: a region entered in it goes on behind it. */
+/* Internal: the compiler's hooks leave such a function out. Else its own leave would close what it has entered. */
 #define FDR_UNHOOKED_ __attribute__((no_instrument_function))
 
-/* Scope: FDR_REGION("name") { ... }  left on every way out of the block but a goto out of it, longjmp, or a C++
- * exception that passes through C compiled without -fexceptions. `break` and `continue` in it leave the region, not a
- * loop around it: the macro is a loop of one turn. Where its definition finds
- * no room its calls are recorded as [unknown], and it is not asked for again in this recording. */
+/* Internal to FDR_REGION and FDR_FUNCTION. */
 struct fdr_scope_ {
     fdr_region region;
     int once;
@@ -214,7 +239,7 @@ FDR_UNHOOKED_ static inline void fdr_scope_leave_(struct fdr_scope_ *s)
 {
     if (s->region != FDR_NOT_ENTERED_) fdr_leave(s->region);
 }
-/* Rarely called: the id of a scope that has none yet, 0 where it gets none. */
+/* The id of a scope at its first pass; 0: there is no room. Asked once in a recording. */
 FDR_UNHOOKED_ static inline fdr_region fdr_scope_define_(uint32_t *id, uint32_t on, const char *name, const char *file,
                                                          unsigned line)
 {
@@ -247,15 +272,19 @@ FDR_UNHOOKED_ static inline fdr_region fdr_scope_enter_(uint32_t *id, const char
                                                                    }),                                                 \
                                                                    1};                                                 \
          FDR_JOIN_(fdr_s_, id).once; FDR_JOIN_(fdr_s_, id).once = 0)
+
+/* FDR_REGION("name") { ... } records the block as one call. The call ends on every way out of the block, also return
+ * and C++ exceptions, but not on a goto out of it, a longjmp, or an exception through C code that was compiled without
+ * -fexceptions. The macro is a loop of one turn: break and continue end the region, not a loop around it. The name is
+ * evaluated in the first pass only. */
 #define FDR_REGION(name) FDR_REGION_(__COUNTER__, name)
-/* The rest of this function is a region of its name. */
+/* FDR_FUNCTION(); records the rest of the function as a call of a region with its name. */
 #define FDR_FUNCTION() FDR_SCOPE_(__LINE__, __func__)
 
-/* ---- events without duration [record] ------------------------------------------------------------------ */
+/* ---- points: events without duration, all [record] ----------------------------------------------------- */
 
-/* A value given in another type than the metric's is converted: to the nearest of that type where it does not fit (a
- * negative one is 0 of an unsigned metric; fractions are cut), to 0 where it is no number. A metric that is not defined
- * is unsigned. */
+/* A value of a metric. A value that the metric's type does not hold becomes the nearest value of that type (negative:
+ * 0 if unsigned); fractions are cut, not-a-number is 0. An undefined metric counts as unsigned. */
 FDR_API void fdr_metric_u64(fdr_metric_id metric, uint64_t value);
 FDR_API void fdr_metric_i64(fdr_metric_id metric, int64_t value);
 FDR_API void fdr_metric_f64(fdr_metric_id metric, double value);
@@ -263,18 +292,19 @@ FDR_API void fdr_metric_u64_at(fdr_metric_id metric, uint64_t value, uint64_t ti
 FDR_API void fdr_metric_i64_at(fdr_metric_id metric, int64_t value, uint64_t time_ns);
 FDR_API void fdr_metric_f64_at(fdr_metric_id metric, double value, uint64_t time_ns);
 
+/* A marker, with any value. */
 FDR_API void fdr_marker(fdr_marker_id marker, uint64_t value);
 FDR_API void fdr_marker_at(fdr_marker_id marker, uint64_t value, uint64_t time_ns);
 
-/* Point-to-point messages; peer is a world rank, bytes the payload: all of its 64 bits are kept; a sum in the totals
- * beyond them stays there and is marked. A receive is recorded when it completes. Nothing is checked: whatever is
- * passed is recorded. */
+/* A message between two processes. peer: a world rank. bytes: size of the payload. A receive is to be recorded when it
+ * completes. fdr checks none of the arguments. */
 FDR_API void fdr_message_send(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes);
 FDR_API void fdr_message_recv(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes);
 FDR_API void fdr_message_send_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
 FDR_API void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
 
-/* operation: the numbers of docs/FORMAT.md (10 Barrier, 11 Bcast, 13 Allreduce ...); root -1: none. */
+/* A collective operation, begin and end. operation: a number of docs/FORMAT.md (10 Barrier, 11 Bcast, 13 Allreduce,
+ * ...). root: a world rank, -1: none. bytes: what this process sent and received. */
 FDR_API void fdr_collective_begin(uint32_t operation);
 FDR_API void fdr_collective_end(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
                                 uint64_t bytes_received);
@@ -282,165 +312,151 @@ FDR_API void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns);
 FDR_API void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
                                    uint64_t bytes_received, uint64_t time_ns);
 
-/* payload: the structure described at fdr_event_define, aligned or not; read during the call. Where it is NULL, or
- * nothing was defined by that number, an event without fields is recorded. */
+/* A user event. payload: the structure that fdr_event_define described, aligned or not; read during the call. Without
+ * payload or definition an event without fields is recorded. */
 FDR_API void fdr_event(fdr_event_type type, const void *payload);
 FDR_API void fdr_event_at(fdr_event_type type, const void *payload, uint64_t time_ns);
 
-/* An event that is one reading of a series, such as running counts that are read every millisecond. Where memory runs
- * out readings are thinned by powers of two (with `whole` and `telescope`): those kept stay evenly spread over the run,
- * and between any two of them running counts say exactly what happened. `number`: of this reading in its series;
- * `before`: of the one recorded before it, 0 where there is none. Equal numbers: this one stays longest, as the first
- * and the last of a series should. For threads that make no calls: inside of calls it is fdr_event. */
+/* A user event that is reading `number` of a series, such as a counter read every millisecond. before: number of the
+ * reading recorded before it, 0: none. When memory is full (strategies telescope and whole) fdr thins readings by
+ * powers of two, so the kept ones stay evenly spread over the run. A reading whose two numbers are equal stays longest:
+ * so mark the first and the last of a series. For threads that record no calls: inside of a call it is fdr_event. */
 FDR_API void fdr_reading(fdr_event_type type, const void *payload, uint64_t before, uint64_t number);
 
-/* ---- samples ------------------------------------------------------------------------------------------- */
-
-/* A stream of samples of one thread, written from outside its stream of events: by a signal handler on that thread, or
- * by a thread that looks at it. FDR_SAMPLE makes one for every thread by itself; these are for other sources (counter
- * overflows, simulators, replays). Memory that runs out is regained by thinning: what is kept stays evenly spread over
- * the run (with FDR_STRATEGY=telescope: the older the sparser), and each kept sample stands for all periods since the
- * one before. */
+/* ---- samples: where a thread was, seen from outside ----------------------------------------------------
+ *
+ * FDR_SAMPLE takes samples of every thread by itself (docs/SAMPLING.md). These functions are for other sources, such as
+ * overflows of counters, simulators and replays. One stream holds the samples of one thread. When memory is full fdr
+ * thins samples by powers of two; a kept sample then stands for all periods since the kept one before it. */
 struct fdr_sampled;
 enum fdr_sampled_by { FDR_BY_CPU_TIME = 0, FDR_BY_WALL_TIME = 1, FDR_BY_EVENTS = 2 };
 
-/* tid: the thread looked at. period: what a weight of 1 stands for, in ns or events. Not for signal handlers.
- * NULL: nothing records, or no room; NULL may be given to the functions below. Lives until the recording ends:
- * from then on, and while fdr_finalize runs, they do nothing with it and return 0, however late they come. */
+/* Opens a stream for thread `tid`. period: what a weight of 1 stands for, in ns or events. The name is cut at 20 bytes.
+ * Returns NULL if nothing records or there is no room; the functions below take NULL. The stream lives as long as the
+ * recording; later the functions below do nothing with it. */
 FDR_API struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period);
-/* The thread is called so by now; nothing where the stream holds samples of several. The name is copied, as by
- * fdr_sampled_open, and cut at 20 bytes. Not for signal handlers, nor while it is closed; one thread at a time per
- * stream, samples may be taken meanwhile. */
+/* Renames the stream, unless it holds samples of several threads. One thread at a time per stream; not beside
+ * fdr_sampled_close. Samples may be taken meanwhile. */
 FDR_API void fdr_sampled_name(struct fdr_sampled *stream, const char *name);
-/* The thread is gone; the stream is not to be used any more. Not while a sample of it may be under way. Where there are
- * many streams, one opened later goes on with one that was closed: it then holds samples of several threads (its tid is
- * 0). */
+/* The thread has ended. No sample may be under way, and the stream is not to be used again. Where there are many
+ * streams, one opened later continues a closed one: it then holds samples of several threads, and its tid is 0. */
 FDR_API void fdr_sampled_close(struct fdr_sampled *stream);
 
 enum { FDR_LOOK_CUT = 2 }; /* flag: the stack does not reach the thread's start */
 struct fdr_look {
     uint64_t weight; /* periods since the sample before, at least 1 */
     uint64_t pc;
-    const uint64_t *stack; /* return addresses, innermost first; at most 256 with the regions */
+    const uint64_t *stack; /* return addresses, innermost first; at most 256 together with the regions */
     uint32_t stack_count;
     uint32_t flags;
-    const fdr_region *path; /* open regions, outermost first; NULL: those of the calling thread if it is the one */
+    const fdr_region *path; /* open regions, outermost first; NULL: those of the calling thread, if it is the sampled */
     uint32_t path_count;
 };
-/* [record] One sample, now or at time_ns. One at a time per stream; async-signal-safe; does not attach the thread.
- * Returns every how many periods a sample is still worth taking (a power of two; it rises as samples are thinned),
- * 0: this one was not taken, and its weight is to be added to the next one's. */
+/* [record] Takes one sample, now or at time_ns; one at a time per stream. Does not attach the thread. Returns the
+ * interval, in periods, at which samples are still worth taking: a power of two that rises as samples are thinned.
+ * 0: the sample was not taken; add its weight to that of the next one. */
 FDR_API uint64_t fdr_sample(struct fdr_sampled *stream, const struct fdr_look *look);
 FDR_API uint64_t fdr_sample_at(struct fdr_sampled *stream, const struct fdr_look *look, uint64_t time_ns);
 
-/* ---- this thread --------------------------------------------------------------------------------------- */
+/* ---- this thread and this process ---------------------------------------------------------------------- */
 
-/* [record] Cut at 31 bytes. In a handler that interrupted a [record] call it names the lane of this thread's handlers.
- * Without it a location is called as the thread is by the kernel when it attaches. Nothing where nothing records. */
+/* [record] Names the location of the calling thread; cut at 31 bytes. Without it the location has the name that the
+ * kernel knew when the thread attached. */
 FDR_API void fdr_thread_name(const char *name);
 
-/* A fact about this run for whoever reads the recording: "input", "case-17.h5"; "step", "1200". The newest value of
- * each key is in every snapshot and bundle and in what a kill leaves; one that changes faster than a snapshot can
- * copy it is "[changing]" there. Keys are cut at 39 bytes, values at 103, between characters (UTF-8). May lock; not for
- * signal handlers. Time grows with the number of keys (some 4 ns each): meant for dozens of them. */
+/* Sets a fact about this run: fdr_note("input", "case-17.h5"). The newest value of each key is in every snapshot, in
+ * every bundle and in what a kill leaves. Keys are cut at 39 bytes, values at 103, never within a UTF-8 character.
+ * Meant for dozens of keys: each one adds some 4 ns to every note. */
 FDR_API void fdr_note(const char *key, const char *value);
 
-/* A library may have installed handlers of signals (MPI_Init; libfdr-mpi calls this): where they took the place of
- * fdr's, which then leave no bundle, `fdr info` says so from now on. Without it that is seen with the next thread, the
- * next snapshot, or within 5 s by fdr's own thread. Makes some thirteen system calls; any thread. */
+/* Call it after a library may have installed signal handlers; libfdr-mpi does so after MPI_Init. fdr then notes at once
+ * which of its crash handlers were replaced (`fdr info` shows it). Without the call it notices with the next thread,
+ * the next snapshot, or within 5 s. Some thirteen system calls. */
 FDR_API void fdr_handlers_changed(void);
-/* The same, and handlers that took the place of fdr's are called by fdr's from now on, as if they had been there first
- * (docs/CRASH.md). For runtime libraries that install theirs when the program starts and forget what they found there:
- * libgfortran, for which fdr::instrument does this by itself. A handler may call the one it found (with the arguments
- * it got), raise the signal for it or put it back: that ends the process with a bundle. May lock; not for signal
- * handlers. */
+/* The same, and fdr's crash handlers take their places back: from now on they call the handlers that replaced them, as
+ * if those had been installed before fdr_init. For runtime libraries that install handlers at program start and forget
+ * the ones they found. fdr::instrument does this for libgfortran. docs/CRASH.md tells what a handler may do. */
 FDR_API void fdr_handlers_chain(void);
 
-/* The process is about to be ended by what is neither a signal nor exit() (MPI_Abort; libfdr-mpi calls this): where
- * FDR_CRASH=exit asks for it a bundle with this cause is left, and recording is off from then on, until fdr_init.
- * `by`: who ends it, 70 characters are kept; `status`: what it gives as a status. 1: a bundle was left; 0: none was
- * asked for, there is no recording, or it begins or ends at this moment. May be called in signal handlers. */
+/* [signal] The process is about to be ended by neither a signal nor exit(), such as by MPI_Abort (libfdr-mpi calls it
+ * there). With FDR_CRASH=exit it leaves a crash bundle, and nothing records from then on until fdr_init.
+ * by: the cause, cut at 70 bytes; status: the exit status. Returns 1 if it left a bundle, else 0. */
 FDR_API int fdr_ending(const char *by, int status);
 
-/* [record] Between pause and resume calls are counted (`untimed`), not timed nor stored, other events counted as
- * filtered; also those of handlers, but for a handler that interrupts a [record] call: that records into a lane of its
- * own, and there these act on the lane alone. For the calling thread only, until the recording ends. Nests; a resume
- * without its pause is nothing. Beside phases this is a second gate: a thread stores while both are open. */
+/* [record] Between pause and resume calls are only counted (`untimed` in the totals), and points count as filtered. For
+ * the calling thread; ends with the recording. Nests; a resume without a pause does nothing. */
 FDR_API void fdr_pause(void);
 FDR_API void fdr_resume(void);
 
-/* Rewind: forget what this thread stored since the mark, keep its totals (an iteration that was as usual). Calls that
- * were open at the mark stay, also those that ended since. Marks do not nest, and a rewind uses its mark up: the next
- * iteration sets one anew. A rewind without a mark does nothing. Events forgotten count as `filtered`. A mark takes
- * some 35 bytes for each partition and each open call of the thread, from its share of the buffer, which it keeps for
- * the next ones; where that is full older detail is given back for it, as for what totals need. Where nothing can be
- * (a full buffer under FDR_STRATEGY=first; so many threads that each has next to nothing) one line names the first
- * thread it happens to, the mark is none, and fdr_rewind does nothing: all stays recorded; the next mark is tried anew.
- * So it is where a handler left the leave of a call that was open at the mark by longjmp.
- * Any thread, for itself; not for signal handlers. No lock, no file I/O; work by the partitions and open calls of the
- * thread, and by what is forgotten (docs/ORDERING.md, "Progress"). Idea: rewinding event buffers, Wagner 2015 (3.2). */
+/* Rewind: forget what this thread stored since the mark, such as an iteration that went as usual.
+ *     fdr_rewind_mark(); iterate(); if (usual) fdr_rewind();
+ * The totals keep it, the ledger counts it as filtered. Calls that were open at the mark stay. There is one mark per
+ * thread: a new one replaces it, a rewind uses it up. A rewind without a mark does nothing. If there is no memory for a
+ * mark, one line on standard error says so and the rewind does nothing. No lock and no file I/O, once the thread is
+ * attached; the work grows with the thread's calling depth and with what is forgotten.
+ * Idea: rewinding event buffers, Wagner 2015 (3.2). */
 FDR_API void fdr_rewind_mark(void);
 FDR_API void fdr_rewind(void);
 
-/* Phases: where the rules name phases (docs/FILTER.md) a thread stores only between begin and end of a named one. They
- * nest; an end without a begin is nothing, and fdr_resume begins none. For the calling thread only. Attaches the
- * thread; no lock after that; not for signal handlers. */
+/* Phases: if the rules name phases (docs/FILTER.md), a thread stores events only between begin and end of a named one.
+ * For the calling thread. Nests; an end without a begin does nothing. Independent of fdr_pause: a thread stores while
+ * it is in a phase and not paused. No lock, once the thread is attached. */
 FDR_API void fdr_phase_begin(const char *name);
 FDR_API void fdr_phase_end(const char *name);
 
-/* ---- taking it out ------------------------------------------------------------------------------------- */
+/* ---- snapshots ----------------------------------------------------------------------------------------- */
 
-/* Writes a snapshot without stopping anybody. 0, or: -ESRCH: nothing records (also in a forked child); -EDQUOT:
- * FDR_KEEP or FDR_DISK is reached; else -errno of the system call that failed on the file: -ENOSPC, -EACCES, ...;
- * -EFBIG: beyond RLIMIT_FSIZE; -EIO: not all of it could be written or read back; -EEXIST: no name is free. Nothing is
- * left of a file that failed. One line on standard error says what it was, the first time of each error in a recording
- * (of -ESRCH none). -EBUSY never: a running one is joined (coalesced), and its result is returned. May block on file
- * I/O; meanwhile signals for which the program has a handler wait, on this thread. Not for signal handlers (raise
- * FDR_SIGNAL there). The handler of a fault does not wait: -EDEADLK inside of one that interrupted a snapshot of its
- * thread; one that it leaves by longjmp, or by exit, is given up with the next fdr_snapshot or fdr_finalize of that
- * thread (-ECANCELED for who waits for it), and one that goes on in a child that it made returns -ECANCELED. `reason`:
- * NULL or "" is "api". */
+/* Writes a snapshot of all threads into FDR_DIR, without stopping any of them. reason: kept in the file; NULL or "":
+ * "api". If one is being written, the function waits for it and returns its result. Returns 0, or
+ *   -ESRCH     nothing records
+ *   -EDQUOT    FDR_KEEP or FDR_DISK is reached
+ *   -EFBIG     the file is larger than RLIMIT_FSIZE allows
+ *   -EIO       the file could not be written or read back in full
+ *   -EEXIST    no file name is free
+ *   -EDEADLK, -ECANCELED   only around handlers of faults: docs/API.md, "Snapshots"
+ *   -errno     of the system call that failed: -ENOSPC, -EACCES, ...
+ * A failed snapshot leaves no file. The first of each error in a recording costs one line on standard error, but for
+ * -ESRCH. Signals that have a handler wait until it returns. In a signal handler raise FDR_SIGNAL instead. */
 FDR_API int fdr_snapshot(const char *reason);
-/* Path of the newest complete snapshot of this process, "" if none. It stays as it is until this thread calls this
- * again, or ends. As it was reached when the recording began: before a chroot. May lock, and allocate the first time;
- * not for signal handlers. */
+/* Path of the newest complete snapshot of this process, "" if there is none. Valid until this thread calls it again or
+ * ends. The path is as seen when the recording began, so before a chroot. */
 FDR_API const char *fdr_last_snapshot(void);
 
 /* ---- triggers ------------------------------------------------------------------------------------------ */
 
-/* A trigger watches for something and then has a snapshot taken by a thread of fdr's own. `line` as in a file of
- * FDR_TRIGGERS (docs/TRIGGERS.md), for example "slow: region solve over 10ms window 100ms", or "mine: api" for one that
- * only fdr_trigger_fire sets off. Returns an id > 0, which no other trigger of this recording gets (those of
- * FDR_TRIGGERS have 1, 2, ... in their order); -EINVAL with a line on standard error that says why, -ENOSPC where
- * there are 64, -ENOMEM where there is no memory for one on metrics, -ESRCH where nothing records. May lock; not for
- * signal handlers. Recording threads are not stopped. */
+/* Adds a trigger: it watches for something, and then fdr's own thread takes a snapshot. line: as in docs/TRIGGERS.md,
+ * such as "slow: region solve over 10ms window 100ms", or "mine: api", which only fdr_trigger_fire sets off. Returns an
+ * id > 0, unique in the recording (those of FDR_TRIGGERS have 1, 2, ... in their order), or
+ *   -EINVAL   the line is wrong; one line on standard error says why
+ *   -ENOSPC   there are 64 triggers
+ *   -ENOMEM   there is no memory for one that watches metrics
+ *   -ESRCH    nothing records */
 FDR_API int fdr_trigger_add(const char *line);
-/* Nothing it sees from now on counts. 0, or -ENOENT. */
+/* Removes a trigger: nothing that it sees from now on counts. 0, or -ENOENT. */
 FDR_API int fdr_trigger_remove(int trigger);
-/* As if the trigger had seen `value`; the snapshot is taken by fdr's thread, this one goes on. For signal handlers,
- * too. */
+/* [signal] Fires a trigger of any kind, as if it had seen `value`. Returns at once; fdr's thread takes the snapshot. */
 FDR_API void fdr_trigger_fire(int trigger, double value);
-/* How often it has seen what it watches for, also where no snapshot came of it (hold-off, cap). 0 for unknown ids. */
+/* How often the trigger has fired, also where no snapshot followed (hold-off, limits). 0 for an unknown id. */
 FDR_API uint64_t fdr_trigger_count(int trigger);
 
-/* Memory, ledger sums and reductions so far; sums over all locations, not a consistent cut; all 0 where nothing
- * records, or the recording ends meanwhile. Events that found no room anywhere, as those of threads for which there
- * is no memory, are among `presented` and `lost`: of a call both its enter and its leave. Any thread. No system
- * call, no allocation, no wait but a bounded one for who works on threads that ended. Looks at each partition of
- * each location, so it takes the longer the more there are; threads that want the memory of ended ones wait for it
- * meanwhile, 10 ms at most, or do without. In a handler of a thread that records nothing it must not be left by
- * longjmp. */
+/* ---- figures ------------------------------------------------------------------------------------------- */
+
+/* [signal] Figures of the recording so far, as sums over all locations; all 0 while nothing records. Threads go on
+ * meanwhile, so the sums need not fit together. A call counts once (twice if its thread found no room at all). No
+ * system call, no allocation; the time grows with the number of locations and their calling depths. */
 struct fdr_usage {
+    /* Bytes of the buffer and of one bin; all bins and the free ones; bytes of definitions, stacks, totals, ledger. */
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
+    /* Locations made so far; the ledger (`stored`: what is kept now); steps that gave memory back. */
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;
-    uint64_t bytes_stored;       /* whole bins and headers in use */
+    uint64_t bytes_stored;       /* in bins in use, headers included */
     uint64_t snapshots;          /* written */
-    uint64_t reduction_ns;       /* time threads have spent giving memory back, wall time */
-    uint64_t reduction_worst_ns; /* the longest of these steps, and of those that cut and merge epochs */
-    uint64_t bins_used;          /* bins that somebody holds */
-    uint64_t locations_sure;     /* threads at once that find room, whatever others hold in bins that can be claimed */
+    uint64_t reduction_ns;       /* wall time spent on giving memory back, sum over threads */
+    uint64_t reduction_worst_ns; /* longest of these steps, or of those that begin and merge epochs */
+    uint64_t bins_used;          /* bins that have an owner */
+    uint64_t locations_sure;     /* number of threads at once that can always record */
 };
-#ifdef __cplusplus /* of the same name as the type's constructor, as stat() is of struct stat's */
+#ifdef __cplusplus /* the function has the name of the type's constructor, as stat() has */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
@@ -449,7 +465,7 @@ FDR_API struct fdr_usage fdr_usage(void);
 #pragma GCC diagnostic pop
 #endif
 
-/* "0.1.0"; what this build has, one line each "name: value". Constants: any thread, also in signal handlers. */
+/* [signal] The version, "0.1.0"; and what this build has, one line "name: value" each. Constants. */
 FDR_API const char *fdr_version(void);
 FDR_API const char *fdr_build(void);
 
