@@ -22,9 +22,9 @@
  *   point      An event without duration: a metric, a marker, a message, a collective, a user event.
  *   recording  What happens from fdr_init to fdr_finalize. A process has one at a time, and may have several in turn.
  *   location   What one thread records into: its open calls, its records, its totals.
- *   ledger     The account of all calls and points that the program presented: presented = kept + filtered + reduced +
- *              lost. Filtered: a rule or a pause kept it out. Reduced: fdr gave it back to make room. Lost: there was no
- *              room at all.
+ *   ledger     The account of all calls and points of the program: presented = kept + filtered + reduced + lost.
+ *              Filtered: a rule or a pause kept the event out. Reduced: fdr gave it back to make room. Lost: there was
+ *              no room at all.
  *
  * Rules for every function, unless its own text says otherwise
  *   When       At any time. While nothing records (before fdr_init, after fdr_finalize, in a forked child) a function
@@ -119,7 +119,7 @@ struct fdr_config {
     const char *triggers; /* a file, or lines separated by ';': docs/TRIGGERS.md */
     const char *watchdog; /* "off", or how long a thread may stand still in a region: "30s" */
     const char *pin;      /* "0", or the first moments to keep in full: "5s" */
-    int strict; /* (no variable) for values that make no sense: 0 says so in a line and uses the default, 1 is an error */
+    int strict; /* (no variable) a bad value is, 0: replaced by the default, with one line; 1: an error of fdr_init */
     const char *live_force; /* "0", "1": the live directory need not be in RAM */
 };
 
