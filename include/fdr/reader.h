@@ -1,37 +1,53 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-reader: reads recordings (snapshots, live files, what a kill left) on any machine, without the application.
- * This header is its contract.
+/* libfdr-reader: reads recordings (snapshots, live files, crash bundles, what a kill left) on any machine, without the
+ * program that was recorded. This header is its contract.
  *
- * It trusts nothing: any bytes give a message and what could be recovered; never a crash, a hang, or an invented
- * event. One bad bin costs that bin.
+ *     struct fdr_file *file;
+ *     char message[256];
+ *     if (fdr_file_open("prog.host.17.1.fdr", &file, message, sizeof message) == FDR_UNREADABLE) fail(message);
+ *     struct fdr_iter *iter = fdr_iter_open(file, NULL);       // NULL: all events, in order of time
+ *     struct fdr_read_event e;
+ *     while (iter && fdr_iter_next(iter, &e))
+ *         if (e.kind == FDR_ENTER) puts(fdr_definition(file, FDR_REGION_DEFINITION, e.id)->name);
+ *     fdr_iter_close(iter);
+ *     if (fdr_file_met(file) != FDR_WHOLE) puts("parts of the file are damaged, or memory ran out");
+ *     fdr_file_close(file);
  *
- * Rules that hold for every function unless its own text says otherwise:
- *   Units     times are ns on the recording's own time line (CLOCK_MONOTONIC for live recordings; what was presented
- *             for replayed streams), sizes bytes.
- *   Pointers  none may be NULL, but `message` where message_bytes is 0, the fdr_file or fdr_iter given to a close
- *             function (then nothing), a `select` (then everything), and `rows` of fdr_ledger and fdr_sample_streams.
- *   Rows      functions that count return how many there are and set *rows to an array of so many; of none *rows is not
- *             to be followed. An index beyond the last gives NULL, or "" where the text of damage is asked for.
- *   Lifetime  strings and arrays returned belong to the fdr_file and live until it is closed. What is passed stays
- *             the caller's, and is needed until the function returns (fdr_file_open_memory, struct fdr_select: longer).
- *   Threads   one fdr_file may be read by many threads at once, each with its own fdr_iter, once it is opened. What is
- *             computed on first use is so under a lock of the file: others who ask for such wait meanwhile. No other
- *             thread may be in the file while it is closed, symbolised or recovered, nor in a function that finds
- *             damage (verify, met, totals, reductions, epochs) while the list of damage is read. Files do not disturb
- *             each other. No global state but one: where memory is refused while one file is read, no file that is
- *             open then gets a verdict (FDR_UNREADABLE) any more.
- *   Signals   not for signal handlers: they allocate and lock. The three that read constants are: fdr_class_name,
- *             fdr_crash_register_name, fdr_reader_version.
- *   Progress  they may block, on the lock and on files; each ends, in time linear in the file and what is asked for
- *             (sorting beside). Names of addresses may have files of symbols read.
- *   Errors    a verdict, or 0 and -errno. They print nothing. `message` is one line, cut to its room.
- *   Memory    where it is short, rows, events and names may be missing: fdr_iter_open returns NULL,
- *             fdr_visit_calls -ENOMEM, others what they have. fdr_file_verify and fdr_file_met then say FDR_UNREADABLE:
- *             ask one of them before anything is believed to be all there is.
- *   Sources   Wagner, Concepts for In-memory Event Tracing, TU Dresden 2015: partitions read by depth in linear time,
- *             only those asked for (4.5.1, 4.5.2: fdr_iter_*, fdr_select), summaries (4.5.3), the memory balance
- *             (eq. 4.1), levels of samples (4.7: fdr_sample_streams). Ilsche et al., Combining Instrumentation and
- *             Sampling, 2014: both in one recording. */
+ * The reader trusts nothing. Whatever the bytes are, it returns a message and the part that holds; it does not crash,
+ * hang or invent an event. A damaged bin (a piece of 512 bytes to 64 KiB) costs the records of that bin.
+ *
+ * Words: those of fdr/fdr.h (region, call, point, location, ledger), and
+ *   partition  The records of one location, class and calling depth, for calls also of one band of durations. fdr gives
+ *              back the oldest records of a partition first.
+ *   epoch      A stretch of time of a location, with exact totals of its own (strategy telescope).
+ *   [reduced]  A call that the reader makes up: it stands for a caller that is no longer kept, around its kept calls.
+ *   [ended]    The location into which fdr merges the accounts of threads that ended, when their memory is needed.
+ *   [rest]     The row of totals that stands for all regions without a row of their own.
+ *
+ * Rules for every function, unless its own text says otherwise
+ *   Units      Times are ns on the recording's time line: CLOCK_MONOTONIC, or what the program passed to the _at
+ *              functions. Sizes are bytes.
+ *   Pointers   Not NULL, except where the text says what NULL means. `message` may be NULL if message_bytes is 0.
+ *   Rows       A function that takes `rows` sets *rows to an array and returns its length; with 0, do not follow *rows.
+ *              An index beyond the end gives NULL.
+ *   Ownership  What a function returns belongs to the fdr_file and lives until that is closed. Arguments are needed
+ *              until the function returns, except where the text says longer.
+ *   Threads    Many threads may read one fdr_file, each with its own fdr_iter. Functions that compute something on
+ *              first use do so under the file's lock. During fdr_file_close, fdr_file_symbolise and fdr_file_recover no
+ *              other thread may use the file. While a thread reads the damage list, no other one may call a function
+ *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_reductions, fdr_epochs. Files are
+ *              independent of each other.
+ *   Signals    Not for signal handlers, except fdr_class_name, fdr_crash_register_name and fdr_reader_version.
+ *   Progress   A function may block on the file's lock, on files and on symbol files. Each ends: its time is linear in
+ *              the size of the file and of the result, apart from sorting.
+ *   Errors     A verdict, or 0 or -errno. Nothing is printed. `message` gets one line, cut to its room, or "".
+ *   Memory     If memory runs out, results may lack rows, events or names. fdr_file_verify and fdr_file_met then return
+ *              FDR_UNREADABLE: call one of them before you take a result for complete.
+ *   New files  Are written under a temporary name in the same directory and renamed when they are complete.
+ *
+ * docs/API.md tells the corner cases. Sources: Wagner, Concepts for In-memory Event Tracing, TU Dresden 2015: reading
+ * some depths only (4.5.1, 4.5.2), summaries (4.5.3), memory balance (eq. 4.1), levels of samples (4.7). Ilsche et al.,
+ * Combining Instrumentation and Sampling, 2014: both in one recording. */
 #ifndef FDR_READER_H
 #define FDR_READER_H
 
@@ -51,158 +67,158 @@ extern "C" {
 struct fdr_file;
 struct fdr_iter;
 
+/* WHOLE: nothing is damaged. DAMAGED: usable, some of it is missing. UNREADABLE: no recording, or memory ran out. */
 enum fdr_verdict { FDR_WHOLE = 0, FDR_DAMAGED = 1, FDR_UNREADABLE = 2 };
 
-/* Opens a file, or a copy of one in memory (kept by the caller until close). Always verifies headers; bins are verified
- * when they are decoded. Returns FDR_WHOLE, FDR_DAMAGED (usable; see fdr_file_damage) or FDR_UNREADABLE (*out is NULL).
- * `message`: one clear line about the first problem, or "". A file that nobody writes any more is mapped: where it is
- * cut while it is open, reading on is a SIGBUS. */
+/* ---- open and close ---- */
+
+/* Opens a file, or a copy of one in memory that the caller keeps until fdr_file_close. Checks the headers; bins are
+ * checked when they are decoded. FDR_UNREADABLE sets *out to NULL. `message`: the first problem. A file that is still
+ * being written is copied first; any other is mapped, so a file that is truncated while it is open costs a SIGBUS. */
 FDR_API enum fdr_verdict fdr_file_open(const char *path, struct fdr_file **out, char *message, size_t message_bytes);
 FDR_API enum fdr_verdict fdr_file_open_memory(const void *bytes, size_t count, struct fdr_file **out, char *message,
                                               size_t message_bytes);
-/* Gives back all that came from it; its iterators are to be closed before. NULL: nothing. */
+/* Frees the file and all that came from it. Close its iterators before. NULL: does nothing. */
 FDR_API void fdr_file_close(struct fdr_file *file);
 
-/* The recording of a running process, also one that is hung or stopped: it is copied from outside, without its help and
- * without writing to it, and then is as a snapshot with the reason "live" is. Needs the right to read the live file, or
- * the process's memory where that is anonymous (same user and dumpable, or root). `events` false: only headers of bins
- * are copied, which is quick: locations, open calls, definitions, totals and ledger are there (a few reduced events may
- * count as kept), events are not. */
+/* Copies the recording of a running process from outside, and opens the copy. Works also if the process hangs or is
+ * stopped; nothing is written to it. The copy is a snapshot with the reason "live". events false: copies no events,
+ * which is quick; locations, open calls, definitions, totals and the ledger are there. Needs read access to the live
+ * file; with FDR_ARENA=anonymous, access to the process's memory (same user and dumpable, or root). */
 FDR_API enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_file **out, char *message,
                                           size_t message_bytes);
-/* The same into a file: mode 0600, first under a temporary name beside it, never over an existing one. `reason` NULL:
- * "outside". 0 or -errno with `message`. */
+/* The same into a new file of mode 0600; fails if `path` exists. reason NULL: "outside". 0 or -errno. */
 FDR_API int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, char *message,
                                  size_t message_bytes);
 
-/* Decodes every bin once. FDR_WHOLE or FDR_DAMAGED; findings are added to the damage list. FDR_UNREADABLE: memory was
- * short since the file was opened, and anything that was said of it may lack parts (the last line of the damage list
- * says so, too). */
+/* ---- damage ---- */
+
+/* Decodes every bin and adds its findings to the damage list. FDR_UNREADABLE: memory ran out since the file was opened;
+ * take no result so far for complete. */
 FDR_API enum fdr_verdict fdr_file_verify(struct fdr_file *file);
-/* The same of those bins only that reading has come to so far, which it has left out where they are damaged: decodes
- * none. */
+/* The same for the bins only that were read so far. Decodes nothing; for after reading. */
 FDR_API enum fdr_verdict fdr_file_met(struct fdr_file *file);
-/* What was found damaged so far, one line each, the first thousand; index beyond the last: "". */
+/* The damage found so far, one line each, at most a thousand. An index beyond the end gives "". */
 FDR_API size_t fdr_file_damage_count(const struct fdr_file *file);
 FDR_API const char *fdr_file_damage(const struct fdr_file *file, size_t index);
 
+/* ---- the file as a whole ---- */
+
 struct fdr_file_info {
-    uint32_t format;    /* format version */
-    const char *state;  /* "recording" | "finalized" | "crashed" */
-    const char *reason; /* why it was taken; "" for a live file */
-    bool has_cause;     /* a crash: the next five say of what */
-    int cause_signal, cause_code;
+    uint32_t format;              /* version of the format */
+    const char *state;            /* "recording", "finalized", "crashed" */
+    const char *reason;           /* why the snapshot was taken; "": a live file */
+    bool has_cause;               /* the process crashed; the next five fields tell the cause */
+    int cause_signal, cause_code; /* as siginfo has them */
     uint64_t cause_addr, cause_time_ns;
     uint32_t cause_tid;
     uint32_t pid;
-    int rank; /* -1: unknown */
+    int rank; /* MPI rank; -1: unknown */
     const char *host, *exe, *build_id, *config, *strategy;
-    uint64_t created_realtime_ns;
-    double time_unit_ns; /* of one stored tick */
+    uint64_t created_realtime_ns; /* start of the recording, since 1970 */
+    double time_unit_ns;          /* length of one stored tick */
     uint64_t buffer_bytes, bin_bytes, bins, bins_free;
-    uint64_t meta_bytes;        /* definitions, stacks, totals, ledger; wherever they lie */
-    uint64_t bytes_stored;      /* whole bins and headers in use */
-    uint64_t first_ns, last_ns; /* over all locations */
-    uint64_t common_from_ns;    /* every location of which anything is kept reaches back at least to here, or is all
-                                   there since it began */
+    uint64_t meta_bytes;        /* definitions, stacks, totals, ledger, wherever they lie */
+    uint64_t bytes_stored;      /* in bins in use, headers included */
+    uint64_t first_ns, last_ns; /* oldest and newest kept event of all locations */
+    uint64_t common_from_ns;    /* each location reaches back to here, or is complete since its start */
+    /* Threads, events and definitions that found no room; bins that changed while the snapshot copied them. */
     uint64_t lost_locations, lost_unattached, lost_definitions, dropped_bins;
-    uint64_t unlisted_bins;     /* bins found that no list holds (given back, or in flight) */
-    int64_t realtime_offset_ns; /* add to a time_ns for ns since 1970 */
-    uint64_t taken_ns;          /* a snapshot: when it was taken; else 0 */
-    const char *reason_kind;    /* "api" | "signal" | "finalize" | "trigger" | "watchdog" | "outside"; "" not said */
-    bool has_trigger;           /* a trigger or the watchdog asked: the next five say what was seen */
+    uint64_t unlisted_bins;     /* bins in no list: just given back, or just taken */
+    int64_t realtime_offset_ns; /* time_ns + this = ns since 1970 */
+    uint64_t taken_ns;          /* when the snapshot was taken; 0: no snapshot */
+    const char *reason_kind;    /* "api", "signal", "finalize", "trigger", "watchdog", "outside"; "": not known */
+    bool has_trigger;           /* a trigger or the watchdog took it; the next five fields tell what it saw */
     const char *trigger_name;
     uint64_t trigger_time_ns, trigger_value;
     uint32_t trigger_value_type; /* as fdr_definition.value_type */
-    uint32_t trigger_location;   /* id, UINT32_MAX: none */
-    bool has_end;                /* `fdr run` saw the end: the next three say how */
-    int end_status;              /* as waitpid gives it; INT_MIN: not said */
-    uint32_t end_oom_kills;
-    uint64_t end_realtime_ns;
-    uint64_t record_bytes;      /* what records take of bytes_stored */
-    double memory_balance;      /* average use of the bins / greatest use of one; 0: nothing stored */
-    uint64_t band_edge_ns[3];   /* between the four bands of durations */
-    uint64_t cause_realtime_ns; /* of the cause, since 1970; 0: none */
-    int handled_signal;         /* no cause, but this one was with the application's own handler, and its thread
-                                   recorded nothing since then; 0: none */
+    uint32_t trigger_location;   /* id; UINT32_MAX: none */
+    bool has_end;                /* `fdr run` saw how the process ended; the next three fields tell */
+    int end_status;              /* as waitpid gives it; INT_MIN: not known */
+    uint32_t end_oom_kills;      /* processes that the kernel killed in its cgroup for want of memory */
+    uint64_t end_realtime_ns;    /* since 1970 */
+    uint64_t record_bytes;       /* the part of bytes_stored that is records */
+    double memory_balance;       /* average use of the bins / greatest use of one; 0: nothing is stored */
+    uint64_t band_edge_ns[3];    /* limits between the four bands of durations */
+    uint64_t cause_realtime_ns;  /* of the cause, since 1970; 0: none */
+    /* Not a crash: a signal that the program's own handler was working on when the recording stopped; 0: none. */
+    int handled_signal;
     uint32_t handled_tid;
     uint64_t handled_time_ns;
-    uint64_t faults_survived;         /* signals that its handler returned from */
-    uint64_t handlers, handlers_lost; /* bit s - 1: our crash handler was installed for s; others have replaced it */
-    /* The clock stepped back by more than a millisecond so often; time went on from where it stood. Times behind a step
-     * count from there. */
+    uint64_t faults_survived;         /* fatal signals from which the program's own handler returned */
+    uint64_t handlers, handlers_lost; /* bit s - 1: fdr's crash handler took signal s; another one replaced it */
+    /* How often the clock stepped back by more than 1 ms. fdr went on from the newest time; later times count from
+     * there. */
     uint32_t clock_steps;
-    uint32_t clock_step_count; /* of these, the newest: oldest first */
+    uint32_t clock_step_count; /* entries of clock_step: the newest steps, oldest first */
     struct fdr_clock_step_info {
         uint64_t time_ns; /* where time went on */
-        uint64_t back_ns; /* how far the clock had gone back */
+        uint64_t back_ns; /* how far the clock had stepped back */
     } clock_step[8];
-    uint64_t histograms_left_out; /* totals whose histogram does not go with their calls; known once they were read */
-    uint64_t alive_ns;            /* the process was there then, seen every 5 s by fdr's own thread; 0: not known */
-    /* Threads that ended while they were copied from outside: nothing of theirs is there, and [ended] may lack them. */
+    uint64_t histograms_left_out; /* histograms that do not fit the calls of their row; known after fdr_totals */
+    uint64_t alive_ns;            /* the process was still there; fdr's thread notes it every 5 s; 0: not known */
+    /* Threads that ended while they were copied from outside: their events are missing, and [ended] may lack them. */
     uint64_t threads_gone;
-    /* Locations of which recovery made accounts anew: presented there is a least number. Not those of which only lines
-     * of reductions are gone. */
+    /* Locations whose accounts fdr_file_recover rebuilt: `presented` is a lower bound there. */
     uint64_t accounts_anew;
-    bool killed_in_handler; /* it was killed while it handled the cause: no stacks, registers, map and messages */
-    /* A live file that its process needed no more: the recording ended, or its bundle is another file. It removed this
-     * one next; over_error: it could not, for this errno, and there may be nothing left in it. */
+    bool killed_in_handler; /* killed while it handled the cause: no stacks, registers, memory map and messages */
+    /* A live file that its process no longer needed: the recording ended, or its bundle is another file. over_error:
+     * the errno for which the process could not remove it (it may be empty then), else 0. */
     bool over;
     int over_error;
-    /* Locations of which damage took rows of totals, in this file or in the one that it was recovered of; all are known
-     * once the totals were read. */
+    /* Locations that lost rows of totals to damage, here or before a recovery; complete after fdr_totals. */
     uint64_t totals_lost;
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
+/* ---- locations ---- */
+
 struct fdr_open_call {
     uint32_t region;
-    uint32_t depth;
+    uint32_t depth; /* 1: outermost */
     uint64_t enter_ns;
-    bool untimed; /* only counted: enter_ns is not its own */
+    bool untimed; /* only counted; enter_ns is that of an earlier event */
 };
 struct fdr_location_info {
     uint32_t id;
-    const char *name;       /* thread name, or "" */
-    uint32_t tid;           /* 0: no thread's own */
-    uint32_t ended_threads; /* whose accounts are here, where their own locations are gone; 0: it is a thread's own */
-    uint32_t parent;        /* signal lane, samples: the thread's location id; else UINT32_MAX */
-    bool samples;           /* holds samples of a thread */
+    const char *name;       /* of the thread, or "" */
+    uint32_t tid;           /* 0: not of one thread */
+    uint32_t ended_threads; /* [ended]: how many threads it stands for; else 0 */
+    uint32_t parent;        /* of a signal lane or samples: id of the thread's location; else UINT32_MAX */
+    bool samples;           /* it holds samples of a thread */
     uint32_t numa_node;
     bool live;
-    uint64_t start_ns, end_ns; /* first event (0: none yet), ended (0: live) */
-    uint64_t from_ns, to_ns;   /* reach: oldest and newest kept event or open call */
-    size_t open_count;         /* open calls, outermost first */
-    const struct fdr_open_call *open;
-    uint32_t epochs; /* held now */
+    uint64_t start_ns, end_ns; /* first event, 0: none yet; end of the thread, 0: it lives */
+    uint64_t from_ns, to_ns;   /* oldest and newest of what is kept, open calls included */
+    size_t open_count;
+    const struct fdr_open_call *open; /* outermost first */
+    uint32_t epochs;                  /* number of them now */
     uint64_t bytes_stored, bins;
-    uint64_t moved_ns; /* newest event of any kind, also one that is not kept */
-    /* FDR_PIN: all that was over by then is there; 0: nothing was set aside, or not all of it is there any more. How
-     * many events (a call is two) in how many bytes; and whether it ended early, having used up its share. */
+    uint64_t moved_ns; /* newest event of any kind, kept or not */
+    /* FDR_PIN: everything that ended by pinned_to_ns is there (0: no such guarantee), as so many events (a call is two)
+     * and bytes. pinned_cut: the pinned time is shorter than asked for, as it had used up its share of memory. */
     uint64_t pinned_to_ns, pinned_events, pinned_bytes;
     bool pinned_cut;
-    /* Its times are the caller's (`_at`), on a time line that need not be the clock's. False also where the recording's
-     * clock counts ns: there nobody can tell. */
-    bool given_times;
+    bool given_times; /* its times came from the _at functions; false also if the recording's clock counts ns */
+    /* Times that stepped back; calls closed by the leave of an outer one; leaves without a call; operations that a
+     * handler left by longjmp; regions without a histogram. */
     uint64_t clamped, unbalanced, stray_leaves, abandoned, hists_dropped;
-    uint64_t rows_folded;        /* calls in the rest of the totals */
-    uint64_t points_without_row; /* events without duration that are in no total: no room for their kind */
-    bool pinned_given;           /* FDR_PIN: what was set aside is not all there, since the thread ended */
-    /* Its thread ended, and its accounts are on their way into [ended]: what rows say of these two is right together,
-     * and need not be of one of them. */
-    bool folding;
-    /* Damage took rows of its totals: what fdr_totals says of it is right, and not all. Known as the count of these. */
-    bool totals_lost;
-    /* Calls that memory, or the stack of 1,036, held no level for. They are lost, without a time in the totals, and the
-     * ledger has them in the row of this depth, whatever their own was: the least at which that happened. 0: none. */
+    uint64_t rows_folded;        /* calls in the row [rest] */
+    uint64_t points_without_row; /* points that are in no total, as there was no room for a row of their kind */
+    bool pinned_given;           /* FDR_PIN: the thread ended, and fdr has given pinned records back */
+    bool folding;                /* its accounts are just being merged into [ended]; only the sums of both are right */
+    bool totals_lost; /* damage: the rows of its totals are exact, and some are missing; complete after fdr_totals */
+    /* Calls for which memory, or the limit of 1,036, left no level. They are lost and have no time; the ledger has them
+     * all in the row of depth levels_refused_from. 0: none. */
     uint64_t levels_refused;
     uint32_t levels_refused_from;
 };
-/* Sorted by id; index beyond the last: NULL. */
+/* Sorted by id. */
 FDR_API size_t fdr_location_count(const struct fdr_file *file);
 FDR_API const struct fdr_location_info *fdr_location_info(const struct fdr_file *file, size_t index);
 
-/* ---- definitions: kinds and ids as recorded ---- */
+/* ---- definitions ---- */
+
 enum fdr_definition_kind {
     FDR_REGION_DEFINITION = 1,
     FDR_METRIC_DEFINITION,
@@ -214,25 +230,26 @@ enum fdr_definition_kind {
 struct fdr_definition {
     enum fdr_definition_kind kind;
     uint32_t id;
-    const char *name; /* a region known only by address: symbol if found, else "module+0xoffset" */
-    const char *file; /* "" if unknown; metric: its unit */
+    const char *name; /* of a region known by address: its symbol, else "module+0xoffset" */
+    const char *file; /* "": unknown. Of a metric: its unit */
     uint32_t line;
-    uint64_t address;     /* 0 if none */
-    uint32_t value_type;  /* metrics: 0 u64, 1 i64, 2 f64 */
-    uint32_t field_count; /* user events */
+    uint64_t address;     /* 0: none */
+    uint32_t value_type;  /* of a metric: 0 u64, 1 i64, 2 f64 */
+    uint32_t field_count; /* of a user event */
     const char *const *field_name;
-    const uint8_t *field_type;
+    const uint8_t *field_type; /* as value_type */
 };
-/* The greatest id, so ids go from 1 to here, though some may have none; 0 for a kind that is none. */
+/* The greatest id. Ids count from 1; some may have no definition. */
 FDR_API size_t fdr_definition_count(const struct fdr_file *file, enum fdr_definition_kind kind);
-/* By id; never NULL: an id without definition gets the name "[unknown N]", 0 or where memory is short "[unknown]". */
+/* Never NULL: an id without a definition has the name "[unknown ID]", or "[unknown]". */
 FDR_API const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind,
                                                     uint32_t id);
-/* Resolves addresses with elfutils by build-id (C++ demangled). Called by open unless FDR_SYMBOLS=0; harmless where
- * the library was built without. */
+/* Finds names for addresses by build-id, with elfutils; C++ names are demangled. The open functions call it unless
+ * FDR_SYMBOLS=0. Does nothing in a build without elfutils. */
 FDR_API void fdr_file_symbolise(struct fdr_file *file);
 
-/* ---- the ledger (P3) and reductions ---- */
+/* ---- the ledger, and what fdr gave back ---- */
+
 enum fdr_event_class {
     FDR_IN_REGION = 0,
     FDR_IN_MESSAGE,
@@ -244,120 +261,118 @@ enum fdr_event_class {
     FDR_IN_TASK,
     FDR_IN_USER
 };
-/* Never NULL: "unknown" for what is no class. */
+/* "region", "message", ...; "unknown" for any other number. */
 FDR_API const char *fdr_class_name(uint32_t class_);
-struct fdr_ledger_row {
+struct fdr_ledger_row { /* presented = kept + filtered + reduced + lost, unless the location went on during the copy */
     uint32_t location, class_, depth;
     uint64_t presented, kept, filtered, reduced, lost;
 };
-/* Decodes all bins on first use. Rows sorted by location, class, depth. Calls of length 0 that are not shown as their
- * parent was lost for want of memory, and their place cannot be told, are lost (not in a snapshot of a location that
- * went on). What that location did while its bins were copied is in no row but, perhaps, presented: what began behind
- * its to_ns is not shown. Nor is a call that was open then, ended while it was copied, and lacks a caller in the copy,
- * unless its depth alone is asked for; kept (and that of epochs) may count it. */
+/* Sorted by location, class, depth. Decodes all bins on first use. rows may be NULL. */
 FDR_API size_t fdr_ledger(struct fdr_file *file, const struct fdr_ledger_row **rows);
-/* Snapshots of a live process: presented of a location before and after its bins were copied (equal elsewhere). 0
- * and 0 of a location that is not there; 0 and UINT64_MAX where it is not known. */
+/* Of a snapshot of a running process: what a location had presented before and after its bins were copied. Its ledger
+ * sum lies between the two; if they are equal it is exact. 0, 0: no such location. 0, UINT64_MAX: not known. */
 FDR_API void fdr_ledger_bounds(const struct fdr_file *file, uint32_t location, uint64_t *before, uint64_t *after);
 
-struct fdr_reduction_info {
+struct fdr_reduction_info { /* one line of the log: steps of one kind on one partition */
     uint32_t location;
-    uint64_t time_ns; /* first step of this line */
-    const char *step; /* "duration" | "depth" | "class" | "epoch" | "stop" | "claim": from another location | "thin":
-                         samples | "earlier": the sum of lines that found no place */
-    char what[96];    /* e.g. "region calls < 256 ns at depth 12" */
+    uint64_t time_ns; /* of its first step */
+    const char *step; /* "duration", "depth", "class", "epoch", "stop"; "claim": taken from another location; "thin":
+                         samples; "earlier": the sum of lines that were overwritten */
+    char what[96];    /* "region calls < 256 ns at depth 12" */
     uint64_t events, bytes, from_ns, to_ns;
-    uint32_t steps; /* 2^32 - 1: as many, or more */
-    bool gone;      /* nothing of it is left and it is no longer stored */
+    uint32_t steps; /* UINT32_MAX: that many or more */
+    bool gone;      /* none of these events is left, and new ones of the kind are not stored */
 };
-/* By location; of each the oldest first. */
+/* Sorted by location, oldest first. */
 FDR_API size_t fdr_reductions(const struct fdr_file *file, const struct fdr_reduction_info **rows);
 
-/* ---- exact totals (P5) ---- */
+/* ---- exact totals of the whole run ---- */
+
 struct fdr_total {
     uint32_t location;
-    uint32_t class_; /* FDR_IN_REGION, _MESSAGE (id 1 send 2 recv), _COLLECTIVE, _METRIC, _MARKER, _USER */
+    uint32_t class_; /* FDR_IN_REGION, _MESSAGE (id 1: sent, 2: received), _COLLECTIVE, _METRIC, _MARKER, _USER */
     uint32_t id;
-    bool rest;     /* the regions that found no row of their own, and those that lost theirs */
-    bool at_least; /* of threads that ended, some of which had it in their rest (points: nowhere), or ended while they
-                      were copied: so this is not all. Of a rest also: damage took rows of this location, of which none
-                      is shown (then there is a rest, of 0 calls or more); and of rows whose table is lost */
-    /* 64 bits did not hold the sum: of unsigned values and times it is this or more, of signed values it went beyond
-     * this bound; of collectives min and max may be more, too. */
-    bool saturated;
-    uint64_t calls, untimed; /* calls that are over, and all of `untimed`: counted when entered, without a time */
-    uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* regions */
-    uint64_t sum_u, min_u, max_u; /* points: sum, min and max as their value_type's bits (bytes for messages) */
-    bool has_histogram;     /* false also where it does not go with `calls`: see fdr_file_info.histograms_left_out */
-    uint64_t histogram[64]; /* [i]: values in [2^i, 2^(i+1)), [0] also less, [63] more; ns for regions */
+    bool rest;               /* the row [rest] */
+    bool at_least;           /* a lower bound: more of it may be in [rest] or be missing; docs/API.md, "Totals" */
+    bool saturated;          /* a sum did not fit 64 bits and stands at its limit */
+    uint64_t calls, untimed; /* timed calls that ended, or points; calls that were only counted */
+    uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* of calls */
+    uint64_t sum_u, min_u, max_u;                        /* of points: bits of the value type; of messages: bytes */
+    bool has_histogram;
+    uint64_t histogram[64]; /* [i]: values in [2^i, 2^(i+1)), [0] also below, [63] also above; calls: ns */
 };
 FDR_API size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows);
 
-/* ---- samples: where threads were ---- */
+/* ---- samples ---- */
+
 struct fdr_sample_path {
     uint64_t pc;
-    uint64_t weight; /* periods it stands for */
-    uint64_t number; /* of the newest of them, since the stream began */
+    uint64_t weight; /* periods that the sample stands for */
+    uint64_t number; /* of the newest of these periods, since the stream began */
     uint32_t flags;  /* 1: fdr itself was at work; 2: the path is cut */
     uint32_t region_count, frame_count;
-    const uint32_t *region; /* open regions as the sample saw them, outermost first */
+    const uint32_t *region; /* open regions, outermost first */
     const uint64_t *frame;  /* return addresses, outermost first */
 };
 struct fdr_sample_stream { /* of one thread */
-    uint32_t location;     /* id of the location of samples */
-    uint32_t parent, tid;  /* location of the thread's events or UINT32_MAX; thread id, 0: of several threads in turn */
+    uint32_t location;     /* the location of samples */
+    uint32_t parent, tid;  /* the thread's location, UINT32_MAX: none; its id, 0: several threads in turn */
     const char *name;
-    uint32_t by;              /* 0 CPU time, 1 wall time, 2 events */
-    uint64_t period;          /* ns or events that a weight of 1 stands for */
+    uint32_t by;              /* 0: CPU time, 1: wall time, 2: events */
+    uint64_t period;          /* what a weight of 1 stands for, in ns or events */
     uint64_t periods;         /* all that passed */
     uint64_t from, to;        /* the weights of the kept samples sum to `to - from` */
     uint64_t presented, kept; /* samples */
-    uint64_t unpathed;        /* of the presented: no stack could be read */
-    uint32_t low;             /* one sample for each 2^low periods is kept all over the run */
+    uint64_t unpathed;        /* samples without a stack */
+    uint32_t low;             /* of each 2^low periods one sample is kept, over the whole run */
     uint64_t bytes;           /* in bins, headers included */
 };
+/* streams may be NULL. */
 FDR_API size_t fdr_sample_streams(struct fdr_file *file, const struct fdr_sample_stream **streams);
 
-/* Where an address of code is. `inlined`: functions inlined at it, innermost first, `function` the one they ended in.
- * Strings live as long as the file. Resolved offline by build-id; without a symbol the name is "[module]". */
+/* The place of a code address. inlined: the functions inlined there, innermost first, all of them inside `function`. */
 struct fdr_place {
     const char *function, *file, *module;
     uint32_t line;
     uint32_t inlined_count;
     const struct fdr_place *inlined;
 };
-/* call: the address is a return address, so the call is the instruction before it. Never NULL. */
+/* call: the address is a return address, so look at the instruction before it. Never NULL; without a symbol the name is
+ * "[module]". The modules are those at the end of the recording. */
 FDR_API const struct fdr_place *fdr_place(const struct fdr_file *file, uint64_t address, bool call);
-/* As it was at a time of the recording: libraries that are closed make room for others. fdr_place: at the end. */
+/* The same with the modules at that time: dlclose makes room for others. */
 FDR_API const struct fdr_place *fdr_place_at(const struct fdr_file *file, uint64_t address, bool call,
                                              uint64_t time_ns);
-/* ---- detail by age: the epochs of strategy telescope ---- */
+
+/* ---- epochs: detail by age (strategy telescope) ---- */
+
 struct fdr_epoch_info {
-    uint32_t location, index; /* 0 is the oldest of the location; they follow each other without a gap */
-    uint32_t tier;            /* it is as long as 2^tier fresh ones */
-    bool current;             /* still going on */
-    bool exact;               /* calls and times count every timed call that ended in it, kept or not */
+    uint32_t location, index; /* 0 is the oldest of its location; epochs follow each other without a gap */
+    uint32_t tier;            /* it is made of 2^tier epochs of the newest tier */
+    bool current;             /* not over yet */
+    bool exact;               /* the sums below are those of all timed calls that ended in it, kept or not */
     uint64_t from_ns, to_ns;
     uint64_t calls, inclusive_ns, exclusive_ns;
-    uint64_t kept_events;       /* kept, shown and ended in it: a call is two, an open one none */
-    uint64_t bytes;             /* of the bins that ended in it */
-    uint32_t deepest;           /* of all calls stored, ever */
-    uint32_t complete_depth[4]; /* by band of durations: every call of it down to this depth is kept that was
-                                 * neither filtered nor lost, and over by the location's to_ns; 0: none */
+    uint64_t kept_events;       /* that ended in it: a call counts as two, an open one as none */
+    uint64_t bytes;             /* of bins that ended in it */
+    uint32_t deepest;           /* depth of the deepest call ever stored in the location */
+    uint32_t complete_depth[4]; /* by band of durations: its calls down to this depth are all kept, except filtered
+                                 * and lost ones and those that ended after the location's to_ns; 0: none */
 };
-/* Sorted by location and age. Decodes all bins on first use. None under other strategies. */
+/* Sorted by location, oldest first. Decodes all bins on first use. None under other strategies. */
 FDR_API size_t fdr_epochs(struct fdr_file *file, const struct fdr_epoch_info **rows);
-/* The regions that mattered most in an epoch; the others share a rest. Together they are the epoch's sums. */
+/* The regions with most time in an epoch; all others share one rest. Together they are the sums of the epoch. */
 struct fdr_epoch_total {
-    uint32_t location, epoch; /* epoch: index */
+    uint32_t location, epoch; /* index of the epoch */
     uint32_t region;
     bool rest;
-    bool at_least; /* more of this region may be in the rest */
+    bool at_least; /* a lower bound: more of the region may be in the rest */
     uint64_t calls, inclusive_ns, exclusive_ns;
 };
 FDR_API size_t fdr_epoch_totals(struct fdr_file *file, const struct fdr_epoch_total **rows);
 
 /* ---- events in time order ---- */
+
 enum fdr_event_kind {
     FDR_ENTER = 1,
     FDR_LEAVE,
@@ -372,106 +387,108 @@ enum fdr_event_kind {
 };
 struct fdr_read_event {
     uint64_t time_ns;
-    uint32_t location; /* id */
-    uint8_t kind;      /* enum fdr_event_kind */
-    uint8_t class_;
-    bool repaired;        /* an edge or ancestor that was added, not recorded */
-    bool reduced;         /* stands for an ancestor that is no longer held */
-    uint32_t depth;       /* calls: their own depth (1 = outermost); others: open regions around them */
-    uint32_t id;          /* region, metric, marker, event type, collective operation */
-    uint64_t duration_ns; /* enter and leave of a closed call: of the call; else 0 */
-    uint32_t field_count; /* messages: peer, tag, comm, bytes; coll_end: comm, root, sent, received; metric, marker:
-                             value */
-    bool filtered;        /* of a reduced one: it was never stored, because a filter kept it out */
-    bool not_over;        /* of a reduced one: it was not over when the snapshot was taken, and its name is not known */
-    bool open;            /* enter and leave of a call that did not end: it counts up to the newest event shown of its
-                             location: its to_ns, or the end of a call that ended while the snapshot was made */
-    const struct fdr_sample_path *sample; /* kind FDR_SAMPLE only; until the next call of fdr_iter_next */
-    uint64_t field[16];                   /* signed ones as two's complement, f64 as bits */
+    uint32_t location;    /* id */
+    uint8_t kind;         /* enum fdr_event_kind */
+    uint8_t class_;       /* enum fdr_event_class */
+    bool repaired;        /* not recorded: an enter, a leave or a caller that the reader added */
+    bool reduced;         /* stands for a caller that is no longer kept */
+    uint32_t depth;       /* of a call: its own, 1 is outermost; of a point: number of open calls around it */
+    uint32_t id;          /* of the region, metric, marker, event type or collective operation */
+    uint64_t duration_ns; /* enter and leave of a call that ended; else 0 */
+    uint32_t field_count; /* messages: peer, tag, comm, bytes; end of a collective: comm, root, sent, received;
+                             metrics and markers: the value; user events: their own fields */
+    bool filtered;        /* with `reduced`: a rule kept it out, it was never stored */
+    bool not_over;        /* with `reduced`: it was open when the snapshot was taken, and its name is not known */
+    bool open; /* enter and leave of a call that did not end: it counts up to the newest event shown of the location */
+    const struct fdr_sample_path *sample; /* of kind FDR_SAMPLE; valid until the next fdr_iter_next */
+    uint64_t field[16];                   /* signed values as two's complement, f64 as bits */
 };
 
-/* What to look at; zero-initialised = everything. Arrays belong to the caller until the iterator is closed. */
+/* A choice of events. All zero: everything. Arrays must stay until the iterator is closed. */
 struct fdr_select {
-    const uint32_t *locations; /* ids; NULL: all. Where samples alone are asked for also those of these threads */
+    const uint32_t *locations; /* ids; NULL: all. If only samples are chosen, also the samples of these threads */
     size_t location_count;
-    uint32_t classes;              /* bit per class; 0: all */
-    uint32_t depth_min, depth_max; /* 0: no bound; only partitions in this range are decoded */
-    uint64_t from_ns, to_ns;       /* 0: no bound; calls that overlap are shown */
-    uint64_t min_duration_ns;      /* of calls; those made up (`reduced`) are shown around what is */
-    const uint8_t *regions;        /* regions[id] != 0: show; NULL: all */
+    uint32_t classes;              /* bit of each class; 0: all */
+    uint32_t depth_min, depth_max; /* 0: no limit; partitions of other depths are not decoded */
+    uint64_t from_ns, to_ns;       /* 0: no limit; a call that overlaps is shown */
+    uint64_t min_duration_ns;      /* of calls */
+    const uint8_t *regions;        /* regions[id] != 0: show it; NULL: all */
     size_t region_count;
-    bool one_location_after_another; /* no merge over locations: each location whole, in order of id */
+    bool one_location_after_another; /* in order of id, instead of merged by time */
 };
-/* NULL: no memory. `select` itself is copied. Close it before the file. */
+/* select NULL: everything; the structure itself is copied. Returns NULL if there is no memory. One thread at a time per
+ * iterator. */
 FDR_API struct fdr_iter *fdr_iter_open(struct fdr_file *file, const struct fdr_select *select);
-/* true and *event filled, or false at the end (where memory is short some locations may be missing: fdr_file_met).
- * Linear in the number of events, times the logarithm of that of locations. One thread at a time per iterator. */
+/* Fills *event and returns true; false at the end. Time per event: logarithmic in the number of locations. */
 FDR_API bool fdr_iter_next(struct fdr_iter *iter, struct fdr_read_event *event);
-/* Also before the end. NULL: nothing. */
+/* At any time. NULL: does nothing. */
 FDR_API void fdr_iter_close(struct fdr_iter *iter);
 
-/* Kept calls one by one: a stack for each location turns enters and leaves into calls with their times. */
+/* A kept call, put together from its enter and leave. */
 struct fdr_call {
     uint32_t location, region, depth;
-    uint64_t duration_ns;  /* what lies in the window asked for; open calls: up to the newest event of the location */
-    uint64_t exclusive_ns; /* duration - all its kept children, shown or not */
-    bool open;             /* an edge was added: not a closed call */
-    bool reduced;          /* stands for an ancestor that is no longer held */
+    uint64_t duration_ns; /* the part inside the time window; of an open call: up to the newest event of the location */
+    uint64_t exclusive_ns; /* duration_ns without all kept calls in it, shown or not */
+    bool open;             /* the reader added its enter or leave */
+    bool reduced;          /* stands for a caller that is no longer kept */
 };
-/* Each of the functions may be NULL. What they are given is theirs until they return. */
+/* Each function may be NULL. Arguments are valid until it returns. */
 struct fdr_call_visitor {
     void *context;
-    void (*location)(void *context, uint32_t location); /* a new one begins: the calls of the one before are complete */
+    void (*location)(void *context, uint32_t location);               /* the calls of the next location follow */
     bool (*enter)(void *context, const struct fdr_read_event *event); /* false: stop */
     void (*leave)(void *context, const struct fdr_call *call);
-    void (*progress)(void *context, uint64_t events); /* so many were looked at, shown or not: every 65,536 of them */
+    void (*progress)(void *context, uint64_t events); /* every 65,536 events, shown or not */
 };
-/* All calls that `select` shows (NULL: all), one location after another; what they contain is decoded as well, whether
- * that is shown or not. 0, -ECANCELED where `enter` said stop, or -ENOMEM. */
+/* Visits the calls that `select` shows (NULL: all), one location after another. Decodes also the calls inside of these.
+ * Returns 0, -ECANCELED if `enter` returned false, or -ENOMEM. */
 FDR_API int fdr_visit_calls(struct fdr_file *file, const struct fdr_select *select,
                             const struct fdr_call_visitor *visitor);
 
-/* Takes the recording out of a core file (an anonymous arena is in it; a mapped one is in its live file) into a new
- * file: first under a temporary name beside it, never over an existing one. 0, `message` then says what of it is not in
- * the core (one that was cut off), or is ""; or -errno with `message`; -ENOTSUP in a build without elfutils. */
+/* ---- files made by others ---- */
+
+/* Takes the recording out of a core file into a new file; fails if out_path exists. For FDR_ARENA=anonymous only: else
+ * the recording is in the live file. Returns 0, and `message` says what the core lacks if it was cut off; or -errno;
+ * -ENOTSUP in a build without elfutils. */
 FDR_API int fdr_core_extract(const char *core, const char *out_path, char *message, size_t message_bytes);
 
-/* Adds to the file of a process that ended how it ended: `wait_status` as waitpid gives it (INT_MIN: not known), how
- * many processes its cgroup killed for want of memory, and when (ns since 1970). 0 or -errno. */
+/* Adds to a file how its process ended. wait_status: as waitpid gives it, INT_MIN: not known. oom_kills: processes that
+ * its cgroup killed for want of memory. realtime_ns: since 1970. 0 or -errno. */
 FDR_API int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint64_t realtime_ns);
 
-/* ---- bundles: what a fatal signal left behind the arena; nothing of it (counts 0) in other files ---- */
+/* ---- the crash section: what a fatal signal left; in other files all counts are 0 ---- */
+
 struct fdr_crash_cause_info {
-    int signal, code, error; /* as siginfo says */
+    int signal, code, error; /* as siginfo has them */
     uint32_t tid;
     uint64_t addr; /* of a fault; else 0 */
     uint64_t time_ns, realtime_ns;
-    uint32_t sender_pid, sender_uid; /* where it was sent */
-    bool sent;
-    bool also;       /* another thread's, while the first was being handled */
-    bool before;     /* was with the application's own handler when the first one came */
-    bool in_handler; /* in the crash handler itself, which went on behind it */
+    uint32_t sender_pid, sender_uid; /* if `sent` */
+    bool sent;                       /* by kill() and the like */
+    bool also;                       /* another thread's, while fdr handled the first */
+    bool before;                     /* the program's own handler was working on it when the first one came */
+    bool in_handler;                 /* a fault inside fdr's crash handler, which went on */
 };
-/* [0]: what the process died of. */
+/* [0] is what the process died of. */
 FDR_API size_t fdr_crash_causes(const struct fdr_file *file, const struct fdr_crash_cause_info **rows);
 
 struct fdr_crash_thread_info {
     uint32_t tid;
     const char *name;
     bool faulting;    /* it received the first cause */
-    bool answered;    /* else only its name and texts "task/TID/..." are known */
+    bool answered;    /* false: only its name and the texts "task/TID/..." are known */
     uint32_t machine; /* ELF's number: 62 x86-64, 183 aarch64 */
     uint64_t pc, sp, fp;
     size_t register_count;
     const uint64_t *registers; /* in the order of docs/FORMAT.md */
-    bool own;                  /* fdr's own thread, by its name: it blocks all signals and does not answer */
-    bool cut;                  /* the stack went on behind what was kept; whether callers are missing: its last frame */
-    uint32_t kept_words;       /* of the stack: addresses of code, or of the stack itself */
-    uint64_t kept_bytes;       /* how far from sp they are from */
+    bool own;                  /* by its name a thread of fdr's own; these block all signals and do not answer */
+    bool cut; /* the stack is larger than what was kept of it; its last frame says whether callers are missing */
+    uint32_t kept_words; /* kept words of the stack: addresses of code and of the stack itself */
+    uint64_t kept_bytes; /* how far from sp they reach */
 };
-/* The faulting one first. */
+/* The faulting thread first. */
 FDR_API size_t fdr_crash_threads(const struct fdr_file *file, const struct fdr_crash_thread_info **rows);
-/* "rax", ...; NULL: there is none of that number. */
+/* "rax", ...; NULL: no such register. */
 FDR_API const char *fdr_crash_register_name(uint32_t machine, size_t index);
 
 struct fdr_crash_frame {
@@ -479,40 +496,44 @@ struct fdr_crash_frame {
     uint32_t line;        /* 0: unknown */
     const char *function; /* "": unknown */
     const char *file;     /* "": unknown */
-    const char *module;   /* path, "" where the address lies in none */
+    const char *module;   /* path; "": the address is in none */
     uint64_t offset;      /* of the address in the module */
-    bool is_inline;       /* part of the next frame that is not */
-    bool guessed;         /* an address found on the stack that may be left from earlier calls */
-    bool cut;             /* the last one, of a stack larger than what was kept of it: its callers are not known */
+    bool is_inline;       /* inlined into the next frame that is not */
+    bool guessed;         /* found on the stack; may be left from an earlier call */
+    bool cut;             /* the last one that was kept; its callers are missing */
 };
-/* The call stack of a thread, innermost first; 0 for one that is not there. Unwound and named on first use, with the
- * modules' files where they are found under their path with the build-id that was recorded. */
+/* The call stack of thread number `thread` of fdr_crash_threads, innermost first. Unwound on first use, with the
+ * modules' files if they still have their recorded path and build-id. */
 FDR_API size_t fdr_crash_frames(struct fdr_file *file, size_t thread, const struct fdr_crash_frame **rows);
 
-/* "cmdline", "environment", "abort", "exception" (demangled), "status", "maps", ... NULL: there is none. *bytes may be
- * NULL; a NUL follows. */
+/* Texts: "cmdline", "environment", "abort", "exception" (demangled), "status", "maps", ... NULL: there is none. A NUL
+ * follows the text; `bytes` may be NULL. By name, or by index: the name and the text. */
 FDR_API const char *fdr_crash_text(const struct fdr_file *file, const char *name, size_t *bytes);
-FDR_API const char *fdr_crash_text_name(const struct fdr_file *file, size_t index);              /* NULL: no more */
-FDR_API const char *fdr_crash_text_at(const struct fdr_file *file, size_t index, size_t *bytes); /* the text of it */
+FDR_API const char *fdr_crash_text_name(const struct fdr_file *file, size_t index);
+FDR_API const char *fdr_crash_text_at(const struct fdr_file *file, size_t index, size_t *bytes);
 
-/* fdr_note: in every file. Oldest key first. */
+/* ---- notes: what fdr_note set, in every file, oldest key first ---- */
+
 struct fdr_note_info {
     const char *key, *value;
 };
 FDR_API size_t fdr_notes(const struct fdr_file *file, const struct fdr_note_info **rows);
 
-/* Writes what is readable as a fresh, whole file, first under a temporary name beside it: damaged bins left out and
- * said so. 0 or -errno; -ENOSPC also where what has to be made anew is more than the recording ever held (1 MiB at
- * least): then nothing is written. */
+/* ---- other files out of this one ---- */
+
+/* Writes the readable part as a new, whole file; replaces an existing one. Damaged bins are left out and counted as
+ * lost. Returns 0 or -errno; `message` says how much was recovered. -ENOSPC also if the parts to be rebuilt are larger
+ * than the recording and than 1 MiB. */
 FDR_API int fdr_file_recover(struct fdr_file *file, const char *out_path, char *message, size_t message_bytes);
 
-/* ---- conversions: 0 or -errno. `out_path` "-": standard output; a file appears when it is whole ---- */
+/* Conversions: Chrome JSON, and folded stacks for flame graphs. Several files become one output. out_path "-": standard
+ * output; an existing file is replaced. 0 or -errno. */
 FDR_API int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
                               const char *out_path);
 FDR_API int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
                               const char *out_path);
 
-/* "0.1.0", of the library that is loaded. A constant. */
+/* The version of the library that is loaded: "0.1.0". A constant. */
 FDR_API const char *fdr_reader_version(void);
 
 #ifdef __cplusplus
