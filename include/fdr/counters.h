@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of the machine and the kernel beside the events: what is there, and how a library adds more.
+/* Counters of the machine and the kernel: which of them work here, and how a library adds counters of its own.
  * docs/COUNTERS.md tells how they are switched on (FDR_COUNTERS, FDR_EDGE_COUNTERS, FDR_PAPI) and read. */
 #ifndef FDR_COUNTERS_H
 #define FDR_COUNTERS_H
@@ -12,52 +12,56 @@ extern "C" {
 
 struct fdr_counter_info {
     char name[64]; /* "perf:page-faults" */
-    char unit[16]; /* "ns", "bytes", ""; counts have none */
+    char unit[16]; /* "ns", "bytes"; "": a count */
     enum fdr_metric_kind kind;
-    int per_thread; /* 1: of one thread; 0: of the process or the machine */
-    int works;      /* 1: tried here and it counts */
-    char why[200];  /* where it does not: component, error, what stands in its way */
+    int per_thread; /* 1: of a thread; 0: of the process or the machine */
+    int works;      /* 1: it was tried here, and counts */
+    char why[200];  /* if it does not work: the component, the error, the reason */
 };
 
-/* Tries every counter that is known here, in this process, and says which work. Fills at most `most` entries and
- * returns how many there are. Takes some milliseconds; may allocate and open descriptors, all given back.
- * Not for signal handlers; one thread at a time. */
+/* Tries every known counter in this process. Fills at most `most` entries of out and returns how many counters there
+ * are. Takes some milliseconds; may allocate, open descriptors (all closed again) and load libfdr-papi. Not for signal
+ * handlers; one thread at a time. */
 FDR_API size_t fdr_counters_probe(struct fdr_counter_info *out, size_t most);
 
-/* Counters that only the counted thread itself can read (PAPI event sets, see fdr/papi.h). They are read at the edges
- * of calls of regions with the rule `counters` (docs/FILTER.md). The structure lives as long as the process. */
+/* A provider: counters that only the counted thread itself can read, such as PAPI's event sets (fdr/papi.h). fdr reads
+ * them at enter and leave of the calls that FDR_EDGE_REGIONS or the rule `counters` chooses (docs/COUNTERS.md). All
+ * functions of a set are called in the thread that it counts. The structure must live as long as the process. */
 struct fdr_counter_provider {
     size_t size;      /* sizeof(struct fdr_counter_provider) */
     const char *name; /* "PAPI" */
-    /* What is known, tried; as fdr_counters_probe. */
+    /* Tries every counter; as fdr_counters_probe. */
     size_t (*probe)(struct fdr_counter_info *out, size_t most);
-    /* Names, separated by commas, to counters: fills at most `most` entries, in order, with works and why, and returns
-     * how many names there were. Those that work are what open() counts from now on. */
+    /* Chooses counters. names: separated by commas. Fills at most `most` entries, in that order, with `works` and
+     * `why`, and returns how many names there are. From now on open() counts those that work. */
     size_t (*choose)(const char *names, struct fdr_counter_info *out, size_t most);
-    /* In the thread that is to be counted: begin; NULL where that fails. May allocate. */
+    /* Begins to count the calling thread. Returns its set, or NULL if that fails. May allocate. */
     void *(*open)(void);
-    /* In the same thread: values since open, those that work, in the order of choose. 0 or -errno. Allocates
-     * nothing. */
+    /* Writes the values since open, of the counters that work, in the order of choose. 0 or -errno. Must not
+     * allocate. */
     int (*read)(void *set, uint64_t *values);
-    /* In the same thread, at its end. */
+    /* Ends the set, when the thread ends. */
     void (*close)(void *set);
-    /* Samples whenever an event has happened a number of times (FDR_SAMPLE=EVENT/COUNT). NULL: there are none; a
-     * structure that ends before this (size) has none. Tries `event` in the calling thread with `period`: works and
-     * why. If it works, overflow_open makes it from now on; period 0: nothing overflows from now on. Where FDR_PAPI
-     * names events, too, `choose` has been called before it: where both cannot be had in a thread, this says so. */
+
+    /* The last three are for samples taken each time an event has happened COUNT times (FDR_SAMPLE=EVENT/COUNT). A
+     * provider that has none sets overflow_choose to NULL, or `size` to where it begins.
+     *
+     * Tries `event` with a count of `period` in the calling thread; reports `works` and `why`. If it works,
+     * overflow_open uses it from now on; period 0: none. If FDR_PAPI names events too, choose was called before; if a
+     * thread cannot have both, this function reports that. */
     void (*overflow_choose)(const char *event, uint64_t period, struct fdr_counter_info *out);
-    /* In the thread that is to be sampled: a running set. *fd is its perf event, which counts and sends no signals (no
-     * O_ASYNC); libfdr takes a descriptor of its own of it (dup), has a signal of its own sent, changes its period;
-     * what it reads there is the count, or of a group the number of counts and then each, this event's first. NULL and
-     * `why` where that fails. May allocate. */
+    /* Starts a set in the calling thread, which is to be sampled. *fd: its perf event, which counts and sends no
+     * signals (no O_ASYNC). libfdr duplicates the descriptor, lets it send a signal of fdr's, and changes its period.
+     * It reads the count there; of a group, the number of counts and then each, this event's first. Returns NULL, with
+     * `why`, if that fails. May allocate. */
     void *(*overflow_open)(int *fd, char *why, size_t why_bytes);
-    /* In the same thread, at its end. */
+    /* Ends the set, in the same thread, when that ends. */
     void (*overflow_close)(void *set);
 };
-/* Makes a provider known before fdr_init; it takes the place of libfdr-papi for what FDR_PAPI names. The structure is
- * not copied. 0, or -EINVAL where `size` does not reach overflow_choose, or the name or a function above that is
- * missing: then the one before stays. NULL: none again. Takes no lock: one thread at a time, not in signal handlers,
- * and not while a recording begins or runs (its threads go on with the provider it began with). */
+/* Makes a provider known for the events of FDR_PAPI and FDR_SAMPLE, in place of libfdr-papi; call it before fdr_init.
+ * NULL: libfdr-papi again. Returns 0; or -EINVAL, and nothing changes: `size` ends before overflow_choose, or the name
+ * or one of the first five functions is missing. Takes no lock: one thread at a time, not in signal handlers, not while
+ * a recording begins or runs (its threads keep the provider that it began with). */
 FDR_API int fdr_counter_provide(const struct fdr_counter_provider *provider);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-papi: PAPI's counters for fdr. Nothing of it has to be called: with FDR_PAPI set, or one of PAPI's events in
- * FDR_SAMPLE, libfdr loads the library by itself, unless the program is linked with it (CMake: fdr::papi). */
+/* libfdr-papi: PAPI's counters for fdr. A program need not call it: libfdr loads the library if FDR_PAPI is set, or if
+ * FDR_SAMPLE names one of PAPI's events, unless the program is linked with it (CMake: fdr::papi). */
 #ifndef FDR_PAPI_H
 #define FDR_PAPI_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* What libfdr asks for. Static storage; any thread. */
+/* The provider that libfdr looks for. Static storage; any thread. */
 FDR_API const struct fdr_counter_provider *fdr_papi_provider(void);
 
 #ifdef __cplusplus

@@ -456,7 +456,9 @@ FDR_API int fdr_core_extract(const char *core, const char *out_path, char *messa
  * its cgroup killed for want of memory. realtime_ns: since 1970. 0 or -errno. */
 FDR_API int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint64_t realtime_ns);
 
-/* ---- the crash section: what a fatal signal left; in other files all counts are 0 ---- */
+/* ---- the crash section: of crash bundles, and of snapshots by the watchdog (threads without a cause) ----
+ *
+ * In all other files the counts are 0. */
 
 struct fdr_crash_cause_info {
     int signal, code, error; /* as siginfo has them */
