@@ -1,18 +1,23 @@
 ! SPDX-License-Identifier: MIT
-!> fdr for Fortran 2008: the calls of <fdr/fdr.h> under their names, strings as Fortran has them. What each does, from where it
-!> may be called and what it costs stands there. Module files fit one compiler only, so compile this file with your program:
+!> fdr for Fortran 2008: the functions of <fdr/fdr.h> under the same names, with Fortran's strings. That header is their
+!> contract: what each does, where it may be called, what it costs. A module file fits one compiler only, so compile this
+!> file with your program:
 !>
 !>     gfortran -c PREFIX/include/fdr/fdr.f90 && gfortran app.f90 fdr.o -lfdr
 !>
 !>     use fdr
 !>     integer(fdr_id), save :: solve = 0
-!>     if (solve == 0) solve = fdr_region_define("solve", "app.f90", 12)
+!>     integer :: status
+!>     status = fdr_init()                                                 ! settings from the environment
+!>     if (solve == 0) solve = fdr_region_define("solve", "app.f90", 12)   ! once; an id stays valid
 !>     call fdr_enter(solve)
 !>     ...
 !>     call fdr_leave(solve)
+!>     status = fdr_snapshot("after solve")
 !>
-!> Strings are used up to their last character that is no blank. Ids of 0 are harmless: calls of no known region.
-!> Not here: readings, samples, a configuration other than the environment's; C has them.
+!> Trailing blanks of strings are dropped. An id of 0 does no harm: its events are shown as [unknown].
+!> In C only: readings, samples, regions by address, settings by structure, fdr_modules_changed, fdr_handlers_changed,
+!> fdr_handlers_chain, fdr_ending, fdr_build.
 module fdr
     use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, c_null_char, c_null_ptr, c_ptr, &
         c_size_t, c_f_pointer, c_associated, c_loc
@@ -22,11 +27,11 @@ module fdr
     integer, parameter, public :: fdr_id = c_int32_t    !< regions, metrics, markers, communicators
     integer, parameter, public :: fdr_int = c_int64_t   !< values, bytes, times in ns
     integer, parameter, public :: fdr_real = c_double
-    !> Type of a metric, and of a field of an event.
+    !> Types of metrics and of fields of events.
     integer(c_int), parameter, public :: fdr_u64 = 0, fdr_i64 = 1, fdr_f64 = 2, fdr_u32 = 3, fdr_i32 = 4, fdr_f32 = 5
-    integer(c_int), parameter, public :: fdr_gauge = 0, fdr_counter = 1               !< kind of a metric
+    integer(c_int), parameter, public :: fdr_gauge = 0, fdr_counter = 1               !< kinds of metrics
 
-    !> struct fdr_usage of <fdr/fdr.h>, where each of these is explained.
+    !> struct fdr_usage; <fdr/fdr.h> explains the fields.
     type, bind(c), public :: fdr_usage_type
         integer(c_int64_t) :: buffer_bytes, bin_bytes, bins, bins_free, meta_bytes
         integer(c_int64_t) :: locations, presented, stored, filtered, reduced, lost, reductions
@@ -78,7 +83,7 @@ module fdr
             integer(c_int32_t), value :: marker
             integer(c_int64_t), value :: value, time_ns
         end subroutine
-        !> peer: a world rank; comm: 0 is the world; bytes: of the payload.
+        !> peer: a world rank; comm: 0 is the world; bytes: size of the payload.
         subroutine fdr_message_send(peer, tag, comm, bytes) bind(c, name="fdr_message_send")
             import :: c_int32_t, c_int64_t
             integer(c_int32_t), value :: peer, tag, comm
@@ -118,7 +123,7 @@ module fdr
             integer(c_int32_t), value :: operation, comm, root
             integer(c_int64_t), value :: sent, received, time_ns
         end subroutine
-        !> payload: c_loc of a variable whose fields stand as fdr_event_define was told.
+        !> payload: c_loc of a variable with the fields that fdr_event_define described.
         subroutine fdr_event(event, payload) bind(c, name="fdr_event")
             import :: c_int32_t, c_ptr
             integer(c_int32_t), value :: event
@@ -249,7 +254,7 @@ module fdr
 
 contains
 
-    !> From the environment, then defaults. 0, or minus an error number; then all other calls do nothing.
+    !> Settings from the environment, else the defaults. Returns 0, or minus an error number; then nothing records.
     integer function fdr_init()
         fdr_init = int(c_init(c_null_ptr))
     end function
@@ -272,15 +277,15 @@ contains
         fdr_marker_define = c_marker_define(text(name))
     end function
 
-    !> world_ranks: who is in the communicator.
+    !> world_ranks: the ranks of the communicator.
     integer(fdr_id) function fdr_comm_define(name, world_ranks)
         character(len=*), intent(in) :: name
         integer(fdr_id), intent(in) :: world_ranks(:)
         fdr_comm_define = c_comm_define(text(name), world_ranks, size(world_ranks, kind=c_size_t))
     end function
 
-    !> fields: their names; types: fdr_i64, fdr_f64 ...; offsets: where each lies, in bytes, in what fdr_event is given;
-    !> left out: one behind the other, each in 8 bytes.
+    !> fields: names; types: fdr_i64, fdr_f64 ...; offsets: of each field in the payload of fdr_event, in bytes. Without
+    !> offsets the fields follow each other, 8 bytes each.
     integer(fdr_id) function fdr_event_define(name, fields, types, offsets)
         character(len=*), intent(in) :: name, fields(:)
         integer(c_int), intent(in) :: types(:)
@@ -335,19 +340,19 @@ contains
         call c_phase_end(text(name))
     end subroutine
 
-    !> line: as in docs/TRIGGERS.md. The trigger's id (over 0), or minus an error number.
+    !> line: as in docs/TRIGGERS.md. Returns the trigger's id, which is greater than 0, or minus an error number.
     integer function fdr_trigger_add(line)
         character(len=*), intent(in) :: line
         fdr_trigger_add = int(c_trigger_add(text(line)))
     end function
 
-    !> 0, or minus an error number.
+    !> Returns 0, or minus an error number.
     integer function fdr_snapshot(reason)
         character(len=*), intent(in) :: reason
         fdr_snapshot = int(c_snapshot(text(reason)))
     end function
 
-    !> Path of the newest snapshot of this process, empty if there is none.
+    !> Path of the newest snapshot of this process; empty if there is none.
     function fdr_last_snapshot() result(path)
         character(len=:), allocatable :: path
         path = string(c_last_snapshot())

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-// fdr for C++: scopes as objects, so that exceptions leave them too. Everything else is in <fdr/fdr.h>.
+// fdr for C++: regions as objects, whose calls also end when an exception passes. All else is in <fdr/fdr.h>.
+//
+//     static const fdr::region solve("solve");
+//     fdr::scope in(solve); // one call of the region, until the end of the block
 #ifndef FDR_FDR_HPP
 #define FDR_FDR_HPP
 
@@ -10,9 +13,9 @@
 namespace fdr {
 
 #ifdef __cpp_exceptions
-// An exception that nobody catches: what it says becomes the note "what", which is in the bundle that abort() leaves.
-// Then the terminate handler that was there before does its work. Including this header is enough. A plugin that is
-// unloaded puts that one back, unless somebody has set another one since.
+// Including this header installs a terminate handler: for an uncaught exception it stores what() as the note "what",
+// which is then in the crash bundle. After that it calls the terminate handler that was there before. When a plugin that
+// includes this header is unloaded, the handler before is put back, unless another one was set meanwhile.
 namespace detail {
 FDR_UNHOOKED_ inline std::terminate_handler &terminate_before()
 {
@@ -48,16 +51,15 @@ static const terminate_user terminate_noted __attribute__((unused));
 } // namespace detail
 #endif
 
-// A region that is left when the object goes: `static const fdr::region solve("solve"); fdr::scope in(solve);`
-// Copying a scope would leave twice, so it cannot be copied. Threads and signals: as fdr_enter and fdr_leave.
+// A region. Make it static const; the strings are not copied and must live as long as it does.
 class region {
 public:
     FDR_UNHOOKED_ explicit region(const char *name, const char *file = "", unsigned line = 0)
         : name_(name), file_(file), line_(line), id_(0)
     {
     }
-    // Defined on first use while something records; 0 while nothing does, or where it found no room (not asked for
-    // again then).
+    // Defined at the first use in a recording. 0: nothing records, or the definition found no room, which is asked for
+    // once in a recording.
     FDR_UNHOOKED_ fdr_region id() const
     {
         uint32_t id = __atomic_load_n(&id_, __ATOMIC_RELAXED), on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
@@ -71,8 +73,9 @@ private:
     mutable uint32_t id_;
 };
 
-// A region that found no room is recorded as [unknown]. Where the compiler's hooks are on (fdr::instrument) none stand
-// in here: the leave of such a constructor would close the region that it has just entered.
+// One call of a region, from the constructor to the destructor. Not copyable, as a copy would leave twice. Threads,
+// signals and cost as fdr_enter and fdr_leave. A region without an id is recorded as [unknown]. The compiler's hooks
+// (fdr::instrument) leave these functions out: the hook of the constructor would close the call that it has entered.
 class scope {
 public:
     FDR_UNHOOKED_ explicit scope(const region &r) : id_(FDR_NOT_ENTERED_)

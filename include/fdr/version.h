@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The version of the libraries and of the command. The file format has its own number, in format/arena.h. */
+/* Version of the libraries and of the command. The file format has a version of its own: docs/FORMAT.md. */
 #ifndef FDR_VERSION_H
 #define FDR_VERSION_H
 
