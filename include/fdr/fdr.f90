@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> fdr for Fortran 2008: the functions of <fdr/fdr.h> under the same names, with Fortran's strings. That header is their
-!> contract: what each does, where it may be called, what it costs. A module file fits one compiler only, so compile this
-!> file with your program:
+!> contract: what each does, where it may be called, what it costs. A module file fits one compiler only, so compile
+!> this file with your program:
 !>
 !>     gfortran -c PREFIX/include/fdr/fdr.f90 && gfortran app.f90 fdr.o -lfdr
 !>
