@@ -418,8 +418,8 @@ FDR_API void fdr_phase_end(const char *name);
  * A failed snapshot leaves no file. The first of each error in a recording costs one line on standard error, but for
  * -ESRCH. Signals that have a handler wait until it returns. In a signal handler raise FDR_SIGNAL instead. */
 FDR_API int fdr_snapshot(const char *reason);
-/* Path of the newest complete snapshot of this process, "" if there is none. Valid until this thread calls it again or
- * ends. The path is as seen when the recording began, so before a chroot. */
+/* Path of the newest complete snapshot of this process, also after fdr_finalize; "" if there is none. Valid until this
+ * thread calls it again or ends. The path is as seen when the recording began, so before a chroot. */
 FDR_API const char *fdr_last_snapshot(void);
 
 /* ---- triggers ------------------------------------------------------------------------------------------ */

@@ -35,14 +35,14 @@
  *   Threads    Many threads may read one fdr_file, each with its own fdr_iter. Functions that compute something on
  *              first use do so under the file's lock. During fdr_file_close, fdr_file_symbolise and fdr_file_recover no
  *              other thread may use the file. While a thread reads the damage list, no other one may call a function
- *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_reductions, fdr_epochs. Files are
- *              independent of each other.
+ *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_reductions, fdr_epochs.
  *   Signals    Not for signal handlers, except fdr_class_name, fdr_crash_register_name and fdr_reader_version.
  *   Progress   A function may block on the file's lock, on files and on symbol files. Each ends: its time is linear in
  *              the size of the file and of the result, apart from sorting.
  *   Errors     A verdict, or 0 or -errno. Nothing is printed. `message` gets one line, cut to its room, or "".
  *   Memory     If memory runs out, results may lack rows, events or names. fdr_file_verify and fdr_file_met then return
- *              FDR_UNREADABLE: call one of them before you take a result for complete.
+ *              FDR_UNREADABLE, for every file that is open at that moment. Call one of them before you take a result
+ *              for complete.
  *   New files  Are written under a temporary name in the same directory and renamed when they are complete.
  *
  * docs/API.md tells the corner cases. Sources: Wagner, Concepts for In-memory Event Tracing, TU Dresden 2015: reading
