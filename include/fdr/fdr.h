@@ -27,8 +27,8 @@
  *              no room at all.
  *
  * Rules for every function, unless its own text says otherwise
- *   When       At any time. While nothing records (before fdr_init, after fdr_finalize, in a forked child) a function
- *              does nothing and returns 0, "" or the error that its text names.
+ *   When       At any time. While nothing records, a function does nothing and returns 0, "" or the error that its text
+ *              names. That is so before fdr_init, after fdr_finalize, and in a forked child.
  *   Threads    Any thread may call any function, at the same time as others.
  *   [record]   The mark of functions for the hot path. They may be called in signal handlers, also in a handler that
  *              interrupted a [record] call of its own thread: fdr keeps both events.
@@ -187,8 +187,8 @@ FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field
 
 /* ---- calls of regions ---------------------------------------------------------------------------------- */
 
-/* Internal: the gate of the inline functions below. `on` is 0 while nothing records. It has a page of its own, of the
- * largest size that a kernel uses (64 KiB), so that the kernel can hand a zeroed one to a forked child. */
+/* Internal: the gate of the inline functions below. `on` is 0 while nothing records. The gate has a page of its own, so
+ * that the kernel can hand a zeroed one to a forked child; 64 KiB are the largest page of any kernel. */
 struct fdr_switch_page_ {
     uint32_t on;
     uint32_t pid; /* of the recording process */
@@ -273,9 +273,9 @@ FDR_UNHOOKED_ static inline fdr_region fdr_scope_enter_(uint32_t *id, const char
                                                                    1};                                                 \
          FDR_JOIN_(fdr_s_, id).once; FDR_JOIN_(fdr_s_, id).once = 0)
 
-/* FDR_REGION("name") { ... } records the block as one call. The call ends on every way out of the block, also return
- * and C++ exceptions, but not on a goto out of it, a longjmp, or an exception through C code that was compiled without
- * -fexceptions. The macro is a loop of one turn: break and continue end the region, not a loop around it. The name is
+/* FDR_REGION("name") { ... } records the block as one call. The call ends on every way out of the block, also by return
+ * and by a C++ exception. It does not end on a goto out of the block, a longjmp, or an exception that passes through C
+ * code compiled without -fexceptions. The macro is a loop of one turn: break and continue end the region, not a loop around it. The name is
  * evaluated in the first pass only. */
 #define FDR_REGION(name) FDR_REGION_(__COUNTER__, name)
 /* FDR_FUNCTION(); records the rest of the function as a call of a region with its name. */
