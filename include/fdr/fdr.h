@@ -274,9 +274,9 @@ FDR_UNHOOKED_ static inline fdr_region fdr_scope_enter_(uint32_t *id, const char
          FDR_JOIN_(fdr_s_, id).once; FDR_JOIN_(fdr_s_, id).once = 0)
 
 /* FDR_REGION("name") { ... } records the block as one call. The call ends on every way out of the block, also by
- * return and by a C++ exception. It does not end on a goto out of the block, a longjmp, or an exception that passes through C
- * code compiled without -fexceptions. The macro is a loop of one turn: break and continue end the region, not a loop around it. The name is
- * evaluated in the first pass only. */
+ * return and by a C++ exception. It does not end on a goto out of the block, a longjmp, or an exception that passes
+ * through C code compiled without -fexceptions. The macro is a loop of one turn: break and continue end the region, not
+ * a loop around it. The name is evaluated in the first pass only. */
 #define FDR_REGION(name) FDR_REGION_(__COUNTER__, name)
 /* FDR_FUNCTION(); records the rest of the function as a call of a region with its name. */
 #define FDR_FUNCTION() FDR_SCOPE_(__LINE__, __func__)
