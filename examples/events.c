@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What is not a call: messages, collectives, metrics, markers and events of one's own, as a solver on four ranks would
- * record them. Read them with `fdr dump --class message,collective,metric,marker,user events.*.fdr`. */
+/* Events that are not calls: messages, collectives, metrics, markers and user events, as one of four ranks of a solver
+ * records them. Read them with `fdr dump --class message,collective,metric,marker,user events.*.fdr`. */
 #include <fdr/fdr.h>
 #include <stdio.h>
 
-enum { ALLREDUCE = 13 }; /* numbers of operations: docs/FORMAT.md */
+enum { ALLREDUCE = 13 }; /* number of this operation: docs/FORMAT.md */
 
 struct residual {
     uint32_t iteration;
@@ -17,7 +17,7 @@ int main(void)
         {"iteration", FDR_U32, offsetof(struct residual, iteration)},
         {"norm", FDR_F64, offsetof(struct residual, norm)},
     };
-    static const uint32_t row[] = {0, 1}; /* world ranks */
+    static const uint32_t row[] = {0, 1}; /* world ranks of the communicator */
     fdr_init(NULL);
     fdr_metric_id memory = fdr_metric_define("memory", "bytes", FDR_U64, FDR_METRIC_GAUGE);
     fdr_marker_id checkpoint = fdr_marker_define("checkpoint");
@@ -36,7 +36,7 @@ int main(void)
             FDR_REGION("dot product")
             {
                 fdr_collective_begin(ALLREDUCE);
-                fdr_collective_end(ALLREDUCE, 0, -1, 8, 8); /* 0: the world; -1: no root */
+                fdr_collective_end(ALLREDUCE, 0, -1, 8, 8); /* communicator 0: the world; root -1: none */
             }
             norm *= 0.9;
             fdr_event(residual, &(struct residual){i, norm});

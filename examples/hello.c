@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The smallest use: name what matters, run, take a snapshot, read it with `fdr info hello.*.fdr`. */
+/* The smallest program that records: it names two regions, runs, and takes a snapshot.
+ * Read the snapshot with `fdr info hello.*.fdr` and `fdr tree hello.*.fdr`. */
 #include <fdr/fdr.h>
 #include <stdio.h>
 
 static double solve(int n)
 {
-    FDR_FUNCTION(); /* the rest of this function is the region "solve" */
+    FDR_FUNCTION(); /* the region "solve" ends with this function */
     double sum = 0;
     for (int i = 1; i <= n; i++) sum += 1.0 / i;
     return sum;
@@ -14,7 +15,7 @@ static double solve(int n)
 int main(void)
 {
     double sum = 0;
-    fdr_init(NULL); /* FDR_... of the environment, then defaults */
+    fdr_init(NULL); /* settings: environment variables FDR_..., else defaults */
     for (int step = 0; step < 1000; step++) {
         FDR_REGION("step") { sum += solve(step); }
     }

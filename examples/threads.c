@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads need nothing: each becomes a location with its first event. Two that pass work on leave a trail of who
- * waited for whom: `fdr dump threads.*.fdr`, `fdr stats --by location threads.*.fdr`. */
+/* Threads: each one becomes a location with its first event; the program registers nothing. Three workers take items
+ * under a lock. `fdr stats --by location threads.*.fdr` shows how much each did; in `fdr dump threads.*.fdr` the calls
+ * of "take" show when a worker waited for the lock. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <stdint.h>
