@@ -834,7 +834,7 @@ struct fdr_tail_entry {
     uint64_t end_tick;  /* full ticks: newest event after; equal to cut_tick when the location did not move */
 };
 static_assert(sizeof(struct fdr_tail_entry) == 40, "tail entry");
-/* 5,734: more than the threads that 64 MiB are sure to have room for. Others have none (FORMAT.md, 12.1). */
+/* 5,734: more than the threads that 64 MiB are sure to have room for. Others have none (FORMAT.md, 14.1). */
 #define FDR_TAIL_ENTRIES                                                                                               \
     ((FDR_TAIL_MAX_BYTES - FDR_TAIL_CHECKS - sizeof(struct fdr_tail)) / sizeof(struct fdr_tail_entry))
 

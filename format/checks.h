@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The spare of the superblock, and the list of chunks of a snapshot that have a check: who writes a file, and who reads
- * one, use the same functions. FORMAT.md, 3.1 and 12.2. */
+ * one, use the same functions. FORMAT.md, 3.1 and 16. */
 #ifndef FDR_FORMAT_CHECKS_H
 #define FDR_FORMAT_CHECKS_H
 

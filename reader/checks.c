@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The spare of the superblock, and the checks a snapshot carries of everything that is no bin (FORMAT.md, 3.1 and
- * 12.2). Where they do not fit the bytes this is said, and what lies there is suspect: none of it is shown as an
+ * 16). Where they do not fit the bytes this is said, and what lies there is suspect: none of it is shown as an
  * event. */
 #include "format/checks.h"
 

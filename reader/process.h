@@ -31,7 +31,7 @@ enum fdri_outside_mode {
     FDRI_OUTSIDE_HEADERS /* of bins only their headers */
 };
 /* A snapshot of the process's arena into the open, empty file fd, as the process would take one itself: docs/FORMAT.md,
- * section 12. 0 or -errno. */
+ * section 14. 0 or -errno. */
 int fdri_outside_copy(const struct fdri_process *p, int fd, const char *reason, enum fdri_outside_mode mode);
 
 #endif

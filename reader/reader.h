@@ -635,7 +635,7 @@ static inline bool fdri_reader_frame_kept(const struct fdri_reader_frame *frame)
     return !(frame->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));
 }
 /* Is this location (class) selected? */
-/* Readings: what is said to be their depth tells their level (FORMAT.md, 5.5). */
+/* Readings: what is said to be their depth tells their level (FORMAT.md, 12.3). */
 static inline bool fdri_reader_is_reading(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth)
 {
     return class_ == FDR_CLASS_USER && depth && l->raw.flags & FDR_LOCATION_READINGS;

@@ -16,7 +16,7 @@ enum { THREADS = 4, EVENTS = 300000 };
 static fdr_region own[STORM_REGIONS];
 static uint64_t made[STORM_REGIONS];
 
-/* Who comes late may be refused levels, and deeper calls are in no row's `calls` then (ARCHITECTURE, Known limits): so
+/* Who comes late may be refused levels, and deeper calls are in no row's `calls` then (docs/LIMITS.md): so
  * all have theirs before memory runs out. */
 static pthread_barrier_t all_there;
 static void get_levels(uint64_t *now)

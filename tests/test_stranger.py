@@ -304,7 +304,7 @@ class Location:
         return self.image.u32(self.at + 88 + (block + 36 * (depth > 252)) * 4) + 64 + entry * 128
 
     def accounts(self):
-        """(class, depth) -> [presented, kept, filtered, reduced, lost], section 6.3."""
+        """(class, depth) -> [presented, kept, filtered, reduced, lost], section 13.1."""
         image, rows = self.image, {}
         blocks = image.u32(self.at + 84)
         for depth in range((blocks * 7 if blocks <= 36 else blocks * 28 - 756) + 1):
@@ -470,7 +470,7 @@ class Recording:
             off = self.locations[-1].next
 
     @staticmethod
-    def checks(image):  # sections 3.1 and 12.2; a part of the chunks, for this is slow
+    def checks(image):  # sections 3.1 and 16; a part of the chunks, for this is slow
         data, at, arena, virgin = image.data, 4096 - 512, image.u64(16), image.u64(40)
         assert data[at : at + 4] == b"SPAR" and image.u32(at + 4) == check32(data[at : at + 4] + bytes(4) + data[at + 8 : at + 440])
         size, count, tail = 1 << image.u32(at + 20), image.u32(at + 24), image.u32(at + 16)
