@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: MIT
-# Tests, examples, benchmarks and fuzz targets, found by name:
-#   tests/test_*.c        one program and one ctest each. A comment in the first five lines may say more:
-#                         /* ctest: label=stress timeout=300 */      (default: label=unit timeout=120)
-#                         the word "serial" there: not beside another test
-#                         clock=NAME: runs once more, as test_..._NAME, with recordings by that clock (FDR_TEST_CLOCK)
-#                         wrap=a,b: the linker leads calls of a between our files to __wrap_a; more than one line
-#                         may have that
-#   tests/test_*.sh       run by bash; "# ctest: ..." likewise (default: label=house timeout=300)
-#   tests/test_*.py       run by python3; likewise
+# Tests, examples, benchmarks and fuzz targets, found by name. Tests may lie in any folder under tests/ but tests/consumer.
+#   test_*.c              one program and one ctest each
+#   test_*.sh             run by bash
+#   test_*.py             run by python3
 #   benchmarks/bench_*.c  programs on the shared library, not run by ctest
 #   examples/*.c          programs on the shared library
 #   fuzz/fuzz_*.c         libFuzzer targets, only with FDR_FUZZ
-# Every test finds FDR_BUILD, FDR_SOURCE, FDR_SANITIZE and FDR_COVERAGE in its environment; exit code 77 is "skipped".
+# Comments with `ctest:` in the first five lines of a test set its properties, separated by blanks:
+#   label=a,b             default: unit for C, house for scripts (tests/README.md says what each label means)
+#   promise=P3,P8         the promises that the test proves; they become labels, too
+#   timeout=300           seconds; default: 120 for C, 300 for scripts
+#   serial                no other test runs beside it
+#   without=asan,tsan (reason)  the test is no part of the builds with these sanitizers
+#   excuse=word,word      the test may skip itself for a reason that holds one of these words (scripts/verdict.py)
+#   clock=NAME            the test runs once more, as test_..._NAME, with recordings by that clock (FDR_TEST_CLOCK)
+#   wrap=a,b              the linker leads calls of a between our files to __wrap_a; several lines may have that
+# Every test finds FDR_BUILD, FDR_SOURCE, FDR_SANITIZE and FDR_COVERAGE in its environment. A test that prints
+# `skipped: REASON` and exits with 77 counts as skipped.
 
 enable_testing()
 
@@ -24,24 +29,65 @@ if(fdr_all)
     target_link_libraries(fdr_inside PUBLIC fdr_flags ${FDR_READER_LIBRARIES} ${FDR_RECORDER_LIBRARIES})
 endif()
 
-# fdr_test_settings(<test> <file> <default label> <default timeout>)
-function(fdr_test_settings name file label timeout)
+# What this build is called in `without=`.
+set(FDR_SANITIZED "")
+if(FDR_SANITIZE MATCHES "address")
+    set(FDR_SANITIZED asan)
+elseif(FDR_SANITIZE MATCHES "thread")
+    set(FDR_SANITIZED tsan)
+elseif(FDR_SANITIZE)
+    set(FDR_SANITIZED ubsan)
+endif()
+
+# fdr_test_words(<variable> <file>): the words of the test's `ctest:` lines, without reasons in parentheses.
+function(fdr_test_words variable file)
     set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
     file(STRINGS "${file}" lines LIMIT_COUNT 5)
+    set(words "")
     foreach(line IN LISTS lines)
         if(line MATCHES "ctest:(.*)")
-            set(words "${CMAKE_MATCH_1}")
-            if(words MATCHES "label=([A-Za-z0-9_,-]+)")
-                string(REPLACE "," ";" label "${CMAKE_MATCH_1}")
-            endif()
-            if(words MATCHES "timeout=([0-9]+)")
-                set(timeout "${CMAKE_MATCH_1}")
-            endif()
-            if(words MATCHES "serial")
-                set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
-            endif()
+            string(APPEND words " ${CMAKE_MATCH_1} ")
         endif()
     endforeach()
+    string(REGEX REPLACE "\\([^)]*\\)" "" words "${words}")
+    set(${variable} "${words}" PARENT_SCOPE)
+endfunction()
+
+# fdr_test_word(<variable> <words> <name> <default>): the value of <name>= as a list.
+function(fdr_test_word variable words name default)
+    set(value "${default}")
+    if(words MATCHES " ${name}=([A-Za-z0-9_,-]+)")
+        string(REPLACE "," ";" value "${CMAKE_MATCH_1}")
+    endif()
+    set(${variable} "${value}" PARENT_SCOPE)
+endfunction()
+
+# fdr_test_files(<variable> <pattern>...): the tests of these patterns that are part of this build.
+function(fdr_test_files variable)
+    set(found "")
+    foreach(pattern IN LISTS ARGN)
+        file(GLOB_RECURSE files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${pattern}")
+        list(FILTER files EXCLUDE REGEX "/tests/consumer/")
+        foreach(file IN LISTS files)
+            fdr_test_words(words "${file}")
+            fdr_test_word(without "${words}" without "")
+            if(NOT FDR_SANITIZED OR NOT FDR_SANITIZED IN_LIST without)
+                list(APPEND found "${file}")
+            endif()
+        endforeach()
+    endforeach()
+    set(${variable} "${found}" PARENT_SCOPE)
+endfunction()
+
+# fdr_test_settings(<test> <file> <default label> <default timeout>)
+function(fdr_test_settings name file label timeout)
+    fdr_test_words(words "${file}")
+    fdr_test_word(label "${words}" label "${label}")
+    fdr_test_word(promise "${words}" promise "")
+    fdr_test_word(timeout "${words}" timeout "${timeout}")
+    if(words MATCHES " serial ")
+        set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+    endif()
     if(FDR_SANITIZE OR FDR_COVERAGE)
         math(EXPR timeout "${timeout} * 3")
     endif()
@@ -52,7 +98,7 @@ function(fdr_test_settings name file label timeout)
         list(APPEND environment "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0")
     endif()
     set_tests_properties(${name} PROPERTIES
-        LABELS "${label}" TIMEOUT "${timeout}" SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
+        LABELS "${label};${promise}" TIMEOUT "${timeout}" SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()
 
 function(fdr_program target file folder)
@@ -63,7 +109,7 @@ function(fdr_program target file folder)
 endfunction()
 
 function(fdr_tests)
-    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/test_*.c")
+    fdr_test_files(files "test_*.c")
     if(NOT TARGET fdr_inside)
         set(files "")
     endif()
@@ -81,6 +127,8 @@ function(fdr_tests)
         endforeach()
         if(missing)
             message(WARNING "fdr: ${name} is not built, it needs ${missing}")
+            add_test(NAME ${name} COMMAND sh -c "echo 'skipped: not built, it needs ${missing}'; exit 77")
+            fdr_test_settings(${name} "${file}" unit 120)
             continue()
         endif()
         fdr_program(${name} "${file}" tests)
@@ -100,9 +148,9 @@ function(fdr_tests)
         endforeach()
         add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
         fdr_test_settings(${name} "${file}" unit 120)
-        file(STRINGS "${file}" clock LIMIT_COUNT 5 REGEX "ctest:.*clock=")
-        if(clock MATCHES "clock=([a-z]+)")
-            set(clock "${CMAKE_MATCH_1}")
+        fdr_test_words(words "${file}")
+        fdr_test_word(clock "${words}" clock "")
+        if(clock)
             add_test(NAME ${name}_${clock} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
             fdr_test_settings(${name}_${clock} "${file}" unit 120)
             set_property(TEST ${name}_${clock} APPEND PROPERTY ENVIRONMENT "FDR_TEST_CLOCK=${clock}")
@@ -110,7 +158,7 @@ function(fdr_tests)
     endforeach()
 
     file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-    file(GLOB scripts CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/test_*.sh" "${PROJECT_SOURCE_DIR}/tests/test_*.py")
+    fdr_test_files(scripts "test_*.sh" "test_*.py")
     foreach(file IN LISTS scripts)
         get_filename_component(name "${file}" NAME_WE)
         get_filename_component(extension "${file}" LAST_EXT)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 wrap=fdri_reduce
+/* ctest: label=unit timeout=120 promise=P2 wrap=fdri_reduce
  * Where accounts leave hardly any room for history, events are lost; looking for what could still be given back must
  * not become all that a thread does. A block that is refused is asked for again by the next event: that is one step. */
 #include "tests/api_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=300 serial
+/* ctest: label=stress,threads timeout=300 serial promise=P10
  * P10: every public function may be called by any thread at any time: each is, in a loop of its own, while recordings
  * begin and end. All come back, and nothing breaks. (test_finalize.c has threads that record without a pause.) */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: clock=tsc */
+/* ctest: label=unit,threads clock=tsc promise=P3,P4,P9,P10 */
 /* The public header, function by function: definitions and calls, read back from a snapshot. */
 #include "tests/api_fixture.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: clock=tsc */
+/* ctest: label=unit,threads clock=tsc promise=P3,P4,P10 */
 /* The public header: start and end, threads, clocks, usage. */
 #include "tests/api_fixture.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 clock=tsc
+/* ctest: label=unit timeout=120 clock=tsc promise=P3,P5
  * Calls by the clock, as programs make them and by the fastest path there is: enter, leave, leaves that skip calls or
  * fit none, recursion, pauses, points, rewinds. Nobody knows the times beforehand: counts are compared with plain ones
  * of the test, times with one another. */

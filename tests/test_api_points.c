@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public header: events without duration, read back from a snapshot. */
+/* ctest: label=unit,threads promise=P4,P5
+ * The public header: events without duration, read back from a snapshot. */
 #include "tests/api_fixture.h"
 
 /* ---- points ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: clock=tsc */
+/* ctest: label=unit clock=tsc promise=P3,P4,P5,P9 */
 /* The public header: rules, phases, rewinding. */
 #include "base/ownstack.h"
 #include "tests/api_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=300 serial clock=monotonic
+/* ctest: label=signals,threads timeout=300 serial clock=monotonic promise=P1,P3,P7,P10
  * Not under sanitizers: they deliver signals when it suits them, not in the middle of a record. Signals: handlers that
  * record, handlers that leave by longjmp, snapshots by signal, and respect for those of others. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=300
+/* ctest: label=stress,threads timeout=300 promise=P1,P3,P10
  * The allocator under load: no bin has two holders, nothing is lost, meta and bins never meet. Pieces and lists. */
 #include <setjmp.h>
 #include <stdarg.h>

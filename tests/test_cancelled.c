@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P10
  * P10: threads without room in the buffer that are cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS), so while an
  * event of theirs is counted as lost: the recording ends, and the next one begins. And with room, so while they attach:
  * none of them is taken for a live one later. */

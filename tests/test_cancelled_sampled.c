@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P10
  * Counters and samples are no place to be cancelled at. A thread that is cancelled at any moment while counters are
  * read at the edges of its calls ends, and who joins it goes on; and one that is cancelled while page faults sample it
  * ends where it says, not at the instruction that the handler interrupted. */

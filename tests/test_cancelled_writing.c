@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 wrap=pwrite
+/* ctest: label=unit,threads timeout=60 promise=P10 wrap=pwrite
  * P10: a thread that is cancelled where fdr writes leaves nothing behind that others would wait for. And what is asked
  * for while a snapshot is written: at the end there is a snapshot of the end. */
 #define _GNU_SOURCE

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How much memory the control groups let a process have, in file trees of both versions made for this. */
+/* ctest: label=unit promise=P10
+ * How much memory the control groups let a process have, in file trees of both versions made for this. */
 #include "base/cgroup.h"
 
 #include <setjmp.h>

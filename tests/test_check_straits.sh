@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300
+# ctest: label=tools timeout=300 promise=P8
 # What fdr check says where memory ends under it, and of a file whose writer dies while it is read: nothing false, and why.
 set -u
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"

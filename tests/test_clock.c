@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 wrap=clock_gettime
+/* ctest: label=signals,threads timeout=120 promise=P4,P8,P9 wrap=clock_gettime
  * Clocks that jump: the processor's counter, read by way of a trap that answers with what the test says, and
  * CLOCK_MONOTONIC likewise. Back by more than a millisecond: time goes on, and readers say so. Forward: a gap. */
 #define _GNU_SOURCE

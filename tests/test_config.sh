@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=unit timeout=300
+# ctest: label=unit timeout=300 promise=P10
 # P10: every wrong value of the environment costs exactly one clear line on stderr that names variable, value and what
 # is used instead, and the program goes on. Directories that cannot be used, likewise.
 set -u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,stress timeout=120
+/* ctest: label=unit,stress,threads timeout=120 promise=P10
  * Counters at the edges of calls, of a provider whose values are known exactly: each thread its own, interrupted by
  * handlers, and in a child. */
 #include <setjmp.h>

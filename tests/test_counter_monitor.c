@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,stress timeout=120
+/* ctest: label=unit,stress,threads timeout=120 promise=P4
  * The monitor with a source that this machine lacks, and with threads that come and go: the recording must say just
  * what the counters said. */
 #include <setjmp.h>

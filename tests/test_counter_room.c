@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,stress timeout=120
+/* ctest: label=unit,stress,threads timeout=120
  * The monitor where memory, or the counters of a reading, do not hold all there is; and whose threads it observes. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit,threads timeout=60
  * Every source against an independent reading of the same fact, and names to counters. */
 #include <setjmp.h>
 #include <stdarg.h>

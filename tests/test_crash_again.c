@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P7
  * P7: a recording that was over before its end (fdr_ending has left a bundle, or its file was cut) makes room for
  * another one, which is as whole as the first: its bundles, its threads, its files. */
 #include <setjmp.h>

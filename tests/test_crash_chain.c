@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P10
  * P10: handlers that were there before are called as they would have been; who survives leaves nothing; who is replaced
  * says so; faults in our own handler, ignored signals, children, a file cut under the map. */
 #include <setjmp.h>

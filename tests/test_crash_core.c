@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60
+/* ctest: label=signals timeout=60 promise=P10
  * P10: the core file of a process that died with a recording tells what it would have told without: instruction, stack
  * pointer, signal and what came with it. Skipped where no core file is written into the working directory. */
 #include <setjmp.h>

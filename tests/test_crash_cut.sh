@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300
+# ctest: label=tools timeout=300 promise=P8
 # Stacks of which a bundle kept a part: fdr crash and fdr hang say that callers are missing and how much was kept, and
 # take nothing that earlier calls left for a caller. Stacks that are whole say nothing of the kind.
 set -euo pipefail

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit
+/* ctest: label=unit promise=P7,P10
  * A bundle that is a copy: epochs of a thread that did not stop for us are of one moment in it, or not believed. */
 #define _GNU_SOURCE
 #include <setjmp.h>

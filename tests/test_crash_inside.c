@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P7
  * P7: crashes where it hurts: in malloc, in the recorder itself, in the crash handler, in several places of it, in two
  * threads at the same moment. The process dies of its own signal, and what can be read is read. */
 #include <setjmp.h>

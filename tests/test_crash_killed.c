@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60
- * ctest: wrap=fdri_section_begin,fdri_bundle_write
+/* ctest: label=signals timeout=60 promise=P7 wrap=fdri_section_begin,fdri_bundle_write
  * P7: SIGKILL while a signal is handled, before anything of the crash section is written: what is left says the cause,
  * has every event, and is not damaged. */
 #include <setjmp.h>

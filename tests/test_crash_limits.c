@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60
+/* ctest: label=signals timeout=60 promise=P7,P10
  * P10, and evidence all the same, where something is missing: directories, descriptors, room in files, time. */
 #include <setjmp.h>
 #include <stdarg.h>

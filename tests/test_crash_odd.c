@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=180 wrap=pthread_join
+/* ctest: label=signals,threads timeout=180 promise=P7 wrap=pthread_join
  * P7: deaths as programs think of them: while snapshots are written, while the recording ends, in the allocator beside
  * a C++ library that dlopen brought, in an exit handler, on the smallest of stacks, on the program's own alternate
  * stack, where no signal is left to ask others with, behind pthread_exit of the main thread, by exec from a thread or

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals timeout=120 promise=P10
  * P10: handlers that were there before fdr and are for one signal only (SA_RESETHAND, or they put the default action
  * back themselves). Who lives without fdr lives with it, and dies of the next one as it would have, with a bundle. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60
+/* ctest: label=signals timeout=60 promise=P10
  * P10: every register in the core file of a process that died with a recording is what it would have been without:
  * programs that load known values into all of them, general, floating point and vector, right before they die. And the
  * bundle has those of the core. Skipped where no core file is written into the working directory, and on processors

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=240
+/* ctest: label=signals timeout=240 promise=P5,P7
  * P5 and P7: SIGKILL at every store (tests/killed.h) while the rows of totals that are used least give way to others:
  * what is left says every call once, in a row or in [rest]. */
 #include <setjmp.h>

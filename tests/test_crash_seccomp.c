@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60
+/* ctest: label=signals,threads timeout=60 promise=P2,P10
  * The fatal path makes the system calls that docs/CRASH.md lists and no other: a filter kills on anything else. And the
  * record path, once its thread is attached, makes none. */
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# ctest: label=house promise=P7,P10
 # The fatal path calls nothing that allocates, locks or formats: what its objects refer to, by name.
 set -euo pipefail
 build=${FDR_BUILD:?}

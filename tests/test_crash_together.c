@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P7
  * P7: threads that fault at once. Each tells where it faulted, not where the handler waits in which it was asked. */
 #include <setjmp.h>
 #include <stdarg.h>

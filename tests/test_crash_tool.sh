@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# ctest: label=house promise=P7
 # fdr crash on real bundles: the function, the line, inlined ones, all threads, the text behind an abort, an exception
 # nobody caught, secrets; and of several processes who died first.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=house,slow,cross timeout=900
+# ctest: label=house,cross,slow timeout=900
 # aarch64: what is installed compiles with warnings as errors (FDR_CROSS_ALL=1, as in ./dev cross: all tests, too), and what
 # can run under qemu-user does. Needs Debian's cross compiler,
 # qemu-user, and the libraries that scripts/cross.sh fetches; `./dev cross` gets all of them and runs this.
@@ -33,6 +33,5 @@ echo "compiles for aarch64: $(find "$build" -name '*.o' | wc -l) objects"
 file=$(find "$build/lib" -name 'libfdr.so.*.*' | head -1)
 objdump=aarch64-linux-gnu-objdump
 $objdump -d "$file" | grep 'mrs.*cntvct_el0' >/dev/null || { echo "libfdr.so for aarch64 does not read the counter"; exit 1; }
-# A second try, as dev gives each test that failed beside others: emulated threads wait for a processor for long.
-ctest --test-dir "$build" --output-on-failure -j2 --repeat until-pass:2 \
+ctest --test-dir "$build" --output-on-failure -j2 \
     -R "^test_($(IFS='|' && echo "${runs[*]}"))\$"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=300
+/* ctest: label=stress,threads timeout=300 promise=P3,P4
  * P3, P4: a snapshot of a thread that goes on holds everything up to its cut, and of the calls that were open then none
  * is said to be reduced. */
 #include "tests/api_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit,threads timeout=60 promise=P10
  * Definitions: two that are called alike and are not the same; more than there can be; functions of libraries that come
  * and go between two recordings of a process. */
 #define _GNU_SOURCE

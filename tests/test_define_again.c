@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=120
+/* ctest: label=stress,threads timeout=120 promise=P10
  * P10: definitions of all kinds while recordings end and begin. Ids stay what they were in the first one, whoever comes
  * first in the next. */
 #include "tests/api_fixture.h"

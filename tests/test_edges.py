@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=house timeout=180
+# ctest: label=house timeout=180 promise=P10
 # Counters read at the edges of calls: perf and /proc, PAPI (a fake one, the machine's, none), and what happens
 # where the kernel or the user's rights do not let them.
 import json

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,stress timeout=120 wrap=dladdr,fdri_meta_take,fdri_export_start
+/* ctest: label=unit,stress,threads timeout=120 promise=P10 wrap=dladdr,fdri_meta_take,fdri_export_start
  * P10: a recording that ends, or has only just begun, while another thread is in the middle of a call that is none of
  * those that record: the memory stays until that one is out, and nothing is left behind. */
 #define _GNU_SOURCE

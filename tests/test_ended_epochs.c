@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit
+/* ctest: label=unit,threads promise=P3
  * A thread that ended is folded some rows at a time. Whoever looks between two of these steps finds it whole: its
  * epochs, whose totals are its rows less a base, are not there any more, and none are said to be. */
 #include <setjmp.h>

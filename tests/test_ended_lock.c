@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit,threads timeout=60 promise=P2,P10
  * A handler does not wait for what the thread that it interrupts holds: the accounts of ended threads, for an hour
  * here. And nobody holds them for good. */
 #include "tests/api_fixture.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=300 wrap=fdri_location_number
+/* ctest: label=signals,threads timeout=300 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
+ * ctest: wrap=fdri_location_number
  * P3: a handler leaves the operation that begins the accounts of ended threads by longjmp, where these get their
  * number: every later snapshot is whole, and has all calls of the threads that ended. */
 #include "tests/api_fixture.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=240
+/* ctest: label=signals,threads timeout=240 promise=P3,P8 excuse=x86-64
+ * ctest: without=asan,tsan (steps single instructions)
  * P3, P8: a handler leaves by longjmp at each instruction of working off threads that ended (of long ones at every
  * few), also where a claimer is inside of the first one. All of them are worked off in the end, and no event is
  * missing. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit,threads timeout=60 promise=P3
  * P3: the steps of a thread that ended stay counted in fdr_usage().reductions, also when its accounts have become those
  * of [ended]; so do the lines of a thread, however many it has begun. */
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120
+/* ctest: label=threads timeout=120 promise=P5
  * P5: threads that end in a buffer that has nothing free, as each rewind leaves a bin for each level behind, keep their
  * totals, also once their own accounts were needed by others: [ended] has got a place for each of their rows before
  * their bins go. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit timeout=300 promise=P2,P3,P5,P8
  * The end of an epoch where a thread calls thousands of functions: no operation looks at all of their rows, and at any
  * moment of the walk totals, epochs and the ledger are what the oracle counts. test_epoch_walk [FIRST [ROUNDS]]: other
  * programs than those of every day. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit timeout=120 promise=P5,P8
  * P8: an epoch in which a bin is damaged or missing is not said to have every call; the others are. What one is said to
  * have is what its rows and rest have. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit timeout=60 promise=P1
  * Strategy telescope behind some 10^9 epochs: every tier has what it may have, so nothing is merged by age any more,
  * and the table of epochs is full. The run goes on being cut. Nobody waits for so many: the table is filled by hand. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P10
  * P10: exit() while another thread is in fork(). By the time the recording ends the C library has forgotten the
  * library's handlers of fork, and that thread comes out of it with all locks held: the process ends all the same, and
  * leaves no live file. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit timeout=300 promise=P1
  * Giving back takes as little as is needed: once memory was full, at least 90 % of the bins stay in use, whatever step
  * was taken, while there is anything to give back. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=300 serial
+/* ctest: label=stress,threads timeout=300 serial promise=P10
  * P10: recordings end and begin while threads are in the middle of records, more of them than there are processors:
  * some are off their processor for longer than fdr_finalize waits. Nothing breaks, and what the final snapshot holds is
  * whole. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300
+# ctest: label=tools timeout=300 promise=P10
 # The first thread of a program leaves by pthread_exit while another one goes on. What the kernel says of the process is said of that
 # thread, and nothing any more: stacks, names of functions and the memory in use are known all the same. And the program ends when the
 # last of its own threads does, with status 0, whatever threads fdr has, and however the program calls its own; nobody who only waits is taken for gone.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=300 serial clock=tsc
+/* ctest: label=stress,threads timeout=300 serial clock=tsc promise=P10
  * Children of every kind: none ever writes into its parent's recording, and one that starts its own gets its own. */
 #include <setjmp.h>
 #include <stdarg.h>

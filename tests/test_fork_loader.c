@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=180
+/* ctest: label=signals,threads timeout=180 promise=P10
  * P10: children made while another thread has the C library's lock of what is loaded, which they keep for ever: they
  * record all the same, without names of functions by address, samples and counters, and end. One made at another time
  * has all of it, though nothing of fdr saw the fork. */

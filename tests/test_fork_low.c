@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P10
  * A program without standard input, output and error that makes children while fdr opens files: what takes those three
  * numbers meanwhile stays in no child. */
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# ctest: label=house promise=P6
 # docs/FORMAT.md says what the headers say: every structure with its size, every field with its offset and size, the
 # kinds by number; and the worked example is, byte for byte, what the library writes.
 # With --write: brings offsets, sizes and kinds in the tables up to date (new fields must be added by hand).

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit timeout=120 promise=P9
  * Strategy `whole`: where calls of a kind are not stored any more, none of what they call is, also of depths and
  * durations that come later. In bins of which a piece is asked for and the rest is left for such. */
 #include "tests/api_fixture.h"

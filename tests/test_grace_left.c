@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60 wrap=fdri_trigger_seen
+/* ctest: label=signals,threads timeout=60 promise=P10 wrap=fdri_trigger_seen
  * A handler leaves a section of liburcu by longjmp, in the middle of a record that a trigger looks at. The section ends
  * with the next record, else no grace period of the process would ever be over. The linker puts us inside of it. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: clock=tsc
+/* ctest: label=unit clock=tsc promise=P10
  * P10: ids outlive a recording. In a later, smaller one, where not all names fit, no id is given to another name. */
 #include "tests/api_fixture.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit timeout=300 promise=P3,P4,P9
  * Bands become one, in three steps, where memory is little for many partitions, and only there; what is shown stays
  * true. */
 #include "tests/api_fixture.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=house timeout=300
+# ctest: label=house timeout=300 promise=P5,P9
 # Functions that a longjmp or an exception leaves, in programs whose main loop goes on: every program counts its own calls
 # by what called them, and what is recorded must be that tree, call for call.
 import json

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 */
+/* ctest: label=signals,threads timeout=120 */
 /* FDR_KEEP: as many as can be named, the newest, of several that ask: two triggers, and fdr_snapshot beside them. */
 #include <setjmp.h>
 #include <stdarg.h>

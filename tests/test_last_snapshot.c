@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit,threads timeout=60
  * What fdr_last_snapshot returned stays as it is, whoever takes snapshots meanwhile, until the same thread asks
  * again. */
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# ctest: label=house
 # The layer table of docs/ARCHITECTURE.md: who may include whom. Then: OS and CPU conditionals only in base/.
 set -euo pipefail
 cd "${FDR_SOURCE:-$(dirname "$0")/..}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=120
+# ctest: label=tools timeout=120 promise=P7
 # What processes leave behind: listed, read, collected, removed, never while it is written or unread; fdr run, fdr hang.
 # shellcheck disable=SC2015
 set -u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P5,P9
  * P5, P9: calls that nothing will leave any more are over. Those that were open when their thread ended by pthread_exit
  * count in the totals like any other; those that a handler entered while a record was under way, before it left by
  * longjmp, are not around what handlers do later. */

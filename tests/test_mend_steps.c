@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=600
+/* ctest: label=signals,threads timeout=600 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
  * P3: what a handler left by longjmp, far down the stack, is settled once, also where another handler comes at any
  * instruction of that and records. */
 #include "tests/api_fixture.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300
+# ctest: label=tools timeout=300 promise=P7,P10
 # MPI_Abort leaves a bundle with that cause where FDR_CRASH=exit asks for it, before the library ends the process: with one made
 # up here, and with each MPI there is (Open MPI, MPICH), from C and Fortran, on one and two ranks. What MPI_Init does to the
 # handlers of fatal signals is seen.

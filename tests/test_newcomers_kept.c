@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit,threads timeout=300 promise=P1,P2
  * Memory that threads to come begin with stays theirs: what an application notes under thousands of keys, and samples
  * of a hundred threads that record nothing, leave it alone, and are refused with a line. */
 #include "tests/api_fixture.h"

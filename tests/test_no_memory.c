@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=60
+/* ctest: label=threads timeout=60 promise=P10
  * P10: threads that begin to record where the system gives no more memory (RLIMIT_AS, as `ulimit -v` sets it) are
  * counted, and the program goes on. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 wrap=pthread_create
+/* ctest: label=unit,threads timeout=60 promise=P10 wrap=pthread_create
  * P10: where the system gives no thread, who asks for a snapshot by signal gets none, and ends no program. */
 #include <setjmp.h>
 #include <stdarg.h>

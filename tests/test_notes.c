@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 wrap=fdri_process_read,pwrite
+/* ctest: label=unit,threads timeout=120 promise=P6,P8 wrap=fdri_process_read,pwrite
  * Notes in snapshots are whole, whatever is set while they are copied: two values in the middle of a copy of one, by
  * a page in the middle of it that faults, and from outside by a reading in two parts. */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=120
+/* ctest: label=stress,threads timeout=120 promise=P1,P2,P3
  * Node-local bins on a machine that is made up: four nodes, two CPUs each, and threads that say where they run. */
 #include <setjmp.h>
 #include <stdarg.h>

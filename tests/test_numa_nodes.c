@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit,threads timeout=120 promise=P1 excuse=NUMA
  * Node-local bins on the nodes this machine really has: where the kernel put the pages is asked of the kernel. With one
  * node there is nothing to see; test_numa_qemu.sh runs this on two. */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=house,slow timeout=180
+# ctest: label=house,slow timeout=180 promise=P1 excuse=x86-64,read
 # test_numa_nodes on two NUMA nodes: an emulated machine boots a Debian kernel with nothing but that program.
 # Needs (Debian): qemu-system-x86 linux-image-cloud-amd64 busybox-static cpio; `./dev numa` installs them.
 set -euo pipefail

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers in settings are read like strtod in the C locale reads them, whatever the locale is, and nothing else is a
+/* ctest: label=unit
+ * Numbers in settings are read like strtod in the C locale reads them, whatever the locale is, and nothing else is a
  * number. */
 #include <math.h>
 #include <setjmp.h>

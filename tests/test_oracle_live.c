@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit timeout=300 promise=P3,P4,P5,P9
  * Calls of the moment, by the processor's counter, against the oracle: what takes the fastest path, and what that
  * leaves to others. */
 #include "tests/oracle_clock.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of worth has all partitions, also those that were made when no memory was left but in bins: a thread that
+/* ctest: label=unit
+ * The order of worth has all partitions, also those that were made when no memory was left but in bins: a thread that
  * filled the buffer before it went deep. */
 #include "tests/api_fixture.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 wrap=fdri_policy_before
+/* ctest: label=unit timeout=120 promise=P2 wrap=fdri_policy_before
  * No step over its bound: the table of partitions in order of worth is put in order a piece at a time, where points of
  * two classes stand at many depths and now these hold more, now those. And it is in order when that is through. */
 #include "recorder/order.h"

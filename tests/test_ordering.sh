@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# ctest: label=house
 # Atomics are spelled out in base/atomic.h only, but for relaxed ones in the public headers and the adapters, which may
 # not include it. Outside it and base/racy.h every acquire and release has a label (X:name) on its line or in the comment
 # right before it; every label in the code is in the table of docs/ORDERING.md, and every label in that table is in the

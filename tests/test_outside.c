@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,signals timeout=120 */
+/* ctest: label=unit,signals,threads timeout=120 promise=P6,P7,P8 */
 /* A process that does not help is read from outside: running, stopped, deaf to signals, with a mapped or an anonymous
  * arena. Nothing in it changes. */
 #define _GNU_SOURCE

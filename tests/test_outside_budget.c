@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit timeout=60 promise=P8
  * A copy from outside reads only so often. Where that ends before a batch was read for the third time nobody knows
  * what of it stayed: nothing of it is in the copy. Built from the copy's own source, to have that end where it may. */
 #define _GNU_SOURCE

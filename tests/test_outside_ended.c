@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120
+/* ctest: label=threads timeout=120 promise=P5
  * A thread that ended long ago and has begun to give its memory back stands in a snapshot from outside as in one from
  * inside: with its totals, and with what it still has. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 wrap=fdri_process_read
+/* ctest: label=unit timeout=60 promise=P8 wrap=fdri_process_read
  * A copy from outside whose memory changes hands between two readings of it. What the process would do meanwhile is put
  * into what is read: a bin that is given away and taken again behind the second reading's header, so that its payload
  * is another's; a meta piece that is a bin by the second reading, or by the third; a slab that serves another location

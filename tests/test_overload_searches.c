@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 wrap=fdri_share_any
+/* ctest: label=threads timeout=120 promise=P2 wrap=fdri_share_any
  * P2: many deep threads record at once in a buffer that does not hold what they need: each would search for memory with
  * each event, and take it from another that has not used it yet. Few events begin a search. */
 #include <pthread.h>

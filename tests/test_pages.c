@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit timeout=60 promise=P1,P7
  * The arena lies in pages of 2 MiB where the kernel makes them when asked, in a file as in anonymous memory; none is
  * missing then. What is left of it when it is over is in nobody's way. */
 #define _GNU_SOURCE

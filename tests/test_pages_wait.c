@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 wrap=madvise
+/* ctest: label=unit,threads timeout=60 promise=P10 wrap=madvise
  * P10: a kernel that is asked for a large page may wait for as long as it takes until every processor has emptied its
  * lists. Recording begins without it, and the next one as well. Here it waits until both are over. A forked child has
  * nobody who waits, and asks for itself. */

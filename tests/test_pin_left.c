@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 wrap=fdri_leave_slots
+/* ctest: label=unit timeout=60 promise=P9 wrap=fdri_leave_slots
  * FDR_PIN: a handler leaves by longjmp while partitions are set aside. The next operation sets the others aside, too:
  * of what is pinned no caller goes. */
 #include "tests/api_fixture.h"

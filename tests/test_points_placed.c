@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit timeout=60 promise=P9
  * P9: where a point is shown among calls of its tick whose parents are lost, or of which its record names only the
  * innermost. */
 #include "tests/api_fixture.h"

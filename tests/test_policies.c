@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reduction chain as pure predicates: an order that can be trusted, and what is kept stays closed upward. */
+/* ctest: label=unit promise=P1,P9,P10
+ * The reduction chain as pure predicates: an order that can be trusted, and what is kept stays closed upward. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

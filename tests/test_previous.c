@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 wrap=fdr_previous_install
+/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdr_previous_install
  * The handler that a signal had before ours is called, once, whoever was put in front of ours meanwhile: with the
  * snapshot signal and the one of samples. Each case in a process of its own. */
 #define _GNU_SOURCE

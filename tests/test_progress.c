@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit timeout=120 promise=P2
  * P2, counted: once a thread is attached, recording makes no system call, asks for no memory and takes no page fault,
  * through thousands of full bins and reductions, with every strategy; and where the words of the allocator are
  * contended for ever, it gives up after a bounded number of tries. */

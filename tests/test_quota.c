@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P10
  * P10: a file system that says EDQUOT: when the live file is made, when a snapshot or a bundle is written. A filter
  * says it in place of the kernel, for the calls that allocate: the superuser, and many kernels, know no quota. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60
+/* ctest: label=signals,threads timeout=60 promise=P8
  * P8: something lies behind a recording: another one, zeros. It is said, and nothing of it is taken for the first
  * one's, also where that is damaged, so that its blocks are looked for. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 wrap=fdri_reader_keep
+/* ctest: label=unit timeout=60 promise=P8 wrap=fdri_reader_keep
  * P8: a crash section says anything, with a check that is right: call stacks are made of what an entry has, and nothing
  * is written or read behind it. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit,threads timeout=60 promise=P8
  * The window that all locations have in common: one that began late and of which nothing was given up does not narrow
  * it, one that gave up its beginning, or of which that is damaged, does. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit timeout=60 promise=P3
  * P3: the end of a snapshot of a thread that went on: calls that were open at the cut have their names where the copy
  * of the stack has them, or are said to be not over; never to be reduced. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=900
+/* ctest: label=unit timeout=900 promise=P8,P9
  * P8: any bytes give a verdict and what could be recovered; nothing is invented; one bad bin costs that bin. */
 #include <setjmp.h>
 #include <stdarg.h>

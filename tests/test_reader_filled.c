@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* P8, P9: an event that the reader gives is whole, whatever stood in the caller's memory: of recordings of one thread,
+/* ctest: label=unit,threads promise=P8,P9
+ * P8, P9: an event that the reader gives is whole, whatever stood in the caller's memory: of recordings of one thread,
  * and one location after another. A path of a sample is in samples only. */
 #include "tests/api_fixture.h"
 

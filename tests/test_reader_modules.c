@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit timeout=60 promise=P8
  * P8: what a recording says of modules and functions by address is a name to look for, not to be trusted: paths that
  * are no files are not opened, and any number of modules and functions takes a time that hardly grows faster than
  * the file. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* P3, P8: the header of the oldest bin of a partition is destroyed. What was given back before it stays what it was,
+/* ctest: label=unit promise=P3,P8
+ * P3, P8: the header of the oldest bin of a partition is destroyed. What was given back before it stays what it was,
  * and what was in it is lost: also in the file that recovery writes. */
 #include "tests/api_fixture.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=600
+/* ctest: label=unit timeout=600 promise=P3,P4,P9
  * P4, P9: what the reader yields is what was presented, event by event: kind, id, depth, quantised time, order. */
 #include <setjmp.h>
 #include <stdarg.h>

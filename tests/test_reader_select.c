@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit,threads timeout=300 promise=P4
  * Selections show exactly the part of the whole that they name, in its order; clocks, open calls, many readers. */
 #include <setjmp.h>
 #include <stdarg.h>

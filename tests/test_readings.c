@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300 */
+/* ctest: label=unit timeout=300 promise=P3,P8 */
 /* Readings of counters in little memory: those kept are spread evenly over the whole run, running counts say exactly
  * what happened between any two of them, and the ledger knows of the others. FDR_READINGS_TEST=1000000000 presents that
  * many. */

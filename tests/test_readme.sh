@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# ctest: label=house
 # The examples of README.md are programs: every ```c block whose first line is /* example: NAME */ compiles without a
 # warning against this build, and runs. The output that README.md shows of the first one's recording is the output of
 # fdr, but for the numbers. docs/SETTINGS.md has a row for each setting.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 */
+/* ctest: label=unit timeout=60 promise=P4 */
 /* The record codec alone: a call that is foreseen is put in one go as the very bits that the long way writes, and both
  * decode to what was put in. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit timeout=60 promise=P8
  * P8: any one block of accounts is damaged: what is recovered is whole, its ledger adds up, and nothing that is kept is
  * without an account. Also where there is no room for accounts. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit timeout=300 promise=P8
  * P8: a snapshot cut anywhere, as a full disk or a broken copy leaves it: what recovery writes shows the calls that the
  * cut file shows, no fewer and no others. */
 #include <setjmp.h>

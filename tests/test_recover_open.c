@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit timeout=300 promise=P8
  * P8: what is said of the calls that are open is a few words that change with every event, and a live file has no check
  * of them. One flipped bit there costs an open call at most, never what happened inside of it; and recovery shows what
  * the damaged file shows. Also where one block begins inside of another: what is recovered is whole. */

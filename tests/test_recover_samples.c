@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* P8: what is recovered is whole and its ledger adds up, also where a bin of samples was damaged, or the key of a row
+/* ctest: label=unit promise=P3,P8
+ * P8: what is recovered is whole and its ledger adds up, also where a bin of samples was damaged, or the key of a row
  * of totals, which then is a kind that has no totals, or epochs. Found by fuzz_reader. */
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit,threads timeout=300 promise=P5,P8
  * P5, P8: a bit flipped in the totals of a snapshot (a row, its counters, the table that leads to it, the location that
  * the table belongs to), or in what epochs are counted from. Of the damaged file, and of what is recovered of it, what
  * is said to be exact is; where a row is gone this is said; and the others are all there. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P7,P10
  * P6, P10: a program that gets no answer to what fdr asks the kernel: a filter refuses getpid or openat (with an error,
  * it does not kill), or there is no descriptor left. It keeps its name and its recording, and dies as it would have
  * died, with all that can be had. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit timeout=120 promise=P3,P9
  * Calls deeper than the levels held, within one function, whose leaves longjmp or exceptions skip: whatever is held is
  * shown with its own times, and nothing stays open that is over. */
 #include "tests/api_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P7,P10
  * P6, P10: a process that finds itself restored from a checkpoint (simulated: what tells one life from the next is
  * changed under it) leaves the recording it came with as it is and begins a new one. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 serial
+/* ctest: label=unit,threads timeout=120 serial promise=P2,P3
  * P2, P3: a rewind looks at the bins it takes, not at those that stay, and so does what mends an abandoned operation;
  * epochs count what is left; and who rewinds again and again fills bins with few records, which is no reason to look
  * for room less often. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 wrap=fdri_piece_give,fdri_rewind_ended
+/* ctest: label=unit,threads timeout=60 promise=P3 wrap=fdri_piece_give,fdri_rewind_ended
  * P3: a rewind that is left by longjmp from a handler, with each bin it takes away. What is gone is accounted for by
  * the time the next event is recorded, and stays so when the thread has ended and its accounts went to those of
  * others. And a call that was open at the mark, and whose leave was left: its record stays. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 wrap=fdri_meta
+/* ctest: label=unit,threads timeout=120 promise=P3 wrap=fdri_meta
  * P3: marks that are set for the first time, or need more places than before, when the buffer has long been full: they
  * find room as accounts do, in pieces of bins, with the smallest bins as well. Where there is none a rewind does
  * nothing, and the next mark is tried anew. */

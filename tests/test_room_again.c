@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit timeout=60 promise=P3,P5
  * P3, P5: what memory refused a thread once it gets when there is some again: partitions, levels, rows of totals.
  * And what finds no room takes it from nothing else. */
 #include "tests/api_fixture.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* P5 where the totals do not fit: histograms go first, then the regions used least, into [rest]; what has a row of its
+/* ctest: label=unit promise=P3,P5
+ * P5 where the totals do not fit: histograms go first, then the regions used least, into [rest]; what has a row of its
  * own is exact, and nothing is counted twice or lost. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"

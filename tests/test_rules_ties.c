@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 */
+/* ctest: label=unit timeout=120 promise=P3,P9 */
 /* P3, P9: a rule leaves out calls and keeps those they made, a rewind forgets the newest, in ticks that hold more than
  * one event. Everything that counts as kept is shown, where it was. */
 #include "tests/api_fixture.h"

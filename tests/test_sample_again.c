@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 wrap=timer_create */
+/* ctest: label=signals,threads timeout=120 wrap=timer_create */
 /* A thread that got no timer, as its user has as many as the system allows, is sampled as soon as there is one. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 wrap=fdri_ring_open */
+/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_ring_open */
 /* A thread that blocks all signals, as those of servers do: no handler comes there, and it is sampled all the same. One
  * that only waits meanwhile is left as it is. */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=180 wrap=dl_iterate_phdr */
+/* ctest: label=signals,threads timeout=180 promise=P10 wrap=dl_iterate_phdr */
 /* Children of a program that is sampled: the loader works there, also where they are made while the thread that looks
  * after samples asks what is loaded, where the thread that makes them is to be cancelled; and they can be sampled. */
 #define _GNU_SOURCE

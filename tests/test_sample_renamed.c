@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 */
+/* ctest: label=signals,threads timeout=120 */
 /* A thread that gives itself a name when it is sampled already has that name in snapshots, and in what is left at the
  * end. */
 #define _GNU_SOURCE

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What FDR_SAMPLE says, and the line that each value costs that makes no sense. */
+/* ctest: label=unit promise=P10
+ * What FDR_SAMPLE says, and the line that each value costs that makes no sense. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

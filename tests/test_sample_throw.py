@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=120
+# ctest: label=tools timeout=120 promise=P10
 # A C++ program that throws all the time is sampled with the unwinder: just before an exception lands, the stack cannot be followed,
 # and libgcc's unwinder reads wherever that leads. With our handler of faults in force, and without it: nobody dies, the
 # time is where it was spent, and where the handler is in force under its callers.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,stress timeout=180 serial */
+/* ctest: label=signals,stress,threads timeout=180 serial promise=P10 */
 /* A program that does everything at once while it is sampled: it forks, execs, loads and unloads libraries, leaps and
  * unwinds out of calls, makes, cancels and ends threads, takes snapshots, has handlers, a profiler and an alternate
  * stack of its own, and crashes at the end. With every source of samples there is: perf events, CPU timers only

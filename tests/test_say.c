@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit timeout=60 promise=P10
  * A line on stderr is never what ends the program, or holds it up: where nobody reads, the file may not grow, or a pipe
  * is full. It is one line, whatever it quotes. */
 #define _GNU_SOURCE

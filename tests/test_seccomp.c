@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P10
  * P10: a program under a filter that kills on every call that docs/CRASH.md does not list, from before fdr starts:
  * threads, definitions, snapshots of all kinds, the watchdog, the end, and death. The list here and the one there are
  * the same. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit timeout=120 promise=P9
  * A least duration for what is shown, where calls lack their parents: shown are the calls that the whole list has,
  * nested, and around them whatever is made up. */
 #include "tests/api_fixture.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=signals
+# ctest: label=signals promise=P10 excuse=root,set-user-id
 # P10: a set-user-id program. The environment of who starts it is ignored, all of it and without a word; its recording is its owner's.
 set -euo pipefail
 build=${FDR_BUILD:?}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120
+/* ctest: label=threads timeout=120 promise=P5
  * P5: short threads with many functions, many levels deep, one after another in a buffer that holds some dozens of
  * them. Detail of those that ended goes before those that come have to do without accounts of their own, also where
  * hundreds come at once and one that is giving memory back waits for a processor. */

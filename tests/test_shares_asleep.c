@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=300
+/* ctest: label=threads timeout=300 promise=P2,P3,P4
  * Threads that have recorded much and then sleep: others take their bins, at last also those they would write into.
  * What is said of them is exact meanwhile, when they wake up, and where they wake up just then. */
 #include <setjmp.h>

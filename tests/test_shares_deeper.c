@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=300 serial
+/* ctest: label=threads timeout=300 serial promise=P2
  * P2: as many threads as the buffer is sure of, each of which sleeps after so many calls, five deep, that all of them
  * just fill it, beside one that never stops: who comes finds room. Each holds some accounts and a few newest bins by
  * then, hardly any of which is a bin as a whole. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120
+/* ctest: label=threads timeout=120 promise=P1
  * Events without duration have partitions of their own, by class and depth, each with its accounts. Threads that made a
  * few of them and sleep hold little all the same: who works on finds room, and they keep what they have. */
 #include <setjmp.h>

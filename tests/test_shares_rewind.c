@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=300 serial
+/* ctest: label=stress,threads timeout=300 serial promise=P3,P10
  * P3: threads rewind while others claim their bins, while snapshots are taken, and while the process forks. Their
  * bursts differ in length, so who holds much changes; in a buffer so small that claims and reductions never stop. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120
+/* ctest: label=threads timeout=120 promise=P1
  * P1: threads that made some hundred calls of many regions and sleep, nearly as many as the buffer is sure of, hold
  * little more than their accounts each. All find room, and so does the one that comes then: it takes of what they
  * recorded, and loses nothing. */

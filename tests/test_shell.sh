@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# ctest: label=house
 # Every shell script is clean under shellcheck, and the programs among them may be executed.
 set -euo pipefail
 cd "${FDR_SOURCE:?}"

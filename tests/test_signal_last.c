@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60
+/* ctest: label=signals,threads timeout=60 promise=P10
  * A snapshot asked for by signal right before the recording ends is taken, and the program goes on. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=60
+/* ctest: label=threads timeout=60 promise=P10
  * P10: threads with the smallest stack there may be (16 KiB) record functions that are seen there first, by name
  * against rules and triggers as well, whatever the locale. */
 #include <locale.h>

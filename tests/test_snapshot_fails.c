@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 wrap=fdri_copy_arena,statvfs,fstatvfs
+/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_copy_arena,statvfs,fstatvfs
  * P10: snapshots that cannot be written: what is said of them, what counts, what stays of those that were, and what a
  * child that is made meanwhile does to them. */
 #include <setjmp.h>

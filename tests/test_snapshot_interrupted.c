@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 wrap=fdri_put_checks
+/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_put_checks
  * A signal handler that interrupts fdr_snapshot of its own thread, in the middle of the file: it ends the process,
  * leaves by longjmp, forks, or asks for a snapshot of its own. Nothing hangs, no half of a file stays, and what is
  * there under its name is whole. Only handlers of faults do: others wait until it is there. */

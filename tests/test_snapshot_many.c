@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=300
+/* ctest: label=threads timeout=300 promise=P6,P8
  * A snapshot while very many threads live has the events of all, from inside and from outside; also where its tail has
  * no room for them, and where the tail is damaged: then in what recovery writes, too. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=120
+/* ctest: label=stress,threads timeout=120 promise=P8
  * A thread sets its first mark, and rewinds from then on, while its location has been copied and its bins have not: the
  * snapshot is whole. What it rewound may be in the file in part, and the file must say that it rewinds. */
 #include "tests/api_fixture.h"

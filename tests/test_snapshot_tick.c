@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=240 wrap=pwrite
+/* ctest: label=unit timeout=240 promise=P4,P8 wrap=pwrite
  * What happens in one unit of time with the newest event that a snapshot's copy of a stack knows, before or behind that
  * copy: times do not tell it apart. */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 wrap=pwrite
+/* ctest: label=unit timeout=120 promise=P5 wrap=pwrite
  * P5: totals that grow while a snapshot copies them, a piece at a time. */
 #include <setjmp.h>
 #include <stdarg.h>

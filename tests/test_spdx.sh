@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# ctest: label=house
 # Every file that is ours names its license near its top.
 set -euo pipefail
 cd "${FDR_SOURCE:?}"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P10
  * A program without standard input, output and error, as daemons are, that goes on to write there: nothing of it gets
  * into a file of fdr's, whatever the limit of descriptors is, and its calls fail as they would without fdr. */
 #include <setjmp.h>

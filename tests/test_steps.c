@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 wrap=fdri_room,fdri_part_pop,fdri_part_pop_older,fdri_run_pop,fdri_part_claim
- * ctest: wrap=fdri_piece_give,fdri_bin_take,fdri_bin_give
+/* ctest: label=unit timeout=120 promise=P2
+ * ctest: wrap=fdri_room,fdri_part_pop,fdri_part_pop_older,fdri_run_pop,fdri_part_claim,fdri_piece_give
+ * ctest: wrap=fdri_bin_take,fdri_bin_give
  * What it costs to get room for the next record when a bin is full, reductions included: the linker puts us around it,
  * so the library pays nothing for being watched. Bins touched are counted, the thread's own CPU time is told.
  *

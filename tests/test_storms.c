@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit timeout=300 promise=P3,P4,P5,P9
  * P3, P4, P5, P9 where time tells least: random trees of calls that last 0 to 3 ticks, with events without duration in
  * between, for every strategy, resolution and bin size, against the oracle.
  *   test_storms SEED [ROUNDS]   from that one on: to look at a failure, or to run for longer */

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# ctest: label=house promise=P6
 # The stranger: a reader of recordings written from docs/FORMAT.md alone (no header, no library of ours). It decodes
 # every record of small recordings, puts the events in order, adds up the accounts, and must arrive at what
 # `fdr dump --tsv` and `fdr stats --json` say. Section numbers are those of docs/FORMAT.md.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# ctest: label=house promise=P6
 # The stranger reads samples: section 12.2 of docs/FORMAT.md, written from that page alone. A program takes samples by hand and writes
 # down what it said; every bin of samples is decoded on its own, its check is right, and it says the same.
 import os

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=300
+/* ctest: label=stress,threads timeout=300 promise=P2,P3
  * Bins whose pieces belong to several locations: no piece has two holders, none is lost, and all are whole again in the
  * end. */
 #include <setjmp.h>

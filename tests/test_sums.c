@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit,threads timeout=120 promise=P5
  * P5: a sum that 64 bits do not hold is the bound that it met, and is said to be; all others are exact. */
 #include "tests/api_fixture.h"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
+# ctest: label=house promise=P10
 # What the libraries export: fdr_ names only, all of them declared in a public header, and everything declared
 # there is there. The static libraries keep their inner names out of the way of the program's: fdr only.
 set -euo pipefail

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300
+/* ctest: label=unit timeout=300 promise=P3,P4,P5,P9
  * Strategy telescope over a long run: one stretch of calls, over and over with advancing time, so that what was
  * presented at any moment is known without keeping it. FDR_SOAK=10000 (`./dev soak`) repeats it so often (default 60),
  * with half a minute in which nothing happens behind each repeat: days of a run. */

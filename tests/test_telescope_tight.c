@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120
+/* ctest: label=unit,threads timeout=120 promise=P8
  * P8: strategy telescope where accounts of epochs need the room that events have: what is given back for them is never
  * the bin that was just opened for the next record. Else that record would go to offset 0, which is the superblock. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120
+/* ctest: label=signals,threads timeout=120 promise=P10
  * P10: threads that record for the first time, or again, so near their end that nothing runs any more that could see
  * them go: behind the last of their destructors, where a signal handler may still come. Their stacks and thread-local
  * variables go with them; threads that come and go later, and grace periods, are none the worse. Those that recorded

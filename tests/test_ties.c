@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 */
+/* ctest: label=unit timeout=120 promise=P4,P9 */
 /* P9 where time does not tell: calls that are not stored keep their place in the tick, and what happened inside of them
  * is not shown inside of the next one. */
 #include "tests/api_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress timeout=300
+/* ctest: label=stress,threads timeout=300 promise=P9
  * P9 where threads take each other's oldest bins and a tick holds several calls: outer calls are gone, one that is made
  * up stands for some of them, and what happened in one that is left is shown in none that did not make it. */
 #include "tests/api_fixture.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300
+# ctest: label=tools timeout=300 promise=P8 excuse=corpus
 # The fdr command, verb by verb: shapes of --json and --tsv, exit codes, exports, bad input, against the corpus.
 set -u
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"

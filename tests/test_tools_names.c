@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=tools timeout=60
+/* ctest: label=tools timeout=60 promise=P8
  * The fdr command on names that hold control characters: whatever a recording holds, nothing of it steers the terminal,
  * and no name breaks a line of text; an open region whose name is empty is seen. */
 #include <assert.h>

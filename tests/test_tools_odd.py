@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=120
+# ctest: label=tools timeout=120 promise=P8
 # The fdr command on files that are damaged in one chosen place, on streams that nobody would write, and on outputs that are no
 # files: each has its exit code and one line that says why.
 import json

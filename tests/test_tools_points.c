@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=tools timeout=60
+/* ctest: label=tools timeout=60 promise=P4
  * The fdr command on events without duration: metrics of every type, markers, messages, collectives and user events
  * come out of `fdr dump --tsv` as they went in, also after the recording was replayed as a stream. */
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=tools timeout=120
+/* ctest: label=tools,threads timeout=120
  * What the fdr command says of threads, of many metrics and of odd notes: metrics of the application by the thread that
  * gave them, each of more metrics than fit anywhere small, notes whose keys are no UTF-8 or end within a character; and
  * on a terminal the threads that live, however many have ended. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The allocator where every compare-and-swap is lost for ever: it gives up after a bounded number of tries, and says
+/* ctest: label=unit promise=P2
+ * The allocator where every compare-and-swap is lost for ever: it gives up after a bounded number of tries, and says
  * none. Built from the allocator's own source, with a compare-and-swap that another thread always wins. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 wrap=fdri_trigger_seen
+/* ctest: label=signals,threads timeout=120 wrap=fdri_trigger_seen
  * What a thread that records fires at a trigger that is taken away meanwhile, is not seen by the one that comes to its
  * place: it comes there behind that. */
 #include <setjmp.h>

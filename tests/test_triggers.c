@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,stress timeout=120 */
+/* ctest: label=signals,stress,threads timeout=120 */
 /* Triggers: each source fires when it should and not when it should not; window, hold-off, caps; set and removed while
  * others record. */
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,stress timeout=120 wrap=fdri_take,fdri_after_grace,malloc,calloc,realloc
+/* ctest: label=signals,stress,threads timeout=120 promise=P10
+ * ctest: wrap=fdri_take,fdri_after_grace,malloc,calloc,realloc
  * Triggers that are taken away, and whose place is given to others, at the worst moments: while somebody reports to
  * one, while its snapshot is taken, while the helper that gives its place back is late. Definitions for triggers ask no
  * allocator. */

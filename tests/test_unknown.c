@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 */
+/* ctest: label=unit timeout=60 promise=P2,P3 */
 /* Regions whose definition finds no room: their calls are recorded as [unknown], and nobody asks again and again. */
 #include "tests/api_fixture.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=240
+/* ctest: label=signals,threads timeout=240 promise=P10
  * P10: fdr_usage beside recordings of unlike sizes that end and begin; and left by a handler's longjmp, at any moment:
  * what it held is free with the thread's next event. */
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60
+/* ctest: label=unit timeout=60 promise=P2
  * P2: with a trigger on all regions a definition looks at its own place in the table of what is watched, not at those
  * of all that are defined already; and what recording threads compare with is the least of all there are. */
 #include "tests/api_fixture.h"

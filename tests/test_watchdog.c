@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 */
+/* ctest: label=signals,threads timeout=120 promise=P10 */
 /* The watchdog tells a hang from a computation, says it once, and names the region. */
 #include <setjmp.h>
 #include <stdarg.h>

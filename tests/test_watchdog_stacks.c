@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=120 */
+/* ctest: label=signals,threads timeout=120 promise=P10 */
 /* The watchdog's snapshot has the native stacks of all threads, and nobody's call ends early for it. A thread that
  * waits for a processor is waited for. */
 #include <setjmp.h>

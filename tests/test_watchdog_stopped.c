@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60
+/* ctest: label=signals,threads timeout=60
  * A process that was stopped (SIGSTOP, a debugger, a frozen cgroup) for longer than the watchdog's time has no thread
  * that hangs: nobody stood in that time. */
 #include <setjmp.h>
