@@ -30,7 +30,7 @@ static void call(int which, uint64_t now)
 static void record(const char *buffer, const char *pin, uint64_t rounds)
 {
     uint64_t now = 1000;
-    begin(&(struct fdr_config){.buffer = buffer, .pin = pin, .bin = "4K"});
+    begin(&(struct fdr_config){.buffer = buffer, .pin = pin, .bin = "1K"});
     define_regions(r, REGIONS);
     fdr_enter_at(r[OUTER], now);
     for (uint64_t i = 0; i < rounds; i++) {
@@ -242,26 +242,26 @@ static void every_place(const char *buffer, const char *pin, uint64_t rounds)
 static void nothing_given_back(void **state)
 {
     (void)state;
-    every_place("1M", NULL, 12000);
+    every_place("256K", NULL, 3000);
 }
 
 static void the_oldest_given_back(void **state)
 {
     (void)state;
-    every_place("512K", NULL, 60000);
+    every_place("128K", NULL, 15000);
 }
 
 static void the_first_moments_set_aside(void **state)
 {
     (void)state;
-    every_place("512K", "3ms", 60000);
+    every_place("128K", "750us", 15000);
 }
 
 /* What is left of a block of definitions is put together; its length is that of what is left, at once. */
 static void a_definition_is_damaged(void **state)
 {
     (void)state;
-    record("1M", NULL, 1000);
+    record("256K", NULL, 250);
     const struct fdr_superblock *sb = (const void *)all;
     memcpy(damaged, all, bytes);
     size_t at = sb->defs_first + sizeof(struct fdr_defs_block);
@@ -274,10 +274,10 @@ static void a_definition_is_damaged(void **state)
 static void cut_anywhere(void **state)
 {
     (void)state;
-    static const char *const buffer[] = {"1M", "512K", "512K"}, *const pin[] = {NULL, NULL, "3ms"};
+    static const char *const buffer[] = {"256K", "128K", "128K"}, *const pin[] = {NULL, NULL, "750us"};
     for (int i = 0; i < 3; i++) {
-        record(buffer[i], pin[i], i ? 60000 : 12000);
-        const size_t whole = bytes, from = 64 << 10;
+        record(buffer[i], pin[i], i ? 15000 : 3000);
+        const size_t whole = bytes, from = 32 << 10;
         memcpy(damaged, all, whole);
         least = 100;
         for (int k = 0; k < 24; k++) {
@@ -293,9 +293,9 @@ static void cut_anywhere(void **state)
 static void without_a_partition(void **state)
 {
     (void)state;
-    static const char *const pin[] = {NULL, "3ms"};
+    static const char *const pin[] = {NULL, "750us"};
     for (int i = 0; i < 2; i++) {
-        record("512K", pin[i], 60000);
+        record("128K", pin[i], 15000);
         int found = 0, aside = 0;
         least = shown_of_all() / 100 * 99;
         for (size_t at = 0; at + sizeof(struct fdr_part) < bytes; at += 64) {
@@ -317,7 +317,7 @@ static void without_a_trace(void **state)
 {
     (void)state;
     size_t at[512];
-    record("1M", NULL, 12000);
+    record("256K", NULL, 3000);
     least = shown_of_all() / 4;
     for (uint32_t depth = 2; depth <= 3; depth++) {
         memcpy(damaged, all, bytes);
