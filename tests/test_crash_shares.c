@@ -213,7 +213,7 @@ static void P7_killed_at_every_store_of_rewinds(void **state)
 static void P7_killed_at_every_store_of_folds(void **state)
 {
     (void)state;
-    step_through((struct plan){"telescope", "512K", "1K", .ended = 6, .events = 30000, .steps = 120});
+    step_through((struct plan){"telescope", "160K", "1K", .ended = 6, .events = 10000, .steps = 120});
     step_through((struct plan){"whole", "128K", "4K", .ended = 12, .events = 3000, .steps = 120});
 }
 
