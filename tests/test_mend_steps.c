@@ -9,6 +9,9 @@
 #include "tests/steps.h"
 
 #ifdef CAN_STEP
+/* Left at every so many instructions, the other handler comes at every so many of THE_OTHER; with each place where it is
+ * left at one in APART of these, shifted by one each time. */
+enum { EVERY = 5, THE_OTHER = 29, APART = 7 };
 static fdr_region outer, inner, handled;
 static volatile uint32_t record_in; /* instructions */
 
@@ -49,8 +52,8 @@ static void P3_what_was_left_is_settled_once(void **state)
     fdr_leave(inner);
     uint32_t settled = 0;
     bool more = true;
-    for (uint32_t at = 1; more; at += 5) {
-        for (uint32_t n = 1;; n += 29) {
+    for (uint32_t at = 1; more; at += EVERY) {
+        for (uint32_t n = 1 + at / EVERY * THE_OTHER % (APART * THE_OTHER);; n += APART * THE_OTHER) {
             steps_begin();
             more = leave_at(enter_far_below, at);
             bool left = fdri_self.loc->busy;
