@@ -70,13 +70,15 @@ static inline void turn(struct turn *w, uint64_t calls)
     sem_wait(&w->done);
 }
 
+static const char *timer; /* of the next recordings; NULL: the usual one */
+
 static inline void start(const char *strategy, const char *buffer)
 {
     struct fdr_config c = oracle_config(oracle_directory());
     char name[16];
     c.strategy = strategy;
     c.buffer = buffer;
-    c.timer = NULL;
+    c.timer = timer;
     assert_int_equal(fdr_init(&c), 0);
     for (int i = 0; i < 8; i++) {
         snprintf(name, sizeof name, "r%d", i);

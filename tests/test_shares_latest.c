@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
+#include "tests/counted_clock.h"
 #include "tests/shares.h"
 
 enum { DEEP = 60, DEEP_CALLS = 60000, MOST = 40 };
@@ -18,6 +19,7 @@ static fdr_region level[DEEP];
 
 static void *deep(void *unused)
 {
+    counted_ns = 40;
     for (uint32_t i = 0; i < DEEP_CALLS / DEEP; i++) {
         for (uint32_t d = 0; d < DEEP; d++) fdr_enter(level[d]);
         for (uint32_t d = DEEP; d-- > 0;) fdr_leave(level[d]);
@@ -49,6 +51,7 @@ static void one_after_another(const char *buffer, uint64_t bytes, uint32_t threa
     uint64_t kept[MOST], least, sum;
     uint32_t bins[MOST];
     char name[16];
+    timer = "monotonic";
     start("telescope", buffer);
     for (uint32_t i = 0; i < DEEP; i++) {
         snprintf(name, sizeof name, "level%u", i);
@@ -57,7 +60,7 @@ static void one_after_another(const char *buffer, uint64_t bytes, uint32_t threa
     for (uint32_t i = 0; i < threads; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, deep, NULL), 0);
         sem_wait(&done);
-        usleep(20000); /* it sleeps */
+        counted_pass(20000000); /* it sleeps */
     }
     check(bytes, (uint64_t)threads * DEEP_CALLS, kept, bins, threads);
     stored(bytes, threads, &least, &sum);
