@@ -129,7 +129,7 @@ static void record(struct recording *r, const char *strategy, const char *resolu
     struct fdr_config c = oracle_config(oracle_directory());
     struct oracle o = {0};
     snprintf(dir, sizeof dir, "/dev/shm/fdr-test-flips-%d", (int)getpid());
-    c.buffer = "256K";
+    c.buffer = "160K";
     c.bin = "1K";
     c.strategy = strategy;
     c.resolution = resolution;
@@ -146,7 +146,7 @@ static void record(struct recording *r, const char *strategy, const char *resolu
     both_enter(&o, 2, 900); /* the first location */
     pthread_create(&t, NULL, thread, NULL);
     pthread_join(t, NULL);
-    program(&o, 30000, 1000);
+    program(&o, 8000, 1000);
     both_enter(&o, 3, o.last + 10);
     if (!live) assert_int_equal(fdr_snapshot("test"), 0);
     load(r, live ? fdri_rec.live_path : fdr_last_snapshot());
@@ -286,7 +286,7 @@ static void flip(struct recording *r, uint64_t bit, struct count *n)
 #if defined(__SANITIZE_ADDRESS__)
 enum { SAMPLED = 400, EVERY = 111 };
 #else
-enum { SAMPLED = 1200, EVERY = 37 };
+enum { SAMPLED = 600, EVERY = 73 };
 #endif
 static void flips(struct recording *r, struct count *n)
 {
@@ -583,7 +583,7 @@ static void P8_an_epoch_table_that_is_none_is_not_shown(void **state)
     struct fdr_config c = oracle_config(oracle_directory());
     struct recording r = {0};
     (void)state;
-    c.buffer = "256K";
+    c.buffer = "160K";
     c.bin = "1K";
     c.strategy = "telescope";
     c.arena = "anonymous";
