@@ -3,16 +3,18 @@
  * kind of recording.
  *   empty     the workload alone
  *   clock     two clock reads per call
- *   floor     two clock reads and two 8-byte stores into a ring of 32 KiB: the least an in-process recorder can do
+ *   floor     two clock reads and two 8-byte stores into a ring of 32 KiB: the least that a recorder in the process
+ *             can do
  *   fdr       recorded by libfdr, lossless, totals and histograms on
  *   short     every call below FDR_MIN_DURATION
  *   deep      every call deeper than FDR_DEPTH
  *   off       FDR_ENABLE=0
  *   bare      as fdr, into anonymous memory and without handlers of fatal signals
- * -t: so many threads at once, CALLS each, on processors of their own; the figure is their mean.
- * -a: the same threads on the same processors, but one after another: what -t is compared with, as processors differ.
- * -o: writes a snapshot there at the end (untimed). Prints "MODE <tab> ns per call"; 1 when libfdr did not do what the
- * mode asks for, so that a figure never stands for something else. */
+ * -t: THREADS record at once, CALLS each, each on its own processor; the figure is their mean.
+ * -a: the same threads run on the same processors, but one after another. Processors differ, so -t is compared with
+ *     this.
+ * -o: writes a snapshot to DIR at the end (untimed).
+ * Prints "MODE <tab> ns per call". Exits with 1 if the ledger does not show the calls that the mode must record or drop. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -106,7 +108,7 @@ static int start(const struct mode *m, const char *buffer, const char *strategy,
     return 0;
 }
 
-/* `calls` at the least were made. */
+/* The ledger shows at least `calls` calls, recorded or dropped as the mode says. */
 static int as_expected(const struct mode *m, uint64_t calls)
 {
     struct fdr_usage u = fdr_usage();
@@ -136,7 +138,7 @@ static bool make_ring(void)
     return ring != MAP_FAILED;
 }
 
-/* With one region around it, all of the workload lies below FDR_DEPTH. */
+/* FDR_DEPTH is 1, so one open region puts the whole workload below it. */
 static double timed(const struct mode *m, long calls)
 {
     if (m->depth) fdr_enter(region[0]);
@@ -155,7 +157,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* `at_once` of the threads work at a time. 0: they could not be started. */
+/* Runs `at_once` of the threads at a time. Returns 0 if they cannot run. */
 static double in_threads(const struct mode *m, long calls, int threads, int at_once)
 {
     struct worker w[THREADS_MOST];

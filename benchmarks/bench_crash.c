@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_crash DIR [THREADS] [MIB]: from a SIGSEGV to its complete bundle in DIR, for a full arena in /dev/shm, against
- * memcpy and write of as many bytes. Prints "THREADS <tab> seconds to the bundle <tab> seconds of memcpy and write";
- * the bundle stays in DIR. 1 when there is none. */
+/* bench_crash DIR [THREADS] [MIB]: wall time from a SIGSEGV to the complete bundle in DIR, with a full arena in
+ * /dev/shm, and of memcpy and write of as many bytes. Prints "THREADS <tab> seconds to the bundle <tab> seconds of
+ * memcpy and write". The bundle stays in DIR. Exits with 1 if there is none. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 #include "measure.h"
 
-static double *struck; /* shared: when the fault came */
+static double *struck; /* shared with the child: time of the fault */
 
 static void *record(void *is_first)
 {
@@ -26,7 +26,7 @@ static void *record(void *is_first)
         snprintf(name, sizeof name, "region_%d", i);
         region[i] = fdr_region_define(name, NULL, (unsigned)i);
     }
-    for (long n = 0;; n++) { /* until nothing is free, then a while longer */
+    for (long n = 0;; n++) { /* until the first reduction is seen */
         fdr_enter(region[n & 63]);
         fdr_leave(region[n & 63]);
         if (is_first && n % 1000000 == 0 && n && fdr_usage().reductions > 0) break;
@@ -66,7 +66,7 @@ static int has_bundle(const char *directory)
     return found;
 }
 
-/* Memory to memory, then memory to a file there. */
+/* Copies memory to memory, then writes it to a file in `directory`; returns seconds, 0 on failure. */
 static double copy_and_write(const char *directory, size_t bytes)
 {
     char path[600];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_encoding STREAM...: bytes per event of a stream after each encoding step of Wagner's dissertation (2015,
- * section 3.3) and after those that fdr adds, each on top of the ones before. All of them are plain models, written
- * from the descriptions; headers of bins are not in them. What fdr really stores is measured with `fdr replay`.
+ * section 3.3) and of fdr, each on top of the ones before. All are plain models, written from the descriptions, without
+ * headers of bins. `fdr replay` measures the bytes that fdr really stores.
  *   fixed        one-byte token, 8-byte time, 4-byte region: 13 bytes an event
  *   split        time is a record of its own (token + 8), written only when it changes
  *   zeros        a length byte in front of every number, its leading zero bytes left out
@@ -10,13 +10,13 @@
  *   ids          regions below 150 in the token of the enter; the leave's region left out
  *   calls        one record a call at its leave, per calling depth: token with the region, one byte for both lengths,
  *                gap since the last leave of that depth, duration
- *   region       the region foreseen from the two before it: 64 slots of two candidates, empty at the start of every
- *                4 KiB; right in the first candidate: no byte for it
+ *   region       the region predicted from the two before it: 64 slots of two candidates, empty at the start of every
+ *                4 KiB; no byte if the first candidate is right
  *   bits         the same to the bit: flags for the candidate, two lengths of 6 bits, the bits below each leading one
  * Lines:  steps <tab> PATH <tab> step <tab> bytes per event
  *         filter <tab> PATH <tab> events <tab> kept <tab> open <tab> bookkeeping
- * `kept`: events that a minimum duration of 1 us leaves: calls of 1000 ns and more (two events each) and all that are
- * no calls. Open calls at the end of the stream and bookkeeping of requests (no events for fdr) stand beside it. */
+ * `kept`: events that a minimum duration of 1 us leaves: calls of 1000 ns and more (two events each), and all events
+ * that are no calls. `open`: calls open at the end of the stream. `bookkeeping`: of requests, no events for fdr. */
 #include <stdlib.h>
 
 #include "stream.h"

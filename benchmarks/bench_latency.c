@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_latency [-n CALLS] [-b BUFFER] [-s STRATEGY]: how long single calls take while reductions go on. CALLS calls
- * (20 million) of fdr and as many of the floor (two clock reads, two stores into a ring of 32 KiB), by turns in
- * stretches of 100,000, so that both meet the same machine and the change between them is no percentile; each call
- * (enter, leave, no work between) between two clock reads of its own, which count. And as many turns of a floor that
- * then waits until it has lasted as long as a call of fdr does mostly: interrupts hit what lasts longer more often,
- * whatever it does, and where the kernel has 1000 a second, calls of 100 ns meet them once in 10,000.
+/* bench_latency [-n CALLS] [-b BUFFER] [-s STRATEGY]: how long single calls take while reductions go on.
+ * CALLS calls (20 million) of fdr and as many of the floor (two clock reads, two stores into a ring of 32 KiB) run by
+ * turns, in stretches of 100,000. So both meet the same machine, and a change between them is too rare to be a
+ * percentile. Each call (enter, leave, no work) lies between two clock reads of its own, which count.
+ * A third turn is a floor that waits until it has lasted as long as the median call of fdr. Interrupts meet longer work
+ * more often: with 1000 interrupts a second, a call of 100 ns meets one in 10,000.
  * Lines:  latency <tab> percentile <tab> ns of floor <tab> ns of fdr <tab> quotient <tab> ns of the floor that waits
  *         faults <tab> page faults of this thread while it recorded
  *         reductions <tab> events given back <tab> calls
- * 1 when nothing was reduced or something was lost. */
+ * Exits with 1 if nothing was reduced or an event was lost. */
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -30,7 +30,7 @@ static uint32_t bucket_of(uint64_t ticks)
     uint32_t b = (log2 - 5) * OCTAVE + (uint32_t)(ticks >> (log2 - 6) & (OCTAVE - 1));
     return b < BUCKETS ? b : BUCKETS - 1;
 }
-static double ticks_of(uint32_t bucket) /* the middle of it */
+static double ticks_of(uint32_t bucket) /* its middle */
 {
     if (bucket < OCTAVE) return bucket;
     uint32_t log2 = bucket / OCTAVE + 5;
@@ -39,7 +39,7 @@ static double ticks_of(uint32_t bucket) /* the middle of it */
 
 static inline __attribute__((always_inline)) void put(uint64_t value) { ring[head++ & (RING_WORDS - 1)] = value; }
 
-/* Leaf calls at depth 3 and 4, the regions as in a program with loops: mostly a few, now and then another. */
+/* Leaf calls at depth 3 and 4. Regions come as in a program with loops: mostly the same few, sometimes another. */
 static void stretch_of_calls(uint32_t *seed)
 {
     uint32_t hot = *seed >> 16;
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     pin_thread();
     double ns = tick_ns();
     uint32_t seed = 1;
-    /* until the buffer is full: the calls that count meet reductions from the first to the last */
+    /* Fill the buffer first, so that reductions go on from the first counted call. */
     for (long i = 0; i < calls / STRETCH && !fdr_usage().reductions; i++) {
         stretch_of_calls(&seed);
         stretch_of_floor(&seed);
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     for (long i = 0; i < counted; i += STRETCH) {
         stretch_of_calls(&seed);
         stretch_of_floor(&seed);
-        stretch_of_waits(&seed, as_long > 2 * read_costs ? as_long - 2 * read_costs : 0); /* it stops a read late */
+        stretch_of_waits(&seed, as_long > 2 * read_costs ? as_long - 2 * read_costs : 0); /* it stops one clock read late */
     }
     long after = faults();
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_read [-r TIMES] FILE...: events per second that one core decodes in time order, over all locations. Prints
- * "PATH <tab> events <tab> seconds of the iteration <tab> seconds of opening", CPU time, the best of TIMES (3). */
+/* bench_read [-r TIMES] FILE...: reads all events of all locations in time order on one core. Prints "PATH <tab>
+ * events <tab> seconds of the iteration <tab> seconds of opening": CPU time, the best of TIMES (3). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What samples cost and how right they are. One line a figure: name, value, unit, quartiles, what it is.
+/* Cost and accuracy of samples. One line a figure: name, value, unit, quartiles, description.
  *   cost     CPU time per sample, call paths 20 deep: slope of the time of equal work over the number of samples, 0 to
- *            10 kHz; the same of an empty handler; bytes per sample of these paths
- *   record   a call recorded between samples, sampled against not sampled: ratio of the least times of short stretches
- *   shares   one of five programs, sampled by wall time: prints where its snapshot is (benchmarks/sampling.py judges
- *            it) */
+ *            10 kHz; the same for an empty handler; bytes per sample of these paths
+ *   record   a call recorded between samples: ratio of the least times of short stretches, sampled to not sampled
+ *   shares   one of five programs, sampled by wall time: prints the path of its snapshot, which
+ *            benchmarks/sampling.py compares with exact totals */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <fdr/fdr.h>
@@ -77,7 +77,8 @@ static double work(void)
     return clock_seconds(CLOCK_THREAD_CPUTIME_ID) - from;
 }
 
-/* The same source of signals, made by hand: a perf event on this thread's task clock, and a handler that counts. */
+/* The recorder's source of signals without the recorder: a perf event on this thread's task clock, and a handler that
+ * counts. */
 static volatile unsigned long signals;
 static void count_signal(int number)
 {
@@ -106,7 +107,7 @@ static int start_empty(void)
     return fd;
 }
 
-/* CPU time of a signal that does nothing; below 0 where there are no perf events. */
+/* CPU time in us of a signal whose handler only counts; below 0: no perf events on this machine. */
 static double empty_handler(double without)
 {
     int fd = start_empty();
@@ -127,7 +128,7 @@ static double sampled(const char *how, double without, struct costs *c)
     double samples = 0;
     start(how);
     fdr_marker(fdr_marker_define("here"), 1);
-    usleep(30000); /* the helper has seen this thread */
+    usleep(30000); /* time for the sampler to find this thread */
     double with = work();
     struct fdr_file *f = finish();
     size_t n = fdr_sample_streams(f, &s);
@@ -197,7 +198,7 @@ static void record(int pairs)
            least[1] / least[0], pairs, STRETCHES);
 }
 
-/* ---- shares: a program whose regions are known exactly ---- */
+/* ---- shares: programs with exact totals of each region ---- */
 
 enum { REGIONS = 8 };
 
@@ -221,7 +222,7 @@ static void program(const fdr_region *region, int which, uint64_t r, double unti
     }
 }
 
-/* Leaves a snapshot and prints where it is. */
+/* Writes a snapshot and prints its path. */
 static void shares(int which)
 {
     fdr_region region[REGIONS];

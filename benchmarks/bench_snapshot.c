@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_snapshot [-b BUFFER] [-d DIR] [-r ROUNDS]: what snapshots cost, and what they cost the threads that record.
- * The buffer is filled first. Lines:
+/* bench_snapshot [-b BUFFER] [-d DIR] [-r ROUNDS]: the cost of a snapshot, and its effect on a recording thread. The
+ * buffer is filled first. Lines:
  *   snapshot <tab> ms of a snapshot <tab> ms of memcpy and write of as many bytes <tab> quotient, medians; the two take
  *   turns, each
  *        into a new file in DIR, which is removed again
  *   rate <tab> calls per CPU second alone <tab> the same while another thread takes snapshots back to back <tab>
  *   quotient <tab> snapshots
  *        taken meanwhile <tab> quotient while another thread does the memcpy and write instead
- * The rate is per second of the recording thread's own CPU time: that another program got the processor is not
- * counted. */
+ * The rate is per second of the recording thread's own CPU time, so time of other programs does not count. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,7 +23,7 @@
 enum { REGIONS = 40, ROUNDS_MOST = 101, BATCH = 20000 };
 static fdr_region region[REGIONS];
 static char plain_path[600];
-static uint8_t *image, *copy; /* a snapshot's bytes, and where memcpy puts them */
+static uint8_t *image, *copy; /* source and destination of the memcpy */
 static size_t image_bytes;
 
 #define W_PREFIX   fdr
@@ -74,7 +73,7 @@ static double time_of(int (*job)(void))
     return clock_seconds(CLOCK_THREAD_CPUTIME_ID) - from;
 }
 
-/* ---- d ---- */
+/* ---- cost of a snapshot (row n) ---- */
 
 static int costs(int rounds)
 {
@@ -90,7 +89,7 @@ static int costs(int rounds)
     return 0;
 }
 
-/* ---- c ---- */
+/* ---- recording rate beside snapshots (row l) ---- */
 
 static int (*disturbance)(void);
 static int stop, failed;
@@ -175,7 +174,7 @@ static int start(const char *buffer, const char *directory)
     return 0;
 }
 
-/* Until something must be given back; then the bytes a snapshot has are what memcpy and write get. */
+/* Records until the first reduction. memcpy and write then copy as many bytes as the buffer has. */
 static int fill(const char *directory)
 {
     struct stat st;
@@ -212,7 +211,7 @@ int main(int argc, char **argv)
     pin_thread();
     int bad = fill(directory) || costs(rounds);
     if (!bad) {
-        cpu_set_t all; /* the other thread on the other cores */
+        cpu_set_t all; /* so the other thread may use the other cores */
         CPU_ZERO(&all);
         for (int i = 0; i < CPU_SETSIZE; i++) CPU_SET(i, &all);
         sched_setaffinity(0, sizeof all, &all);

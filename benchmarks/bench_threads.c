@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_threads [-c CALLS] MIB THREADS...: what a buffer of so many MiB means for so many threads. All of them live at
- * once and record by turns, 16 turns each, CALLS calls together, six deep, at presented times: so the counts hardly
- * depend on the load of the machine. One line for each number of threads; what follows the calls of each is of those
- * threads that keep some:
+/* bench_threads [-c CALLS] MIB THREADS...: how much of each thread a buffer of MIB keeps. All threads live at once and
+ * record by turns, 16 turns each, CALLS calls together, six deep, at presented times. So the counts hardly depend on
+ * the load of the machine. Not part of `./dev bench`; docs/CAPACITY.md has its table. One line for each number of
+ * threads; the columns after "calls of each" are of the threads that keep calls:
  *   MIB <tab> threads <tab> that found room <tab> that keep calls <tab> calls of each <tab> bytes of bins, median <tab>
  *   calls kept, median <tab> least <tab> newest calls that are all there, median <tab> least
- * All threads do the same, so one list of when its calls end says for each which of them are there. */
+ * All threads make the same calls, so one list of end times serves to find the kept calls of each. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct kept {
 static struct worker *worker;
 static sem_t done;
 static uint64_t calls_each;
-static uint64_t *ended; /* when the calls of a thread end, in that order */
+static uint64_t *ended; /* end times of a thread's calls, ascending */
 
 static uint32_t draw(struct worker *w, uint32_t below)
 {
@@ -96,7 +96,7 @@ static int ascending(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* The median and the least of one number of each thread that keeps calls. */
+/* Prints the median, and if asked the least, of one number over the threads that keep calls. */
 static void print_of(const struct kept *k, size_t count, size_t member, bool least)
 {
     uint64_t *v = calloc(count + 1, sizeof *v);
@@ -110,7 +110,7 @@ static void print_of(const struct kept *k, size_t count, size_t member, bool lea
     free(v);
 }
 
-/* Leaves of one location come in order, and so do their times in `ended`. kept[]: one for each location. */
+/* Fills kept[], one for each location. Leaves of one location come in order, and so do their times in `ended`. */
 static int look(struct fdr_file *f, struct kept *kept)
 {
     struct fdr_select one = {.one_location_after_another = true, .classes = 1u << FDR_IN_REGION};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_trigger call N: ns per call of the workload with no trigger set and with one on all of its regions that is
- * never reached, by turns in one process. "call <tab> without <tab> with". bench_trigger latency DIR: microseconds from
- * what a trigger sees to the cut of its snapshot, 64 MiB full: "latency <tab> median <tab> greatest" of 20.
+/* bench_trigger call N: ns per call of the workload without a trigger, and with a trigger on all of its regions that
+ * never fires, by turns in one process. Prints "call <tab> without <tab> with".
+ * bench_trigger latency DIR: microseconds from firing a trigger to the time of its snapshot, 64 MiB full. Prints
+ * "latency <tab> median <tab> greatest" of 20.
  * bench_trigger outside DIR: seconds of a snapshot from outside of a stopped process with a full 64 MiB, and of memcpy
- * and write of as much, the median of 7 by turns: "outside <tab> snapshot <tab> copy". */
+ * and write of as much, the median of 7 by turns. Prints "outside <tab> snapshot <tab> copy". */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -79,7 +80,7 @@ static int calls(long count)
     return 0;
 }
 
-/* Waits for the next snapshot; its latency in us, negative: none came. */
+/* Waits for the next snapshot and returns its latency in us; negative: none came. */
 static double next_latency(char *last, size_t bytes)
 {
     struct fdr_file *f;

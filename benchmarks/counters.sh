@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Counters sampled by the monitor thread against the same counters read at every edge, on a real program (the Lua
-# interpreter of the demo, every function hooked): size of the recording and time, as Ilsche et al. 2014 have them in
-# figures 6 and 4. All variants run in turn in each round; recordings are complete (nothing is reduced).
+# Row i: counters sampled by the monitor thread, against the same counters read at every edge. The program is the Lua
+# interpreter of the demo, with every function hooked. Measured are size of the recording and time, as in figures 6 and 4
+# of Ilsche et al. 2014. All variants run by turns in each round; recordings are complete (nothing is reduced).
 #
 #     events    calls of all functions; "chosen": only lua_callk and lua_pcallk (the paper filters functions, too)
 #     counters  none; sampled every ms; read at every edge of what is recorded
@@ -43,7 +43,7 @@ if [ "$(cat "$out/key" 2>/dev/null)" != "$key" ]; then
     lua_objects "$packages/lua5.4" "$out/plain" -O2 -g >>"$out/log" 2>&1
     printf '%s\n' "$key" >"$out/key"
 fi
-# -rdynamic: rules by name need names while the program runs
+# -rdynamic, because rules by name need the functions' names while the program runs
 lua_link "$out/objects" "$out/lua" -rdynamic -L "$lib" -Wl,-rpath,"$lib" -lfdr-instrument -lfdr
 lua_link "$out/plain" "$out/lua-plain"
 printf 'exclude name *\ninclude name lua_callk\ninclude name lua_pcallk\n' >"$out/chosen"
@@ -64,7 +64,7 @@ settings()
     esac
 }
 
-# run VARIANT FINALIZE: as a command
+# run VARIANT FINALIZE: runs the program once
 run()
 {
     local program=$out/lua words=()
@@ -74,7 +74,7 @@ run()
         { echo "counters: $1 failed: $(head -1 "$out/err")" >&2; return 1; }
 }
 
-# sizes VARIANT: "bytes calls readings reductions" of the complete recording
+# sizes VARIANT: prints "bytes calls readings reductions" of the complete recording
 sizes()
 {
     rm -f "$out/run"/*.fdr
@@ -87,7 +87,7 @@ print(info["bytes_stored"], kept["region"], kept["user"], len(info["reductions"]
     rm -f "$out/run"/*.fdr
 }
 
-# times VARIANT: "wall user system"
+# times VARIANT: prints "wall user system"
 times()
 {
     local TIMEFORMAT='%R %U %S'

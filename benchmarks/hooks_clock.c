@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What recording a program is measured against (whole.sh): hooks that read the clock and keep the value, nothing else.
- * With HOOKS_EMPTY: hooks that return at once. */
+/* The baseline of whole programs (whole.sh): hooks that read the clock and store the value, nothing else. With
+ * HOOKS_EMPTY the hooks return at once. */
 #include <stdint.h>
 
 #include "measure.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Timing of a pass function on this thread's own CPU clock: slices of equal work, of which the median is the figure.
- * The figure is ns per call (an enter and its leave). */
+/* Times a pass function on this thread's own CPU clock. The work is divided into equal slices; the figure is their
+ * median, in ns per call (an enter and its leave). */
 #ifndef FDR_BENCH_MEASURE_H
 #define FDR_BENCH_MEASURE_H
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 enum { SLICES = 20 };
 
-/* The cheapest clock of the processor, unfenced; where none is known, CLOCK_MONOTONIC. */
+/* The processor's cheapest clock, without a fence. Other processors use CLOCK_MONOTONIC. */
 static inline __attribute__((always_inline, unused)) uint64_t bench_ticks(void)
 {
 #if __has_builtin(__builtin_ia32_rdtsc)
@@ -40,7 +40,7 @@ static inline __attribute__((unused)) int processors(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* Of those this thread may run on, the last first; -1: there are not so many. */
+/* The nth processor that this thread may run on, counted from the last. -1: it may run on fewer. */
 static inline __attribute__((unused)) int nth_processor(int n)
 {
     cpu_set_t set;
@@ -59,7 +59,7 @@ static inline __attribute__((unused)) void pin_to(int processor)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* To the last processor this thread may run on; its helpers, started before, stay free. */
+/* Pins this thread to the last processor it may run on. Threads started before are not pinned. */
 static inline __attribute__((unused)) void pin_thread(void) { pin_to(nth_processor(0)); }
 
 static int compare_double(const void *a, const void *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr as one more peer of a comparison harness (FDR_PEERS, its harness.h). Not part of the build: `run.sh peers`. The
- * settings come from the environment: FDR_BUFFER, FDR_MIN_DURATION, ... */
+/* fdr as a peer of a comparison harness (harness.h in FDR_PEERS). Not part of the build: `run.sh peers` compiles it.
+ * Settings come from the environment: FDR_BUFFER, FDR_MIN_DURATION, ... */
 #include <fdr/fdr.h>
 
 static fdr_region region[40];

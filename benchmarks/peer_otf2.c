@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* OTF2 beside fdr. Not part of the build: run.sh compiles it where OTF2 is installed.
- *   peer_otf2 call [CALLS]            ns per call of the workload of bench_call, events kept in memory in touched
- *                                     pages, the processor's clock, nothing written
- *   peer_otf2 stream DIR STREAM...    the events of each stream through OTF2's writer into DIR (removed by the caller);
- *                                     lines "PATH <tab> events <tab> bytes", bytes of the event file alone */
+ *   peer_otf2 call [CALLS]            ns per call of the workload of bench_call, with the processor's clock; events
+ *                                     stay in memory, in touched pages
+ *   peer_otf2 stream DIR STREAM...    writes the events of each stream with OTF2 into DIR (the caller removes it);
+ *                                     prints "PATH <tab> events <tab> bytes", bytes of the event file alone */
 #include <otf2/otf2.h>
 #include <sys/mman.h>
 
@@ -23,7 +23,7 @@ static long counted;
 #define W_LEAVE(n) OTF2_EvtWriter_Leave(writer, NULL, bench_ticks(), n)
 #include "workload.h"
 
-/* ---- memory: one pool, touched before --------------------------------------------------------------------------- */
+/* ---- memory: one pool of touched pages -------------------------------------------------------------------------- */
 
 static struct {
     char *base;
@@ -83,7 +83,7 @@ static int time_calls(long calls)
     OTF2_EvtWriter_GetNumberOfEvents(writer, &events);
     if (events < (uint64_t)calls * 2) return 1;
     printf("otf2\t%.4f\n", ns);
-    return 0; /* the archive goes with the process */
+    return 0; /* the archive ends with the process */
 }
 
 /* ---- stream ----------------------------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""report.py table RAW: the one table of ./dev bench.  report.py details RAW: the tables behind it.
-report.py write RAW FILE: both, into FILE between its lines "<!-- begin X -->" and "<!-- end X -->" (X: table, details).
+"""report.py table RAW: prints the one table of ./dev bench.  report.py details RAW: prints the tables behind it.
+report.py write RAW FILE: puts both into FILE, between its lines "<!-- begin X -->" and "<!-- end X -->" (X: table, details).
 
-RAW is what run.sh gathers: tab-separated rows, the first column says what a row is."""
+RAW is the file of raw figures of run.sh: rows separated by tabs; the first column names the kind of row."""
 import contextlib
 import io
 import json
@@ -17,7 +17,7 @@ CALL_NAMES = [
     ("last", "fdr, 4 MiB, `last`, reducing"), ("short", "fdr, below the minimum duration"),
     ("deep", "fdr, below `FDR_DEPTH`"), ("off", "fdr, `FDR_ENABLE=0`"), ("otf2", "OTF2, whole run in memory"),
 ]
-# step of bench_encoding (or of a replay): what it is, its step in the dissertation's table 5.2
+# steps of bench_encoding, the last three of a replay: key, title
 STEPS = [
     ("fixed", "fixed records"), ("split", "time split from data"), ("zeros", "leading zeros left out"),
     ("delta", "delta time"), ("lengths", "lengths in the token"), ("ids", "small ids in the token, leave id implied"),
@@ -70,7 +70,7 @@ class Raw:
         self.replay.setdefault(variant, {})[stream] = json.loads(text)
 
     def turns(self, variant):
-        """Of what was replayed several times, as VARIANT 1, VARIANT 2 ...: {stream: [what each said]}."""
+        """Replays in several turns, noted as VARIANT 1, VARIANT 2 ...: {stream: [figures of each turn]}."""
         found = {}
         for name, streams in self.replay.items():
             if re.fullmatch(re.escape(variant) + r" \d+", name):
@@ -121,7 +121,7 @@ class Raw:
         self.whole = json.loads(text)["whole"]
 
     def take_stall_latency(self, rnd, strategy, percentile, *values):
-        """ns of the floor, of fdr, the quotient, ns of a floor that lasts as long"""
+        """values: ns of the floor, ns of fdr, the quotient, ns of the floor that lasts as long"""
         self.latency.setdefault(strategy, {}).setdefault(percentile, []).append(tuple(map(float, values)))
 
     def take_stall_faults(self, rnd, strategy, count):
@@ -210,7 +210,8 @@ def call_rows(raw):
 
 
 def thread_rows(raw):
-    """How two threads scale, as a share of how the floor does: ns of one after the other / ns of both at once, net of the empty call."""
+    """Two threads. For fdr and the floor: ns of one thread after the other / ns of both at once, net of the empty call. The row
+    is fdr's quotient over the floor's."""
     c, shares = raw.calls, []
     for r in c.get("fdr2", {}):
         if all(r in c.get(m, {}) for m in ("empty1", "floor1", "fdr1", "empty2", "floor2")):
@@ -291,7 +292,7 @@ def whole_rows(raw):
 
 
 def counter_rows(raw):
-    """No bound is asked for: the trend of Ilsche et al. 2014, figures 6 and 4."""
+    """These rows have no bound. They compare the trend with Ilsche et al. 2014, figures 6 and 4."""
     if not raw.counters:
         row("i", "counters sampled at 1 kHz / read at every edge", why(raw, "counters"), "-", "-", "-")
         return
@@ -331,7 +332,7 @@ def per_mib(j):
 
 
 def memory_rows(raw):
-    """The second and the fifth row of "memory that ages", and the memory balance."""
+    """Cost of giving back, cost of an event in a buffer of 1/100 of the run, memory balance."""
     cost = {s: median(map(per_mib, js)) for s, js in raw.turns("giving back").items() if all(map(per_mib, js))}
     if not raw.replay.get("never full"):
         row("m", "memory that ages", why(raw, "memory"), "-", "-", "-")
@@ -379,7 +380,7 @@ def memory_details(raw):
 
 
 def hundredths(raw):
-    """Stream, its turns into 1 MiB, its turns into a buffer that never fills."""
+    """Triples: stream, its turns into 1 MiB, its turns into a buffer that never fills."""
     hundred = raw.turns("hundred")
     return [(s, js, hundred[s]) for s, js in raw.turns("hundredth").items() if s in hundred]
 
@@ -593,7 +594,7 @@ def size_details(raw):
 
 
 def stored_steps(raw):
-    """The models, and what is stored as the last three steps."""
+    """The models of each stream, with the stored sizes of fdr as the last three steps."""
     stored = {"stored": "64M", "stored128": "64M/128", "stored10us": "64M/10us"}
     return {s: {**steps, **{k: raw.per_event(v)[s] for k, v in stored.items() if s in raw.per_event(v)}}
             for s, steps in raw.steps.items()}
@@ -625,7 +626,7 @@ def filter_details(raw):
         corpus = raw.expected.get(s)
         rest = opened + bookkeeping
         ours = j["kept_events"] if j else None
-        # What the corpus counts has the enters of calls that never end, and requests, which are no events here.
+        # The corpus also counts enters of calls that never end, and requests, which are no events for fdr.
         same = ours == kept and (corpus is None or corpus[1] == kept + rest)
         wrong += not same
         whole = raw.replay.get("64M", {}).get(s)

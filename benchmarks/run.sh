@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The benchmarks: `./dev bench [--write] [PART...]`. Prints one table, writes the tables behind it beside the raw figures;
-# --write also puts them into docs/BENCHMARKS.md.
-# Parts (default: all but peers): call size steps filter reader whole counters samples memory bins stall crash; peers joins a comparison harness (FDR_PEERS).
+# The benchmarks: `./dev bench [--write] [PART...]`. Prints one table and writes the tables behind it beside the raw
+# figures; --write also puts all of them into docs/BENCHMARKS.md.
+# Parts: call size steps filter reader whole counters samples memory bins stall crash (default: all of these), and peers,
+# which joins a comparison harness (FDR_PEERS).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
 set -euo pipefail
@@ -19,7 +20,8 @@ tab=$'\t'
 
 say() { printf '== %s\n' "$*" >&2; }
 die() { printf 'bench: %s\n' "$*" >&2; exit 1; }
-# note ROW...: one line of raw figures, tab separated. skip PART WHY: a part, or a piece of it, that cannot run here.
+# note ROW...: writes one line of raw figures, separated by tabs.
+# skip PART WHY: says and notes that a part, or a piece of it, cannot run on this machine.
 note() { local IFS=$tab; printf '%s\n' "$*" >>"$raw"; }
 skip() { say "$1: skipped, $2"; note skip "$1" "$2"; }
 
@@ -51,7 +53,7 @@ trap 'rm -rf "$work"' EXIT
 raw=$out/raw.tsv
 : >"$raw"
 
-# ---- what is measured: the installed library -------------------------------------------------------------------------
+# ---- the measured library: an installed one --------------------------------------------------------------------------
 
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log" 2>&1 || { cat "$work/install.log"; die "install failed"; }
 library=$(dirname "$(find "$work/prefix" -name 'libfdr.so' | head -1)")
@@ -65,13 +67,13 @@ no_corpus="no event streams in FDR_CORPUS, or no zstd"
 # npb-cg.r0.t0.evt.zst is "npb-cg 0.0"
 stream_name() { basename "$1" .evt.zst | sed -E 's/\.r([0-9]+)\.t([0-9]+)$/ \1.\2/'; }
 
-# OTF2, where its library is; prints nothing and fails where it is not.
+# Builds peer_otf2. Without OTF2's library it prints nothing and fails.
 build_otf2()
 {
     local flags compiler=${CC:-gcc}
     [ -x "$work/peer_otf2" ] && return 0
     flags=$(pkg-config --cflags --libs otf2 2>/dev/null) || flags=-lopen-trace-format2
-    # The flags are words. The libraries come after the source.
+    # $flags is split into words on purpose. The libraries come after the source.
     # shellcheck disable=SC2086
     "$compiler" -O2 -D_GNU_SOURCE "$here/peer_otf2.c" -o "$work/peer_otf2" $flags >"$work/otf2.log" 2>&1
 }
@@ -114,7 +116,7 @@ part_call()
 
 # ---- d, e, f: sizes --------------------------------------------------------------------------------------------------
 
-# replay NAME VARIANT STREAM OPTIONS...: its figures are also left in $json.
+# replay NAME VARIANT STREAM OPTIONS...: notes the figures of one `fdr replay`, and leaves them in $json.
 json=
 replay()
 {
@@ -128,7 +130,7 @@ replay()
     fi
 }
 
-# figure KEY: a whole number of the last replay.
+# figure KEY: prints a whole number of the last replay, 0 if it has no such key.
 figure() { if [[ $json =~ \"$1\":\ *([0-9]+) ]]; then echo "${BASH_REMATCH[1]}"; else echo 0; fi; }
 
 part_size()
@@ -153,7 +155,7 @@ part_size()
     done
 }
 
-# ---- models of each step, the 1 us filter, OTF2's sizes: streams without their compression ---------------------------
+# ---- models of each step, the 1 us filter, OTF2's sizes: these read uncompressed streams -----------------------------
 
 part_streams()
 {
@@ -191,7 +193,7 @@ part_streams()
 
 # ---- g: the reader ---------------------------------------------------------------------------------------------------
 
-# time_stats ROUND NAME FILE: wall time of `fdr stats`.
+# time_stats ROUND NAME FILE: notes the wall time of `fdr stats`.
 time_stats()
 {
     local start end
@@ -266,7 +268,7 @@ part_counters()
 
 # ---- o: samples -----------------------------------------------------------------------------------------------------------
 
-# sample_lines COMMAND...: its lines as raw figures.
+# sample_lines COMMAND...: notes each line of the command with six columns.
 sample_lines()
 {
     "$@" 2>>"$out/stderr.txt" | awk -F'\t' -v OFS='\t' 'NF == 6 {print "samples", $0}' >>"$raw" || note failed samples "$1"
@@ -293,8 +295,8 @@ balance_streams="npb-is.r0.t0 comd.r0.t0 sqlite.r0.t0"
 share_streams="comd.r0.t0 sqlite.r0.t0"
 bin_sizes="512 1K 4K 16K 64K"
 
-# replay_for NAME VARIANT STREAM MIB LOSSLESS OPTIONS...: as often as it takes for MIB to be written without a reduction,
-# where once takes LOSSLESS bytes.
+# replay_for NAME VARIANT STREAM MIB LOSSLESS OPTIONS...: replays the stream so often that it would fill MIB without a
+# reduction. One pass takes LOSSLESS bytes.
 replay_for()
 {
     local name=$1 variant=$2 stream=$3 repeat=$((($4 * 1048576 + $5 - 1) / $5))
@@ -303,7 +305,8 @@ replay_for()
     note repeat "$name" "$variant" "$repeat"
 }
 
-# replay_steps NAME VARIANT STREAM REPEAT BUFFER: until 1000 steps have given memory back, or 8 times REPEAT.
+# replay_steps NAME VARIANT STREAM REPEAT BUFFER: doubles REPEAT until 1000 steps have given memory back, at most to 8
+# times.
 replay_steps()
 {
     local name=$1 stream=$3 repeat=$4 most=$(($4 * 8)) steps=0
@@ -317,7 +320,7 @@ replay_steps()
     note repeat "$name" "$2" "$((repeat / 2))"
 }
 
-# What a stream takes when nothing is reduced, once through, in bins: bytes.
+# lossless STREAM: prints the bytes of bins that one pass takes when nothing is reduced.
 lossless()
 {
     json=$("$fdr" replay "$1" --timer tsc --buffer 256M --json 2>>"$out/stderr.txt") && [ "$(figure bytes_stored)" != 0 ] &&
@@ -340,7 +343,7 @@ part_memory()
         done
         replay "$name" "never full" "$stream" --buffer 256M --repeat 4 --timer tsc
         once=$(lossless "$stream") || { note failed memory "$name"; continue; }
-        # By turns: one interrupt of 40 us is a third of what all steps of a short run take.
+        # Three turns, because one interrupt of 40 us is a third of the time of all steps of a short run.
         for turn in 1 2 3; do
             replay "$name" "giving back $turn" "$stream" --buffer 8M --repeat 32 --timer tsc
             replay_for "$name" "hundred $turn" "$stream" 100 "$once" --buffer 256M
@@ -393,7 +396,7 @@ part_bins()
 
 # ---- j, k, l, n: no stall ------------------------------------------------------------------------------------------------
 
-# stall_lines COMMAND...: its lines, each with the round and a word in front, as raw figures.
+# stall_lines ROUND WORD COMMAND...: notes the command's lines, each with the round and the word in front.
 stall_lines()
 {
     local round=$1 word=$2
@@ -420,7 +423,7 @@ part_stall()
     fi
 }
 
-# ---- r: crashes: from the signal to the bundle, and what the handlers cost before ------------------------------------------
+# ---- r, p: from the signal to the bundle, cost of the handlers before; triggers, snapshots from outside -------------------
 
 part_crash()
 {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# What needs the command `fdr` to judge samples, as users do.
+# Judges samples through the command `fdr`, as users do.
 #
-# sampling.py shares BUILD DIRECTORY RUNS     shares of wall time per region from samples against the exact times of the same
-#       run: how many lie inside the stated 95 % interval, pooled over the runs of five programs of eight regions
+# sampling.py shares BUILD DIRECTORY RUNS     compares shares of wall time per region, from samples, with the exact times of
+#       the same run: how many lie inside the stated 95 % interval, over RUNS of each of five programs with eight regions
 # sampling.py bytes BUILD DIRECTORY SECONDS   bytes per sample of a real program: the system's Python parses, prints and
-#       compiles its library, at 1 kHz of CPU time, native stacks by the unwinder
+#       compiles its library, sampled at 1 kHz of CPU time, with native stacks by the unwinder
 import glob
 import json
 import os

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Event streams (magic FDREVT1, not compressed) for benchmarks and tests: events one after the other, as `fdr replay`
- * takes them. */
+/* Reads event streams (magic FDREVT1, uncompressed) for benchmarks and tests, one event after the other, as `fdr replay`
+ * reads them. */
 #ifndef FDR_BENCH_STREAM_H
 #define FDR_BENCH_STREAM_H
 #include <fcntl.h>
@@ -40,7 +40,7 @@ struct stream_param {
     uint64_t bytes, bytes2;
 };
 struct stream_region {
-    uint32_t name, file, line, reserved; /* the first two: where in the strings */
+    uint32_t name, file, line, reserved; /* name, file: offsets in the strings */
 };
 struct stream {
     const struct stream_head *head;
@@ -56,7 +56,7 @@ static inline bool stream_fits(const struct stream *s, uint64_t at, uint64_t cou
     return at % 4 == 0 && at <= s->size && count <= (s->size - at) / bytes;
 }
 
-/* From `size` bytes in memory, which stay the caller's. */
+/* Opens a stream of `size` bytes in memory, which the caller keeps. */
 static inline bool stream_take(struct stream *s, const void *bytes, size_t size)
 {
     if (size < sizeof *s->head) return false;
@@ -102,7 +102,7 @@ struct stream_event {
     const struct stream_param *param; /* of messages and ends of collectives */
 };
 
-/* False where the record is no event; then e->time and e->kind are right all the same. `time` runs along. */
+/* Decodes record i and advances `time`. False: the record is no event; e->time and e->kind are set all the same. */
 static inline bool stream_event(const struct stream *s, uint64_t i, uint64_t *time, struct stream_event *e)
 {
     static const struct stream_param none;

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Whole programs (row h of the issue): the time that recording adds, over the time that hooks add which only read the
-# clock at enter and leave. The same objects of each program are linked four times: without hooks (compiled apart),
-# with empty hooks, with hooks_clock.c and with libfdr-instrument; the four run in turn, user CPU time counts.
+# Whole programs (row h): the time that recording adds, over the time that hooks add which only read the clock. Each
+# program is linked four times: without hooks (objects of their own), and from the same hooked objects with empty hooks,
+# with hooks_clock.c and with libfdr-instrument. The four run by turns; user CPU time counts.
 #
 #     added = time - time without hooks           ratio = added(fdr) / added(clock), per round; the median is the result
-#     net: the same above the time with empty hooks, which leaves out what it takes to call a hook
+#     net: the same above the time with empty hooks, so without the cost of calling a hook
 #
 # usage: whole.sh [--rounds N] [--json FILE] [PROGRAM...]       programs: lua sqlite bzip2 (all)
 # FDR_BUILD: a release build. The sources are Debian source packages, cached in build/demo.
@@ -54,7 +54,7 @@ objects_sqlite()
 {
     local dir=$1
     shift
-    if [ ! -e "$packages/sqlite3/whole/sqlite3.c" ]; then # all of it in one file, as the project recommends
+    if [ ! -e "$packages/sqlite3/whole/sqlite3.c" ]; then # one file, as the SQLite project recommends
         command -v tclsh >/dev/null || { echo "whole: sqlite needs tclsh (package tcl)" >&2; return 1; }
         mkdir -p "$packages/sqlite3/whole"
         (cd "$packages/sqlite3/whole" && ../configure --disable-tcl --disable-readline && make sqlite3.c) \
@@ -111,7 +111,7 @@ build_program()
 
 export FDR_FINALIZE=none FDR_BUFFER=64M FDR_DIR=$out
 
-# user_time NAME VARIANT: seconds of user CPU time
+# user_time NAME VARIANT: prints seconds of user CPU time
 user_time()
 {
     local TIMEFORMAT=%U
@@ -119,7 +119,7 @@ user_time()
         { echo "whole: $1 with $2 hooks failed: $(head -1 "$out/$1/err")" >&2; return 1; }
 }
 
-# calls NAME: how many the recorder sees, from the exact totals
+# calls NAME: prints the number of calls, from the exact totals
 calls()
 {
     local dir=$out/$1/calls

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The work of the call benchmarks: 40 regions in a call tree of depth 1 to 6, about half of the calls leaves, no work
- * in them. Include once per kind of recorder, with W_PREFIX, W_ENTER(region) and W_LEAVE(region) defined;
- * W_PREFIX_pass() is then one round through the tree. Every kind runs the same functions, each compiled for itself. */
+/* The work of the call benchmarks: 40 regions in a call tree of depth 1 to 6. About half of the calls are leaves; no
+ * call does any work. Include this once per kind of recorder, with W_PREFIX, W_ENTER(region) and W_LEAVE(region)
+ * defined. W_PREFIX_pass() is then one round through the tree. Each kind has its own copy of the same functions. */
 #ifndef FDR_BENCH_WORKLOAD_H
 #define FDR_BENCH_WORKLOAD_H
 #define W_REGIONS     40
