@@ -14,7 +14,8 @@
  * -a: the same threads run on the same processors, but one after another. Processors differ, so -t is compared with
  *     this.
  * -o: writes a snapshot to DIR at the end (untimed).
- * Prints "MODE <tab> ns per call". Exits with 1 if the ledger does not show the calls that the mode must record or drop. */
+ * Prints "MODE <tab> ns per call". Exits with 1 if the ledger does not show the calls that the mode must record or
+ * drop. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>

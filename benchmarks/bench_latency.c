@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     for (long i = 0; i < counted; i += STRETCH) {
         stretch_of_calls(&seed);
         stretch_of_floor(&seed);
-        stretch_of_waits(&seed, as_long > 2 * read_costs ? as_long - 2 * read_costs : 0); /* it stops one clock read late */
+        stretch_of_waits(&seed, as_long > 2 * read_costs ? as_long - 2 * read_costs : 0); /* it ends a read late */
     }
     long after = faults();
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads event streams (magic FDREVT1, uncompressed) for benchmarks and tests, one event after the other, as `fdr replay`
- * reads them. */
+/* Reads event streams (magic FDREVT1, uncompressed) for benchmarks and tests, one event after the other, as `fdr
+ * replay` reads them. */
 #ifndef FDR_BENCH_STREAM_H
 #define FDR_BENCH_STREAM_H
 #include <fcntl.h>
