@@ -4,7 +4,7 @@
 # fdr_sources(<out> <pattern>...): the files, with exactly one of X_none.c and X_<dependency>.c for every X that has
 # an X_none.c: the first dependency of FDR_OPTIONAL that was found, or none.
 function(fdr_sources out)
-    file(GLOB files CONFIGURE_DEPENDS ${ARGN})
+    file(GLOB_RECURSE files CONFIGURE_DEPENDS ${ARGN})
     foreach(none IN LISTS files)
         if(NOT none MATCHES "^(.*)_none\\.c$")
             continue()
@@ -147,7 +147,7 @@ function(fdr_adapter name)
     endforeach()
 endfunction()
 
-# fdr_component(<name>): libfdr-<name> from sampler/<name>*.c, what libfdr loads when it is asked for. It refers to
+# fdr_component(<name>): libfdr-<name> from sampler/<name>*.c in any room, what libfdr loads when it is asked for. It refers to
 # nothing of libfdr, so that it serves programs with either kind of it.
 function(fdr_component name)
     fdr_sources(files "${PROJECT_SOURCE_DIR}/sampler/${name}*.c")
@@ -178,7 +178,7 @@ endfunction()
 
 # The fdr command, on the two shared libraries as any other program would be.
 function(fdr_command)
-    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/*.c")
+    file(GLOB_RECURSE files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/*.c")
     if(NOT files OR FDR_FUZZ)
         return()
     endif()
