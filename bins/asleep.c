@@ -21,7 +21,7 @@
  * (FORMAT.md, 7.2). bins/asleep.pml is the model. */
 #include "base/atomic.h"
 #include "base/racy.h"
-#include "base/raw.h"
+#include "base/system/syscall.h"
 #include "bins/bins.h"
 #include "format/record.h"
 

@@ -28,7 +28,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
-#include "base/topology.h"
+#include "base/system/topology.h"
 #include "format/arena.h"
 
 enum { FDRI_TRIES = 256, FDRI_CLAIMERS = 256 };

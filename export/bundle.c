@@ -9,8 +9,8 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/low.h"
-#include "base/raw.h"
+#include "base/fd/open_high.h"
+#include "base/system/syscall.h"
 #include "export/crash.h"
 #include "export/export.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/low.h"
+#include "base/fd/open_high.h"
 #include "export/crash.h"
 #include "export/export.h"
 

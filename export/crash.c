@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "base/guard.h"
-#include "base/raw.h"
-#include "base/registers.h"
+#include "base/stack/fault_guard.h"
+#include "base/system/syscall.h"
+#include "base/stack/registers.h"
 #include "export/crash.h"
 #include "export/export.h"
 

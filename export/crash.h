@@ -9,7 +9,7 @@
  *                                        bundle.c         the file
  *                                        crash_epochs.c   epochs in it that moved while it was copied
  *
- * The second kind calls nothing but each other, base/raw.h and what tests/test_crash_symbols.sh lists. */
+ * The second kind calls nothing but each other, base/system/syscall.h and what tests/test_crash_symbols.sh lists. */
 #ifndef FDR_EXPORT_CRASH_H
 #define FDR_EXPORT_CRASH_H
 
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
-#include "base/held.h"
+#include "base/fd/kept_open.h"
 #include "export/view.h"
 #include "export/words.h"
 #include "format/crash.h"

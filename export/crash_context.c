@@ -11,7 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/static_tls.h"
+#include "base/system/static_tls.h"
 #include "export/crash.h"
 
 enum { CMDLINE_BYTES = 4096, ENVIRONMENT_BYTES = 8192 };

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "base/raw.h"
+#include "base/system/syscall.h"
 #include "export/crash.h"
 
 static uint8_t memory[FDR_CRASH_MAX_BYTES] __attribute__((aligned(8)));

@@ -11,9 +11,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "base/guard.h"
-#include "base/raw.h"
-#include "base/signals.h"
+#include "base/stack/fault_guard.h"
+#include "base/system/syscall.h"
+#include "base/system/signal_mask.h"
 #include "export/crash.h"
 #include "export/export.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/raw.h"
-#include "base/registers.h"
+#include "base/system/syscall.h"
+#include "base/stack/registers.h"
 #include "export/crash.h"
 
 enum {

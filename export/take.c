@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "base/cancel.h"
-#include "base/ownstack.h"
-#include "base/say.h"
-#include "base/signals.h"
+#include "base/system/cancellation.h"
+#include "base/stack/thread_stack.h"
+#include "base/text/message.h"
+#include "base/system/signal_mask.h"
 #include "export/export.h"
 
 struct fdri_export_view fdri_view;

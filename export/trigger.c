@@ -15,8 +15,8 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/number.h"
-#include "base/say.h"
+#include "base/text/number.h"
+#include "base/text/message.h"
 #include "export/export.h"
 
 enum { FREE, ARMED, SEEING, PENDING };

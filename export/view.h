@@ -10,8 +10,8 @@
 #include <fdr/fdr.h>
 
 #include "base/atomic.h"
-#include "base/held.h"
-#include "base/raw.h"
+#include "base/fd/kept_open.h"
+#include "base/system/syscall.h"
 #include "format/arena.h"
 
 /* The number of this process. A filter may refuse getpid, which says nothing about the number: then it is the one the

@@ -15,11 +15,11 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/number.h"
-#include "base/proc.h"
+#include "base/text/number.h"
+#include "base/system/procfs.h"
 #include "base/racy.h"
-#include "base/raw.h"
-#include "base/say.h"
+#include "base/system/syscall.h"
+#include "base/text/message.h"
 #include "export/export.h"
 
 enum verdict { MOVES, STANDS, COMPUTES, HANGS };

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/raw.h"
-#include "base/registers.h"
+#include "base/system/syscall.h"
+#include "base/stack/registers.h"
 
 /* ---- the memory map ---- */
 

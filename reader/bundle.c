@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/helpers.h"
+#include "base/system/helper_threads.h"
 #include "reader/symbols.h"
 
 /* ---- notes ---- */

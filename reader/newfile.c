@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/raw.h"
+#include "base/system/syscall.h"
 
 enum { NUMBER_BYTES = 32, NAME_BYTES = 255 };
 

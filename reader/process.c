@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/proc.h"
+#include "base/system/procfs.h"
 
 struct mapping {
     uint64_t from, to, inode;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "base/cancel.h"
+#include "base/system/cancellation.h"
 #include "recorder/grace.h"
 #include "recorder/recorder.h"
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/helpers.h"
-#include "base/proc.h"
+#include "base/system/helper_threads.h"
+#include "base/system/procfs.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 #include "sampler/samples_view.h"

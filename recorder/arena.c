@@ -14,8 +14,8 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "base/cgroup.h"
-#include "base/low.h"
+#include "base/system/cgroup.h"
+#include "base/fd/open_high.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 

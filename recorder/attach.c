@@ -10,9 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
-#include "base/helpers.h"
-#include "base/ownstack.h"
+#include "base/system/cancellation.h"
+#include "base/system/helper_threads.h"
+#include "base/stack/thread_stack.h"
 #include "base/racy.h"
 #include "export/view.h"
 #include "recorder/grace.h"

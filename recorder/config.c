@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 

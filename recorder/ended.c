@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/racy.h"
-#include "base/raw.h"
+#include "base/system/syscall.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 

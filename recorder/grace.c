@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/helpers.h"
-#include "base/signals.h"
+#include "base/system/helper_threads.h"
+#include "base/system/signal_mask.h"
 #include "recorder/grace.h"
 #include "recorder/recorder.h"
 

@@ -3,7 +3,7 @@
  * first function; it grows while it forgets much and the buffer is large enough. */
 #include <string.h>
 
-#include "base/function.h"
+#include "base/stack/frame_size.h"
 #include "recorder/stack.h"
 
 enum { PLACE_SHIFT = 16, PLACE_BITS = 0xffff, PLACE_MOST = (1 << 18) - 8 };

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/ownstack.h"
+#include "base/stack/thread_stack.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/loader.h"
+#include "base/system/loader.h"
 #include "recorder/recorder.h"
 
 enum { MODULES_MAX = 768, RETURNS_MAX = 256 };

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "base/raw.h"
+#include "base/system/syscall.h"
 #include "recorder/recorder.h"
 
 static uint32_t held; /* a lock that a forked child can simply take off */

@@ -14,9 +14,9 @@
 #include <sys/statfs.h>
 #include <time.h>
 
-#include "base/helpers.h"
-#include "base/low.h"
-#include "base/signals.h"
+#include "base/system/helper_threads.h"
+#include "base/fd/open_high.h"
+#include "base/system/signal_mask.h"
 #include "recorder/recorder.h"
 
 #ifndef MADV_COLLAPSE

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/glob.h"
-#include "base/lines.h"
-#include "base/signals.h"
+#include "base/text/glob.h"
+#include "base/text/line_file.h"
+#include "base/system/signal_mask.h"
 #include "recorder/recorder.h"
 
 enum { RULES_MAX = 255, PHASES_MAX = 32, LINE_MOST = 511, COUNT_MAX = (1 << 20) - 1 };

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/raw.h"
+#include "base/system/syscall.h"
 #include "export/view.h"
 #include "recorder/reduce.h"
 

@@ -10,10 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
-#include "base/loader.h"
-#include "base/low.h"
-#include "base/raw.h"
+#include "base/system/cancellation.h"
+#include "base/system/loader.h"
+#include "base/fd/open_high.h"
+#include "base/system/syscall.h"
 #include "export/view.h"
 #include "fdr_build.h"
 #include "format/checks.h"

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/cancel.h"
-#include "base/glob.h"
-#include "base/lines.h"
+#include "base/system/cancellation.h"
+#include "base/text/glob.h"
+#include "base/text/line_file.h"
 #include "recorder/grace.h"
 #include "recorder/watch.h"
 

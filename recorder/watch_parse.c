@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "recorder/watch.h"
 
 struct words {

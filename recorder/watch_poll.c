@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/proc.h"
+#include "base/system/procfs.h"
 #include "base/racy.h"
 #include "recorder/watch.h"
 

@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/descriptors.h"
+#include "base/fd/descriptor.h"
 
 enum { FDRI_SOURCE_COUNTERS = 16, FDRI_WHY_BYTES = 200, FDRI_SOURCES_MAX = 16 };
 

@@ -14,10 +14,10 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
-#include "base/cancel.h"
-#include "base/low.h"
-#include "base/say.h"
-#include "base/signals.h"
+#include "base/system/cancellation.h"
+#include "base/fd/open_high.h"
+#include "base/text/message.h"
+#include "base/system/signal_mask.h"
 #include "sampler/counter_view.h"
 #include "sampler/monitor.h"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/low.h"
-#include "base/raw.h"
+#include "base/fd/open_high.h"
+#include "base/system/syscall.h"
 #include "sampler/counter.h"
 
 /* Zones that are looked for: packages, and what they are made of. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/descriptors.h"
+#include "base/fd/descriptor.h"
 #include "sampler/counter.h"
 
 /* A bare name means the first source of these that has it and where it works: the exact and cheap ones come first. */

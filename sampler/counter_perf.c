@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/low.h"
-#include "base/raw.h"
+#include "base/fd/open_high.h"
+#include "base/system/syscall.h"
 #include "sampler/counter.h"
 
 struct event {

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/low.h"
-#include "base/raw.h"
+#include "base/fd/open_high.h"
+#include "base/system/syscall.h"
 #include "sampler/counter.h"
 
 static const struct fdri_counter process_counters[] = {

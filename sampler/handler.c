@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/signals.h"
+#include "base/system/signal_mask.h"
 #include "sampler/sampler.h"
 
 struct fdri_sampler fdri_sampler;

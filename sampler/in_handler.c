@@ -10,8 +10,8 @@
 #include <unwind.h>
 
 #include "base/atomic.h"
-#include "base/guard.h"
-#include "base/signals.h"
+#include "base/stack/fault_guard.h"
+#include "base/system/signal_mask.h"
 #include "sampler/counter.h"
 #include "sampler/sampler.h"
 

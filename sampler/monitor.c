@@ -15,10 +15,10 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/helpers.h"
-#include "base/raw.h"
-#include "base/say.h"
-#include "base/signals.h"
+#include "base/system/helper_threads.h"
+#include "base/system/syscall.h"
+#include "base/text/message.h"
+#include "base/system/signal_mask.h"
 #include "sampler/counter_view.h"
 #include "sampler/monitor.h"
 
@@ -114,7 +114,7 @@ static int start_thread(void)
     int e = pthread_create(&thread, NULL, monitor, NULL);
     /* Trying what works here opens, reads and closes files: not beside a program that begins by closing all it did not
      * open. */
-    while (!e && sem_trywait(&prepared)) fdr_raw_sleep(100000); /* no cancellation point: base/signals.h */
+    while (!e && sem_trywait(&prepared)) fdr_raw_sleep(100000); /* no cancellation point: base/system/signal_mask.h */
     fdr_signals_restore(&old);
     return e;
 }

@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/helpers.h"
-#include "base/low.h"
-#include "base/say.h"
+#include "base/system/helper_threads.h"
+#include "base/fd/open_high.h"
+#include "base/text/message.h"
 #include "sampler/monitor.h"
 
 enum { LOOK_EVERY = 64 }; /* scans: threads may come and go in equal numbers */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/low.h"
+#include "base/fd/open_high.h"
 #include "sampler/counter.h"
 #include "sampler/sampler.h"
 

@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/low.h"
-#include "base/raw.h"
+#include "base/fd/open_high.h"
+#include "base/system/syscall.h"
 #include "sampler/sampler.h"
 
 enum { DATA_PAGES = 8, STACK_BYTES = 8 };

@@ -20,10 +20,10 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/context.h"
-#include "base/descriptors.h"
-#include "base/previous.h"
-#include "base/say.h"
+#include "base/stack/context.h"
+#include "base/fd/descriptor.h"
+#include "base/system/chained_handler.h"
+#include "base/text/message.h"
 
 /* ---- setting.c ---- */
 enum fdri_stacks { FDRI_FRAME_POINTERS, FDRI_UNWINDER, FDRI_NO_STACKS };

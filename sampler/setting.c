@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "sampler/sampler.h"
 
 enum { USUAL_NS = 1000000, LEAST_NS = 100000 };

@@ -15,8 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/low.h"
-#include "base/raw.h"
+#include "base/fd/open_high.h"
+#include "base/system/syscall.h"
 #include "sampler/sampler.h"
 
 #ifndef sigev_notify_thread_id

@@ -15,10 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/helpers.h"
-#include "base/low.h"
-#include "base/proc.h"
-#include "base/raw.h"
+#include "base/system/helper_threads.h"
+#include "base/fd/open_high.h"
+#include "base/system/procfs.h"
+#include "base/system/syscall.h"
 #include "sampler/samples_view.h"
 #include "sampler/sampler.h"
 
@@ -483,7 +483,7 @@ enum { LOADER_WAITS = 1000 };
 static void keep_helper_from_loader(void)
 {
     for (int i = 0; !(loader_held = !pthread_mutex_trylock(&loader)) && i < LOADER_WAITS; i++)
-        fdr_raw_sleep(i < 20 ? 20000 : 1000000); /* no cancellation point: base/signals.h */
+        fdr_raw_sleep(i < 20 ? 20000 : 1000000); /* no cancellation point: base/system/signal_mask.h */
 }
 
 static void let_helper_to_loader(bool child)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unwind.h>
 
-#include "base/guard.h"
+#include "base/stack/fault_guard.h"
 #include "sampler/counter.h"
 #include "sampler/sampler.h"
 

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/loader.h"
+#include "base/system/loader.h"
 #include "sampler/sampler.h"
 
 enum { FRAME_MOST = 1 << 20, TEXTS_MOST = 1024, PAGE = 4096 };

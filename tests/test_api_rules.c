@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit clock=tsc promise=P3,P4,P5,P9 */
 /* The public header: rules, phases, rewinding. */
-#include "base/ownstack.h"
+#include "base/stack/thread_stack.h"
 #include "tests/api_fixture.h"
 
 /* ---- rules, phases, rewind ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P10
  * How much memory the control groups let a process have, in file trees of both versions made for this. */
-#include "base/cgroup.h"
+#include "base/system/cgroup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

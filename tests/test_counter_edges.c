@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/descriptors.h"
+#include "base/fd/descriptor.h"
 #include "sampler/counter.h"
 #include "tests/counter_chip.h"
 

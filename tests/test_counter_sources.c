@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/descriptors.h"
+#include "base/fd/descriptor.h"
 #include "sampler/counter.h"
 
 enum { PAGES = 3000, SLEEPS = 20 };

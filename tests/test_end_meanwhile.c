@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-#include "base/helpers.h"
+#include "base/system/helper_threads.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
 #include "tests/oracle.h"

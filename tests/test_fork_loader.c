@@ -19,7 +19,7 @@
 #include <cmocka.h>
 #include <fdr/fdr.h>
 
-#include "base/loader.h"
+#include "base/system/loader.h"
 
 static sem_t inside, go;
 static int stay(struct dl_phdr_info *info, size_t size, void *unused)

@@ -9,7 +9,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#include "base/glob.h"
+#include "base/text/glob.h"
 #include "tests/rnd.h"
 
 static void what_the_manual_says(void **state)

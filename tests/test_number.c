@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <locale.h>
 
-#include "base/number.h"
+#include "base/text/number.h"
 
 static void same_as_strtod(void **state)
 {

@@ -16,7 +16,7 @@
 
 #include <fdr/fdr.h>
 
-#include "base/topology.h"
+#include "base/system/topology.h"
 
 enum { COLLAPSE = 25, PAGES = 4 };
 static sem_t asked, go_on;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/previous.h"
+#include "base/system/chained_handler.h"
 #include "tests/victim.h"
 
 static char directory[64];

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/say.h"
+#include "base/text/message.h"
 
 static int both[2]; /* a pipe */
 

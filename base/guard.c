@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#include "base/guard.h"
-
-#include <stddef.h>
-
-_Thread_local sigjmp_buf *fdri_guard;
-void (*fdri_guard_handler)(int, siginfo_t *, void *);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a thread was when a signal interrupted it. */
+#ifndef FDR_BASE_STACK_CONTEXT_H
+#define FDR_BASE_STACK_CONTEXT_H
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+
+struct fdr_context {
+    uint64_t pc, sp, fp, link;
+}; /* link: return address of a leaf where it is in a register, else 0 */
+
+static inline struct fdr_context fdr_context_of(const ucontext_t *u)
+{
+#if defined(__x86_64__)
+    const greg_t *r = u->uc_mcontext.gregs;
+    return (struct fdr_context){(uint64_t)r[REG_RIP], (uint64_t)r[REG_RSP], (uint64_t)r[REG_RBP], 0};
+#elif defined(__aarch64__)
+    return (struct fdr_context){u->uc_mcontext.pc, u->uc_mcontext.sp, u->uc_mcontext.regs[29], u->uc_mcontext.regs[30]};
+#else
+    (void)u;
+    return (struct fdr_context){0, 0, 0, 0};
+#endif
+}
+
+/* Where the direct call whose return address is `address` went, given the FDR_CALL_BYTES of code before it; 0: that is
+ * no direct call. */
+#define FDR_CALL_BYTES 5u
+static inline uint64_t fdr_call_target(const uint8_t before[FDR_CALL_BYTES], uint64_t address)
+{
+    int32_t distance;
+#if defined(__x86_64__)
+    memcpy(&distance, before + 1, 4);
+    return before[0] == 0xe8 ? address + (uint64_t)(int64_t)distance : 0;
+#elif defined(__aarch64__)
+    memcpy(&distance, before + 1, 4);
+    uint32_t code = (uint32_t)distance;
+    if (code >> 26 != 0x25) return 0;
+    return address - 4 + (uint64_t)((int64_t)(int32_t)(code << 6) >> 4);
+#else
+    (void)before, (void)address, (void)distance;
+    return 0;
+#endif
+}
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "base/stack/thread_stack.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+
+#include "base/bits.h"
+#include "base/system/syscall.h"
+#include "base/system/signal_mask.h"
+
+enum { PIECE = 512 };
+
+/* One line of maps after the other: FROM-TO, then whatever. */
+struct lines {
+    uint64_t value, from;
+    enum { FROM, TO, REST } field;
+};
+
+/* True: the line says that `within` lies in the mapping, which begins at l->from. */
+static bool take(struct lines *l, char c, uint64_t within)
+{
+    if (l->field == REST) {
+        if (c == '\n') *l = (struct lines){0};
+        return false;
+    }
+    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit >= 0) {
+        l->value = l->value << 4 | (uint64_t)digit;
+        return false;
+    }
+    bool found = l->field == TO && l->from <= within && within < l->value;
+    if (l->field == FROM) l->from = l->value;
+    l->field = l->field == FROM ? TO : REST;
+    l->value = 0;
+    return found;
+}
+
+/* A handler that leaves by longjmp would leave the descriptor open: it waits. */
+static uint64_t mapping_in(const char *path, uint64_t within)
+{
+    char piece[PIECE];
+    struct lines l = {0};
+    uint64_t from = 0;
+    sigset_t old;
+    fdr_signals_block(&old);
+    int fd = fdr_raw_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    for (long n = fd < 0 ? 0 : 1; n > 0 && !from;) {
+        n = fdr_raw_read(fd, piece, sizeof piece);
+        for (long i = 0; i < n && !from; i++)
+            if (take(&l, piece[i], within)) from = l.from;
+    }
+    if (fd >= 0) fdr_raw_close(fd);
+    fdr_signals_restore(&old);
+    return from;
+}
+
+/* Where the mapping begins in which `within` lies; 0: in none. Where the first thread has ended only the others' maps
+ * tell. */
+static uint64_t mapping_of(uint64_t within)
+{
+    uint64_t from = mapping_in("/proc/self/maps", within);
+    return from ? from : mapping_in("/proc/thread-self/maps", within);
+}
+
+/* Of the first thread: what the kernel put behind the outermost frame. Of others: their descriptor lies at the end of
+ * their stack, whoever gave that. */
+uint64_t fdr_own_stack_end(bool first_thread)
+{
+    return first_thread ? (uint64_t)getauxval(AT_RANDOM) : (uint64_t)(uintptr_t)pthread_self();
+}
+
+uint64_t fdr_own_stack_bytes(bool first_thread)
+{
+    int saved = errno;
+    uint64_t end = fdr_own_stack_end(first_thread), from = 0;
+    struct rlimit most;
+    if (!first_thread) from = mapping_of(end);       /* it ends at a guard */
+    else if (end && !getrlimit(RLIMIT_STACK, &most)) /* it grows, as far as it may */
+        from = end - fdr_min(fdr_min((uint64_t)most.rlim_cur, 1u << 30), end);
+    errno = saved;
+    return from ? end - from : 0;
+}
+
+bool fdr_alternate_was_left(uint64_t frame)
+{
+    stack_t s;
+    if (sigaltstack(NULL, &s) || s.ss_flags & (SS_ONSTACK | SS_DISABLE)) return false;
+    return frame - (uint64_t)(uintptr_t)s.ss_sp < s.ss_size;
+}
+
+bool fdr_alternate_is_used(void)
+{
+    stack_t s;
+    return sigaltstack(NULL, &s) == 0 && s.ss_flags & SS_ONSTACK;
+}
+
+bool fdr_returns_to_kernel(uint64_t code)
+{
+#if defined(__x86_64__)
+    static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */
+#elif defined(__aarch64__)
+    static const uint8_t sigreturn[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4}; /* mov x8,#139; svc #0 */
+#else
+    static const uint8_t sigreturn[1];
+    return false;
+#endif
+    return code && memcmp((const void *)(uintptr_t)code, sigreturn, sizeof sigreturn) == 0;
+}

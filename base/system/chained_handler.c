@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/system/chained_handler.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/stack/thread_stack.h"
+
+/* In a word with the address of a function, which is below: it wants three arguments; the signal's number. */
+#define WITH_INFO (1ull << 63)
+enum { NUMBER = 56 };
+
+/* What this thread is passing on: the signal, to which of them, and where on the stack that is. */
+static _Thread_local struct passing {
+    uint64_t frame;
+    int number;
+    uint32_t level;
+} passing;
+
+static bool is(const struct sigaction *a, void (*ours)(int, siginfo_t *, void *))
+{
+    return (a->sa_flags & SA_SIGINFO) && a->sa_sigaction == ours;
+}
+
+static uint64_t address_in(uint64_t word) { return word & ((1ull << NUMBER) - 1); }
+static int number_in(uint64_t word) { return (int)((word & ~WITH_INFO) >> NUMBER); }
+
+static uint64_t word_of(int number, const struct sigaction *a)
+{
+    uint64_t word = (uint64_t)number << NUMBER;
+    if (a->sa_flags & SA_SIGINFO) return word | (uint64_t)(uintptr_t)a->sa_sigaction | WITH_INFO;
+    bool standard = a->sa_handler == SIG_DFL || a->sa_handler == SIG_IGN;
+    return standard ? word : word | (uint64_t)(uintptr_t)a->sa_handler;
+}
+
+/* The word stands before the count covers it. Where there are too many the last one gives way. */
+static void push(struct fdr_previous *p, const struct sigaction *found)
+{
+    uint32_t i = p->count < FDR_PREVIOUS_MOST ? p->count : FDR_PREVIOUS_MOST - 1;
+    p->action[i] = *found;
+    fdr_store_relaxed(&p->handler[i], word_of(p->number, found));
+    fdr_store_release(&p->count, i + 1); /* R:previous */
+}
+
+bool fdr_previous_install(struct fdr_previous *p, int number, const struct sigaction *ours)
+{
+    struct sigaction found;
+    if (sigaction(number, NULL, &found)) return false;
+    if (p->number != number) { /* of another recording; ours may have stayed there, too, and passes nothing on */
+        fdr_store_relaxed(&p->count, 0u);
+        p->number = number;
+    }
+    bool again = is(&found, ours->sa_sigaction); /* who was in front has gone, and has put back whom it found */
+    if (again && !p->count) memset(&found, 0, sizeof found);
+    if (!again || !p->count) push(p, &found); /* before ours may be called */
+    return sigaction(number, ours, NULL) == 0;
+}
+
+bool fdr_previous_ours(int number, void (*ours)(int, siginfo_t *, void *))
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && is(&now, ours);
+}
+
+void fdr_previous_restore(struct fdr_previous *p, int number, void (*ours)(int, siginfo_t *, void *))
+{
+    if (!p->count || !fdr_previous_ours(number, ours)) return;
+    sigaction(number, &p->action[p->count - 1], NULL);
+    fdr_store_relaxed(&p->count, p->count - 1);
+}
+
+bool fdr_previous_any(const struct fdr_previous *p)
+{
+    uint32_t levels = fdr_load_acquire(&p->count); /* A:previous */
+    return levels && address_in(fdr_load_relaxed(&p->handler[levels - 1]));
+}
+
+/* A handler that was left by longjmp is not above us any more, or what stands there is another signal's, which the
+ * kernel brought. */
+bool fdr_previous_gives_back(int number, const void *code)
+{
+    uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    bool inside = passing.number == number && here < passing.frame && passing.frame - here < 1u << 20;
+    return inside && !fdr_returns_to_kernel((uint64_t)(uintptr_t)code);
+}
+
+void fdr_previous_pass(const struct fdr_previous *p, bool given_back, int number, siginfo_t *info, void *context)
+{
+    struct passing before = passing;
+    uint32_t levels = given_back ? before.level : fdr_load_acquire(&p->count); /* A:previous */
+    uint64_t word = levels ? fdr_load_relaxed(&p->handler[levels - 1]) : 0;
+    if (!address_in(word) || number_in(word) != number) return;
+    passing = (struct passing){(uint64_t)(uintptr_t)__builtin_frame_address(0), number, levels - 1};
+    fdr_signal_fence();
+    if (word & WITH_INFO) ((void (*)(int, siginfo_t *, void *))(uintptr_t)address_in(word))(number, info, context);
+    else ((void (*)(int))(uintptr_t)address_in(word))(number);
+    fdr_signal_fence();
+    passing = before;
+}

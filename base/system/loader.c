@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "base/system/loader.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/system/helper_threads.h"
+#include "base/system/syscall.h"
+#include "base/system/signal_mask.h"
+
+enum { WORKS, UNKNOWN, NEVER };
+enum { A_SECOND = 1000000000, A_MOMENT = 100000 };
+static unsigned state;    /* atomic */
+static unsigned answered; /* atomic: the thread that tries came back; nothing else is read of it */
+static int known_pid;     /* atomic: of the process that `state` is of */
+
+/* No handler of fork() tells: it may have come before anybody asked for a recording. */
+__attribute__((constructor)) static void look_for_fork(void)
+{
+    int pid = fdr_raw_getpid(), known = fdr_swap_relaxed(&known_pid, pid);
+    if (!known || known == pid) return;
+    fdr_store_relaxed(&answered, 0);
+    fdr_store_release(&state, UNKNOWN); /* R:loader - pairs with A:loader */
+}
+
+static int the_first(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)info, (void)size, (void)unused;
+    return 1;
+}
+
+static void *try(void *unused)
+{
+    prctl(PR_SET_NAME, FDR_LOADER);
+    dl_iterate_phdr(the_first, NULL);
+    fdr_store_relaxed(&answered, 1);
+    return unused;
+}
+
+/* A thread that waits for ever stays until the process ends. */
+static bool comes_back(void)
+{
+    pthread_attr_t detached;
+    pthread_t thread;
+    sigset_t old;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    fdr_signals_block(&old); /* it has these, and takes no signal of the program's */
+    int e = pthread_create(&thread, &detached, try, NULL);
+    fdr_signals_restore(&old);
+    pthread_attr_destroy(&detached);
+    if (e) return false;
+    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + A_SECOND;
+    while (!fdr_load_relaxed(&answered) && fdr_clock_ns(CLOCK_MONOTONIC) < until)
+        fdr_raw_sleep(A_MOMENT); /* no cancellation point: base/system/signal_mask.h */
+    return fdr_load_relaxed(&answered);
+}
+
+bool fdr_loader_works(void)
+{
+    look_for_fork();
+    if (fdr_load_acquire(&state) == UNKNOWN) /* A:loader */
+        fdr_store_relaxed(&state, comes_back() ? WORKS : NEVER);
+    return fdr_load_relaxed(&state) == WORKS;
+}
+
+int fdr_loaded(int (*each)(struct dl_phdr_info *, size_t, void *), void *argument)
+{
+    return fdr_loader_works() ? dl_iterate_phdr(each, argument) : 0;
+}

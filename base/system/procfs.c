@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "base/system/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd/open_high.h"
+
+size_t fdri_read_text(const char *path, char *text, size_t bytes)
+{
+    int fd = fdri_open(AT_FDCWD, path, O_RDONLY, 0);
+    if (fd < 0) errno = -fd;
+    ssize_t n = fd < 0 ? 0 : read(fd, text, bytes - 1);
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+size_t fdri_read_task(uint32_t tid, const char *file, char *text, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%u/%s", tid, file);
+    return fdri_read_text(path, text, bytes);
+}
+
+DIR *fdri_open_folder(const char *path)
+{
+    int fd = fdri_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    int e = fd < 0 ? -fd : errno;
+    if (!d && fd >= 0) close(fd);
+    if (!d) errno = e;
+    return d;
+}
+
+uint64_t fdri_stat_start(const char *stat)
+{
+    const char *p = strrchr(stat, ')'); /* field 2 may hold anything; field 22 is 20 words behind it */
+    for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}

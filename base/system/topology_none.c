@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Without libnuma: one node. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/topology.h"
+
+void fdr_topology_read(struct fdr_topology *t)
+{
+    if (fdr_topology_given) {
+        *t = *fdr_topology_given;
+        return;
+    }
+    memset(t, 0, sizeof *t);
+    t->nodes = 1;
+    t->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text/message.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/atomic.h"
+#include "base/system/syscall.h"
+#include "base/system/signal_mask.h"
+
+enum { PATIENCE_NS = 10000000 };
+
+/* Nobody may be reading: a program must not wait for that in the middle of its work. */
+static bool may_write(void)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    struct timespec left = {0, PATIENCE_NS}; /* the kernel says what is left of it */
+    long n;
+    do n = fdr_raw_result(syscall(SYS_ppoll, &p, 1, &left, NULL, 0));
+    while (n == -EINTR);
+    return n != 0;
+}
+
+/* Where the reader has gone, or the file may not grow, the signal is ours: the program wrote nothing. All signals are
+ * held back, so no handler leaves in between by longjmp, and what the program has waiting stays. No cancellation point:
+ * base/system/signal_mask.h. Failing, there is nobody to tell. */
+static void put(const char *line, size_t length)
+{
+    const uint64_t signals = 1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1);
+    const struct timespec at_once = {0};
+    sigset_t old;
+    if (!may_write()) return;
+    fdr_signals_block(&old);
+    uint64_t before = fdr_raw_pending();
+    syscall(SYS_write, STDERR_FILENO, line, length);
+    uint64_t ours = fdr_raw_pending() & signals & ~before;
+    if (ours) syscall(SYS_rt_sigtimedwait, &ours, NULL, &at_once, 8);
+    fdr_signals_restore(&old);
+}
+
+/* What a message quotes may hold anything; it is one line, and no command for a terminal: nor are U+0080 to U+009F. */
+static void make_plain(char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text[i], next = i + 1 < length ? (unsigned char)text[i + 1] : 0;
+        bool high = c == 0xc2 && next >= 0x80 && next < 0xa0;
+        if (c < 0x20 || c == 0x7f || high) text[i] = '?';
+        if (high) text[i + 1] = '?';
+    }
+}
+
+void fdri_say(const char *format, ...)
+{
+    int saved = errno; /* of the program, which asked for nothing that could fail */
+    char line[1024] = "fdr: ";
+    va_list ap;
+    va_start(ap, format);
+    int n = vsnprintf(line + 5, sizeof line - 6, format, ap);
+    va_end(ap);
+    if (n < 0) return;
+    size_t length = 5 + ((size_t)n < sizeof line - 6 ? (size_t)n : sizeof line - 7);
+    make_plain(line + 5, length - 5);
+    line[length++] = '\n';
+    put(line, length);
+    errno = saved;
+}
+
+bool fdri_once(unsigned *flag) { return !fdr_swap_relaxed(flag, 1u); }

@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#include "base/topology.h"
-
-#include <stddef.h>
-
-const struct fdr_topology *fdr_topology_given;
