@@ -2,11 +2,16 @@
 /* The lock-free allocators: whole bins (given-back ones on a stack per NUMA node, then untouched memory) and meta
  * blocks. alloc.pml is the model of this file. */
 #include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
+#include "base/system/topology.h"
 #include "bins/bins.h"
+#include "format/arena/arena.h"
 
 #define HALF(hi, lo) ((uint64_t)(hi) << 32 | (uint32_t)(lo))
 #define HI(w)        ((uint32_t)((w) >> 32))

@@ -19,11 +19,16 @@
  * A partition whose bin was taken has an empty list and a newest bin that is not in it: `total` is without its records,
  * which `progress` counts, until the owner is awake. It adds them in a way that a reader can tell at every moment
  * (FORMAT.md, 7.2). bins/asleep.pml is the model. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/atomic.h"
 #include "base/racy.h"
 #include "base/system/syscall.h"
 #include "bins/bins.h"
-#include "format/record.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 
 enum { AWAKE = 0, ASLEEP = 1, TAKEN = 2, STATE = 3 };
 

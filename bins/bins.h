@@ -29,7 +29,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/system/topology.h"
-#include "format/arena.h"
+#include "format/arena/arena.h"
 
 enum { FDRI_TRIES = 256, FDRI_CLAIMERS = 256 };
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariant walker. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "bins/bins.h"
+#include "format/arena/arena.h"
 
 static const char *say(char *text, size_t bytes, const char *what, uint64_t where)
 {

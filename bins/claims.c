@@ -4,7 +4,12 @@
  * Each claimer inside has a word here that names both. So what was left in the middle, by longjmp from a handler or by
  * a thread that was cancelled, can be told from what goes on, and is ended by its owner when it comes back, or ends; a
  * plain count could not: it may have been left right before or right behind the moment at which it was counted. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
 #include "bins/bins.h"
+#include "format/arena/arena.h"
 
 enum { PLACES = 16, LOOKS = 16 };
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Pieces of bins, and partitions as lists of them: append at the newest end, give back at the oldest. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
-#include "format/record.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 
 #define LIST(seq, off) ((uint64_t)(seq) << 32 | (uint32_t)(off))
 

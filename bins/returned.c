@@ -2,9 +2,14 @@
 /* Pieces that claimers took off the way to whole bins. They come back to the location over a stack: any number pushes,
  * the owner takes all and joins them with those it has. An owner who sleeps does not: then claimers look whether some
  * of them are a bin, and make some their own where many wait or they have next to nothing. */
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "format/arena/arena.h"
 
 /* Of 512 bytes each. */
 static uint32_t units(uint32_t size_log2) { return 1u << (size_log2 - 9); }

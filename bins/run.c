@@ -8,11 +8,15 @@
  * What was looked at counts if the head of the list has not moved when the run goes: its seq only rises, so all behind
  * it is listed then, and what is listed and has a successor stays as it is. Rewinding, which goes back, forgets the
  * run. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "format/arena/arena.h"
 
 void fdri_run_forget(struct fdri_run *r)
 {

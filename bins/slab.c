@@ -2,10 +2,14 @@
 /* Slabs: what a location's meta blocks lie in. All slabs of a location are on one chain, so that its memory can be
  * given back as a whole when it is folded; slabs given back wait on a stack per size. The stacks lie outside the arena:
  * a reader has no use for them. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "bins/bins.h"
+#include "format/arena/arena.h"
 
 #define HALF(hi, lo) ((uint64_t)(hi) << 32 | (uint32_t)(lo))
 #define HI(w)        ((uint32_t)((w) >> 32))

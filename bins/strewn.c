@@ -6,8 +6,15 @@
  * any more; its pieces stay with those who have them, who use them again and again, and are given back when these end.
  * Who gives back the last one gives the whole; until then others may take those that were given back. Nothing smaller
  * than an eighth changes hands. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "format/arena/arena.h"
 
 enum { EIGHTHS = 8, ALL = (1 << EIGHTHS) - 1, STREWN = 1 << EIGHTHS, LOOK = 1024 };
 

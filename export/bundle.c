@@ -2,6 +2,9 @@
 /* The file a fatal signal leaves: the mapped arena under a name that says so, or a copy of it in FDR_DIR. Every
  * descriptor is proved to be ours before it is used. Fatal path: see crash.h. */
 #define _GNU_SOURCE
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -9,10 +12,13 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/fd/kept_open.h"
 #include "base/fd/open_high.h"
 #include "base/system/syscall.h"
 #include "export/crash.h"
 #include "export/export.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
 
 enum { CHUNK = 1 << 20 };
 

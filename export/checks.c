@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The checks of a snapshot: of what stands in the file, so they are worked out when all of it is there, by reading it
  * again. Bins have a check of their own. No allocation, no lock: it may run after a crash. */
-#include "format/checks.h"
-
-#include <errno.h>
-#include <unistd.h>
-
 #include "base/bits.h"
 #include "export/export.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
 
 static struct fdr_chunk chunks[FDR_CHUNKS_MOST]; /* one snapshot at a time */
 static uint8_t block[65536];

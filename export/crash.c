@@ -5,15 +5,23 @@
 #define _GNU_SOURCE
 #include <fdr/fdr.h>
 #include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/stack/fault_guard.h"
-#include "base/system/syscall.h"
 #include "base/stack/registers.h"
+#include "base/system/syscall.h"
 #include "export/crash.h"
 #include "export/export.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
+#include "format/arena/crash_section.h"
 
 struct fdri_crash fdri_crash = {.file = {.fd = -1}};
 struct fdri_death fdri_death = {.causes = 1}; /* the first one is that of the death */

@@ -22,7 +22,7 @@
 #include "base/fd/kept_open.h"
 #include "export/view.h"
 #include "export/words.h"
-#include "format/crash.h"
+#include "format/arena/crash_section.h"
 
 enum { FDRI_STEM_MAX = 288, FDRI_CONTEXT_BYTES = 16384, FDRI_CRASH_SPARE = 2, FDRI_CRASH_WHATS = 12 };
 

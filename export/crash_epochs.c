@@ -2,10 +2,17 @@
 /* Epochs in a bundle that is a copy: a table with its rows, as they stood together. Recording is off by then and the
  * other threads stand in our handler; but one that blocks our signal ends the operation it is in. Fatal path: see
  * crash.h. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"
 #include "export/crash.h"
 #include "export/export.h"
+#include "format/arena/arena.h"
 
 enum { EPOCH_TRIES = 16, ROWS_MOST = 4096 };
 

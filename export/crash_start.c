@@ -4,6 +4,9 @@
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,11 +14,15 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/fd/kept_open.h"
 #include "base/stack/fault_guard.h"
-#include "base/system/syscall.h"
 #include "base/system/signal_mask.h"
+#include "base/system/syscall.h"
 #include "export/crash.h"
 #include "export/export.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
 
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* who looks at the handlers finds all of them in place */
 static void look_begin(sigset_t *old)

@@ -8,6 +8,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,13 +18,15 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/system/helper_threads.h"
 #include "base/fd/open_high.h"
 #include "base/system/chained_handler.h"
-#include "base/text/message.h"
+#include "base/system/helper_threads.h"
 #include "base/system/signal_mask.h"
+#include "base/text/message.h"
 #include "export/crash.h"
 #include "export/export.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
 
 static sem_t asked;                                      /* posted by handlers and recording threads */
 static uint32_t signalled;                               /* atomic: signals not looked at yet */

@@ -4,7 +4,9 @@
 #ifndef FDR_EXPORT_EXPORT_H
 #define FDR_EXPORT_EXPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/atomic.h"
 #include "export/view.h"

@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,12 +17,15 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/fd/kept_open.h"
 #include "base/fd/open_high.h"
+#include "base/system/signal_mask.h"
 #include "base/system/syscall.h"
 #include "base/text/message.h"
-#include "base/system/signal_mask.h"
 #include "export/crash.h"
 #include "export/export.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
 
 enum { REMEMBERED = FDRI_KEEP_MAX + 1 }; /* all that may stay, and the one that pushes out another */
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of what is defined, for reasons and messages: looked for in the arena, which takes as long as it takes. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "export/export.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
 
 static const struct fdr_def *find(uint32_t kind, uint32_t id)
 {

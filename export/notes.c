@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Notes in a snapshot: each value as it stood once, whole. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"
 #include "export/export.h"
+#include "format/arena/arena.h"
 
 enum { NOTE_TRIES = 64 };
 

@@ -17,7 +17,9 @@
  * Bins appended after their place was copied are missing at the newest end of a list; records newer than the tail's
  * tick may lack a parent; the reader knows both. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -27,8 +29,10 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/racy.h"
+#include "export/export.h"
 #include "export/snapshot.h"
-#include "format/checks.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
 
 uint8_t fdri_batch[FDRI_BATCH_BYTES] __attribute__((aligned(64)));
 

@@ -4,7 +4,10 @@
 #ifndef FDR_EXPORT_SNAPSHOT_H
 #define FDR_EXPORT_SNAPSHOT_H
 
+#include <stdint.h>
+
 #include "export/export.h"
+#include "format/arena/arena.h"
 
 enum { FDRI_BATCH_BYTES = 256 * 1024 };
 extern uint8_t fdri_batch[FDRI_BATCH_BYTES];

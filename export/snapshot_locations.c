@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Locations in a snapshot (snapshot.c): what each had completed before anything was copied, its open calls, and behind
  * the bins what came to it since, its partitions once more and its entry in the tail. */
+#include <assert.h>
 #include <errno.h>
+#include <fdr/reader.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"
+#include "export/export.h"
 #include "export/snapshot.h"
+#include "format/arena/arena.h"
 
 static struct fdr_level frames[FDR_LEVELS_MAX];
 

@@ -5,15 +5,22 @@
 #include <fdr/fdr.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
-#include "base/system/cancellation.h"
 #include "base/stack/thread_stack.h"
-#include "base/text/message.h"
+#include "base/system/cancellation.h"
 #include "base/system/signal_mask.h"
+#include "base/system/syscall.h"
+#include "base/text/message.h"
 #include "export/export.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
 
 struct fdri_export_view fdri_view;
 

@@ -9,15 +9,20 @@
 #include <fdr/fdr.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/text/number.h"
 #include "base/text/message.h"
+#include "base/text/number.h"
 #include "export/export.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
 
 enum { FREE, ARMED, SEEING, PENDING };
 static struct slot {

@@ -12,7 +12,7 @@
 #include "base/atomic.h"
 #include "base/fd/kept_open.h"
 #include "base/system/syscall.h"
-#include "format/arena.h"
+#include "format/arena/arena.h"
 
 /* The number of this process. A filter may refuse getpid, which says nothing about the number: then it is the one the
  * recording began with, and 0 in a child with memory of its own, where that page is empty. Async-signal-safe. */

@@ -3,8 +3,12 @@
  * it computes or waits for a processor. One snapshot for all that are found together, none for them again until they
  * have moved. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +19,14 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/text/number.h"
-#include "base/system/procfs.h"
 #include "base/racy.h"
+#include "base/system/procfs.h"
 #include "base/system/syscall.h"
 #include "base/text/message.h"
+#include "base/text/number.h"
 #include "export/export.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
 
 enum verdict { MOVES, STANDS, COMPUTES, HANGS };
 struct watched {

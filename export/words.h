@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "format/crash.h"
+#include "format/arena/crash_section.h"
 
 /* ---- the memory map ---- */
 struct fdri_map {

@@ -5,14 +5,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "format/arena.h"
-#include "format/checks.h"
-#include "format/crash.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
+#include "format/arena/crash_section.h"
 
 /* ---- what is tried ---- */
 

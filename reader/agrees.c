@@ -2,8 +2,13 @@
 /* Is what lies there a row of totals? Where neither a whole table nor a check vouches for one, everything that it says
  * must agree with itself and with what else the file says: rows and histograms lie mixed, and a piece of a histogram,
  * or noise, may have the key of a row. */
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #define KEY_ID(key)   ((key)&0xffffffu)

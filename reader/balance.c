@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory balance (Wagner 2015, eq. 4.1): how evenly what was handed out for events is used. The use of a bin is what
  * its records take of it; headers, rests of bins and free pieces are unused. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
 /* What begins at `off`: its size, and how much of it records take; *events false: a meta block, not for events. */

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* One bin: is its header what it says, and does its payload decode to what its commit word promises? */
+#include "base/atomic.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "format/codec/sample_codec.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
-
-#include "base/atomic.h"
 
 bool fdri_reader_bin_header(const struct fdr_file *f, uint64_t off, struct fdr_bin *h)
 {

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* The crash section: entries by kind. A section that is not right costs what is wrong in it. And notes. */
 #include "base/bits.h"
+#include "base/system/helper_threads.h"
+#include "format/arena/arena.h"
+#include "format/arena/crash_section.h"
 #include "reader/bundle.h"
+#include "reader/reader.h"
+#include "reader/symbols.h"
 
+#include <fdr/reader.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/system/helper_threads.h"
-#include "reader/symbols.h"
 
 /* ---- notes ---- */
 

@@ -3,8 +3,15 @@
 #ifndef FDR_READER_BUNDLE_H
 #define FDR_READER_BUNDLE_H
 
-#include "format/crash.h"
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/crash_section.h"
 #include "reader/reader.h"
+
+struct fdri_reader_definition;
 
 struct fdri_reader_thread {
     struct fdr_crash_thread raw;

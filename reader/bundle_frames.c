@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Call stacks of a bundle: by unwind tables; where those give nothing by frame pointers; else what looks like return
  * addresses, marked as guessed. */
+#include "format/arena/arena.h"
+#include "format/arena/crash_section.h"
 #include "reader/bundle.h"
+#include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,13 @@
 /* May a call be missing that stands around others which are shown? Then the traversal that takes every call's parent to
  * be there would end where the parent's depth does (careful.c). */
 #include "base/bits.h"
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* What is kept of the calls of one depth: from the first enter to the last leave; and the call that is open there. */

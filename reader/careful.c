@@ -6,8 +6,13 @@
  * depth is not the next one, [reduced] ancestors are made up down to it. Made-up calls last until something that is
  * not theirs comes. Otherwise C leaves. A record that fits nowhere (its parent is gone and which neighbour it would
  * belong to cannot be told, or it contradicts what was shown) is left out. */
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "reader/reader.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #define NEVER UINT64_MAX

@@ -2,13 +2,17 @@
 /* The spare of the superblock, and the checks a snapshot carries of everything that is no bin (FORMAT.md, 3.1 and
  * 16). Where they do not fit the bytes this is said, and what lies there is suspect: none of it is shown as an
  * event. */
-#include "format/checks.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
+#include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/bits.h"
-#include "reader/reader.h"
 
 /* ---- the superblock ---- */
 

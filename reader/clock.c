@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Stored ticks to ns: one straight line, in fixed point, monotonic and exact to less than 1 ns. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
 #define MOST          ((uint64_t)1 << 62) /* neither ticks nor ns of a believable recording are beyond */

@@ -6,6 +6,9 @@
 #include <fdr/reader.h>
 #include <gelf.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "reader/newfile.h"
 
 struct segment {

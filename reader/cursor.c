@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The records of one partition, oldest first, a few at a time. Every bin is decoded to its end once before any of
  * its records is shown, so a bin that turns out bad shows nothing. */
+#include "base/atomic.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
-
-#include "base/atomic.h"
 
 #define WHOLE_MOST 16384u /* records */
 

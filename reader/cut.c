@@ -4,8 +4,14 @@
  * nowhere: the stack moved under the copy, and their records came too late for it. */
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* The newest kept record that began at the cut or before. */

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of regions, metrics and so on. Each record carries its own check: a damaged one costs itself only. */
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fdr/reader.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "format/checks.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
 
 static bool is_recording(const uint8_t *page)
 {

@@ -2,8 +2,14 @@
 /* Detail by age: the epochs of a location, what is kept of each, and their totals. */
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

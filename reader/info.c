@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* What the file is and how far each location reaches. */
+#include "base/bits.h"
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <assert.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/bits.h"
 
 static const char *state_name(uint32_t state)
 {

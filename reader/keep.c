@@ -8,8 +8,13 @@
  * is given back only where the thread ended, and the rule is one of its own, over what was set aside: all that is not
  * is later. So of its calls those may lack ancestors that were still open then, and no others. */
 #include "base/bits.h"
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 static uint64_t at_least(uint64_t a, uint64_t b) { return a > b ? a : b; }

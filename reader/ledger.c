@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The ledger: presented = kept + filtered + reduced + lost, per location, class and depth. Everything but `kept` was
  * counted while recording; `kept` is what decoding finds. */
-#include "reader/reader.h"
-
-#include <stdlib.h>
-
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "format/arena/arena.h"
+#include "reader/reader.h"
+
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 
 static struct fdr_ledger_row *new_row(struct fdr_file *f, uint32_t location, uint32_t class_, uint32_t depth)
 {

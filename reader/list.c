@@ -5,12 +5,17 @@
  * Not damage: the newest bin not linked yet (killed while opening it). In a snapshot of a location that went on the
  * list heads are newer than the bins, which are newer than the cut: bins that begin after the cut may be missing, and
  * the list ends before the first of those; at its head, when its place was copied too early for the oldest. */
-#include "reader/reader.h"
-
-#include <stdlib.h>
-
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "reader/reader.h"
+
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 
 static bool matches(const struct fdr_bin *h, uint32_t location, const struct fdri_reader_part *p)
 {

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Locations: where their blocks are, their levels, the stack of open calls, and what the tail says of them. */
 #include "base/bits.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* All selected locations by time: a heap of their next events; equal times in order of the location's id. */
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

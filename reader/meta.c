@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Meta blocks: through a known offset, or all of them by a scan. */
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 static const struct fdr_meta_head *head_at(const struct fdr_file *f, uint64_t off)

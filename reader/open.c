@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* From a path or from memory to a file that is ready to be asked. */
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
 #include <errno.h>
-#include <fdr/version.h>
 #include <fcntl.h>
+#include <fdr/reader.h>
+#include <fdr/version.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,13 +10,19 @@
  * believed: offsets are checked, chains end. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/bits.h"
 #include "base/clock.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
 #include "reader/outside.h"
+#include "reader/process.h"
 
 bool fdri_outside_get(struct copy *c, uint64_t off, void *to, size_t count)
 {

@@ -5,7 +5,12 @@
 #ifndef FDR_READER_OUTSIDE_H
 #define FDR_READER_OUTSIDE_H
 
-#include "format/checks.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
 #include "reader/process.h"
 
 enum { BATCH = 256 * 1024, STACK_MAX = FDR_LEVELS_MAX };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The checks of a file copied from outside, as export/checks.c makes them: of what stands in the file. */
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
 #include "reader/outside.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/bits.h"
 
 static uint32_t check_file(struct copy *c, uint64_t off, uint64_t count)
 {

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Epochs from outside: a table with its rows, as they stood together. As export/snapshot_locations.c does it. */
+#include <assert.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/bits.h"
+#include "format/arena/arena.h"
 #include "reader/outside.h"
 
 enum { EPOCH_TRIES = 16, ROWS_MOST = 4096 };

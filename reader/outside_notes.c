@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Notes from outside: each value as it stood once, whole. As export/notes.c does it. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/bits.h"
+#include "format/arena/arena.h"
 #include "reader/outside.h"
 
 enum { NOTE_TRIES = 64 };

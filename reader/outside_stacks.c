@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Locations from outside: how much each had completed, its open calls, its partitions, and what the tail says of it. */
+#include "base/bits.h"
+#include "format/arena/arena.h"
 #include "reader/outside.h"
+#include "reader/process.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/bits.h"
 
 /* ---- locations ---- */
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The partitions of a location: along their chain; where that is broken, from all partition blocks; where those are
  * gone, from the bins. */
+#include "base/bits.h"
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/bits.h"
 
 /* Of each kind there is one, and perhaps an older one that was set aside, which comes before it. */
 #define IDENTITIES (FDR_CLASS_COUNT * (FDRI_READER_DEPTH_MAX + 1u) * FDR_BANDS * 2)

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Names for addresses of samples: the module an address lies in, then its symbol file. Each address is looked up
  * once. */
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/arena/arena.h"
+#include "reader/reader.h"
 #include "reader/symbols.h"
 
 struct entry {

@@ -2,8 +2,13 @@
 /* Events without duration of one location, all classes and depths, in the order they happened: by tick, then by the
  * ordinal they carry within the tick. Those of one tick are pulled together (up to a bound), because which of them
  * comes before a call of that tick is told by any of them. */
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,11 +2,16 @@
 /* Finds the arena of a process through /proc. A mapped one is read through its file, which needs no right but to open
  * it; an anonymous one with process_vm_readv. */
 #define _GNU_SOURCE
+#include "base/system/procfs.h"
+#include "format/arena/arena.h"
 #include "reader/process.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +19,6 @@
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#include "base/system/procfs.h"
 
 struct mapping {
     uint64_t from, to, inode;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 
 struct fdri_process {
     uint32_t pid;

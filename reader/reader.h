@@ -28,14 +28,16 @@
 #ifndef FDR_READER_READER_H
 #define FDR_READER_READER_H
 
+#include <assert.h>
 #include <fdr/reader.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include "format/arena.h"
-#include "format/record.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 
 /* The stack that is kept is at most this deep; a partition that claims more is damaged. */
 #define FDRI_READER_DEPTH_MAX  FDR_LEVELS_MAX

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* A fresh, whole file from whatever is readable: a copy of the arena in which every list and chain holds, and whose
  * accounts say that what was in bad bins is lost. */
-#include "reader/recover.h"
-
 #include "base/bits.h"
-#include "format/checks.h"
-#include "format/crash.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
+#include "format/arena/crash_section.h"
 #include "reader/newfile.h"
+#include "reader/reader.h"
+#include "reader/recover.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

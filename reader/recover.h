@@ -3,7 +3,15 @@
 #ifndef FDR_READER_RECOVER_H
 #define FDR_READER_RECOVER_H
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
 #include "reader/reader.h"
+
+struct fdri_reader_location;
 
 struct fdri_reader_image {
     struct fdr_file *file;           /* what is read */

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Recovery of partitions. A bad bin stays in its list as an empty one, so that what was given back before it keeps its
  * border in time; the records of the bins behind it are counted anew. Bins no list holds lose their header. */
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "reader/reader.h"
 #include "reader/recover.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
-
-#include "base/bits.h"
 
 static void relink(struct fdri_reader_image *m, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
                    struct fdr_part *raw)

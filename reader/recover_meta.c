@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Recovery of everything but bins: chains are linked anew, what cannot be read is left out, what is missing is made. */
 #include "base/bits.h"
+#include "format/arena/arena.h"
+#include "reader/reader.h"
 #include "reader/recover.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 /* An arena that is in use for long is full of bins and meta blocks. What has to be made anew lies behind it then: else

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Recovery of totals: rows that are believed stay, exact as they are, and that others are not there is told. */
 #include "base/bits.h"
+#include "format/arena/arena.h"
+#include "reader/reader.h"
 #include "reader/recover.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What was given back, when, and why: the lines the recorder wrote, oldest first. */
 #include "base/bits.h"
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows that the table of a location names, and which of them are believed. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
 #define KEY_ID(key)   ((key)&0xffffffu)

@@ -2,8 +2,16 @@
 /* Streams of samples. Level k and above hold one sample for each 2^k periods; of each level what is held is a suffix in
  * time. A sample counts as kept where all sparser levels are held, too, so that what is shown thins with age in steps
  * of two and never has a hole. What a kept one stands for is the distance of its number to the kept one before. */
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "format/codec/sample_codec.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* All bin headers, in order of offset. What a list holds is marked; the rest is unlisted. */
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* What follows is done for every bin in use, `h` its header; steps over what it covers. */

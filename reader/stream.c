@@ -8,8 +8,14 @@
  *
  * That holds as long as every call's parent is there. Where it may not be, careful.c decides what comes next.
  * stream_open.c looks for what there is to merge. */
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

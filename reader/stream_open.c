@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The events of one location, begin and end: which partitions are looked at, and their cursors. */
 #include "base/bits.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* With more partitions than this open at once, whole decoded bins would take too much memory. */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The superblock: ours or not, readable or not, and a way around each damaged field. */
-#include "format/crash.h"
+#include "format/arena/arena.h"
+#include "format/arena/crash_section.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

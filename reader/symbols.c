@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What the ways to name addresses share. */
+#include "format/arena/arena.h"
+#include "reader/reader.h"
 #include "reader/symbols.h"
 
 #include <fcntl.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Names for addresses with elfutils: each module's file is used only if its build-id is the one that was recorded. */
+#include "format/arena/arena.h"
+#include "reader/code.h"
+#include "reader/reader.h"
 #include "reader/symbols.h"
 
 #include <elfutils/libdwfl.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "reader/code.h"
 
 /* Local files only: looking at a recording must not wait for a network. */
 static const Dwfl_Callbacks callbacks = {

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Exact totals: the rows of each location's table; where the table is damaged, the rows a scan of the slabs finds
  * that agree with all else. */
+#include "base/bits.h"
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/bits.h"
 
 #define KEY_ID(key) ((key)&0xffffffu)
 

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder moves the accounts of threads that ended some words at a time. Killed in the middle, it leaves a list of
  * these words with what they were: so they are taken to be. */
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

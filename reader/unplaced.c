@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that lie in bins and are not shown: where calls were lost, for want of memory or by damage, those of length 0
  * may have no place, and are lost with their parents. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 
 /* Was it missing when the file was recovered? */

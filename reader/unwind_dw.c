@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Call stacks with elfutils: the modules are laid out as they were in the process, each file only if its build-id is
  * the recorded one, and the unwinder reads memory from the words that were kept. */
+#include "format/arena/arena.h"
 #include "reader/bundle.h"
+#include "reader/code.h"
+#include "reader/reader.h"
+#include "reader/symbols.h"
 
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "reader/code.h"
-#include "reader/symbols.h"
 
 static const Dwfl_Callbacks callbacks = {
     .find_elf = dwfl_build_id_find_elf,

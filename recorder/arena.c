@@ -5,6 +5,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +17,19 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "base/system/cgroup.h"
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/fd/kept_open.h"
 #include "base/fd/open_high.h"
+#include "base/system/cgroup.h"
+#include "base/system/topology.h"
+#include "base/text/message.h"
+#include "bins/bins.h"
 #include "export/view.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 uint64_t fdri_memory_limit(void)
 {

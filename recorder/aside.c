@@ -8,7 +8,17 @@
  *
  * It is done where a call enters in a tick of its own, so no tick lies on both sides: of calls that began in one tick,
  * and lack their parents, nobody could tell which of them those that are still open are around. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 static struct fdr_part *first_of(const struct fdri_thread *t)
 {

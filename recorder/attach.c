@@ -3,21 +3,35 @@
  * that may take a lock (liburcu's registry). All signals are blocked meanwhile, so a handler never sees half of it. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fdr/fdr.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/racy.h"
+#include "base/stack/thread_stack.h"
 #include "base/system/cancellation.h"
 #include "base/system/helper_threads.h"
-#include "base/stack/thread_stack.h"
-#include "base/racy.h"
+#include "base/system/signal_mask.h"
+#include "base/text/message.h"
+#include "bins/bins.h"
 #include "export/view.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "recorder/grace.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
 #include "recorder/stack.h"
+#include "recorder/state.h"
 #include "sampler/samples_view.h"
 
 enum { LOOK_AGAIN = 1024 }; /* a thread that found no room looks again after so many events, at first sooner */

@@ -7,9 +7,24 @@
  * Store order, enter: frame, then depth.  A handler or a kill in between shows no region that was never entered.
  * Store order, leave: record, then depth. In between a completed record stands beside its frame; it beats it. */
 #define FDR_NO_INLINE
+#include <assert.h>
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/stack.h"
+#include "recorder/state.h"
+#include "sampler/counter_view.h"
 
 __thread struct fdri_thread fdri_self;
 __thread struct fdri_thread fdri_lane;

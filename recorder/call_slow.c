@@ -1,7 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Enter and leave, everything that is rare: rules, calls that are only counted, other clocks, the first call of a row
  * or partition, full bins, events in one tick, leaves that do not match. The order of stores is that of call.c. */
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/stack.h"
+#include "recorder/state.h"
 
 /* Totals are exact whatever is stored. `parent` gets the time as spent in a child. Left by longjmp this is made up for
  * by totals_left.c, which relies on the order. */

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Strategy `whole`: the escalation chain over the whole run. A partition that is gone stays closed. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/reduce.h"
+#include "recorder/state.h"
 
 /* The partition worth least. `asking` counts although it may hold nothing yet. */
 static struct fdr_part *least_valuable(struct fdri_thread *t, const struct fdr_part *asking)

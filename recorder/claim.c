@@ -7,8 +7,19 @@
  * share, and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have
  * nothing but the bin they would write into, that goes to who has so little, if the owner has not recorded for a
  * while: bins/asleep.c. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/share.h"
+#include "recorder/state.h"
 
 enum {
     POPS = 8,

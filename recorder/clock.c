@@ -9,7 +9,15 @@
  *
  * Times the caller gives (_at) are the caller's: they are clamped, whatever they do, and what the clock says behind
  * them, too. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 enum { STEP_NS = 1000000 };
 

@@ -4,17 +4,27 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <fdr/fdr.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bits.h"
+#include "base/text/message.h"
 #include "base/text/number.h"
 #include "export/view.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
+#include "sampler/counter_view.h"
 
 struct source {
     const struct fdr_config *config;

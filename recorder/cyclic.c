@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Strategy `last`: time is cut into epochs, the oldest goes as a whole: it counts as gone when the location's floor
  * rises, in one store. Its bins follow as they are needed, so that no step gives back more than a few of thousands. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/memory.h"
 #include "recorder/reduce.h"
+#include "recorder/state.h"
 
 enum { EPOCHS_WANTED = 12, BINS_A_STEP = 16 };
 

@@ -3,14 +3,27 @@
  * blocked so that a handler of the same thread cannot wait for its own thread. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/system/signal_mask.h"
+#include "base/text/message.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 enum {
     NAME_MAX_BYTES = 4095,

@@ -11,13 +11,25 @@
  * where they are until it has, and bins go on being given. */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
 #include "base/racy.h"
+#include "base/system/signal_mask.h"
 #include "base/system/syscall.h"
+#include "bins/bins.h"
 #include "export/view.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 enum { POPS = 16, LOOK = 4, ROUNDS = 64, WHOLE = 1024, TRIES = 200, PATIENCE_NS = 10000000 };
 enum { AHEAD = 8, AHEAD_32NDS = 10 };

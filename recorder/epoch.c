@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The epochs of a location under strategy `telescope`: cut when they have consumed their part of the memory, merged
  * two by two as they age. A cut is a tick; bins belong to the epoch in which they ended. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/reduce.h"
+#include "recorder/state.h"
 
 enum { UNITS_LEAST = 8, BINS_LEAST = 4, BINS_LEAST_CROWDED = 12 };
 

@@ -2,9 +2,20 @@
 /* Totals of epochs. The totals of the run only grow; a base holds them as they stood at the newest cut. So an epoch's
  * are the difference, and recording a call costs nothing for it. An epoch keeps the regions that mattered most, the
  * others share the rest; its sums and those of its rows and rest are the same. */
+#include <assert.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/reduce.h"
+#include "recorder/state.h"
 
 enum { ROWS_SHARE = 16 }; /* all rows of a location: a sixteenth of its memory */
 enum { BLOCK_LEAST = 512, BLOCK_MOST = FDR_EPOCH_ROWS_MOST };

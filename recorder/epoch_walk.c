@@ -6,9 +6,18 @@
  * change, as only leaves add to them. Meanwhile the epoch and the one behind it are one to readers (`walking`).
  *
  * A location left in the middle of a step begins its epochs anew, as in any other change of them. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/reduce.h"
+#include "recorder/state.h"
 
 enum { AT_ONCE = 512, STEP_LEAST = 64 };
 

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Strategy `first`: when memory is full nothing more is stored; what was open then is remembered, in blocks that came
  * with the levels: no room is sure by then. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
 #include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/reduce.h"
+#include "recorder/state.h"
 
 /* Events that are stored may say of it as which of its tick it began. */
 static uint32_t frozen_flags(const struct fdri_thread *t, const struct fdr_level *v)

@@ -4,7 +4,17 @@
  * Every number moves at once: the words that change are written into struct fdr_fold with what they were, the count
  * says that they hold, then they change, then the count is 0 again. Killed in between, a reader takes them to be what
  * they were. So at no moment is a number in both places or in neither. Under the lock of ended.c. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 enum { STEPS = 32 }; /* moves in one call */
 

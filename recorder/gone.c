@@ -8,8 +8,16 @@
  * Only the thread's own stack has an order. Frames of alternate signal stacks, of coroutines and of split stacks say
  * nothing about it; in the same place as one of them, the same holds. Regions entered by id have no frame, and go with
  * the function they are in. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/stack/thread_stack.h"
+#include "format/arena/arena.h"
+#include "recorder/recorder.h"
 #include "recorder/stack.h"
+#include "recorder/state.h"
 
 enum { IN_VAIN = 64 }; /* so often without use, and the kernel is not asked about frames on other stacks any more */
 

@@ -5,7 +5,17 @@
  * First all calls of band 1 go where those of band 2 go, at every depth; then both where those of band 3 go; at last
  * all. So closure holds as it is: who calls ends later, and is stored in the same band or a longer one, too. What a
  * band held that is joined ages as before and is not added to. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 static const uint32_t joined_flag[] = {FDR_LOCATION_JOINED, FDR_LOCATION_JOINED_LONG, FDR_LOCATION_JOINED_ALL};
 enum { STEPS = 3, LONGEST = FDR_BANDS - 1 };

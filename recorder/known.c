@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The functions a thread calls, remembered by the thread: see fdri_known. The table starts empty and small with the
  * first function; it grows while it forgets much and the buffer is large enough. */
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/stack/frame_size.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/stack.h"
+#include "recorder/state.h"
 
 enum { PLACE_SHIFT = 16, PLACE_BITS = 0xffff, PLACE_MOST = (1 << 18) - 8 };
 enum { FIRST_LOG2 = 6, LAST_LOG2 = 10, BYTES_SHARE = 512, AGAIN = 7, ENTRY_BYTES = sizeof(struct fdri_known) + 8 };

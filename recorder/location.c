@@ -2,13 +2,26 @@
 /* Locations: made when a thread records its first event, or for the accounts of threads that ended. The blocks of those
  * that were given back stay on the chain and become locations again. */
 #define _GNU_SOURCE
+#include <assert.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
 #include "base/stack/thread_stack.h"
+#include "base/system/topology.h"
+#include "bins/bins.h"
 #include "export/view.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 enum { ROUNDS = 64, PATIENCE_NS = 20000000 };
 

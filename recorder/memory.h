@@ -3,6 +3,9 @@
 #ifndef FDR_RECORDER_MEMORY_H
 #define FDR_RECORDER_MEMORY_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "recorder/state.h"
 
 /* ---- store.c ---- */

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Meta blocks of a location: in slabs of its own, which come from the meta end of the arena or, when that is used up,
  * from pieces of bins, for which events may be given back. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 /* The first slab holds what a location begins with: level 0, 7 levels, the table of rows and a few rows. With the
  * location itself it makes 4 KiB; among very many threads it is half a bin, of which there are more. */

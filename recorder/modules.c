@@ -4,12 +4,20 @@
 #define _GNU_SOURCE
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/system/loader.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 enum { MODULES_MAX = 768, RETURNS_MAX = 256 };
 

@@ -2,11 +2,21 @@
 /* Notes: what the application says about itself. They lie in the arena, so they are in every file and after every
  * death. */
 #define _GNU_SOURCE
+#include <fdr/fdr.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/system/signal_mask.h"
 #include "base/system/syscall.h"
+#include "base/text/message.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 static uint32_t held; /* a lock that a forked child can simply take off */
 

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of partitions in order of worth (order.h). A partition says whether it stands there: left in the middle by
  * longjmp one may stand there twice or not at all. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/memory.h"
 #include "recorder/order.h"
+#include "recorder/reduce.h"
+#include "recorder/state.h"
 
 enum {
     FIRST_ROOM = 15,

@@ -4,7 +4,12 @@
 #ifndef FDR_RECORDER_ORDER_H
 #define FDR_RECORDER_ORDER_H
 
+#include <stdint.h>
+
+#include "format/arena/arena.h"
 #include "recorder/reduce.h"
+
+struct fdri_thread;
 
 struct fdri_rank {
     uint64_t end;  /* its oldest bin ends then or later */

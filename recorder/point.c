@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Events without duration: messages, collectives, metrics, markers, user events. Each class has its own partition at
  * the depth where it happened (Wagner 2015, 4.2). */
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 struct point {
     uint32_t class_, id;

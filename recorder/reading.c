@@ -8,7 +8,16 @@
  * policies/ says of user events, deepest first, gives the lowest level back first, under `telescope` from the oldest
  * tiers, and to those who claim. `whole` takes all of a level at once. The first and the last of a series are of depth
  * 0 and stay longest. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 static bool levelled(void)
 {

@@ -8,7 +8,17 @@
  *
  * With each bin opened the run that goes next is looked at by two bins more (bins/run.c), before it is filled and
  * behind: when the run goes, all about it is known. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
 #include "recorder/reduce.h"
+#include "recorder/state.h"
 
 enum { SHARE = 32, SHARE_FEW = 64, FEW = 512, RUN_MOST = 32, LOOKS = 4 /* in a step, if none was before */ };
 

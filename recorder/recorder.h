@@ -36,6 +36,13 @@
 #ifndef FDR_RECORDER_RECORDER_H
 #define FDR_RECORDER_RECORDER_H
 
+#include <assert.h>
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
 #include "recorder/memory.h"
 #include "recorder/state.h"
 

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Which strategy gives memory back, and the lines of the ledger in which every step is written down. */
-#include "recorder/reduce.h"
-
-#include <string.h>
-
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
+#include "recorder/reduce.h"
+#include "recorder/state.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 void fdri_reserve_ledger(struct fdri_thread *t)
 {

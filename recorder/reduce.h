@@ -9,7 +9,18 @@
 #ifndef FDR_RECORDER_REDUCE_H
 #define FDR_RECORDER_REDUCE_H
 
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
+#include "policies/policies.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
+
+struct fdri_given;
+struct fdri_run;
 
 #define FDRI_NOTHING_GIVEN                                                                                             \
     {                                                                                                                  \

@@ -6,7 +6,21 @@
  * what was stored inside of them may name them. As long as one is open nothing else is stored at its depth, so when it
  * ends the mark of its partition moves to behind its record, and nothing stays with it. */
 
+#include <assert.h>
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/text/message.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 struct place {
     uint32_t part, bin, seq, zero_count;

@@ -8,9 +8,21 @@
  *
  * All this under the lock of ended.c, which nobody gets while a snapshot walks, and with the book of fold.c: a row and
  * the rest change at once. */
+#include <fdr/reader.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/system/signal_mask.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/reduce.h"
+#include "recorder/state.h"
 
 enum { LOOK = 16, OPEN_MOST = 128, TRIES = 1000, BITS_LEAST = 512, BITS_MOST = 16384 };
 

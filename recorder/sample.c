@@ -7,11 +7,24 @@
  * So the levels from k on hold exactly one sample for each 2^k periods, also where one sample stands for several
  * periods. What a kept sample stands for is the distance to the kept one before it: nothing has to be updated when
  * others go. */
-#include "recorder/sampled.h"
-
-#include <string.h>
-
+#include "base/atomic.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "format/codec/sample_codec.h"
+#include "policies/policies.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/reduce.h"
+#include "recorder/sampled.h"
+#include "recorder/state.h"
+
+#include <assert.h>
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 enum { REGIONS_MAX = FDR_SAMPLE_STEPS_MAX / 2, SPARES = FDRI_SAMPLED_SPARES };
 static_assert(FDRI_SAMPLE_LEVELS == FDR_SAMPLE_LEVELS, "levels");

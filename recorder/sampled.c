@@ -3,15 +3,26 @@
  * threads that come and go do not use up the arena, from some number of streams on a new thread goes on with the stream
  * of one that ended: number, accounts and levels continue, and the stream is no single thread's any more. */
 #define _GNU_SOURCE
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/system/signal_mask.h"
+#include "base/system/syscall.h"
+#include "bins/bins.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
+#include "recorder/recorder.h"
+#include "recorder/reduce.h"
 #include "recorder/sampled.h"
+#include "recorder/state.h"
 
+#include <fdr/fdr.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/system/syscall.h"
-#include "export/view.h"
-#include "recorder/reduce.h"
 
 /* The ended ones, in the order they ended: used again in turn, each has its part of the run, and of the samples'
  * memory. */

@@ -3,7 +3,14 @@
 #ifndef FDR_RECORDER_SAMPLED_H
 #define FDR_RECORDER_SAMPLED_H
 
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
+#include "format/codec/sample_codec.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 enum { FDRI_SAMPLED_SPARES = 8 };
 struct fdr_sampled {

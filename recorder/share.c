@@ -6,9 +6,18 @@
  * locations meet at one level, and whoever holds less than a fair share keeps all of it. How it takes: claim.c.
  *
  * Locations of samples are bounded by a share of their own and give nothing. */
-#include "recorder/share.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/share.h"
+#include "recorder/state.h"
 
 enum { FEW_BINS = 64, LITTLE_UNITS = 4 /* of 512 bytes */ };
 

@@ -4,7 +4,13 @@
 #ifndef FDR_RECORDER_SHARE_H
 #define FDR_RECORDER_SHARE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+
+struct fdri_thread;
 
 enum { FDRI_SHARE_LOOK = 8 }; /* locations that one search looks at */
 

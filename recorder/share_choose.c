@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Which partition of another location gives: of the age tier that would give, the one that policies/ would give back
  * first. What is read while its owner changes it decides only which one it is. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/memory.h"
 #include "recorder/share.h"
+#include "recorder/state.h"
 
 enum { FEW_LEFT = 8 };
 

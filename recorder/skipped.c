@@ -8,9 +8,17 @@
  * A call that a longjmp left is gone when another is kept out in its place, or when a leave might be its own and the
  * newest function that was stored directly inside of the same call stands in its place: what is stored does not look
  * here when it is entered, but its level is still there. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
 #include "recorder/stack.h"
+#include "recorder/state.h"
 
 enum { FIRST_ROOM = 15, LAST_ROOM = 1920 }; /* the first finds room in the smallest bin */
 

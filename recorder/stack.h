@@ -2,9 +2,17 @@
 /* The shadow stack: what call.c and call_slow.c do with it. */
 #ifndef FDR_RECORDER_STACK_H
 #define FDR_RECORDER_STACK_H
+#include <assert.h>
+#include <fdr/fdr.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 /* An address in the caller's frame. */
 #define FDRI_HERE()                                                                                                    \

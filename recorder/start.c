@@ -1,23 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /* Start and end of a recording, and what becomes of it in a forked child. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/fd/kept_open.h"
+#include "base/fd/open_high.h"
 #include "base/system/cancellation.h"
 #include "base/system/loader.h"
-#include "base/fd/open_high.h"
+#include "base/system/signal_mask.h"
 #include "base/system/syscall.h"
+#include "base/text/message.h"
+#include "bins/bins.h"
 #include "export/view.h"
 #include "fdr_build.h"
-#include "format/checks.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
+#include "sampler/counter_view.h"
 #include "sampler/samples_view.h"
 
 /* One page of its own, so that the kernel can hand a zeroed one to every kind of child. */

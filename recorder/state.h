@@ -14,10 +14,10 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/fd/kept_open.h"
-#include "base/text/message.h"
 #include "base/system/signal_mask.h"
+#include "base/text/message.h"
 #include "bins/bins.h"
-#include "format/record.h"
+#include "format/codec/record_codec.h"
 #include "policies/policies.h"
 #include "sampler/counter_view.h"
 

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* A place for the next record: partitions are made when their first record comes, their bins grow from 512 bytes to
  * the configured size, and where no bin is free reduce.c gives something up. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
 

@@ -9,10 +9,22 @@
  * Choosing: partitions stand in a table in order of worth, each with a lower bound of the time at which its oldest bin
  * ends. The first one whose bound is not after the end of the tier is looked at; either it gives or its bound rises.
  * What was chosen goes on giving for a while: choosing costs next to nothing a bin. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/memory.h"
 #include "recorder/order.h"
+#include "recorder/reduce.h"
+#include "recorder/state.h"
 
 enum { POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64 };
 

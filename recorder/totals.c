@@ -2,9 +2,17 @@
 /* Exact totals: one row per region (metric, message kind, ...) of a location, found through a small hash table. Rows
  * come from slabs of meta memory. When its share is used up histograms go first, then the rows used least share one
  * named [rest]: rows_full.c. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 enum {
     FIRST_SLAB = 512,

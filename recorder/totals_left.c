@@ -7,7 +7,14 @@
  * exclusive time of all is the time of those that are called by an open one, or by none. A leave adds to its row's
  * calls first, to the exclusive time, to the sum, and then to the time of the call around it; of the sum the thread
  * keeps what it was. An enter presents the call before it is in the totals. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "format/arena/arena.h"
+#include "recorder/recorder.h"
 #include "recorder/stack.h"
+#include "recorder/state.h"
 
 struct accounts {
     uint64_t calls, presented; /* in the totals or open; enters */

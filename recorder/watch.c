@@ -3,15 +3,29 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/system/cancellation.h"
+#include "base/system/signal_mask.h"
 #include "base/text/glob.h"
 #include "base/text/line_file.h"
+#include "base/text/message.h"
+#include "bins/bins.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
 #include "recorder/grace.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "recorder/watch.h"
 
 enum { FIRST_LOG2 = 6 };

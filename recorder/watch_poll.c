@@ -3,12 +3,24 @@
  * of watched regions. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/procfs.h"
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/racy.h"
+#include "base/system/procfs.h"
+#include "base/text/message.h"
+#include "bins/bins.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "recorder/watch.h"
 
 enum { OFTEN_NS = 100000000, LEAST_NS = 1000000, MANY_CALLS = 100 };

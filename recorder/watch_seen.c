@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The checks that recording threads make: behind the slow branch of a leave, and behind one test of a word for points.
  * No lock, no system call but the one that wakes the dumper when a trigger has something new. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
 #include "recorder/grace.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "recorder/watch.h"
 
 uint64_t fdri_watch_ticks = UINT64_MAX, fdri_watch_ns = UINT64_MAX;

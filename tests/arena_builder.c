@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
+#include "format/codec/record_codec.h"
 #include "tests/arena_builder.h"
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include "format/checks.h"
 
 struct built_location {
     uint32_t off;

@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/record.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 
 struct builder;
 

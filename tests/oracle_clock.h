@@ -3,7 +3,12 @@
  * the counter's own readings. */
 #ifndef FDR_TESTS_ORACLE_CLOCK_H
 #define FDR_TESTS_ORACLE_CLOCK_H
-#include "format/checks.h"
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 
 /* Before the first event. */

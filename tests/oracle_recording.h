@@ -3,10 +3,17 @@
 #ifndef FDR_TESTS_ORACLE_RECORDING_H
 #define FDR_TESTS_ORACLE_RECORDING_H
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "tests/oracle_presented.h"
 
 #include <dirent.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

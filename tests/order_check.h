@@ -2,7 +2,14 @@
 /* Does each partition of a location stand once in its order of worth? Behind tests/api_fixture.h. */
 #ifndef FDR_TESTS_ORDER_CHECK_H
 #define FDR_TESTS_ORDER_CHECK_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
 #include "recorder/order.h"
+#include "recorder/state.h"
 
 static inline uint32_t places_of(struct fdri_thread *t, uint32_t part)
 {

@@ -4,10 +4,18 @@
  * P8: an operation that is left by longjmp while a partition is made, or while bands become one. What comes next finds
  * the partition there is: of two of a kind no reader would know which is which. The linker puts us where the jump
  * begins. */
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/time.h>
 
 enum { REGIONS = 16, DEPTH = 24 };

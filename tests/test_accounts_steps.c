@@ -2,6 +2,13 @@
 /* ctest: label=unit timeout=120 promise=P2 wrap=fdri_reduce
  * Where accounts leave hardly any room for history, events are lost; looking for what could still be given back must
  * not become all that a thread does. A block that is refused is asked for again by the next event: that is one step. */
+#include <fdr/fdr.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads clock=tsc promise=P3,P4,P9,P10 */
 /* The public header, function by function: definitions and calls, read back from a snapshot. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "tests/api_fixture.h"
 
 /* ---- definitions ---- */

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads clock=tsc promise=P3,P4,P10 */
 /* The public header: start and end, threads, clocks, usage. */
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <glob.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
 /* ---- start and end ---- */
 

@@ -2,12 +2,18 @@
 /* ctest: label=signals,threads timeout=300 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
  * P3: a thread that slept, and whose newest bins were taken, is left by longjmp at any instruction of its first call
  * after that: what was in them stands in its accounts, once. */
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
+#include "tests/steps.h"
 
+#include <fdr/fdr.h>
 #include <pthread.h>
 #include <semaphore.h>
-
-#include "tests/steps.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef CAN_STEP
 enum { DEEP = 60, EVERY = 23, MOST = 6000 };

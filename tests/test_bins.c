@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 promise=P1,P3,P10
  * The allocator under load: no bin has two holders, nothing is lost, meta and bins never meet. Pieces and lists. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/record.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "tests/arenas.h"
 #include "tests/rnd.h"
 

@@ -4,15 +4,21 @@
  * descriptors closed. Snapshots and bundles go where FDR_DIR was, the live file goes, and one that cannot says that it
  * is over: nobody takes it for what a killed process left. */
 #define _GNU_SOURCE
+#include <cmocka.h>
+#include <fcntl.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "tests/deaths.h"
 
 enum { NOBODY = 65534, FILES = 60 };

@@ -3,8 +3,18 @@
  * Who takes bins of whose location: pinned, nobody enters, and who pins sees who is inside. What a handler left by
  * longjmp at any instruction of taking another's bins, or of putting threads that ended in order, is over when its
  * thread records again; also where that was another handler, which had interrupted a record itself. */
-#include "tests/api_fixture.h"
+#include <fdr/fdr.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
+#include "tests/api_fixture.h"
 #include "tests/rnd.h"
 #include "tests/steps.h"
 

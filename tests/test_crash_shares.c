@@ -4,15 +4,25 @@
  * gives back those of threads that ended and folds their accounts, rewinds, and ends. What is left is whole; nothing
  * that any thread presented is missing in the accounts and totals but the event under way, and nothing is invented.
  * FDR_TEST_STEPS=N records longer. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 
+#include "bins/bins.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/killed.h"
 
 enum { THREADS = 32, STEPPED = 0 };

@@ -4,9 +4,20 @@
  * and go between two recordings of a process. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "format/arena/arena.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 
 static uint64_t field_of(struct fdr_file *f, size_t at, size_t field)

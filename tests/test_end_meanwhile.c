@@ -3,20 +3,27 @@
  * P10: a recording that ends, or has only just begun, while another thread is in the middle of a call that is none of
  * those that record: the memory stays until that one is out, and nothing is left behind. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fdr/fdr.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/system/helper_threads.h"
+#include "bins/bins.h"
 #include "export/view.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 
 /* ---- a thread that stands where the test wants ---- */

@@ -2,11 +2,12 @@
 /* ctest: label=unit,threads promise=P3
  * A thread that ended is folded some rows at a time. Whoever looks between two of these steps finds it whole: its
  * epochs, whose totals are its rows less a base, are not there any more, and none are said to be. */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -15,7 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bins/bins.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 enum { REGIONS = 100, EVERY = 8 };
 static fdr_region region[REGIONS];

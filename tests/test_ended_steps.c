@@ -4,8 +4,19 @@
  * P3, P8: a handler leaves by longjmp at each instruction of working off threads that ended (of long ones at every
  * few), also where a claimer is inside of the first one. All of them are worked off in the end, and no event is
  * missing. */
-#include "tests/api_fixture.h"
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
+#include "tests/api_fixture.h"
 #include "tests/rnd.h"
 #include "tests/steps.h"
 

@@ -2,8 +2,19 @@
 /* ctest: label=unit,threads timeout=60 promise=P3
  * P3: the steps of a thread that ended stay counted in fdr_usage().reductions, also when its accounts have become those
  * of [ended]; so do the lines of a thread, however many it has begun. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 
 enum { CALLS = 300000, OTHERS = 200 };

@@ -3,7 +3,19 @@
  * The end of an epoch where a thread calls thousands of functions: no operation looks at all of their rows, and at any
  * moment of the walk totals, epochs and the ledger are what the oracle counts. test_epoch_walk [FIRST [ROUNDS]]: other
  * programs than those of every day. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
 #include "recorder/reduce.h"
+#include "recorder/state.h"
 #include "tests/oracle_clock.h"
 #include "tests/rnd.h"
 

@@ -16,7 +16,7 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "tests/scratch.h"
 
 enum { MOST = 4 << 20, CALLS = 100000, BATCHES = 20 };

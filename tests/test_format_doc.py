@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-HEADERS = ["format/arena.h", "format/crash.h"]
+HEADERS = ["format/arena.h", "format/arena/crash_section.h"]
 
 
 def compile_and_run(work, name, text, options):

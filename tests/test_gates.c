@@ -2,6 +2,13 @@
 /* ctest: label=unit timeout=120 promise=P9
  * Strategy `whole`: where calls of a kind are not stored any more, none of what they call is, also of depths and
  * durations that come later. In bins of which a piece is asked for and the rest is left for such. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

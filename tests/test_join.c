@@ -2,6 +2,17 @@
 /* ctest: label=unit timeout=300 promise=P3,P4,P9
  * Bands become one, in three steps, where memory is little for many partitions, and only there; what is shown stays
  * true. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

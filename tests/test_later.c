@@ -2,6 +2,13 @@
 /* ctest: label=unit timeout=120 promise=P2,P8 wrap=fdri_room,fdri_reduce,fdri_telescope_epoch,fdri_find_ahead
  * P2: a call that opens a bin leaves what can wait to calls behind, one thing each; where none comes by it is done all
  * the same; and left by longjmp it is done another time. The linker tells us where it is done. */
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

@@ -2,11 +2,18 @@
 /* ctest: label=signals,threads timeout=600 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
  * P3: what a handler left by longjmp, far down the stack, is settled once, also where another handler comes at any
  * instruction of that and records. */
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
-
-#include <ucontext.h>
-
 #include "tests/steps.h"
+
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
 
 #ifdef CAN_STEP
 /* Left at every so many instructions, the other handler comes at every so many of THE_OTHER; with each place where it is

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=120 promise=P1,P2,P3
  * Node-local bins on a machine that is made up: four nodes, two CPUs each, and threads that say where they run. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/topology.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 
 enum { NODES = 4, ARENA = 1 << 20, BIN = 1024 };

@@ -2,7 +2,17 @@
 /* ctest: label=unit timeout=120 promise=P2 wrap=fdri_policy_before
  * No step over its bound: the table of partitions in order of worth is put in order a piece at a time, where points of
  * two classes stand at many depths and now these hold more, now those. And it is in order when that is through. */
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
 #include "recorder/order.h"
+#include "recorder/reduce.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

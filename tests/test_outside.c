@@ -3,11 +3,22 @@
 /* A process that does not help is read from outside: running, stopped, deaf to signals, with a mapped or an anonymous
  * arena. Nothing in it changes. */
 #define _GNU_SOURCE
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "format/arena/arena.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
+#include "tests/snapshots_seen.h"
 #include "victim.h"
 
 #include <dirent.h>
@@ -15,9 +26,6 @@
 #include <sys/prctl.h>
 
 #include <fdr/reader.h>
-
-#include "recorder/recorder.h"
-#include "tests/snapshots_seen.h"
 
 struct kind {
     const char *arena;

@@ -3,16 +3,21 @@
  * A copy from outside reads only so often. Where that ends before a batch was read for the third time nobody knows
  * what of it stayed: nothing of it is in the copy. Built from the copy's own source, to have that end where it may. */
 #define _GNU_SOURCE
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include <stdlib.h>
 
 #define fdri_outside_get  copy_of_get
 #define fdri_outside_put  copy_of_put
 #define fdri_outside_copy copy_of_copy
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
 #include "reader/outside.c"
+#include "reader/outside.h"
+#include "reader/process.h"
 
 #include <fdr/fdr.h>
 #include <sys/mman.h>

@@ -2,13 +2,14 @@
 /* ctest: label=threads timeout=120 promise=P5
  * A thread that ended long ago and has begun to give its memory back stands in a snapshot from outside as in one from
  * inside: with its totals, and with what it still has. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 
 enum { CALLS = 60000 };
 

@@ -2,6 +2,15 @@
 /* ctest: label=unit timeout=60 promise=P9 wrap=fdri_leave_slots
  * FDR_PIN: a handler leaves by longjmp while partitions are set aside. The next operation sets the others aside, too:
  * of what is pinned no caller goes. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

@@ -2,6 +2,13 @@
 /* ctest: label=unit timeout=60 promise=P9
  * P9: where a point is shown among calls of its tick whose parents are lost, or of which its record names only the
  * innermost. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "format/arena/arena.h"
 #include "tests/api_fixture.h"
 
 enum { ROOM = 4000, OUTER = 190, HIDDEN, DEEPER, LEVELS = 80 };

@@ -2,14 +2,19 @@
 /* ctest: label=signals,threads timeout=60 promise=P8
  * P8: something lies behind a recording: another one, zeros. It is said, and nothing of it is taken for the first
  * one's, also where that is damaged, so that its blocks are looked for. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "tests/deaths.h"
 
 enum { ROOM = 2 << 20 };

@@ -2,12 +2,13 @@
 /* ctest: label=unit,threads timeout=60 promise=P8
  * The window that all locations have in common: one that began late and of which nothing was given up does not narrow
  * it, one that gave up its beginning, or of which that is damaged, does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 
 static fdr_region region;
 static uint64_t now;

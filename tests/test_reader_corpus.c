@@ -8,6 +8,8 @@
 #include <cmocka.h>
 #include <fdr/reader.h>
 
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 #include "tests/arena_builder.c"
 #include "tests/evt_stream.h"
 #include "tests/reader_truth.h"

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/arena/arena.h"
 #include "tests/arena_builder.c"
 
 /* The image with a tail: its location went on, and its stack was copied at `cut` with `depth` calls. */

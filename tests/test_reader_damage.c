@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=900 promise=P8,P9
  * P8: any bytes give a verdict and what could be recovered; nothing is invented; one bad bin costs that bin. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <fdr/reader.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/arena/arena.h"
 #include "tests/arena_builder.c"
 #include "tests/reader_truth.h"
 #include "tests/rnd.h"

@@ -2,16 +2,24 @@
 /* ctest: label=unit,threads timeout=600 promise=P8
  * P8: one flipped bit anywhere in a real recording is reported, or changes nothing that is shown; and whatever is shown
  * after it was presented. Sampled; FDR_TEST_FLIPS=N flips every Nth bit (1: all; minutes). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

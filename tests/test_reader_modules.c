@@ -3,14 +3,21 @@
  * P8: what a recording says of modules and functions by address is a name to look for, not to be trusted: paths that
  * are no files are not opened, and any number of modules and functions takes a time that hardly grows faster than
  * the file. */
+#include <cmocka.h>
+#include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/arena/arena.h"
+#include "reader/reader.h"
 #include "reader/symbols.h"
 #include "tests/arena_builder.c"
 #include "tests/rnd.h"

@@ -2,9 +2,18 @@
 /* ctest: label=unit promise=P3,P8
  * P3, P8: the header of the oldest bin of a partition is destroyed. What was given back before it stays what it was,
  * and what was in it is lost: also in the file that recovery writes. */
-#include "tests/api_fixture.h"
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "format/record.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "tests/api_fixture.h"
 
 static uint8_t *image, *copy;
 static size_t bytes;

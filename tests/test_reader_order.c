@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=600 promise=P3,P4,P9
  * P4, P9: what the reader yields is what was presented, event by event: kind, id, depth, quantised time, order. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <fdr/reader.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/arena/arena.h"
 #include "tests/arena_builder.c"
 #include "tests/reader_truth.h"
 #include "tests/rnd.h"

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=300 promise=P4
  * Selections show exactly the part of the whole that they name, in its order; clocks, open calls, many readers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <fdr/reader.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 #include "tests/arena_builder.c"
 #include "tests/rnd.h"

@@ -7,6 +7,7 @@
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "tests/thinned.h"
 
 #define BUFFER (256u << 10)

@@ -4,13 +4,17 @@
  * decode to what was put in. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "format/record.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 
 enum { SHORT_BITS = 18, BIN_BYTES = 4096, PAYLOAD = BIN_BYTES - FDR_BIN_HEADER };
 

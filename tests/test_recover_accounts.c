@@ -17,9 +17,9 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-#include "format/arena.h"
-#include "format/checks.h"
-#include "format/record.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
+#include "format/codec/record_codec.h"
 
 static char folder[] = "/tmp/fdr-accounts-XXXXXX", recovered[64];
 static uint64_t begun_ns; /* the location */

@@ -3,13 +3,14 @@
  * What recovery writes of a snapshot that threads recorded beside claims no more than the snapshot does: where bins had
  * been given back while they were copied, nobody knows up to when, so no epoch is complete down to their depth. Nor
  * does it end earlier where the snapshot's tail is lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "tests/rnd.h"
 
 enum { THREADS = 2, SNAPSHOTS = 12, REGIONS = 64 };

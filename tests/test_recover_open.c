@@ -18,7 +18,7 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "tests/scratch.h"
 
 enum { MOST = 1 << 20, OPEN = 3, TURNS = 400 };

@@ -3,6 +3,15 @@
  * P8, P9: a bin of the calls of length 0 at one depth is damaged, its header or what is in it. What is recovered shows
  * the same calls as the damaged file: none in a parent that did not make it, none hidden that the other one shows.
  * What was recovered stays as it is when it is recovered once more; where a definition was damaged, too. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "format/arena/arena.h"
 #include "reader/reader.h"
 #include "tests/api_fixture.h"
 

@@ -17,7 +17,7 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "tests/rnd.h"
 
 enum { MOST = 4 << 20, DEEPEST = 6 };

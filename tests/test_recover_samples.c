@@ -2,9 +2,15 @@
 /* ctest: label=unit promise=P3,P8
  * P8: what is recovered is whole and its ledger adds up, also where a bin of samples was damaged, or the key of a row
  * of totals, which then is a kind that has no totals, or epochs. Found by fuzz_reader. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "tests/api_fixture.h"
 
 struct image {

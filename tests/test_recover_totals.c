@@ -18,8 +18,8 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-#include "format/arena.h"
-#include "format/checks.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
 #include "tests/rnd.h"
 
 enum { MOST = 4 << 20, REGIONS = 40, ROUNDS = 800 };

@@ -2,6 +2,12 @@
 /* ctest: label=unit timeout=120 promise=P3,P9
  * Calls deeper than the levels held, within one function, whose leaves longjmp or exceptions skip: whatever is held is
  * shown with its own times, and nothing stays open that is over. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

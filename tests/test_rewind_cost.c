@@ -3,14 +3,23 @@
  * P2, P3: a rewind looks at the bins it takes, not at those that stay, and so does what mends an abandoned operation;
  * epochs count what is left; and who rewinds again and again fills bins with few records, which is no reason to look
  * for room less often. */
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/reduce.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
+#include "tests/rnd.h"
 
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "recorder/reduce.h"
-#include "tests/rnd.h"
 
 enum { REGIONS = 8, DEPTH = 8, STRETCH = 60, ITERATIONS = 10000, THREADS = 3, PAGE = 4096, MIB = 16, STRATEGIES = 3 };
 static const char *const strategies[STRATEGIES] = {"telescope", "whole", "last"};

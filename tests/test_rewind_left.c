@@ -3,8 +3,18 @@
  * P3: a rewind that is left by longjmp from a handler, with each bin it takes away. What is gone is accounted for by
  * the time the next event is recorded, and stays so when the thread has ended and its accounts went to those of
  * others. And a call that was open at the mark, and whose leave was left: its record stays. */
-#include "tests/api_fixture.h"
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
+#include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
 enum { REGIONS = 16, DEPTH = 10 };

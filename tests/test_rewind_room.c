@@ -3,8 +3,16 @@
  * P3: marks that are set for the first time, or need more places than before, when the buffer has long been full: they
  * find room as accounts do, in pieces of bins, with the smallest bins as well. Where there is none a rewind does
  * nothing, and the next mark is tried anew. */
-#include "tests/api_fixture.h"
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "format/arena/arena.h"
+#include "recorder/state.h"
+#include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
 enum { THREADS = 6, REGIONS = 16, DEPTH = 30, ENDED = 20, EVENTS_MIB = 400000, SECONDS_BAND = 22 };

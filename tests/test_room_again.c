@@ -2,6 +2,14 @@
 /* ctest: label=unit timeout=60 promise=P3,P5
  * P3, P5: what memory refused a thread once it gets when there is some again: partitions, levels, rows of totals.
  * And what finds no room takes it from nothing else. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

@@ -4,8 +4,19 @@
  * P8: a handler leaves by longjmp at each instruction of a call that begins a partition and its first bin, of one that
  * sets the first moments aside, and of one whose totals take the row of others. Bins and files are whole whatever
  * follows, what was set aside stays as it was, and each row has one place. */
-#include "tests/api_fixture.h"
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
+#include "tests/api_fixture.h"
 #include "tests/rnd.h"
 #include "tests/steps.h"
 

@@ -2,13 +2,21 @@
 /* ctest: label=threads timeout=300 promise=P2,P3,P4
  * Threads that have recorded much and then sleep: others take their bins, at last also those they would write into.
  * What is said of them is exact meanwhile, when they wake up, and where they wake up just then. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <unistd.h>
 
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/shares.h"
 
 enum { SLEEPERS = 60, CALLS = 12000, MORE = 80, BUFFER = 4 << 20 };

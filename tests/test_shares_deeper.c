@@ -3,12 +3,19 @@
  * P2: as many threads as the buffer is sure of, each of which sleeps after so many calls, five deep, that all of them
  * just fill it, beside one that never stops: who comes finds room. Each holds some accounts and a few newest bins by
  * then, hardly any of which is a bin as a whole. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include <stdlib.h>
 
+#include "base/atomic.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/shares.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)

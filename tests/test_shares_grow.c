@@ -3,15 +3,21 @@
  * P2: a pool of threads that grows, half as many as the buffer is sure of in the end, works in turns, one thread at a
  * time, for hours of times that it presents. Each that comes finds a bin for its first call, though all the others only
  * sleep since a moment ago. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
+#include <fdr/fdr.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
+#include "base/bits.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

@@ -2,12 +2,17 @@
 /* ctest: label=unit,threads timeout=240 promise=P2 wrap=fdri_piece_whole
  * P2: where thousands of pieces of threads that sleep wait, and no bin is whole among them, who asks for room does not
  * look at each of them again every time. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/shares.h"
 
 enum { LEVELS = 40, FILL = 2000000, ASKS = 100000 };

@@ -2,12 +2,19 @@
 /* ctest: label=threads timeout=600 promise=P1,P2,P3,P5
  * Many threads in one buffer: a hundred thousand short ones one after another, as many at once as the buffer guarantees
  * asleep, and as many that all record. Nothing is lost, every number is exact, memory is used again. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include <stdlib.h>
 
+#include "base/atomic.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/shares.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)

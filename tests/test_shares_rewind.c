@@ -2,13 +2,22 @@
 /* ctest: label=stress,threads timeout=300 serial promise=P3,P10
  * P3: threads rewind while others claim their bins, while snapshots are taken, and while the process forks. Their
  * bursts differ in length, so who holds much changes; in a buffer so small that claims and reductions never stop. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include <stdio.h>
 #include <sys/wait.h>
 
+#include "base/atomic.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/shares.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 #include "tests/rnd.h"
 
 enum { REGIONS = 24, DEEPEST = 24 };

@@ -3,19 +3,24 @@
  * A signal handler that interrupts fdr_snapshot of its own thread, in the middle of the file: it ends the process,
  * leaves by longjmp, forks, or asks for a snapshot of its own. Nothing hangs, no half of a file stays, and what is
  * there under its name is whole. Only handlers of faults do: others wait until it is there. */
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#include "export/export.h"
+#include "format/arena/arena.h"
+#include "tests/snapshots_seen.h"
 #include "victim.h"
 
 #include <cmocka.h>
 
 #include <fdr/reader.h>
-
-#include "export/export.h"
-#include "tests/snapshots_seen.h"
 
 static void (*meanwhile)(void); /* what the handler does, once */
 static int with = SIGFPE;

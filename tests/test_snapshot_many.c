@@ -2,12 +2,13 @@
 /* ctest: label=threads timeout=300 promise=P6,P8
  * A snapshot while very many threads live has the events of all, from inside and from outside; also where its tail has
  * no room for them, and where the tail is damaged: then in what recovery writes, too. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-#include "format/checks.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
 
 enum { THREADS = 2000, CALLS = 7 };
 

@@ -10,14 +10,23 @@
  * larger buffers, too.
  * Lines: steps <tab> workload <tab> strategy <tab> buffer <tab> how many <tab> median ns <tab> p99 ns <tab> worst ns
  *        <tab> most bins touched <tab> mean of that */
+#include <cmocka.h>
+#include <fdr/fdr.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
+#include "base/clock.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

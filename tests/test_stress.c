@@ -2,15 +2,26 @@
 /* ctest: label=stress,threads timeout=300 serial promise=P3,P9,P10
  * Everything at once: threads record at full speed, come and go, in a buffer so small that reductions never stop,
  * while another takes snapshots back to back. Every snapshot is whole, nests, and its accounts lie in their bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/atomic.h"
+#include "base/system/topology.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

@@ -2,14 +2,21 @@
 /* ctest: label=stress,threads timeout=300 promise=P2,P3
  * Bins whose pieces belong to several locations: no piece has two holders, none is lost, and all are whole again in the
  * end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "format/arena/arena.h"
 #include "tests/arenas.h"
 #include "tests/rnd.h"
 

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=120 promise=P5
  * P5: a sum that 64 bits do not hold is the bound that it met, and is said to be; all others are exact. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 
 #define BIG 1795527986911608032ull /* ns since 1970, at the end of 2026 */

@@ -12,8 +12,10 @@
 
 #include <fdr/fdr.h>
 
-#include "format/checks.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 enum { RECORDINGS = 40, THREADS = 4, STEPS = 60000 };
 

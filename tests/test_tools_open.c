@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,8 @@
 
 #include <fdr/fdr.h>
 
-#include "format/checks.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
 
 static char folder[] = "/tmp/fdr-test-open-XXXXXX";
 

@@ -3,11 +3,19 @@
  * P5: a handler leaves by longjmp at each instruction of an enter and of a leave, at some of a slow one. Each call is
  * in the totals once, with its time: whatever was presented is in them or open, all time is the exclusive time of one
  * call, a call's time is its callers' too, and each call is in its histogram. */
+#include "format/arena/arena.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
-
 #include "tests/steps.h"
 
 #ifdef CAN_STEP
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { DEPTHS = 4, FRESH = 12000, EACH = 192 }; /* EACH: the fast path has less instructions */

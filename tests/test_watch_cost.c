@@ -2,12 +2,20 @@
 /* ctest: label=unit timeout=60 promise=P2
  * P2: with a trigger on all regions a definition looks at its own place in the table of what is watched, not at those
  * of all that are defined already; and what recording threads compare with is the least of all there are. */
+#include "base/atomic.h"
+#include "format/arena/arena.h"
+#include "recorder/memory.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
+#include "recorder/watch.h"
 #include "tests/api_fixture.h"
 
+#include <fdr/fdr.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "recorder/watch.h"
 
 enum { MANY = 20000, PAGE = 4096, MS = 1000000 };
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The spare of the superblock, and the list of chunks of a snapshot that have a check: who writes a file, and who reads
  * one, use the same functions. FORMAT.md, 3.1 and 16. */
-#ifndef FDR_FORMAT_CHECKS_H
-#define FDR_FORMAT_CHECKS_H
+#ifndef FDR_FORMAT_ARENA_CHECKS_H
+#define FDR_FORMAT_ARENA_CHECKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
 
 enum { FDR_CHUNK_LOG2_LEAST = 6, FDR_CHUNKS_MOST = 4096 };
 

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "format/sample_state.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "format/codec/sample_codec.h"
+#include "format/codec/sample_state.h"
 
 static struct fdr_sample_node *nodes_of(struct fdr_sample_table *t) { return (void *)(t->site + t->s.capacity); }
 static const struct fdr_sample_node *nodes_in(const struct fdr_sample_table *t)

@@ -3,8 +3,10 @@
  * and those spelled out whose region is one. One load holds such a record nearly always. Everything else, and
  * everything doubtful, goes to fdr_decode_next. What comes out bad here is decoded slowly before it counts as damage
  * (reader/bins.c). */
-#include "format/record.h"
+#include "format/codec/record_codec.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #define LEAST_AHEAD 64u                 /* bits: more than one record of this kind needs */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The record codec, the other direction: one record at a time, every bit of it checked. The codes are in record.h. */
-#include "format/record.h"
+/* The record codec, the other direction: one record at a time, every bit of it checked. The codes are in record_codec.h. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "format/codec/sample_codec.h"
 
 bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint8_t *payload, uint32_t payload_bytes)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What encoder and decoder of samples do alike: the codes, and how each record changes what the next is told
  * against. */
-#ifndef FDR_FORMAT_SAMPLE_STATE_H
-#define FDR_FORMAT_SAMPLE_STATE_H
+#ifndef FDR_FORMAT_CODEC_SAMPLE_STATE_H
+#define FDR_FORMAT_CODEC_SAMPLE_STATE_H
 
-#include "format/record.h"
-#include "format/sample.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/codec/record_codec.h"
+#include "format/codec/sample_codec.h"
 
 /* ---- codes (low bit first); the general ones are those of format/record.c ----
  * number       first of a bin: sized(number) sized(distance to the partition's record before)

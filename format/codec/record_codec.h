@@ -25,15 +25,15 @@
  *
  * Invariant after every commit: bits, records and the 24-bit running check in fdr_bin.commit describe a prefix of
  * complete records. */
-#ifndef FDR_FORMAT_RECORD_H
-#define FDR_FORMAT_RECORD_H
+#ifndef FDR_FORMAT_CODEC_RECORD_CODEC_H
+#define FDR_FORMAT_CODEC_RECORD_CODEC_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include "format/arena.h"
-#include "format/sample.h"
+#include "format/arena/arena.h"
+#include "format/codec/sample_codec.h"
 
 #define FDR_ID_BITS         20
 #define FDR_ID_MAX          ((1u << FDR_ID_BITS) - 2u)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "format/sample_state.h"
+#include "format/codec/record_codec.h"
+#include "format/codec/sample_codec.h"
+#include "format/codec/sample_state.h"
 
 void fdr_sample_decode_begin(struct fdr_sample_decoder *d, uint32_t bin_bytes)
 {

@@ -9,13 +9,16 @@
  * same site before. An address that is not is told against the newest one in the same function: what a site called was
  * left from there. Time is told against the pace of the samples where that is shorter. All of this starts empty with
  * the bin: each bin decodes from its own bytes. */
-#ifndef FDR_FORMAT_SAMPLE_H
-#define FDR_FORMAT_SAMPLE_H
+#ifndef FDR_FORMAT_CODEC_SAMPLE_CODEC_H
+#define FDR_FORMAT_CODEC_SAMPLE_CODEC_H
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "format/arena.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 
 #define FDR_SAMPLE_STEPS_MAX  256u                    /* of one path */
 #define FDR_SAMPLE_NODES_MAX  512u                    /* and sites */
@@ -98,7 +101,7 @@ static inline uint32_t fdr_sample_bits(uint32_t news) { return 352u + 58u * news
 void fdr_sample_encode(struct fdr_part *p, struct fdr_sample_table *t, uint8_t *payload, uint64_t gap,
                        const struct fdr_sample_record *r, struct fdr_sample_match m);
 
-/* ---- decoder: behind fdr_decode_begin and fdr_decode_next of format/record.h ---- */
+/* ---- decoder: behind fdr_decode_begin and fdr_decode_next of format/codec/record_codec.h ---- */
 struct fdr_decoder;
 struct fdr_record;
 struct fdr_sample_decoder {

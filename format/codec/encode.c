@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The record codec, one direction: an event becomes bits. The codes are in record.h. */
-#include "format/record.h"
+/* The record codec, one direction: an event becomes bits. The codes are in record_codec.h. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
 
 void fdr_encode_begin(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t bin_bytes,
                       uint32_t record_bits_max)

@@ -2,8 +2,8 @@
 /* The crash section: what a fatal signal adds behind the arena (at arena_bytes), instead of a snapshot's tail.
  * A header, then entries, each at a multiple of 8. It holds registers, and of stacks only words that are
  * addresses of code or of the same stack, with their places: enough to unwind offline. docs/FORMAT.md, section 15. */
-#ifndef FDR_FORMAT_CRASH_H
-#define FDR_FORMAT_CRASH_H
+#ifndef FDR_FORMAT_ARENA_CRASH_SECTION_H
+#define FDR_FORMAT_ARENA_CRASH_SECTION_H
 
 #include <assert.h>
 #include <stdint.h>
