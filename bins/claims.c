@@ -9,6 +9,7 @@
 
 #include "base/atomic.h"
 #include "bins/bins.h"
+#include "bins/claims.h"
 #include "format/arena/arena.h"
 
 enum { PLACES = 16, LOOKS = 16 };

@@ -8,6 +8,10 @@
 #include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "bins/claims.h"
+#include "bins/partition.h"
+#include "bins/pieces.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of one partition's list (bins/partition.c, bins/run.c): its owner appends, records, gives back; claimers of other locations take the
+/* Model of one partition's list (bins/partition.c, bins/bin_run.c): its owner appends, records, gives back; claimers of other locations take the
  * oldest bin and use it for themselves; and at any moment all may be killed. Checked by tests/test_models.sh.
  *
  * Interleavings of single loads and stores are complete. A claimed bin's fields are overwritten by whoever has it, so
@@ -99,7 +99,7 @@ proctype owner()
             }
         fi;
         atomic { s = 0; o = 0; nx = 0 }
-    :: ops < OWNER_OPS && head_off != 0 -> /* bins/run.c, of two */
+    :: ops < OWNER_OPS && head_off != 0 -> /* bins/bin_run.c, of two */
         ops++;
         atomic { s = head_seq; o = head_off };
         if

@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "bins/bins.h"
+#include "bins/slabs.h"
 #include "format/arena/arena.h"
 
 #define HALF(hi, lo) ((uint64_t)(hi) << 32 | (uint32_t)(lo))

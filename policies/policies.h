@@ -60,7 +60,7 @@ bool fdri_policy_closes(enum fdri_step step);
 /* Strategy `last`: has the current epoch had its share of the bins and should a new one begin? */
 bool fdri_policy_cut(uint32_t bins_in_epoch, uint32_t bins_held, uint32_t epochs_wanted);
 
-/* ---- telescope.c: strategy `telescope` ----
+/* ---- age_tiers.c: strategy `telescope` ----
  * Time is cut into epochs as long as the memory they consume. Of each age tier there are at most FDRI_EPOCHS_A_TIER; of
  * one more the two oldest become one of the next tier. So after n epochs there are O(log n), each tier twice as
  * long as the one before. Every tier has its share of the memory; the one furthest above its share gives, and there the

@@ -25,6 +25,8 @@
 #include "base/system/topology.h"
 #include "base/text/message.h"
 #include "bins/bins.h"
+#include "bins/pressure/bins_pressure.h"
+#include "bins/slabs.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
 #include "recorder/memory.h"

@@ -15,6 +15,8 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "bins/bins.h"
+#include "bins/claims.h"
+#include "bins/partition.h"
 #include "format/arena/arena.h"
 #include "recorder/memory.h"
 #include "recorder/recorder.h"

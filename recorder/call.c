@@ -17,7 +17,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "bins/bins.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "recorder/memory.h"

@@ -3,10 +3,10 @@
  *
  * Claims go for the oldest bin of the partition that share_choose.c names. They need nothing of the owner, who may
  * sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them when it
- * looks. Until then others may make them their own, bins/strewn.c: who has next to nothing, or less than half of its
+ * looks. Until then others may make them their own, bins/pressure/strewn.c: who has next to nothing, or less than half of its
  * share, and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have
  * nothing but the bin they would write into, that goes to who has so little, if the owner has not recorded for a
- * while: bins/asleep.c. */
+ * while: bins/pressure/asleep.c. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +15,10 @@
 #include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "bins/claims.h"
+#include "bins/partition.h"
+#include "bins/pieces.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "recorder/memory.h"
 #include "recorder/recorder.h"

@@ -8,6 +8,8 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "bins/bins.h"
+#include "bins/partition.h"
+#include "bins/pieces.h"
 #include "format/arena/arena.h"
 #include "policies/policies.h"
 #include "recorder/memory.h"

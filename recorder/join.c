@@ -12,6 +12,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "bins/bins.h"
+#include "bins/partition.h"
 #include "format/arena/arena.h"
 #include "recorder/memory.h"
 #include "recorder/recorder.h"

@@ -10,6 +10,8 @@
 #include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "bins/pieces.h"
+#include "bins/slabs.h"
 #include "format/arena/arena.h"
 #include "recorder/memory.h"
 #include "recorder/recorder.h"

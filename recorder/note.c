@@ -14,6 +14,7 @@
 #include "base/system/syscall.h"
 #include "base/text/message.h"
 #include "bins/bins.h"
+#include "bins/slabs.h"
 #include "format/arena/arena.h"
 #include "recorder/recorder.h"
 #include "recorder/state.h"

@@ -6,7 +6,7 @@
  * what is kept loses half of that on average. Its owner alone takes from them, so there is nothing to agree upon; when
  * its thread ends they go to all.
  *
- * With each bin opened the run that goes next is looked at by two bins more (bins/run.c), before it is filled and
+ * With each bin opened the run that goes next is looked at by two bins more (bins/bin_run.c), before it is filled and
  * behind: when the run goes, all about it is known. */
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,10 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "bins/bin_run.h"
 #include "bins/bins.h"
+#include "bins/partition.h"
+#include "bins/pieces.h"
 #include "format/arena/arena.h"
 #include "recorder/memory.h"
 #include "recorder/reduce.h"

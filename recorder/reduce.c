@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "bins/partition.h"
 #include "format/arena/arena.h"
 #include "policies/policies.h"
 #include "recorder/memory.h"

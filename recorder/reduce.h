@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bins/bin_run.h"
+#include "bins/partition.h"
 #include "format/arena/arena.h"
 #include "policies/policies.h"
 #include "recorder/recorder.h"

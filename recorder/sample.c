@@ -9,6 +9,8 @@
  * others go. */
 #include "base/atomic.h"
 #include "bins/bins.h"
+#include "bins/partition.h"
+#include "bins/pieces.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "format/codec/sample_codec.h"

@@ -8,6 +8,7 @@
 #include "base/system/signal_mask.h"
 #include "base/system/syscall.h"
 #include "bins/bins.h"
+#include "bins/slabs.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
 #include "recorder/recorder.h"

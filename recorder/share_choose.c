@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "policies/policies.h"
 #include "recorder/memory.h"

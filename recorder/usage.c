@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "bins/claims.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "recorder/memory.h"

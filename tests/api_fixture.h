@@ -2,16 +2,22 @@
 /* What the tests of the public header share: a recording beside the oracle, its snapshot, its rows. */
 #ifndef FDR_TESTS_API_FIXTURE_H
 #define FDR_TESTS_API_FIXTURE_H
+#include <cmocka.h>
+#include <errno.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <math.h>
-#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "bins/bins.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 
 static struct oracle o;

@@ -3,6 +3,7 @@
 #ifndef FDR_TESTS_ARENAS_H
 #define FDR_TESTS_ARENAS_H
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

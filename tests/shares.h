@@ -4,10 +4,19 @@
 #ifndef FDR_TESTS_SHARES_H
 #define FDR_TESTS_SHARES_H
 
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "bins/bins.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

@@ -2,20 +2,26 @@
 /* ctest: label=signals,threads timeout=300 serial clock=monotonic promise=P1,P3,P7,P10
  * Not under sanitizers: they deliver signals when it suits them, not in the middle of a record. Signals: handlers that
  * record, handlers that leave by longjmp, snapshots by signal, and respect for those of others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include "bins/bins.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -3,6 +3,9 @@
  * P3: a thread that slept, and whose newest bins were taken, is left by longjmp at any instruction of its first call
  * after that: what was in them stands in its accounts, once. */
 #include "bins/bins.h"
+#include "bins/claims.h"
+#include "bins/partition.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "recorder/state.h"
 #include "tests/api_fixture.h"

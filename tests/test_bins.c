@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bins/bin_run.h"
 #include "bins/bins.h"
+#include "bins/claims.h"
+#include "bins/partition.h"
+#include "bins/pieces.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "tests/arenas.h"

@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "bins/bins.h"
+#include "bins/claims.h"
+#include "bins/pieces.h"
 #include "format/arena/arena.h"
 #include "recorder/memory.h"
 #include "recorder/recorder.h"

@@ -2,6 +2,15 @@
 /* ctest: label=unit,threads timeout=60 promise=P2,P10
  * A handler does not wait for what the thread that it interrupts holds: the accounts of ended threads, for an hour
  * here. And nobody holds them for good. */
+#include <fdr/fdr.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bins/bins.h"
+#include "recorder/memory.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 
 enum { ME = 64, HOUR = 3600 };

@@ -2,12 +2,18 @@
 /* ctest: label=threads timeout=120 promise=P3
  * P3: threads come one after another, and each leaves thousands of the smallest bins behind, as rewinds make them: all
  * of that becomes whole bins again. The next one finds room, and the memory is in use. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include <stdio.h>
 
+#include "base/atomic.h"
+#include "bins/bins.h"
+#include "recorder/state.h"
 #include "tests/rewind_storm.h"
 #include "tests/shares.h"
 

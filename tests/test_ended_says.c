@@ -2,10 +2,18 @@
 /* ctest: label=threads timeout=60 promise=P3,P5
  * P3, P5: what [ended] says of the threads that it stands for is what they were: when the first of them began, and how
  * many calls found no level. And a location that serves again holds nothing of what it was. */
+#include "base/atomic.h"
+#include "bins/bins.h"
+#include "recorder/state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
 #include <semaphore.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum { BEGAN = 1000000000, LATER = 2000000000, SHALLOW = 3, DEEP = 60, DEEPER = 300, BINS = 4096 };
 static fdr_region region;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "bins/bins.h"
+#include "bins/partition.h"
 #include "format/arena/arena.h"
 #include "recorder/memory.h"
 #include "recorder/state.h"

@@ -3,15 +3,23 @@
  * Threads of 2 to 150 levels take turns in one small buffer, end, and come anew, under every strategy and with bins of
  * every size: the walker after each turn; of what is shown then the ledger, the totals, and of each thread everything
  * against the oracle. FDR_TEST_ROUNDS=N: so many such programs, from number FDR_TEST_FIRST on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "bins/bins.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

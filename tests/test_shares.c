@@ -11,6 +11,8 @@
 
 #include "base/bits.h"
 #include "bins/bins.h"
+#include "bins/pieces.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "recorder/memory.h"
 #include "recorder/state.h"

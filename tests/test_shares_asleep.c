@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bins/bins.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "recorder/recorder.h"
 #include "recorder/state.h"

@@ -2,13 +2,21 @@
 /* ctest: label=threads timeout=120 promise=P2
  * Fair shares among threads so deep that their newest bins are nearly all they have: who comes last, when all others
  * sleep, has as much as they have in the end, and what is taken from them for it is used. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "bins/bins.h"
+#include "recorder/state.h"
 #include "tests/counted_clock.h"
 #include "tests/shares.h"
 

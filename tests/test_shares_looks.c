@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "bins/bins.h"
+#include "bins/pieces.h"
 #include "format/arena/arena.h"
 #include "recorder/state.h"
 #include "tests/shares.h"

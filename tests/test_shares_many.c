@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
-#include "bins/bins.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "recorder/state.h"
 #include "tests/shares.h"

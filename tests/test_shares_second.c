@@ -2,14 +2,19 @@
 /* ctest: label=threads timeout=60 promise=P2
  * P2: the second thread that comes is beside one, also before it is there itself: where what is kept for newcomers has
  * gone it takes of what the first one holds. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <pthread.h>
 
+#include "bins/bins.h"
+#include "recorder/memory.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

@@ -23,7 +23,11 @@
 
 #include "base/bits.h"
 #include "base/clock.h"
+#include "bins/bin_run.h"
 #include "bins/bins.h"
+#include "bins/claims.h"
+#include "bins/partition.h"
+#include "bins/pieces.h"
 #include "format/arena/arena.h"
 #include "recorder/recorder.h"
 #include "recorder/state.h"

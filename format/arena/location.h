@@ -100,7 +100,7 @@ struct fdr_location {
     uint32_t returned;        /* atomic: stack of pieces that claimers found on their way to whole bins */
     uint32_t split_bins;      /* bins held that are in pieces */
     uint32_t ended_turn;      /* how many bins had been filled, first or anew, when the thread ended */
-    uint64_t asleep;          /* atomic: may newest bins be taken, too? bins/asleep.c */
+    uint64_t asleep;          /* atomic: may newest bins be taken, too? bins/pressure/asleep.c */
     uint32_t ended_next;      /* the location that ended after this one */
     uint32_t fold_from;       /* how far its accounts were folded */
     uint32_t slabs;           /* off of the newest block of further meta */

@@ -18,7 +18,7 @@
  *
  * A partition whose bin was taken has an empty list and a newest bin that is not in it: `total` is without its records,
  * which `progress` counts, until the owner is awake. It adds them in a way that a reader can tell at every moment
- * (FORMAT.md, 7.2). bins/asleep.pml is the model. */
+ * (FORMAT.md, 7.2). bins/pressure/asleep.pml is the model. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +27,8 @@
 #include "base/racy.h"
 #include "base/system/syscall.h"
 #include "bins/bins.h"
+#include "bins/partition.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "bins/bins.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 
 static const char *say(char *text, size_t bytes, const char *what, uint64_t where)

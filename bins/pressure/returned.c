@@ -9,6 +9,8 @@
 #include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "bins/pieces.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 
 /* Of 512 bytes each. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of bins/asleep.c: the owner of a partition records, opens bins, gives back; claimers take its newest bin while it
+/* Model of bins/pressure/asleep.c: the owner of a partition records, opens bins, gives back; claimers take its newest bin while it
  * sleeps; and at any moment all may be killed. Checked by tests/test_models.sh.
  *
  * Interleavings of single loads and stores are complete. The kernel's barrier makes them so in the code: the owner's fast path has no
  * fence of its own. Whoever took a bin writes its own into it. The owner's record is in two steps, look and write, as in the code:
  * what it found open it writes into. Once it may be left by longjmp at any store of waking up: its next operation begins with that.
  * Not modelled: fdri_part_mend, lists of several bins (bins/partition.pml), and that a piece, which goes to those its owner had
- * returned, changes hands there (bins/strewn.pml).
+ * returned, changes hands there (bins/pressure/strewn.pml).
  *
  * Claims: nobody but its holder writes into a bin; a bin has one holder; the owner never waits; at every moment, so also after a kill,
  * what was stored = given back, as fdr_part_given says where the list is empty, + the records of the listed bin.

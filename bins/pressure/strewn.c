@@ -14,6 +14,7 @@
 #include "base/bits.h"
 #include "base/racy.h"
 #include "bins/bins.h"
+#include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 
 enum { EIGHTHS = 8, ALL = (1 << EIGHTHS) - 1, STREWN = 1 << EIGHTHS, LOOK = 1024 };

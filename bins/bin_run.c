@@ -15,7 +15,9 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"
+#include "bins/bin_run.h"
 #include "bins/bins.h"
+#include "bins/partition.h"
 #include "format/arena/arena.h"
 
 void fdri_run_forget(struct fdri_run *r)
