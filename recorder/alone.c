@@ -16,7 +16,7 @@
 #include "base/system/procfs.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
-#include "sampler/samples_view.h"
+#include "sampler/samples/samples_view.h"
 
 static const uint64_t often_ns = 5000000000u, soon_ns = 50000000;
 static uint64_t next_ns;  /* dumper */

@@ -35,7 +35,7 @@
 #include "recorder/recorder.h"
 #include "recorder/stack.h"
 #include "recorder/state.h"
-#include "sampler/samples_view.h"
+#include "sampler/samples/samples_view.h"
 
 enum { LOOK_AGAIN = 1024 }; /* a thread that found no room looks again after so many events, at first sooner */
 

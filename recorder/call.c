@@ -24,7 +24,7 @@
 #include "recorder/recorder.h"
 #include "recorder/stack.h"
 #include "recorder/state.h"
-#include "sampler/counter_view.h"
+#include "sampler/counters/counter_view.h"
 
 __thread struct fdri_thread fdri_self;
 __thread struct fdri_thread fdri_lane;

@@ -24,7 +24,7 @@
 #include "policies/policies.h"
 #include "recorder/recorder.h"
 #include "recorder/state.h"
-#include "sampler/counter_view.h"
+#include "sampler/counters/counter_view.h"
 
 struct source {
     const struct fdr_config *config;

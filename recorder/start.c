@@ -35,8 +35,8 @@
 #include "recorder/memory.h"
 #include "recorder/recorder.h"
 #include "recorder/state.h"
-#include "sampler/counter_view.h"
-#include "sampler/samples_view.h"
+#include "sampler/counters/counter_view.h"
+#include "sampler/samples/samples_view.h"
 
 /* One page of its own, so that the kernel can hand a zeroed one to every kind of child. */
 struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(65536)));

@@ -25,7 +25,7 @@
 #include "bins/slabs.h"
 #include "format/codec/record_codec.h"
 #include "policies/policies.h"
-#include "sampler/counter_view.h"
+#include "sampler/counters/counter_view.h"
 
 #define FDRI_GATE_CLOSED 1u /* in fdr_level.part[]: storage gate closed */
 

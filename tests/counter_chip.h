@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "sampler/counter.h"
+#include "sampler/counters/counter.h"
 #include "tests/oracle.h"
 
 /* ---- a source with cycles, instructions and energy ---- */

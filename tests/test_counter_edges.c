@@ -18,7 +18,7 @@
 
 #include "base/atomic.h"
 #include "base/fd/descriptor.h"
-#include "sampler/counter.h"
+#include "sampler/counters/counter.h"
 #include "tests/counter_chip.h"
 
 /* ---- a provider ---- */

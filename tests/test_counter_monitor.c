@@ -15,7 +15,7 @@
 
 #include "base/atomic.h"
 #include "base/fd/descriptor.h"
-#include "sampler/counter.h"
+#include "sampler/counters/counter.h"
 #include "tests/counter_chip.h"
 
 static void readings_are_running_counts_of_each_thread(void **state)

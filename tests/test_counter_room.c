@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "sampler/counter.h"
+#include "sampler/counters/counter.h"
 #include "tests/counter_chip.h"
 
 /* ---- little memory ---- */

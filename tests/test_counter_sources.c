@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/fd/descriptor.h"
-#include "sampler/counter.h"
+#include "sampler/counters/counter.h"
 
 enum { PAGES = 3000, SLEEPS = 20 };
 

@@ -18,7 +18,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "sampler/sampler.h"
+#include "sampler/samples/sampler.h"
 #include "tests/snapshots_seen.h"
 
 enum { PIPES = 30, BYTES = 4000, PATIENCE = 60 /* s */ };

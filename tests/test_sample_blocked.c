@@ -17,7 +17,7 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-#include "sampler/sampler.h"
+#include "sampler/samples/sampler.h"
 
 static double cpu(void)
 {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "sampler/sampler.h"
+#include "sampler/samples/sampler.h"
 
 /* What parsing `text` writes to standard error. */
 static struct fdri_sampling parse(const char *text, char *said, size_t bytes)

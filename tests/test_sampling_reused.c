@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "sampler/sampler.h"
+#include "sampler/samples/sampler.h"
 #include "tests/snapshots_seen.h"
 
 static uint32_t jumper; /* atomic: the thread whose handler leaves for good; 0 when it has */

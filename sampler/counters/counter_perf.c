@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* Events of the kernel's perf subsystem, one descriptor each, per thread. Software events form a group that one read
+ * answers. Hardware events stand alone, so that the kernel can multiplex them, and are scaled by the share of time they
+ * were counted.
+ *
+ * Where the kernel's side may not be counted (perf_event_paranoid 2 and more, no CAP_PERFMON), opening still succeeds
+ * with exclude_kernel and what happens only in the kernel stays 0 for ever: such a counter does not work. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd/open_high.h"
+#include "base/system/syscall.h"
+#include "sampler/counters/counter.h"
+
+struct event {
+    uint32_t type;
+    uint64_t config;
+    bool in_kernel; /* happens in the kernel only */
+};
+
+enum { PAGE_FAULTS, MINOR_FAULTS, MAJOR_FAULTS, CONTEXT_SWITCHES, MIGRATIONS, TASK_CLOCK };
+static const struct event software[] = {
+    [PAGE_FAULTS] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false},
+    [MINOR_FAULTS] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN, false},
+    [MAJOR_FAULTS] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false},
+    [CONTEXT_SWITCHES] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, true},
+    [MIGRATIONS] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, true},
+    [TASK_CLOCK] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, false},
+};
+static const struct fdri_counter software_counters[] = {
+    [PAGE_FAULTS] = {"page-faults", "", FDR_METRIC_COUNTER},
+    [MINOR_FAULTS] = {"minor-faults", "", FDR_METRIC_COUNTER},
+    [MAJOR_FAULTS] = {"major-faults", "", FDR_METRIC_COUNTER},
+    [CONTEXT_SWITCHES] = {"context-switches", "", FDR_METRIC_COUNTER},
+    [MIGRATIONS] = {"cpu-migrations", "", FDR_METRIC_COUNTER},
+    [TASK_CLOCK] = {"task-clock", "ns", FDR_METRIC_COUNTER},
+};
+
+#define CACHE(cache, op, result)                                                                                       \
+    ((uint64_t)PERF_COUNT_HW_CACHE_##cache | (uint64_t)PERF_COUNT_HW_CACHE_OP_##op << 8 |                              \
+     (uint64_t)PERF_COUNT_HW_CACHE_RESULT_##result << 16)
+static const struct event hardware[] = {
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES, false},
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false},
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false},
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false},
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, false},
+    {PERF_TYPE_HW_CACHE, CACHE(L1D, READ, MISS), false},
+    {PERF_TYPE_HW_CACHE, CACHE(DTLB, READ, MISS), false},
+};
+static const struct fdri_counter hardware_counters[] = {
+    {"cycles", "", FDR_METRIC_COUNTER},          {"instructions", "", FDR_METRIC_COUNTER},
+    {"ref-cycles", "", FDR_METRIC_COUNTER},      {"cache-references", "", FDR_METRIC_COUNTER},
+    {"cache-misses", "", FDR_METRIC_COUNTER},    {"branches", "", FDR_METRIC_COUNTER},
+    {"branch-misses", "", FDR_METRIC_COUNTER},   {"stalled-cycles", "", FDR_METRIC_COUNTER},
+    {"l1d-read-misses", "", FDR_METRIC_COUNTER}, {"dtlb-read-misses", "", FDR_METRIC_COUNTER},
+};
+enum { SOFTWARE = sizeof software / sizeof *software, HARDWARE = sizeof hardware / sizeof *hardware };
+
+/* A descriptor, or -errno. `off`: it counts, and so do those that it leads, when it is switched on. */
+static int perf_open(const struct event *e, int tid, int group, uint64_t format, bool off)
+{
+    struct perf_event_attr a;
+    memset(&a, 0, sizeof a);
+    a.size = sizeof a;
+    a.type = e->type;
+    a.config = e->config;
+    a.exclude_hv = 1;
+    a.disabled = off;
+    a.read_format = format;
+    int fd = fdri_perf_open(&a, tid, group);
+    if (fd < 0 && (errno == EACCES || errno == EPERM) && !e->in_kernel) {
+        a.exclude_kernel = 1;
+        fd = fdri_perf_open(&a, tid, group);
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+/* ---- reading ---- */
+
+enum { GROUP = PERF_FORMAT_GROUP, TIMES = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING };
+
+static uint32_t descriptors(uint32_t wanted) { return (uint32_t)__builtin_popcount(wanted); }
+
+static void perf_close(struct fdri_handle *h)
+{
+    for (uint32_t i = 0; i < FDRI_SOURCE_COUNTERS; i++) {
+        if (h->fd[i] >= 0) fdr_raw_close(h->fd[i]);
+        h->fd[i] = -1;
+    }
+}
+
+/* Who joins a group that counts already begins when its thread is next scheduled, and is 0 until then: the group begins
+ * as a whole. */
+static int open_all(struct fdri_handle *h, const struct event *event, uint32_t count, uint64_t format)
+{
+    int leader = -1;
+    bool together = (format & GROUP) != 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!(h->wanted >> i & 1)) continue;
+        int fd = perf_open(&event[i], h->tid, together ? leader : -1, format, together && leader < 0);
+        if (fd < 0) {
+            perf_close(h);
+            return fd;
+        }
+        h->fd[i] = fd;
+        if (leader < 0) leader = fd;
+    }
+    if (!together || leader < 0 || ioctl(leader, PERF_EVENT_IOC_ENABLE, 0) == 0) return 0;
+    int error = -errno;
+    perf_close(h);
+    return error;
+}
+
+static int open_software(struct fdri_handle *h) { return open_all(h, software, SOFTWARE, GROUP); }
+static int open_hardware(struct fdri_handle *h) { return open_all(h, hardware, HARDWARE, TIMES); }
+
+/* The group answers in the order it was opened in: that of the bits. */
+static int read_software(struct fdri_handle *h, uint64_t *value)
+{
+    uint64_t answer[1 + SOFTWARE];
+    uint32_t first = (uint32_t)__builtin_ctz(h->wanted), n = 0;
+    long got = fdr_raw_read(h->fd[first], answer, sizeof answer);
+    if (got < 0) return (int)got;
+    if (got < (long)sizeof *answer || (uint64_t)got < 8 * (1 + answer[0])) return -EIO;
+    for (uint32_t i = first; i < SOFTWARE; i++)
+        if (h->wanted >> i & 1) value[i] = n < answer[0] ? answer[1 + n++] : 0;
+    return 0;
+}
+
+/* A multiplexed event was counted for a part of the time: what it would have come to. The share changes; the count
+ * never steps back. */
+static uint64_t scaled(const uint64_t answer[3], uint64_t before)
+{
+    uint64_t enabled = answer[1], running = answer[2], count = answer[0];
+    if (!running) return before;
+    if (running < enabled) count = (uint64_t)((unsigned __int128)count * enabled / running);
+    return count > before ? count : before;
+}
+
+static int read_hardware(struct fdri_handle *h, uint64_t *value)
+{
+    for (uint32_t i = 0; i < HARDWARE; i++) {
+        uint64_t answer[3];
+        if (!(h->wanted >> i & 1)) continue;
+        if (!fdri_descriptor_is(h->fd[i], &h->mark[i])) return -EBADF; /* each is read: a part of them may be closed */
+        long got = fdr_raw_read(h->fd[i], answer, sizeof answer);
+        if (got != sizeof answer) return got < 0 ? (int)got : -EIO;
+        value[i] = h->state[i][0] = scaled(answer, h->state[i][0]);
+    }
+    return 0;
+}
+
+/* ---- does it count? ---- */
+
+static void explain(char *why, size_t bytes, const struct event *e, const char *name, int error)
+{
+    int paranoid = fdri_paranoid();
+    const char *hint = "";
+    if (error == -ENOENT || error == -EOPNOTSUPP || error == -ENODEV)
+        hint = e->type == PERF_TYPE_SOFTWARE ? "; this kernel has no such event"
+                                             : "; this machine shows no such hardware counter";
+    if (error == -ENOSYS) hint = "; perf is not in this kernel, or filtered";
+    if (paranoid == -100) paranoid = 0;
+    if (error == -EACCES || error == -EPERM)
+        snprintf(
+            why, bytes,
+            "perf_event_open(%s): %s; perf_event_paranoid is %d and CAP_PERFMON is missing, or the call is filtered",
+            name, strerror(-error), paranoid);
+    else snprintf(why, bytes, "perf_event_open(%s): %s%s", name, strerror(-error), hint);
+}
+
+/* Makes what is to be counted happen. */
+static void provoke(uint32_t which)
+{
+    if (which == PAGE_FAULTS || which == MINOR_FAULTS) {
+        size_t bytes = 4 * (size_t)sysconf(_SC_PAGESIZE);
+        volatile char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED) return;
+        for (size_t i = 0; i < bytes; i += bytes / 4) p[i] = 1;
+        munmap((void *)p, bytes);
+    } else if (which == CONTEXT_SWITCHES) {
+        struct timespec a_moment = {0, 50000};
+        nanosleep(&a_moment, NULL);
+    } else {
+        uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 20000;
+        while (fdr_clock_ns(CLOCK_MONOTONIC) < until) {}
+    }
+}
+
+/* Major faults and migrations cannot be made to happen at will: there opening has to do. */
+static bool provable(uint32_t which) { return which != MAJOR_FAULTS && which != MIGRATIONS; }
+
+static int probe_software(uint32_t which, char *why, size_t bytes)
+{
+    uint64_t answer[2] = {0, 0};
+    int fd = perf_open(&software[which], 0, -1, GROUP, false);
+    if (fd < 0) {
+        explain(why, bytes, &software[which], software_counters[which].name, fd);
+        return fd;
+    }
+    provoke(which);
+    ssize_t got = read(fd, answer, sizeof answer);
+    close(fd);
+    if (got == sizeof answer && (answer[1] || !provable(which))) return 0;
+    snprintf(why, bytes, "perf_event_open(%s) succeeds, but the count stays 0", software_counters[which].name);
+    return -ENODATA;
+}
+
+static int probe_hardware(uint32_t which, char *why, size_t bytes)
+{
+    uint64_t answer[3] = {0, 0, 0};
+    int fd = perf_open(&hardware[which], 0, -1, TIMES, false);
+    if (fd < 0) {
+        explain(why, bytes, &hardware[which], hardware_counters[which].name, fd);
+        return fd;
+    }
+    provoke(TASK_CLOCK);
+    ssize_t got = read(fd, answer, sizeof answer);
+    close(fd);
+    if (got == sizeof answer && answer[2]) return 0;
+    snprintf(why, bytes, "perf_event_open(%s) succeeds, but the counter never runs", hardware_counters[which].name);
+    return -ENODATA;
+}
+
+const struct fdri_source fdri_source_perf = {"perf",      true,          software_counters, SOFTWARE,  probe_software,
+                                             descriptors, open_software, read_software,     perf_close};
+const struct fdri_source fdri_source_hardware = {
+    "hw", true, hardware_counters, HARDWARE, probe_hardware, descriptors, open_hardware, read_hardware, perf_close};

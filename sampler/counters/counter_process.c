@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel says of the whole process: memory, getrusage, I/O. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd/open_high.h"
+#include "base/system/syscall.h"
+#include "sampler/counters/counter.h"
+
+static const struct fdri_counter process_counters[] = {
+    {"rss", "bytes", FDR_METRIC_GAUGE}, {"virtual", "bytes", FDR_METRIC_GAUGE}, {"threads", "", FDR_METRIC_GAUGE}};
+static const struct fdri_counter rusage_counters[] = {
+    {"user-time", "ns", FDR_METRIC_COUNTER},        {"system-time", "ns", FDR_METRIC_COUNTER},
+    {"minor-faults", "", FDR_METRIC_COUNTER},       {"major-faults", "", FDR_METRIC_COUNTER},
+    {"voluntary-switches", "", FDR_METRIC_COUNTER}, {"involuntary-switches", "", FDR_METRIC_COUNTER},
+    {"max-rss", "bytes", FDR_METRIC_GAUGE}};
+static const char *const io_names[] = {"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes"};
+static const struct fdri_counter io_counters[] = {
+    {"read", "bytes", FDR_METRIC_COUNTER},      {"written", "bytes", FDR_METRIC_COUNTER},
+    {"read-calls", "", FDR_METRIC_COUNTER},     {"write-calls", "", FDR_METRIC_COUNTER},
+    {"disk-read", "bytes", FDR_METRIC_COUNTER}, {"disk-written", "bytes", FDR_METRIC_COUNTER}};
+enum {
+    PROCESS = sizeof process_counters / sizeof *process_counters,
+    RUSAGE = sizeof rusage_counters / sizeof *rusage_counters,
+    IO = sizeof io_counters / sizeof *io_counters
+};
+
+static uint32_t one_descriptor(uint32_t wanted) { return wanted ? 1 : 0; }
+static uint32_t no_descriptor(uint32_t wanted)
+{
+    (void)wanted;
+    return 0;
+}
+
+static int open_path(struct fdri_handle *h, const char *path)
+{
+    int fd = fdri_open(AT_FDCWD, path, O_RDONLY, 0);
+    if (fd < 0) return fd;
+    h->fd[0] = fd;
+    return 0;
+}
+
+static void close_path(struct fdri_handle *h)
+{
+    if (h->fd[0] >= 0) fdr_raw_close(h->fd[0]);
+    h->fd[0] = -1;
+}
+
+/* ---- memory, threads ---- */
+
+/* /proc/self is the process's first thread: one that left by pthread_exit has no memory, and its statm says 0. The
+ * monitor's says it. */
+static int open_process(struct fdri_handle *h)
+{
+    int e = open_path(h, "/proc/thread-self/statm");
+    return e ? open_path(h, "/proc/self/statm") : 0;
+}
+static int read_process(struct fdri_handle *h, uint64_t *value)
+{
+    char text[128], *end;
+    struct stat s;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    int n = fdri_proc_read(h->fd[0], text, sizeof text);
+    if (n < 0) return n;
+    value[1] = strtoull(text, &end, 10) * page;
+    value[0] = strtoull(end, NULL, 10) * page;
+    value[2] = stat("/proc/self/task", &s) == 0 && s.st_nlink > 2 ? s.st_nlink - 2 : 0; /* ., .., and one each */
+    return 0;
+}
+
+static int probe_process(uint32_t which, char *why, size_t bytes)
+{
+    uint64_t value[FDRI_SOURCE_COUNTERS] = {0};
+    struct fdri_handle h = {.fd = {-1}};
+    int e = open_process(&h);
+    if (!e) {
+        e = read_process(&h, value);
+        close_path(&h);
+    }
+    if (!e && !value[which]) e = -ENODATA;
+    if (e) snprintf(why, bytes, "/proc/self/%s: %s", which == 2 ? "task" : "statm", strerror(-e));
+    return e;
+}
+
+/* ---- getrusage ---- */
+
+static int open_nothing(struct fdri_handle *h)
+{
+    (void)h;
+    return 0;
+}
+static void close_nothing(struct fdri_handle *h) { (void)h; }
+
+static uint64_t ns(struct timeval t) { return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000; }
+
+static int read_rusage(struct fdri_handle *h, uint64_t *value)
+{
+    struct rusage r;
+    (void)h;
+    if (getrusage(RUSAGE_SELF, &r)) return -errno;
+    value[0] = ns(r.ru_utime);
+    value[1] = ns(r.ru_stime);
+    value[2] = (uint64_t)r.ru_minflt;
+    value[3] = (uint64_t)r.ru_majflt;
+    value[4] = (uint64_t)r.ru_nvcsw;
+    value[5] = (uint64_t)r.ru_nivcsw;
+    value[6] = (uint64_t)r.ru_maxrss * 1024;
+    return 0;
+}
+
+static int probe_rusage(uint32_t which, char *why, size_t bytes)
+{
+    uint64_t value[FDRI_SOURCE_COUNTERS] = {0};
+    (void)which;
+    int e = read_rusage(NULL, value);
+    if (e) snprintf(why, bytes, "getrusage: %s", strerror(-e));
+    return e;
+}
+
+/* ---- I/O ---- */
+
+static int open_io(struct fdri_handle *h) { return open_path(h, "/proc/self/io"); }
+static int read_io(struct fdri_handle *h, uint64_t *value)
+{
+    char text[512];
+    int n = fdri_proc_read(h->fd[0], text, sizeof text);
+    if (n < 0) return n;
+    for (uint32_t i = 0; i < IO; i++) {
+        const char *p = text;
+        size_t length = strlen(io_names[i]);
+        while (p && (strncmp(p, io_names[i], length) || p[length] != ':'))
+            p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL;
+        value[i] = p ? strtoull(p + length + 1, NULL, 10) : 0;
+    }
+    return 0;
+}
+
+static int probe_io(uint32_t which, char *why, size_t bytes)
+{
+    uint64_t value[FDRI_SOURCE_COUNTERS] = {0};
+    struct fdri_handle h = {.fd = {-1}};
+    int e = open_io(&h);
+    if (!e) {
+        e = read_io(&h, value);
+        if (!e) e = read_io(&h, value); /* the first reading is one itself */
+        close_path(&h);
+    }
+    if (!e && which == 2 && !value[2]) e = -ENODATA;
+    if (e) snprintf(why, bytes, "/proc/self/io: %s", strerror(-e));
+    return e;
+}
+
+const struct fdri_source fdri_source_process = {
+    "process", false, process_counters, PROCESS, probe_process, one_descriptor, open_process, read_process, close_path};
+const struct fdri_source fdri_source_rusage = {"rusage",      false,        rusage_counters, RUSAGE,       probe_rusage,
+                                               no_descriptor, open_nothing, read_rusage,     close_nothing};
+const struct fdri_source fdri_source_io = {"io",           false,   io_counters, IO,        probe_io,
+                                           one_descriptor, open_io, read_io,     close_path};

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel says of each thread in /proc/self/task/TID: stat, schedstat and status. No privilege is needed, and
+ * the figures count from the thread's start. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd/open_high.h"
+#include "base/system/syscall.h"
+#include "sampler/counters/counter.h"
+
+static const struct fdri_counter stat_counters[] = {
+    {"page-faults", "", FDR_METRIC_COUNTER},   {"minor-faults", "", FDR_METRIC_COUNTER},
+    {"major-faults", "", FDR_METRIC_COUNTER},  {"user-time", "ns", FDR_METRIC_COUNTER},
+    {"system-time", "ns", FDR_METRIC_COUNTER},
+};
+static const struct fdri_counter sched_counters[] = {
+    {"cpu-time", "ns", FDR_METRIC_COUNTER},
+    {"run-delay", "ns", FDR_METRIC_COUNTER},
+    {"timeslices", "", FDR_METRIC_COUNTER},
+};
+static const struct fdri_counter status_counters[] = {
+    {"context-switches", "", FDR_METRIC_COUNTER},
+    {"voluntary", "", FDR_METRIC_COUNTER},
+    {"involuntary", "", FDR_METRIC_COUNTER},
+};
+enum {
+    STAT = sizeof stat_counters / sizeof *stat_counters,
+    SCHED = sizeof sched_counters / sizeof *sched_counters,
+    STATUS = sizeof status_counters / sizeof *status_counters
+};
+
+int fdri_proc_open(int tid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid ? tid : (int)syscall(SYS_gettid), name);
+    return fdri_open(AT_FDCWD, path, O_RDONLY, 0);
+}
+
+int fdri_proc_read(int fd, char *text, size_t bytes)
+{
+    long n = fdr_raw_pread(fd, text, bytes - 1, 0);
+    if (n < 0) return (int)n;
+    text[n] = 0;
+    return n ? (int)n : -ESRCH; /* the thread is gone */
+}
+
+int fdri_paranoid(void)
+{
+    char text[16] = "";
+    int fd = open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -100;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    return n > 0 ? atoi(text) : -100;
+}
+
+static uint32_t one_descriptor(uint32_t wanted) { return wanted ? 1 : 0; }
+
+static int open_file(struct fdri_handle *h, const char *name)
+{
+    int fd = fdri_proc_open(h->tid, name);
+    if (fd < 0) return fd;
+    h->fd[0] = fd;
+    return 0;
+}
+
+static void close_file(struct fdri_handle *h)
+{
+    if (h->fd[0] >= 0) fdr_raw_close(h->fd[0]);
+    h->fd[0] = -1;
+}
+
+/* ---- stat ---- */
+
+static uint64_t ns_of_ticks(uint64_t ticks)
+{
+    static long per_second;
+    if (!per_second) per_second = sysconf(_SC_CLK_TCK);
+    return ticks * (1000000000u / (uint64_t)(per_second > 0 ? per_second : 100));
+}
+
+/* The name in field 2 may hold anything: count from behind its last parenthesis, where field 3 begins. */
+static bool parse_stat(const char *text, uint64_t *value)
+{
+    const char *p = strrchr(text, ')');
+    unsigned long long minor, major, user, system;
+    if (!p ||
+        sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu", &minor, &major, &user, &system) != 4)
+        return false;
+    value[0] = minor + major;
+    value[1] = minor;
+    value[2] = major;
+    value[3] = ns_of_ticks(user);
+    value[4] = ns_of_ticks(system);
+    return true;
+}
+
+static int open_stat(struct fdri_handle *h) { return open_file(h, "stat"); }
+static int read_stat(struct fdri_handle *h, uint64_t *value)
+{
+    char text[1024];
+    int n = fdri_proc_read(h->fd[0], text, sizeof text);
+    if (n < 0) return n;
+    return parse_stat(text, value) ? 0 : -EIO;
+}
+
+/* ---- schedstat ---- */
+
+static int open_sched(struct fdri_handle *h) { return open_file(h, "schedstat"); }
+static int read_sched(struct fdri_handle *h, uint64_t *value)
+{
+    char text[128], *end;
+    int n = fdri_proc_read(h->fd[0], text, sizeof text);
+    if (n < 0) return n;
+    value[0] = strtoull(text, &end, 10);
+    value[1] = strtoull(end, &end, 10);
+    value[2] = strtoull(end, NULL, 10);
+    return 0;
+}
+
+/* ---- status ---- */
+
+static bool parse_status(const char *text, uint64_t *value)
+{
+    const char *v = strstr(text, "\nvoluntary_ctxt_switches:"), *i = strstr(text, "\nnonvoluntary_ctxt_switches:");
+    if (!v || !i) return false;
+    value[1] = strtoull(strchr(v, ':') + 1, NULL, 10);
+    value[2] = strtoull(strchr(i, ':') + 1, NULL, 10);
+    value[0] = value[1] + value[2];
+    return true;
+}
+
+static int open_status(struct fdri_handle *h) { return open_file(h, "status"); }
+static int read_status(struct fdri_handle *h, uint64_t *value)
+{
+    char text[4096];
+    int n = fdri_proc_read(h->fd[0], text, sizeof text);
+    if (n < 0) return n;
+    return parse_status(text, value) ? 0 : -EIO;
+}
+
+/* ---- does it count? ---- */
+
+static int probe_file(const struct fdri_source *source, const char *file, uint64_t *value, char *why, size_t bytes)
+{
+    struct fdri_handle h = {.source = source, .wanted = (1u << source->count) - 1, .fd = {-1}};
+    int e = source->open(&h);
+    if (!e) {
+        e = source->read(&h, value);
+        source->close(&h);
+    }
+    if (e) snprintf(why, bytes, "/proc/self/task/TID/%s: %s", file, strerror(-e));
+    return e;
+}
+
+static int probe_stat(uint32_t which, char *why, size_t bytes)
+{
+    uint64_t value[FDRI_SOURCE_COUNTERS] = {0};
+    (void)which; /* a thread may be without any of these by right */
+    return probe_file(&fdri_source_task, "stat", value, why, bytes);
+}
+
+static int probe_status(uint32_t which, char *why, size_t bytes)
+{
+    uint64_t value[FDRI_SOURCE_COUNTERS] = {0};
+    struct timespec a_moment = {0, 50000};
+    nanosleep(&a_moment, NULL); /* one voluntary switch at least */
+    int e = probe_file(&fdri_source_switches, "status", value, why, bytes);
+    if (e || value[1] || which == 2) return e;
+    snprintf(why, bytes, "/proc/self/task/TID/status: a thread that slept has no voluntary switch");
+    return -ENODATA;
+}
+
+static int probe_sched(uint32_t which, char *why, size_t bytes)
+{
+    uint64_t value[FDRI_SOURCE_COUNTERS] = {0}, until = fdr_clock_ns(CLOCK_MONOTONIC) + 20000;
+    struct timespec a_moment = {0, 50000};
+    while (fdr_clock_ns(CLOCK_MONOTONIC) < until) {}
+    nanosleep(&a_moment, NULL); /* the figures are brought up to date when the thread is switched off */
+    int e = probe_file(&fdri_source_sched, "schedstat", value, why, bytes);
+    if (e || value[0] || which == 1) return e;
+    snprintf(why, bytes, "/proc/self/task/TID/schedstat stays 0 (kernel without CONFIG_SCHED_INFO)");
+    return -ENODATA;
+}
+
+const struct fdri_source fdri_source_task = {"task",         true,      stat_counters, STAT,      probe_stat,
+                                             one_descriptor, open_stat, read_stat,     close_file};
+const struct fdri_source fdri_source_sched = {"sched",        true,       sched_counters, SCHED,     probe_sched,
+                                              one_descriptor, open_sched, read_sched,     close_file};
+const struct fdri_source fdri_source_switches = {"switches",     true,        status_counters, STATUS,    probe_status,
+                                                 one_descriptor, open_status, read_status,     close_file};

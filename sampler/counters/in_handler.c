@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* Does a handler of a signal run on this thread? It may have interrupted the allocator, or who holds a lock. The stack
+ * tells: the kernel's frame lies between the handler and what it interrupted, and libgcc's unwinder knows it. Where the
+ * stack cannot be followed to its end (code without unwind tables), a handler is told by what it usually has: its own
+ * signal blocked. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <string.h>
+#include <unwind.h>
+
+#include "base/atomic.h"
+#include "base/stack/fault_guard.h"
+#include "base/system/signal_mask.h"
+#include "sampler/counters/counter.h"
+#include "sampler/samples/sampler.h"
+
+typedef _Unwind_Reason_Code backtrace_function(_Unwind_Trace_Fn, void *);
+typedef _Unwind_Ptr ip_function(struct _Unwind_Context *, int *);
+static backtrace_function *each_frame;
+static ip_function *ip_of;
+
+enum { FRAMES_MOST = 4096 };
+enum found { NOT_TO_THE_END, NONE, A_SIGNAL };
+struct search {
+    uint32_t frames;
+    enum found found;
+};
+
+static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *argument)
+{
+    struct search *s = argument;
+    int interrupted = 0;
+    uint64_t ip = ip_of(context, &interrupted);
+    if (interrupted) s->found = A_SIGNAL;
+    else if (!ip) s->found = NONE; /* what started the thread says that nobody called it */
+    return s->found != NOT_TO_THE_END || ++s->frames == FRAMES_MOST ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+static enum found search(void)
+{
+    sigjmp_buf behind;
+    struct search s = {0, NOT_TO_THE_END};
+    if (!each_frame) return NOT_TO_THE_END;
+    bool guarded = fdri_guard_works();
+    if (guarded && sigsetjmp(behind, 0)) {
+        fdri_guard = NULL;
+        return NOT_TO_THE_END;
+    }
+    if (guarded) fdri_guard = &behind;
+    fdr_signal_fence();
+    each_frame(frame, &s);
+    fdr_signal_fence();
+    fdri_guard = NULL;
+    return s.found;
+}
+
+static bool has_handler(int number, unsigned flags)
+{
+    struct sigaction a;
+    return sigaction(number, NULL, &a) == 0 && a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN &&
+           ((unsigned)a.sa_flags & flags) == flags;
+}
+
+bool fdri_in_handler(const sigset_t *blocked)
+{
+    stack_t alternate;
+    if (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK)) return true;
+    enum found found = search();
+    if (found != NOT_TO_THE_END) return found == A_SIGNAL;
+    for (int i = 1; i <= SIGRTMAX; i++)
+        if (has_handler(i, sigismember(blocked, i) == 1 ? 0 : (unsigned)SA_NODEFER)) return true;
+    return false;
+}
+
+/* Linked statically the unwinder is in the program, and knows no frame before constructors without a priority have run:
+ * it would abort. */
+extern const void *_Unwind_Find_FDE(void *pc, void *bases[3]) __attribute__((weak));
+bool fdri_unwinder_works(void)
+{
+    void *bases[3];
+    return !_Unwind_Find_FDE || _Unwind_Find_FDE((void *)(uintptr_t)fdri_unwinder_works, bases);
+}
+
+static _Unwind_Reason_Code four_frames(struct _Unwind_Context *context, void *frames)
+{
+    (void)context;
+    return ++*(int *)frames < 4 ? _URC_NO_REASON : _URC_NORMAL_STOP;
+}
+
+void fdri_unwinder_warm(_Unwind_Reason_Code (*frames_of)(_Unwind_Trace_Fn, void *))
+{
+    int frames = 0;
+    frames_of(four_frames, &frames);
+}
+
+void fdri_in_handler_warm(void)
+{
+    if (!fdri_unwinder_works()) return;
+    void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *each = library ? dlsym(library, "_Unwind_Backtrace") : NULL,
+         *ip = each ? dlsym(library, "_Unwind_GetIPInfo") : NULL;
+    if (!ip) return;
+    memcpy(&ip_of, &ip, sizeof ip);
+    memcpy(&each_frame, &each, sizeof each);
+    fdri_unwinder_warm(each_frame);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* Counters that overflow and that only the counted thread can make (PAPI's event sets). A thread makes its set when it
+ * attaches; no signal comes of it yet. The helper finds it here, takes a descriptor of the same event for itself, and
+ * goes on as with a perf event of its own: the same signal, handler, weights, thinning. At its end the thread gives its
+ * set back. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd/open_high.h"
+#include "sampler/counters/counter.h"
+#include "sampler/samples/sampler.h"
+
+struct own {
+    uint32_t tid, round; /* of the recording it was made in */
+    int fd;
+    uint64_t event; /* its number: whether `fd` is still that one */
+    void *set;      /* the provider's */
+    const struct fdr_counter_provider *provider;
+    struct own *next, **link;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct own *all;
+static uint32_t round_;
+static const struct fdr_counter_provider *provider;
+static pthread_key_t key;
+static bool have_key;
+
+/* ---- what a thread makes ---- */
+
+/* In its own thread. What the program closed is not given back: its file may have the number now. */
+static void drop(struct own *o)
+{
+    pthread_mutex_lock(&lock);
+    *o->link = o->next;
+    if (o->next) o->next->link = o->link;
+    bool there = fdri_descriptor_event(o->fd) == o->event;
+    pthread_mutex_unlock(&lock);
+    if (there) o->provider->overflow_close(o->set);
+    fdri_descriptors_give(1);
+    free(o);
+}
+
+static void thread_ends(void *p) { drop(p); }
+/* What the calling thread has of a recording before: it runs one set at a time. */
+static void drop_last(void)
+{
+    struct own *o = have_key ? pthread_getspecific(key) : NULL;
+    if (!o) return;
+    pthread_setspecific(key, NULL);
+    drop(o);
+}
+static void make_key(void) { have_key = pthread_key_create(&key, thread_ends) == 0; }
+
+static struct own *make(uint32_t tid, char *why, size_t why_bytes)
+{
+    struct own *o = calloc(1, sizeof *o);
+    snprintf(why, why_bytes, "%s", strerror(ENOMEM));
+    if (!o) return NULL;
+    bool room = fdri_descriptors_take(1);
+    snprintf(why, why_bytes, "a quarter of RLIMIT_NOFILE is in use");
+    o->tid = tid;
+    o->round = round_;
+    o->provider = provider;
+    struct fdri_low low;
+    fdri_low_fill(&low); /* the provider opens perf events */
+    o->set = room ? provider->overflow_open(&o->fd, why, why_bytes) : NULL;
+    fdri_low_clear(&low);
+    o->event = o->set ? fdri_descriptor_event(o->fd) : 0;
+    if (o->event) return o;
+    if (o->set) provider->overflow_close(o->set);
+    if (room) fdri_descriptors_give(1);
+    free(o);
+    return NULL;
+}
+
+static void say_not(uint32_t tid, const char *why)
+{
+    static unsigned said;
+    if (fdri_once(&said))
+        fdri_say("FDR_SAMPLE: %s cannot be counted in thread %u: %s; it is not sampled", fdri_sampler.how.name, tid,
+                 why);
+}
+
+void fdri_own_begin(uint32_t tid, const sigset_t *blocked)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    char why[FDRI_WHY_BYTES] = "no key for what threads leave behind";
+    if (!fdri_sampler.how.provided) return;
+    if (fdri_in_handler(blocked)) {
+        say_not(tid, "its first event comes from a signal handler, which may have interrupted the allocator");
+        return;
+    }
+    pthread_once(&once, make_key);
+    drop_last();
+    struct own *o = have_key ? make(tid, why, sizeof why) : NULL;
+    if (!o) {
+        say_not(tid, why);
+        return;
+    }
+    pthread_setspecific(key, o);
+    pthread_mutex_lock(&lock);
+    o->next = all;
+    o->link = &all;
+    if (all) all->link = &o->next;
+    all = o;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- what the helper takes ---- */
+
+static struct own *of(uint32_t tid)
+{
+    struct own *o = all;
+    while (o && (o->tid != tid || o->round != round_)) o = o->next;
+    return o;
+}
+
+bool fdri_own_there(uint32_t tid)
+{
+    pthread_mutex_lock(&lock);
+    struct own *o = of(tid);
+    bool there = o && fdri_descriptor_event(o->fd) == o->event;
+    pthread_mutex_unlock(&lock);
+    return there;
+}
+
+int fdri_own_descriptor(uint32_t tid)
+{
+    pthread_mutex_lock(&lock);
+    struct own *o = of(tid);
+    int fd = -1;
+    errno = ENOENT;
+    if (o && fdri_descriptor_event(o->fd) == o->event) fd = fcntl(o->fd, F_DUPFD_CLOEXEC, FDRI_LOW);
+    pthread_mutex_unlock(&lock);
+    return fd;
+}
+
+/* ---- start, fork ---- */
+
+/* The provider makes one set of what is read (FDR_PAPI) and what overflows: it must know both before a thread makes
+ * one. */
+static void choose(const struct fdri_sampling *how, const char *papi, struct fdr_counter_info *info)
+{
+    static struct fdr_counter_info read[16];
+    struct fdr_counter_info none;
+    provider->overflow_choose("", 0, &none);
+    provider->choose(papi, read, 16);
+    provider->overflow_choose(how->name, how->period_ns, info);
+}
+
+void fdri_own_none(void)
+{
+    struct fdr_counter_info none;
+    if (provider) provider->overflow_choose("", 0, &none);
+}
+
+bool fdri_own_choose(struct fdri_sampling *how, const char *papi)
+{
+    struct fdr_counter_info info = {.works = 0};
+    const struct fdr_counter_provider *p = fdri_provider(info.why, sizeof info.why);
+    round_++;
+    drop_last();
+    bool can = p && p->size >= sizeof *p && p->overflow_choose;
+    if (p && !can) snprintf(info.why, sizeof info.why, "%s has no overflow", p->name);
+    if (can) provider = p;
+    if (can) choose(how, papi, &info);
+    if (!info.works) {
+        fdri_say("FDR_SAMPLE: the overflow of %s is no source of samples here (%s); using off: no samples are taken",
+                 how->name, info.why);
+        return false;
+    }
+    fdri_in_handler_warm();
+    fdri_say("FDR_SAMPLE: %s counts each thread by itself: threads that record are sampled, others are not",
+             provider->name);
+    return true;
+}
+
+/* In a child what is here counts its parent's threads. The descriptors are left as they are: the provider knows their
+ * numbers. */
+void fdri_own_fork(int phase)
+{
+    if (phase == 0) pthread_mutex_lock(&lock);
+    else if (phase == 3) pthread_mutex_init(&lock, NULL);
+    else if (phase == 2) {
+        while (all) {
+            struct own *o = all;
+            all = o->next;
+            free(o);
+            fdri_descriptors_give(1);
+        }
+        if (have_key) pthread_setspecific(key, NULL);
+    }
+    if (phase == 1 || phase == 2) pthread_mutex_unlock(&lock);
+}

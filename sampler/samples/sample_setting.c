@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* FDR_SAMPLE: a rate or a period, and words, separated by commas: "1kHz", "on", "500Hz,wall", "2ms,unwind"; or an event
+ * and how many of them: "cache-misses/100000", "PAPI_TOT_INS/100000". */
+#include <ctype.h>
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text/number.h"
+#include "sampler/samples/sampler.h"
+
+enum { USUAL_NS = 1000000, LEAST_NS = 100000 };
+
+/* "1kHz" or "1ms" to ns; 0: neither. */
+static uint64_t period_of(const char *text)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+        bool rate;
+    } units[] = {{"Hz", 1e9, true}, {"kHz", 1e6, true}, {"khz", 1e6, true}, {"hz", 1e9, true},  {"MHz", 1e3, true},
+                 {"GHz", 1, true},  {"ns", 1, false},   {"us", 1e3, false}, {"ms", 1e6, false}, {"s", 1e9, false}};
+    const char *end;
+    double v = fdri_number(text, &end);
+    if (end == text || !(v > 0 && v < 1e18)) return 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].unit)) continue;
+        double ns = units[i].rate ? units[i].ns / v : units[i].ns * v;
+        return ns < 1 ? 1 : ns > 3.6e12 ? 0 : (uint64_t)(ns + 0.5);
+    }
+    return 0;
+}
+
+/* PAPI's names have capitals ("PAPI_TOT_INS", "perf::PAGE-FAULTS", "PAGE-FAULTS"); none of those below has. */
+static bool is_provided(const char *name, const char *end)
+{
+    while (name < end && !isupper((unsigned char)*name)) name++;
+    return name < end;
+}
+
+/* "page-faults/100": a sample whenever the thread has had that many of them. */
+static bool event(struct fdri_sampling *s, const char *w)
+{
+    static const struct {
+        const char *name;
+        uint32_t type;
+        uint64_t config;
+    } events[] = {{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
+                  {"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
+                  {"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
+                  {"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
+                  {"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
+                  {"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
+                  {"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
+                  {"minor-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN},
+                  {"major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ}};
+    const char *slash = strrchr(w, '/');
+    char *end;
+    if (!slash || !isdigit((unsigned char)slash[1])) return false;
+    unsigned long long each = strtoull(slash + 1, &end, 10);
+    if (*end || !each || each > 1ull << 48 || slash - w >= (ptrdiff_t)sizeof s->name) return false;
+    if (is_provided(w, slash)) {
+        s->events = s->provided = true;
+        s->period_ns = each;
+        snprintf(s->name, sizeof s->name, "%.*s", (int)(slash - w), w);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        if (strlen(events[i].name) != (size_t)(slash - w) || strncmp(events[i].name, w, (size_t)(slash - w))) continue;
+        s->events = true;
+        s->type = events[i].type;
+        s->config = events[i].config;
+        s->period_ns = each;
+        memcpy(s->name, events[i].name, strlen(events[i].name) + 1);
+        return true;
+    }
+    return false;
+}
+
+/* What a word decides; the last one of its kind counts. */
+enum kind { UNKNOWN, OTHER, PERIOD, CLOCK, STACKS, KINDS };
+
+/* Words that say how often by time, or which time: they go with no event. */
+static enum kind time_word(struct fdri_sampling *s, const char *w, uint64_t *period_ns)
+{
+    uint64_t period = period_of(w);
+    if (period) return *period_ns = period, PERIOD;
+    bool wall = !strcmp(w, "wall");
+    if (!wall && strcmp(w, "cpu")) return UNKNOWN;
+    return s->wall = wall, CLOCK;
+}
+
+static enum kind word(struct fdri_sampling *s, const char *w, uint64_t *period_ns)
+{
+    bool unwind = !strcmp(w, "unwind");
+    if (unwind || !strcmp(w, "nostack")) return s->stacks = unwind ? FDRI_UNWINDER : FDRI_NO_STACKS, STACKS;
+    if (!strcmp(w, "off") || !strcmp(w, "0")) return *period_ns = 0, OTHER;
+    if (strcmp(w, "on") && strcmp(w, "1")) return !s->events && event(s, w) ? OTHER : UNKNOWN;
+    if (!*period_ns) *period_ns = USUAL_NS; /* a period that was named stays */
+    return OTHER;
+}
+
+/* Two words of one kind: "cpu,wall", "1ms,2ms". */
+static void say_both(const char *text, const char *const pair[2])
+{
+    fdri_say("FDR_SAMPLE=%s: '%s' and '%s' exclude each other; using '%s'", text, pair[0], pair[1], pair[1]);
+}
+
+static void say_unknown(const char *text, const char *w)
+{
+    fdri_say("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, "
+             "nostack, EVENT/COUNT; "
+             "using off: no samples are taken",
+             text, w);
+}
+
+struct fdri_sampling fdri_sampling_parse(const char *text)
+{
+    struct fdri_sampling s = {.period_ns = 0};
+    char copy[160], *save = NULL;
+    const char *timed = NULL, *wrong = *text ? "" : NULL, *before[KINDS] = {NULL};
+    const char *pair[2] = {NULL};
+    bool pair_of_time = false;
+    uint64_t period_ns = *text ? USUAL_NS : 0, named = 0;
+    strncpy(copy, text, sizeof copy - 1);
+    copy[sizeof copy - 1] = 0;
+    for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+        enum kind of_time = time_word(&s, w, &period_ns), kind = of_time ? of_time : word(&s, w, &period_ns);
+        wrong = kind ? NULL : w;
+        if (wrong) break;
+        if (of_time) timed = w;
+        bool same = !before[kind] || (kind == PERIOD ? named == period_ns : !strcmp(before[kind], w));
+        if (kind != OTHER && !same) pair[0] = before[kind], pair[1] = w, pair_of_time = of_time;
+        before[kind] = w;
+        if (kind == PERIOD) named = period_ns;
+    }
+    if (wrong) {
+        say_unknown(text, wrong);
+        return (struct fdri_sampling){0};
+    }
+    if (pair[0] && !(s.events && pair_of_time)) say_both(text, pair);
+    if (s.events && timed) fdri_say("FDR_SAMPLE=%s: what overflows is no time; using it without '%s'", text, timed);
+    if (s.events) s.wall = false;
+    if (!s.events || !period_ns) s.period_ns = period_ns; /* 0: "off", of an event, too */
+    if (s.provided && strstr(s.name, "CLOCK") && s.period_ns < LEAST_NS) {
+        fdri_say("FDR_SAMPLE=%s: below 100000ns of %s leave a program no time for itself; using 100000", text, s.name);
+        s.period_ns = LEAST_NS;
+    }
+    if (s.period_ns && s.period_ns < LEAST_NS && !s.events) {
+        fdri_say("FDR_SAMPLE=%s: a period below 100us leaves a program no time for itself; using 100us (10kHz)", text);
+        s.period_ns = LEAST_NS;
+    }
+    return s;
+}
