@@ -4,7 +4,7 @@
  *
  * Interleavings of single loads and stores are complete. A claimed bin's fields are overwritten by whoever has it, so
  * that whatever is read of it afterwards is wrong. Not modelled: stores out of order (what the list orders are the release
- * stores R:link and L:claim; bins under weak memory are export/snapshot.pml), rewinding, pieces,
+ * stores R:link and L:claim; bins under weak memory are export/snapshot/arena_copy.pml), rewinding, pieces,
  * operations left by longjmp.
  *
  * Claims: a bin has one holder; the list is contiguous in seq and in records; at every moment, so also after a kill, what

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A snapshot of a process that does not help: it may be hung, stopped, or block every signal. The order of copying is
- * that of export/snapshot.c, and for the same reasons (docs/FORMAT.md, section 14):
+ * that of export/snapshot/arena_copy.c, and for the same reasons (docs/FORMAT.md, section 14):
  *
  *   bounds, meta, notes, stacks (kept aside), bins, stacks (written), partitions, tail, superblock
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Epochs from outside: a table with its rows, as they stood together. As export/snapshot_locations.c does it. */
+/* Epochs from outside: a table with its rows, as they stood together. As export/snapshot/snapshot_locations.c does it. */
 #include <assert.h>
 #include <fdr/reader.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes from outside: each value as it stood once, whole. As export/notes.c does it. */
+/* Notes from outside: each value as it stood once, whole. As export/snapshot/snapshot_notes.c does it. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -127,7 +127,7 @@ void fdri_outside_note_bounds(struct copy *c)
     }
 }
 
-/* ---- what came while the copy was made: export/snapshot_locations.c says more of it ---- */
+/* ---- what came while the copy was made: export/snapshot/snapshot_locations.c says more of it ---- */
 
 /* What is there is another's by now, or on its way there: the copy has pieces of both. Nothing stops that from outside.
  * A thread that ended may have begun to give its memory back long ago: as long as nothing of its accounts goes to those
@@ -338,7 +338,7 @@ static void leave_out(struct copy *c, uint32_t i)
     c->tail.entry[i] = (struct fdr_tail_entry){.location = UINT32_MAX};
 }
 
-/* What is newer may lie where the copy had been already: export/snapshot_locations.c says more. */
+/* What is newer may lie where the copy had been already: export/snapshot/snapshot_locations.c says more. */
 static void name_old_table(struct copy *c, uint64_t off, const struct fdr_location *l, uint32_t before)
 {
     if (l->rows_table_off == before) return;
@@ -356,7 +356,7 @@ static void copy_beginning(struct copy *c, uint64_t off, const struct fdr_locati
     fdri_outside_put(c, flags_at, &flags, sizeof flags);
 }
 
-/* All that came while the copy was made, before the first list head is read: export/snapshot_locations.c says why. */
+/* All that came while the copy was made, before the first list head is read: export/snapshot/snapshot_locations.c says why. */
 static void copy_new_blocks(struct copy *c)
 {
     struct fdr_location l;

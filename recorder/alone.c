@@ -7,15 +7,20 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/system/helper_threads.h"
 #include "base/system/procfs.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 #include "sampler/samples/samples_view.h"
 
 static const uint64_t often_ns = 5000000000u, soon_ns = 50000000;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of what is copied under a word that its writer changes before and behind it, as a sequence lock is read: a
  * location's epochs (begin_change and end_change of recorder/epoch.c against read_epochs of
- * export/snapshot_locations.c and put_once of export/crash_epochs.c), and the value of a note (set of recorder/note.c
- * against read_note of export/notes.c), which is written into the half that does not count. Checked by
+ * export/snapshot/snapshot_locations.c and put_once of export/crash/crash_epochs.c), and the value of a note (set of recorder/note.c
+ * against read_note of export/snapshot/snapshot_notes.c), which is written into the half that does not count. Checked by
  * tests/test_models.sh.
  *
- * The writer's core has a buffer of stores, and the copier loads, as in export/snapshot.pml. What is copied is two
+ * The writer's core has a buffer of stores, and the copier loads, as in export/snapshot/arena_copy.pml. What is copied is two
  * cells, which change to the same number. Not modelled: more than one writer (a location's owner; a lock), tries anew.
  *
  * Claim: what the copier accepts is both cells as they stood together, at the word that it read.

@@ -5,14 +5,19 @@
  * a snapshot. Then the recording is left as it is and a new one begins. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/system/helper_threads.h"
 #include "base/system/procfs.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
+#include "recorder/state.h"
 
 /* Every few seconds the dumper also writes down that the process is there, for whoever finds its recording. */
 static const uint64_t often_ns = 5000000000u;

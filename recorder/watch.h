@@ -9,8 +9,15 @@
 #ifndef FDR_RECORDER_WATCH_H
 #define FDR_RECORDER_WATCH_H
 
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
 #include "export/view.h"
 #include "recorder/recorder.h"
+
+struct fdri_settings;
 
 enum fdri_source {
     FDRI_BY_API,

@@ -2,16 +2,19 @@
 /* ctest: label=signals,threads timeout=60 promise=P10 wrap=fdri_trigger_seen
  * A handler leaves a section of liburcu by longjmp, in the middle of a record that a trigger looks at. The section ends
  * with the next record, else no grace period of the process would ever be over. The linker puts us inside of it. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <signal.h>
 #include <unistd.h>
 
-#include "fdr/fdr.h"
+#include "base/atomic.h"
 #include "export/view.h"
+#include "fdr/fdr.h"
 #include "recorder/grace.h"
 #include "recorder/recorder.h"
 

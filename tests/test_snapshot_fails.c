@@ -2,11 +2,18 @@
 /* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_copy_arena,statvfs,fstatvfs
  * P10: snapshots that cannot be written: what is said of them, what counts, what stays of those that were, and what a
  * child that is made meanwhile does to them. */
+#include <fdr/fdr.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "export/snapshot/snapshot.h"
+#include "tests/snapshots_seen.h"
 #include "victim.h"
 
 #include <fcntl.h>
@@ -15,9 +22,6 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
-
-#include "export/export.h"
-#include "tests/snapshots_seen.h"
 
 /* ---- a file system as the test wants it ---- */
 

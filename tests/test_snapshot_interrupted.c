@@ -13,7 +13,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "export/export.h"
 #include "format/arena/arena.h"
 #include "tests/snapshots_seen.h"
 #include "victim.h"

@@ -2,15 +2,17 @@
 /* ctest: label=signals,threads timeout=120 wrap=fdri_trigger_seen
  * What a thread that records fires at a trigger that is taken away meanwhile, is not seen by the one that comes to its
  * place: it comes there behind that. */
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "victim.h"
-
 #include "export/view.h"
 #include "tests/snapshots_seen.h"
+#include "victim.h"
 
 enum { OTHERS = 63, TRIES = 200 };
 static int first, others[OTHERS];

@@ -4,20 +4,25 @@
  * Triggers that are taken away, and whose place is given to others, at the worst moments: while somebody reports to
  * one, while its snapshot is taken, while the helper that gives its place back is late. Definitions for triggers ask no
  * allocator. */
+#include <fdr/fdr.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "export/snapshot/snapshot.h"
+#include "export/trigger/trigger.h"
+#include "export/view.h"
+#include "recorder/recorder.h"
+#include "tests/snapshots_seen.h"
 #include "victim.h"
 
 #include <semaphore.h>
 #include <sys/mman.h>
 #include <time.h>
-
-#include "export/export.h"
-#include "recorder/recorder.h"
-#include "tests/snapshots_seen.h"
 
 static void start(void) { snapshots_start((struct fdr_config){.buffer = "1M", .holdoff = "0"}); }
 

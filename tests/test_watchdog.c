@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10 */
 /* The watchdog tells a hang from a computation, says it once, and names the region. */
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "export/snapshot/snapshot.h"
+#include "export/trigger/trigger.h"
+#include "tests/snapshots_seen.h"
 #include "victim.h"
 
 #include <fdr/reader.h>
 #include <malloc.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
-
-#include "export/export.h"
-#include "tests/snapshots_seen.h"
 
 static void start(const char *watchdog) { snapshots_start((struct fdr_config){.name = "w", .watchdog = watchdog}); }
 

@@ -8,7 +8,8 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
-#include "export/export.h"
+#include "export/snapshot/snapshot.h"
+#include "export/trigger/trigger.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
 

@@ -2,16 +2,16 @@
 /* What the crash files of export/ share. Two kinds of files:
  *
  *   at start, in a healthy process       on the fatal path: no allocation, no lock, no formatting
- *   crash_start.c    handlers            crash.c          the handler: chain, save, raise again
+ *   crash_start.c    handlers            crash_handler.c          the handler: chain, save, raise again
  *   crash_context.c  command line, ...   crash_threads.c  registers and stacks of all threads
- *   crash_stack.c    alternate stacks    crash_section.c  the section behind the arena
- *   bundle_open.c    descriptors         words.c          what is kept of a stack
- *                                        bundle.c         the file
+ *   alternate_stack.c    alternate stacks    crash_section.c  the section behind the arena
+ *   bundle_descriptors.c    descriptors         stack_words.c          what is kept of a stack
+ *                                        bundle_file.c         the file
  *                                        crash_epochs.c   epochs in it that moved while it was copied
  *
  * The second kind calls nothing but each other, base/system/syscall.h and what tests/test_crash_symbols.sh lists. */
-#ifndef FDR_EXPORT_CRASH_H
-#define FDR_EXPORT_CRASH_H
+#ifndef FDR_EXPORT_CRASH_CRASH_PATH_H
+#define FDR_EXPORT_CRASH_CRASH_PATH_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -20,8 +20,8 @@
 
 #include "base/atomic.h"
 #include "base/fd/kept_open.h"
+#include "export/crash/stack_words.h"
 #include "export/view.h"
-#include "export/words.h"
 #include "format/arena/crash_section.h"
 
 enum { FDRI_STEM_MAX = 288, FDRI_CONTEXT_BYTES = 16384, FDRI_CRASH_SPARE = 2, FDRI_CRASH_WHATS = 12 };
@@ -76,7 +76,7 @@ struct fdri_death {
 };
 extern struct fdri_death fdri_death;
 
-/* ---- crash.c ---- */
+/* ---- crash_handler.c ---- */
 bool fdri_crash_dies(void);   /* of a signal, now: its file is being written, or was */
 void fdri_crash_reset(void);  /* as if none had been left: one was, and the process went on */
 void fdri_crash_forget(void); /* the same in a forked child: the thread that died is not there, either */
@@ -120,7 +120,7 @@ void fdri_section_end(void);
 /* Text of /proc/self/`path` as an entry. */
 void fdri_section_proc(const char *path);
 
-/* ---- bundle.c ---- */
+/* ---- bundle_file.c ---- */
 void fdri_bundle_spend(void); /* the spare descriptors */
 void fdri_bundle_write(void);
 /* Before the deadline. 0 or -errno. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The file a fatal signal leaves: the mapped arena under a name that says so, or a copy of it in FDR_DIR. Every
- * descriptor is proved to be ours before it is used. Fatal path: see crash.h. */
+ * descriptor is proved to be ours before it is used. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 #include "base/fd/kept_open.h"
 #include "base/fd/open_high.h"
 #include "base/system/syscall.h"
-#include "export/crash.h"
-#include "export/export.h"
+#include "export/crash/crash_path.h"
+#include "export/snapshot/snapshot.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
 

@@ -2,8 +2,8 @@
 /* What is kept of a thread's stack: the words that are addresses of code, or of the stack above themselves, with their
  * places. A reader unwinds by them offline. Async-signal-safe, no allocation: on the fatal path, and in live
  * processes. */
-#ifndef FDR_EXPORT_WORDS_H
-#define FDR_EXPORT_WORDS_H
+#ifndef FDR_EXPORT_CRASH_STACK_WORDS_H
+#define FDR_EXPORT_CRASH_STACK_WORDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

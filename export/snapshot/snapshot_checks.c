@@ -2,7 +2,7 @@
 /* The checks of a snapshot: of what stands in the file, so they are worked out when all of it is there, by reading it
  * again. Bins have a check of their own. No allocation, no lock: it may run after a crash. */
 #include "base/bits.h"
-#include "export/export.h"
+#include "export/snapshot/snapshot.h"
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Epochs in a bundle that is a copy: a table with its rows, as they stood together. Recording is off by then and the
  * other threads stand in our handler; but one that blocks our signal ends the operation it is in. Fatal path: see
- * crash.h. */
+ * crash_path.h. */
 #include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"
-#include "export/crash.h"
-#include "export/export.h"
+#include "export/crash/crash_path.h"
+#include "export/snapshot/snapshot.h"
 #include "format/arena/arena.h"
 
 enum { EPOCH_TRIES = 16, ROWS_MOST = 4096 };

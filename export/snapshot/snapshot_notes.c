@@ -7,7 +7,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"
-#include "export/export.h"
+#include "export/snapshot/snapshot.h"
 #include "format/arena/arena.h"
 
 enum { NOTE_TRIES = 64 };

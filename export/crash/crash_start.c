@@ -19,8 +19,8 @@
 #include "base/stack/fault_guard.h"
 #include "base/system/signal_mask.h"
 #include "base/system/syscall.h"
-#include "export/crash.h"
-#include "export/export.h"
+#include "export/crash/crash_path.h"
+#include "export/snapshot/snapshot.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
 

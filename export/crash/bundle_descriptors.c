@@ -7,9 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd/kept_open.h"
 #include "base/fd/open_high.h"
-#include "export/crash.h"
-#include "export/export.h"
+#include "export/crash/crash_path.h"
+#include "export/snapshot/snapshot.h"
 
 static void make_stem(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Locations in a snapshot (snapshot.c): what each had completed before anything was copied, its open calls, and behind
+/* Locations in a snapshot (arena_copy.c): what each had completed before anything was copied, its open calls, and behind
  * the bins what came to it since, its partitions once more and its entry in the tail. */
 #include <assert.h>
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"
-#include "export/export.h"
-#include "export/snapshot.h"
+#include "export/snapshot/snapshot.h"
+#include "export/snapshot/snapshot_parts.h"
 #include "format/arena/arena.h"
 
 static struct fdr_level frames[FDR_LEVELS_MAX];

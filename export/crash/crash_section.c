@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The section behind the arena, built in memory that is there since start. Fatal path: see crash.h. */
+/* The section behind the arena, built in memory that is there since start. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/system/syscall.h"
-#include "export/crash.h"
+#include "export/crash/crash_path.h"
+#include "export/crash/stack_words.h"
+#include "format/arena/crash_section.h"
 
 static uint8_t memory[FDR_CRASH_MAX_BYTES] __attribute__((aligned(8)));
 struct fdri_section fdri_section = {.bytes = memory, .room = sizeof memory};

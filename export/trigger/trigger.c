@@ -20,7 +20,8 @@
 #include "base/clock.h"
 #include "base/text/message.h"
 #include "base/text/number.h"
-#include "export/export.h"
+#include "export/snapshot/snapshot.h"
+#include "export/trigger/trigger.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "export/words.h"
-
-#include <string.h>
-
 #include "base/bits.h"
-#include "base/system/syscall.h"
 #include "base/stack/registers.h"
+#include "base/system/syscall.h"
+#include "export/crash/stack_words.h"
+#include "format/arena/crash_section.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 /* ---- the memory map ---- */
 

@@ -23,8 +23,9 @@
 #include "base/system/helper_threads.h"
 #include "base/system/signal_mask.h"
 #include "base/text/message.h"
-#include "export/crash.h"
-#include "export/export.h"
+#include "export/crash/crash_path.h"
+#include "export/snapshot/snapshot.h"
+#include "export/trigger/trigger.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
 

@@ -6,13 +6,17 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/system/static_tls.h"
-#include "export/crash.h"
+#include "export/crash/crash_path.h"
+#include "format/arena/crash_section.h"
 
 enum { CMDLINE_BYTES = 4096, ENVIRONMENT_BYTES = 8192 };
 

@@ -22,8 +22,8 @@
 #include "base/system/signal_mask.h"
 #include "base/system/syscall.h"
 #include "base/text/message.h"
-#include "export/crash.h"
-#include "export/export.h"
+#include "export/crash/crash_path.h"
+#include "export/snapshot/snapshot.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of a snapshot share: snapshot.c (the order of it, meta, bins, superblock) and snapshot_locations.c
+/* What the parts of a snapshot share: arena_copy.c (the order of it, meta, bins, superblock) and snapshot_locations.c
  * (what each location had done, its open calls, what came to it since, the tail). One snapshot at a time. */
-#ifndef FDR_EXPORT_SNAPSHOT_H
-#define FDR_EXPORT_SNAPSHOT_H
+#ifndef FDR_EXPORT_SNAPSHOT_SNAPSHOT_PARTS_H
+#define FDR_EXPORT_SNAPSHOT_SNAPSHOT_PARTS_H
 
 #include <stdint.h>
 
-#include "export/export.h"
 #include "format/arena/arena.h"
 
 enum { FDRI_BATCH_BYTES = 256 * 1024 };
 extern uint8_t fdri_batch[FDRI_BATCH_BYTES];
 
-/* ---- snapshot.c ---- */
+/* ---- arena_copy.c ---- */
 /* fdri_put from memory that is being written, through the batch. */
 int fdri_put_live(int fd, const uint8_t *from, uint64_t count, uint64_t off);
 

@@ -11,7 +11,7 @@
  *     partitions  again, of all locations: their list heads are now newer than all that, so no list names a bin that
  *                 was taken away
  *   5 tail        accounts "after", and the tick at which each stack was copied
- *   6 checks      of what was written, read back (checks.c)
+ *   6 checks      of what was written, read back (snapshot_checks.c)
  *   7 superblock  last: a file without it is none
  *
  * Bins appended after their place was copied are missing at the newest end of a list; records newer than the tail's
@@ -29,8 +29,8 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/racy.h"
-#include "export/export.h"
-#include "export/snapshot.h"
+#include "export/snapshot/snapshot.h"
+#include "export/snapshot/snapshot_parts.h"
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The handler of signals that end a process. It calls what was installed before; where that did not save the process
  * it stores the cause, gathers the context, leaves the file, and lets the signal do what it would have done without
- * us: the default action at the interrupted instruction. Fatal path: see crash.h. */
+ * us: the default action at the interrupted instruction. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
 #include <fdr/fdr.h>
 #include <setjmp.h>
@@ -17,8 +17,8 @@
 #include "base/stack/fault_guard.h"
 #include "base/stack/registers.h"
 #include "base/system/syscall.h"
-#include "export/crash.h"
-#include "export/export.h"
+#include "export/crash/crash_path.h"
+#include "export/snapshot/snapshot.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
 #include "format/arena/crash_section.h"

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Registers and stacks of all threads. Each takes its own, in a handler of a signal sent to it; those that do not
  * answer within a fifth of a second are named with what /proc says of them. Stacks are not unwound here: words that are
- * addresses of code or of the stack itself are kept, and the reader unwinds offline. Fatal path: see crash.h. */
+ * addresses of code or of the stack itself are kept, and the reader unwinds offline. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/system/syscall.h"
 #include "base/stack/registers.h"
-#include "export/crash.h"
+#include "base/system/syscall.h"
+#include "export/crash/crash_path.h"
+#include "export/crash/stack_words.h"
+#include "export/view.h"
+#include "format/arena/crash_section.h"
 
 enum {
     THREADS = 256,

@@ -9,6 +9,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +22,15 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/fd/open_high.h"
+#include "base/stack/registers.h"
 #include "base/system/procfs.h"
 #include "base/system/syscall.h"
-#include "base/stack/registers.h"
-#include "export/crash.h"
-#include "export/export.h"
+#include "export/crash/crash_path.h"
+#include "export/crash/stack_words.h"
+#include "export/snapshot/snapshot.h"
+#include "export/trigger/trigger.h"
+#include "export/view.h"
+#include "format/arena/crash_section.h"
 
 enum { THREADS = FDRI_STACKS, WORDS = 160, FAR = 128 << 10, WAIT_NS = 200000000, WAIT_LONG = 10 };
 

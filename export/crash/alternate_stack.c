@@ -3,6 +3,9 @@
  * Only reserved: no page is resident until a handler runs. */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of export/ share: snapshot.c, snapshot_locations.c and notes.c copy, files.c names and counts, take.c
- * takes one at a time, dumper.c is the thread for it, trigger.c and watchdog.c decide when. */
-#ifndef FDR_EXPORT_EXPORT_H
-#define FDR_EXPORT_EXPORT_H
+/* Taking the arena out while the program runs: one snapshot at a time, without stopping a thread.
+ *
+ *   take_snapshot.c       one at a time, quotas, reasons     arena_copy.c          the order in which it is copied
+ *   snapshot_locations.c  accounts and open calls            snapshot_notes.c      notes, each whole
+ *   snapshot_files.c      names, FDR_KEEP, FDR_DISK          snapshot_checks.c     checks of the finished file
+ *
+ * Neighbours: trigger/ decides when; crash/ copies the arena of a process that dies; recorder/ is seen through
+ * export/view.h alone. The reader of what lands here is reader/. */
+#ifndef FDR_EXPORT_SNAPSHOT_SNAPSHOT_H
+#define FDR_EXPORT_SNAPSHOT_SNAPSHOT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
 #include "export/view.h"
+#include "format/arena/arena.h"
 
 extern struct fdri_export_view fdri_view;
-
 /* What a reading of the clock means in the recording, whose clock may have stepped back. Async-signal-safe. */
 static inline uint64_t fdri_tick_of(uint64_t reading)
 {
     return reading + fdr_load_relaxed(&((struct fdr_superblock *)(void *)fdri_view.base)->clock_offset);
 }
-
 enum { FDRI_PATH_MAX = 1024 };
 
-/* ---- snapshot.c ---- */
 /* Why a snapshot is taken; goes into its superblock. */
 struct fdri_why {
     char reason[256];
@@ -39,15 +42,12 @@ uint32_t fdri_section_room(void);
 int fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number);
 void fdri_copy_abandon(void); /* nobody goes on with the copy under way, of this thread */
 
-/* ---- snapshot_locations.c ---- */
 /* How many events a location was given by now. */
 uint64_t fdri_presented_of(const struct fdr_location *l);
 
-/* ---- notes.c ---- */
 /* Those of the block at `off` and of older ones once more into the file, each whole. 0 or -errno. */
 int fdri_notes_put(int fd, uint32_t off);
 
-/* ---- take.c ---- */
 /* How many may stay: of the whole process (owner 0), or of one trigger beside that. Modulo FDRI_TRIGGERS + 1 an owner
  * is the trigger's place, from 1; no other trigger of the process has the same. */
 struct fdri_quota {
@@ -64,33 +64,6 @@ void fdri_take_begin(const struct fdri_export_view *view);
 void fdri_take_end(void); /* waits for a snapshot under way */
 void fdri_take_fork(int phase);
 
-/* ---- trigger.c, watchdog.c: called by the dumper; what they return is when to be called again (CLOCK_MONOTONIC) - */
-uint64_t fdri_trigger_serve(uint64_t now_ns);
-bool fdri_trigger_any(void);
-void fdri_trigger_fork(int phase); /* as fdri_export_fork */
-uint64_t fdri_watchdog_look(uint64_t now_ns);
-/* The dumper overslept by that. From a quarter of the watchdog's time on, at most 100 ms, the process stood still:
- * nobody stood in that time. */
-void fdri_watchdog_late(uint64_t ns);
-void fdri_watchdog_start(void);
-
-/* ---- names.c ---- */
-/* The name of what has this key (as in totals); false: it has none, and an address or "" is given. */
-bool fdri_name_of(uint32_t key, char *name, size_t bytes);
-/* ".FIELD" behind the name of a user event. */
-void fdri_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes);
-
-/* ---- stacks.c ---- */
-enum { FDRI_STACKS = 256 };
-struct fdri_tids {
-    uint32_t count, tid[FDRI_STACKS];
-};
-/* Stacks of all other threads as a section of at most `room` bytes, of FDRI_STACKS at most: those of `first` before
- * others. Its length, 0: none. Takes up to 0.2 s, up to 2 s where a thread waits for a processor. Not for threads that
- * record; one at a time. */
-uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room, const struct fdri_tids *first);
-
-/* ---- checks.c ---- */
 struct fdr_spare;
 /* Works out the checks of a file that is complete but for its superblock: of its tail, and of every chunk that holds
  * meta blocks, which go behind the tail. `virgin` as the superblock will have it. 0 or -errno. */
@@ -101,7 +74,6 @@ uint32_t fdri_meta_piece(const uint8_t *from, uint32_t room);
 /* Of the pieces of bins in [off, end) the first that is a meta block, and its bytes; end: there is none. */
 uint64_t fdri_next_meta_piece(uint64_t off, uint64_t end, uint32_t *bytes);
 
-/* ---- files.c ---- */
 struct fdri_new_file {
     int fd, pid; /* of the process that writes it */
     char temporary[FDRI_PATH_MAX], path[FDRI_PATH_MAX];
@@ -135,4 +107,5 @@ uint64_t fdri_files_unsaid(void); /* how many others there were; they count once
 void fdri_files_reset(void);
 void fdri_files_fork(bool goes_back); /* in a child; goes_back: into the writing of a snapshot */
 const char *fdri_files_last(void);
+
 #endif
