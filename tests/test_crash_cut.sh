@@ -22,7 +22,7 @@ bad=0
 has() { grep -qE -- "$1" "$2" || { echo "$what: no '$1' in:"; cat "$2"; bad=1; }; }
 has_not() { if grep -qE -- "$1" "$2"; then echo "$what: '$1' is in:"; cat "$2"; bad=1; fi; }
 
-cat >cut.c <<'END'
+cat >snapshot_cut.c <<'END'
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     return *nowhere;
 }
 END
-gcc "${options[@]}" cut.c -o cut -lfdr
+gcc "${options[@]}" snapshot_cut.c -o cut -lfdr
 
 cat >look.py <<'END'
 # look.py DYING|OTHER CUT OUTERMOST LEAST: JSON of the thread

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "format/arena/arena.h"
-#include "reader/process.h"
+#include "reader/live/find_process.h"
 #include "recorder/recorder.h"
 #include "recorder/state.h"
 #include "tests/oracle.h"

@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "reader/process.h"
+#include "reader/live/find_process.h"
 
 enum { REGIONS = 40, PIECE = 2048 };
 static fdr_region region[REGIONS];

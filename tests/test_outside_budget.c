@@ -15,9 +15,9 @@
 #define fdri_outside_copy copy_of_copy
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
-#include "reader/outside.c"
-#include "reader/outside.h"
-#include "reader/process.h"
+#include "reader/live/external_copy.c"
+#include "reader/live/external_copy.h"
+#include "reader/live/find_process.h"
 
 #include <fdr/fdr.h>
 #include <sys/mman.h>

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "format/arena/arena.h"
-#include "reader/process.h"
+#include "reader/live/find_process.h"
 
 enum { CALLS = 20000, NEW_REGIONS = 400, SOMEBODY_ELSE = 12345, JUNK = 0xa5 };
 static fdr_region region;

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "format/arena/arena.h"
-#include "reader/reader.h"
-#include "reader/symbols.h"
+#include "reader/file/file.h"
+#include "reader/symbol/symbols.h"
 #include "tests/arena_builder.c"
 #include "tests/rnd.h"
 

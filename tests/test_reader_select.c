@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "format/arena/arena.h"
-#include "reader/reader.h"
+#include "reader/file/file.h"
 #include "tests/arena_builder.c"
 #include "tests/rnd.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "format/arena/arena.h"
-#include "reader/reader.h"
+#include "reader/events/events.h"
 #include "tests/api_fixture.h"
 
 enum { OUTER, SHORT, LONG, OF_LONG, OF_SHORT, LAST, OF_LAST, REGIONS };

@@ -2,7 +2,7 @@
 /* Call records a chunk at a time, with the decoder's state in registers and few branches: those that fit a candidate,
  * and those spelled out whose region is one. One load holds such a record nearly always. Everything else, and
  * everything doubtful, goes to fdr_decode_next. What comes out bad here is decoded slowly before it counts as damage
- * (reader/bins.c). */
+ * (reader/file/read_bins.c). */
 #include "format/codec/record_codec.h"
 
 #include <stdbool.h>

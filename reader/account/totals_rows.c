@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* The rows that the table of a location names, and which of them are believed. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/arena/arena.h"
+#include "reader/account/account.h"
+#include "reader/file/file.h"
+
+#define KEY_ID(key)   ((key)&0xffffffu)
+#define KEY_KIND(key) ((key) >> 24)
+
+uint32_t fdri_reader_row_class(uint32_t key)
+{
+    if (key == FDR_ROW_KEY_REST) return FDR_IN_REGION;
+    switch (KEY_KIND(key)) {
+    case 0: return KEY_ID(key) == 1 || KEY_ID(key) == 2 ? FDR_IN_MESSAGE : FDRI_READER_ROW_NO_CLASS;
+    case FDR_DEF_REGION: return FDR_IN_REGION;
+    case FDR_DEF_METRIC: return FDR_IN_METRIC;
+    case FDR_DEF_MARKER: return FDR_IN_MARKER;
+    case FDR_DEF_EVENT: return FDR_IN_USER;
+    case FDR_DEF_COLLECTIVE: return FDR_IN_COLLECTIVE;
+    default: return FDRI_READER_ROW_NO_CLASS;
+    }
+}
+
+/* A collective's begins are skipped: its ends stand for the operation. */
+bool fdri_reader_row_wanted(const struct fdr_row *r)
+{
+    uint32_t class_ = fdri_reader_row_class(r->key);
+    if (class_ == FDRI_READER_ROW_NO_CLASS || !(r->calls | r->untimed)) return false;
+    return class_ != FDR_IN_COLLECTIVE || (r->key & 1);
+}
+
+const struct fdr_row *fdri_reader_row_at(const struct fdr_file *f, uint64_t off)
+{
+    return off % 64 || off < f->sb.bins_off ? NULL : fdri_reader_at(f, off, sizeof(struct fdr_row));
+}
+
+static bool damaged(const struct fdr_file *f, const void *p, uint64_t bytes)
+{
+    return fdri_reader_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
+}
+
+bool fdri_reader_row_suspect(const struct fdr_file *f, const struct fdr_row *r) { return damaged(f, r, sizeof *r); }
+
+/* ---- the table ---- */
+
+/* Is slot `at`, with `run` slots before it that are taken, where a search for the key would come? */
+static bool reachable(const struct fdri_reader_rows *t, uint32_t key)
+{
+    uint32_t home = (uint32_t)((uint64_t)(key * 0x9E3779B1u) >> (32 - t->log2));
+    return ((t->at - home) & ((1u << t->log2) - 1)) <= t->run;
+}
+
+/* Where a row was to come the copy may have been already: what stands there is none of this table's. */
+static bool foreign(const struct fdri_reader_location *l, const struct fdr_row *r, const struct fdri_reader_rows *t)
+{
+    if (l->settled || !l->in_tail) return false;
+    bool anew = l->raw.flags & FDR_LOCATION_ANEW; /* then what was presented is a least number */
+    return (!anew && r->calls + r->untimed > l->tail.presented) || !reachable(t, r->key);
+}
+
+/* Slots that are taken at the table's end: a search goes on at its beginning. */
+static uint32_t taken_at_end(const uint32_t *slot, uint32_t count)
+{
+    uint32_t n = 0;
+    while (n < count && slot[count - 1 - n]) n++;
+    return n;
+}
+
+/* Of slot t->at, whose bytes or table are damaged: it may lead to a row of another thread, or to counters. */
+static bool led_right(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_rows *t)
+{
+    return t->row && reachable(t, t->row->key) && fdri_reader_among_rows(f, l, t->slot[t->at], sizeof *t->row) &&
+           fdri_reader_row_agrees(f, l, t->row);
+}
+
+/* To the next slot that is taken; false: there is none. */
+static bool step(struct fdr_file *f, struct fdri_reader_rows *t)
+{
+    uint32_t count = 1u << t->log2;
+    for (t->at++, t->run++; t->at < count && !t->slot[t->at]; t->at++, t->run = 0)
+        ;
+    t->row = t->at < count ? fdri_reader_row_at(f, t->slot[t->at]) : NULL;
+    return t->at < count;
+}
+
+/* Does a slot lead to what cannot be its row, where no check says that this is damage? Then none of them is believed by
+ * itself. */
+static bool any_wrong(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_rows t)
+{
+    while (l->settled && step(f, &t)) {
+        if (damaged(f, &t.slot[t.at], sizeof t.slot[0]) || (t.row && fdri_reader_row_suspect(f, t.row))) continue;
+        if (!t.row || fdri_reader_row_class(t.row->key) == FDRI_READER_ROW_NO_CLASS || !reachable(&t, t.row->key))
+            return true;
+    }
+    return false;
+}
+
+bool fdri_reader_rows_begin(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t *looked,
+                            struct fdri_reader_rows *t)
+{
+    uint64_t off = l->raw.rows_table_off;
+    const struct fdr_rowtable *head = (const void *)fdri_reader_meta_at(f, off, FDR_META_ROWTABLE, l->id, sizeof *head);
+    if (!head || head->log2 > 24) return false;
+    uint32_t count = 1u << head->log2;
+    const uint32_t *slot = fdri_reader_at(f, off + sizeof *head, count * (uint64_t)sizeof *slot);
+    *looked += count;
+    if (!slot || *looked > f->end) return false; /* tables that overlap: no recorder wrote them */
+    *t = (struct fdri_reader_rows){.slot = slot, .log2 = head->log2, .at = UINT32_MAX};
+    t->run = taken_at_end(slot, count) - 1;
+    t->doubted = any_wrong(f, l, *t);
+    /* a slot that says 0 may have led to one */
+    t->lost = t->doubted || damaged(f, head, sizeof *head + count * sizeof *slot);
+    return true;
+}
+
+enum fdri_reader_slot fdri_reader_rows_next(struct fdr_file *f, const struct fdri_reader_location *l,
+                                            struct fdri_reader_rows *t)
+{
+    if (!step(f, t)) return FDRI_READER_SLOT_END;
+    bool doubt = t->doubted || damaged(f, &t->slot[t->at], sizeof t->slot[0]);
+    t->doubted |= !t->row && !doubt; /* of a location that went on: that is no copy's fault */
+    if (!t->row || fdri_reader_row_suspect(f, t->row) || (doubt && !led_right(f, l, t))) {
+        t->lost = true;
+        return FDRI_READER_SLOT_LOST;
+    }
+    return foreign(l, t->row, t) ? FDRI_READER_SLOT_FOREIGN : FDRI_READER_SLOT_ROW;
+}
+
+/* ---- what is not there ---- */
+
+/* Samples are in no totals. */
+static bool has_totals(const struct fdri_reader_location *l)
+{
+    bool samples = l->raw.flags & FDR_LOCATION_SAMPLES;
+    for (size_t i = 0; !l->off && i < l->part_count; i++) samples |= l->part[i].class_ == FDR_CLASS_SAMPLE;
+    return !samples;
+}
+
+bool fdri_reader_rows_doubted(const struct fdri_reader_location *l)
+{
+    return has_totals(l) && (!l->off || l->suspect || l->raw.flags & FDR_LOCATION_TOTALS_LOST);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Without elfutils: addresses by module and offset. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "reader/bundle/crash_bundle.h"
+#include "reader/file/file.h"
+
+void fdri_reader_unwind(struct fdr_file *f, struct fdri_reader_thread *t) { (void)f, (void)t; }
+
+void fdri_reader_frame_at(struct fdr_file *f, struct fdri_reader_thread *t, uint64_t address, bool after, bool guessed)
+{
+    (void)after;
+    struct fdr_crash_frame *r = fdri_reader_frame(t);
+    const struct fdri_reader_definition *m = fdri_reader_module_at(f, address);
+    if (!r) return;
+    r->address = address;
+    r->guessed = guessed;
+    if (!m) return;
+    r->module = m->d.name;
+    r->offset = address - m->d.address;
+}
+
+void fdri_reader_unwind_end(struct fdri_reader_bundle *b) { (void)b; }

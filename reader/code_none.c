@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-/* Without elfutils nobody asks. */
-#include "reader/code.h"

@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#include "reader/symbols.h"
-
-#include <libiberty/demangle.h>
-
-char *fdri_reader_demangle_cxx(const char *name) { return cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO); }

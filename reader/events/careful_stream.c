@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* What comes next where calls may be missing: after damage, in a snapshot of a location that went on, where a rule
+ * kept a parent out.
+ *
+ * Of all heads deeper than the innermost real call C the first one by time is looked at. Inside C it enters; if its
+ * depth is not the next one, [reduced] ancestors are made up down to it. Made-up calls last until something that is
+ * not theirs comes. Otherwise C leaves. A record that fits nowhere (its parent is gone and which neighbour it would
+ * belong to cannot be told, or it contradicts what was shown) is left out. */
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "reader/events/events.h"
+#include "reader/file/file.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define NEVER UINT64_MAX
+
+/* Sorts by enter. A zero-length call whose parent began earlier goes before whatever begins in its tick. */
+static uint64_t key_of(const struct fdr_record *r)
+{
+    if (r->enter >= FDRI_READER_OPEN >> 1) return NEVER;
+    return r->enter << 1 | !(r->enter == r->leave && !r->tie.in_tick);
+}
+
+void fdri_reader_careful_update(struct fdri_reader_stream *s, uint32_t d)
+{
+    uint32_t i = s->tree_size + (d - s->base);
+    s->tree[i] = key_of(s->level[d].head);
+    for (i /= 2; i; i /= 2) s->tree[i] = s->tree[2 * i] < s->tree[2 * i + 1] ? s->tree[2 * i] : s->tree[2 * i + 1];
+}
+
+/* Leaf d - base of the tree is depth d. */
+bool fdri_reader_careful_start(struct fdri_reader_stream *s)
+{
+    uint32_t depths = s->depth_max - s->base + 1, size = 1;
+    while (size < depths + 1) size *= 2;
+    if (!s->tree) s->tree = fdri_reader_malloc(2 * size * sizeof *s->tree);
+    if (!s->tree) return false;
+    s->tree_size = size;
+    for (uint32_t i = 0; i < size; i++) {
+        uint32_t d = s->base + i;
+        s->tree[size + i] = i > 0 && d <= s->depth_max ? key_of(s->level[d].head) : NEVER;
+    }
+    for (uint32_t i = size - 1; i; i--)
+        s->tree[i] = s->tree[2 * i] < s->tree[2 * i + 1] ? s->tree[2 * i] : s->tree[2 * i + 1];
+    return true;
+}
+
+/* Of two heads with this key, is the deeper one first? A zero-length call whose parent began earlier is: so did its
+ * ancestor at the other one's depth, which is over when that begins. */
+static bool deeper_first(uint64_t key) { return !(key & 1); }
+
+/* The depth of the first head at depth `from` or deeper; 0: none. */
+static uint32_t first_head(const struct fdri_reader_stream *s, uint32_t from)
+{
+    if (from > s->depth_max) return 0;
+    uint32_t best = s->tree_size + (from - s->base);
+    for (uint32_t i = best; i > 1; i /= 2)
+        if (!(i & 1) && s->tree[i + 1] < s->tree[best] + deeper_first(s->tree[best])) best = i + 1;
+    if (s->tree[best] == NEVER) return 0;
+    while (best < s->tree_size) {
+        uint64_t shallow = s->tree[2 * best], deep = s->tree[2 * best + 1];
+        best = 2 * best + (deep < shallow || (deep == shallow && deeper_first(deep)));
+    }
+    return best - s->tree_size + s->base;
+}
+
+enum place { INSIDE, AFTER, NOWHERE };
+
+/* A zero-length call whose parent must be c itself. */
+static enum place place_child(const struct fdri_reader_call *c, const struct fdr_record *r)
+{
+    if (!r->tie.in_tick) {
+        if (c->enter < r->enter && r->enter <= c->leave) return INSIDE;
+    } else if (c->enter == r->enter && c->ordinal_known && c->ordinal == r->tie.parent) {
+        return INSIDE;
+    }
+    return r->enter >= c->leave ? AFTER : NOWHERE;
+}
+
+bool fdri_reader_careful_gaps(struct fdri_reader_stream *s, uint32_t d)
+{
+    struct fdri_reader_depth *v = &s->level[d];
+    if (!v->looked) v->gaps = fdri_reader_gaps(s->file, s->location, d);
+    v->looked = true;
+    return v->gaps;
+}
+
+/* The parent of the head of depth d, a zero-length call, is missing. Of what was set aside, and counts as kept, only
+ * those parents are missing that were still open at a moment that this tells (a filter keeps none out that is named);
+ * 0: of others. */
+static uint64_t parents_open_at(struct fdri_reader_stream *s, uint32_t d, bool *lost)
+{
+    const struct fdri_reader_depth *v = &s->level[d];
+    const struct fdri_reader_part *p = v->cursors ? v->cursor[v->from]->part : NULL;
+    const struct fdr_level *missing = fdri_reader_level(s->file, s->location, d - 1);
+    bool gaps = fdri_reader_careful_gaps(s, d - 1);
+    *lost = gaps || (missing && missing->lost);
+    if (!p || !p->aside || v->head->enter > p->aside_tick || !missing) return 0;
+    return !gaps && (p->aside_parents || !*lost) ? p->aside_tick : 0;
+}
+
+/* A zero-length call deeper than a child of c: c must span its tick beyond doubt. */
+static enum place place_orphan(struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint32_t d)
+{
+    const struct fdr_record *r = s->level[d].head;
+    bool lost;
+    uint64_t open_at = parents_open_at(s, d, &lost);
+    if (open_at && c->leave > open_at && r->tie.in_tick && c->enter == r->enter)
+        return INSIDE; /* c was open then, too: in it they are */
+    if (!open_at && lost && r->tie.in_tick && r->enter == c->leave) return NOWHERE; /* in c, or in what came behind */
+    if (c->enter < r->enter && (r->enter < c->leave || (!r->tie.in_tick && r->enter == c->leave))) return INSIDE;
+    return r->enter >= c->leave ? AFTER : NOWHERE;
+}
+
+/* Is the call at depth k the one that the copied stack has there? Of those of length 0 the ordinal tells. */
+static bool was_on_stack(const struct fdri_reader_stream *s, uint32_t k)
+{
+    const struct fdri_reader_location *l = s->location;
+    const struct fdri_reader_call *c = &s->stack[k];
+    if (k > l->frame_count || l->frame[k - 1].enter != c->enter) return false;
+    return c->enter < c->leave || l->frame[k - 1].ordinal == c->ordinal;
+}
+
+/* Where does the head of depth d stand, seen from the real call at depth k? */
+static enum place place(struct fdri_reader_stream *s, uint32_t k, uint32_t d)
+{
+    const struct fdri_reader_call *c = &s->stack[k];
+    const struct fdr_record *r = s->level[d].head;
+    if (r->enter < s->now) return NOWHERE;
+    if (k == s->base) return INSIDE;
+    if (r->enter == r->leave) return d == k + 1 ? place_child(c, r) : place_orphan(s, c, d);
+    if (r->leave <= c->leave) return INSIDE;
+    if (s->location->moving && r->leave == FDRI_READER_OPEN && c->leave >= s->location->cut &&
+        (r->enter < c->leave || (r->enter == c->leave && was_on_stack(s, k))))
+        return INSIDE; /* open at the cut, as c was, whose record came since */
+    return r->enter >= c->leave ? AFTER : NOWHERE;
+}
+
+/* Behind the cut a snapshot may not hold a call's ancestors yet. */
+static bool beyond_cut(const struct fdri_reader_stream *s, uint32_t k, uint32_t d)
+{
+    const struct fdri_reader_location *l = s->location;
+    const struct fdr_record *r = s->level[d].head;
+    return l->moving && d > k + 1 && r->leave > l->cut && r->leave < FDRI_READER_OPEN;
+}
+
+enum fdri_reader_step fdri_reader_careful_step(struct fdri_reader_stream *s, uint32_t *d)
+{
+    uint32_t k = s->stack[s->depth].real;
+    for (;;) {
+        *d = first_head(s, k + 1);
+        enum place where = *d ? place(s, k, *d) : AFTER;
+        if (where == AFTER) return s->depth == s->base ? FDRI_READER_END : FDRI_READER_LEAVE;
+        if (where == NOWHERE || beyond_cut(s, k, *d)) {
+            if (s->unplaced) fdri_reader_unplaced_add(s->unplaced, *d, s->level[*d].head->leave);
+            fdri_reader_stream_advance(s, *d);
+            continue;
+        }
+        if (*d <= s->depth) return FDRI_READER_LEAVE; /* a made-up call in its place ends */
+        return *d == s->depth + 1 ? FDRI_READER_CALL : FDRI_READER_MAKE_UP;
+    }
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* All selected locations by time: a heap of their next events; equal times in order of the location's id. */
+#include "format/arena/arena.h"
+#include "reader/events/events.h"
+#include "reader/file/file.h"
+
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct source {
+    struct fdri_reader_stream *stream;
+    struct fdr_read_event next;
+};
+
+struct fdr_iter {
+    struct fdr_file *file;
+    struct fdr_select select;
+    bool in_turn; /* one location after another */
+    size_t turn;  /* in turn: the next location to open */
+    struct fdri_reader_stream *current;
+    struct fdri_reader_stream *ended; /* gave its last event just now, which may lie in its memory */
+    struct source *source;
+    struct source **heap;
+    size_t source_count, heap_count;
+};
+
+static bool names(const struct fdr_select *s, uint32_t location)
+{
+    for (size_t i = 0; i < s->location_count; i++)
+        if (s->locations[i] == location) return true;
+    return false;
+}
+
+/* Who asks for samples of a thread means those that others took of it. */
+static bool selected(const struct fdr_select *s, const struct fdri_reader_location *l)
+{
+    bool of_thread = s->classes == 1u << FDR_CLASS_SAMPLE && l->raw.flags & FDR_LOCATION_SAMPLES;
+    return !s->locations || names(s, l->id) || (of_thread && names(s, l->raw.parent));
+}
+
+/* An event is up to 16 fields long and mostly has none. */
+static inline void copy_event(struct fdr_read_event *to, const struct fdr_read_event *from)
+{
+    memcpy(to, from, offsetof(struct fdr_read_event, field)); /* a sample's path stays good for one more event */
+    if (__builtin_expect(from->field_count != 0, 0))
+        memcpy(to->field, from->field, from->field_count * sizeof *to->field);
+}
+
+static inline bool before(const struct source *a, const struct source *b)
+{
+    if (a->next.time_ns != b->next.time_ns) return a->next.time_ns < b->next.time_ns;
+    return a->next.location < b->next.location;
+}
+
+static void sift(struct fdr_iter *it, size_t i)
+{
+    struct source *moving = it->heap[i];
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= it->heap_count) break;
+        if (child + 1 < it->heap_count && before(it->heap[child + 1], it->heap[child])) child++;
+        if (!before(it->heap[child], moving)) break;
+        it->heap[i] = it->heap[child];
+        i = child;
+    }
+    it->heap[i] = moving;
+}
+
+static bool open_all(struct fdr_iter *it)
+{
+    struct fdr_file *f = it->file;
+    it->source = fdri_reader_calloc(f->location_count + 1, sizeof *it->source);
+    it->heap = fdri_reader_calloc(f->location_count + 1, sizeof *it->heap);
+    if (!it->source || !it->heap) return false;
+    for (size_t i = 0; i < f->location_count; i++) {
+        if (!selected(&it->select, &f->location[i])) continue;
+        struct source *s = &it->source[it->source_count++];
+        s->stream = fdri_reader_stream_open(f, &f->location[i], &it->select);
+        if (!s->stream) return false;
+        if (fdri_reader_stream_next(s->stream, &s->next)) {
+            it->heap[it->heap_count++] = s;
+            continue;
+        }
+        fdri_reader_stream_close(s->stream);
+        s->stream = NULL;
+    }
+    for (size_t i = it->heap_count / 2; i-- > 0;) sift(it, i);
+    return true;
+}
+
+struct fdr_iter *fdr_iter_open(struct fdr_file *f, const struct fdr_select *select)
+{
+    struct fdr_iter *it = fdri_reader_calloc(1, sizeof *it);
+    if (!it) return NULL;
+    it->file = f;
+    if (select) it->select = *select;
+    it->in_turn = it->select.one_location_after_another || f->location_count == 1;
+    if (it->in_turn || open_all(it)) return it;
+    fdr_iter_close(it);
+    return NULL;
+}
+
+static bool next_in_turn(struct fdr_iter *it, struct fdr_read_event *e)
+{
+    for (;;) {
+        if (it->current && fdri_reader_stream_next(it->current, e)) return true;
+        fdri_reader_stream_close(it->current);
+        it->current = NULL;
+        if (it->turn >= it->file->location_count) return false;
+        struct fdri_reader_location *l = &it->file->location[it->turn++];
+        if (selected(&it->select, l)) it->current = fdri_reader_stream_open(it->file, l, &it->select);
+    }
+}
+
+bool fdr_iter_next(struct fdr_iter *it, struct fdr_read_event *e)
+{
+    if (it->in_turn) return next_in_turn(it, e);
+    if (!it->heap_count) return false;
+    struct source *s = it->heap[0];
+    copy_event(e, &s->next);
+    fdri_reader_stream_close(it->ended);
+    it->ended = NULL;
+    if (!fdri_reader_stream_next(s->stream, &s->next)) {
+        it->ended = s->stream;
+        s->stream = NULL;
+        it->heap[0] = it->heap[--it->heap_count];
+    }
+    if (it->heap_count > 1) sift(it, 0);
+    return true;
+}
+
+void fdr_iter_close(struct fdr_iter *it)
+{
+    if (!it) return;
+    fdri_reader_stream_close(it->current);
+    fdri_reader_stream_close(it->ended);
+    for (size_t i = 0; i < it->source_count; i++) fdri_reader_stream_close(it->source[i].stream);
+    free(it->source);
+    free(it->heap);
+    free(it);
+}

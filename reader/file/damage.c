@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* What was found wrong, one line each, in the order found. */
+#include "reader/file/file.h"
+
+#include <fdr/reader.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool fdri_reader_room(void *array, size_t count, size_t *room, size_t size)
+{
+    if (count < *room) return true;
+    size_t more = *room ? *room * 2 : 16;
+    void *old, *grown;
+    memcpy(&old, array, sizeof old);
+    grown = fdri_reader_realloc(old, more * size);
+    if (!grown) return false;
+    memcpy(array, &grown, sizeof grown);
+    *room = more;
+    /* cppcheck-suppress memleak ; it lies in *array */
+    return true;
+}
+
+void fdri_reader_damage(struct fdr_file *f, const char *format, ...)
+{
+    f->sound = false;
+    if (f->damage_count > FDRI_READER_DAMAGE_MAX) return;
+    if (!fdri_reader_room(&f->damage, f->damage_count, &f->damage_room, sizeof *f->damage)) return;
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    const char *text = f->damage_count == FDRI_READER_DAMAGE_MAX ? "more damage follows that is not listed" : line;
+    char *copy = fdri_reader_strdup(text);
+    if (copy) f->damage[f->damage_count++] = copy;
+}
+
+/* That memory was short is the last line. */
+size_t fdr_file_damage_count(const struct fdr_file *f) { return f->damage_count + fdri_reader_memory_short(f); }
+
+const char *fdr_file_damage(const struct fdr_file *f, size_t index)
+{
+    if (index < f->damage_count) return f->damage[index];
+    return index == f->damage_count && fdri_reader_memory_short(f) ? FDRI_READER_NO_MEMORY : "";
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of the reader, and whether there ever was too little of it: what is computed for a file then may lack parts,
+ * and nothing that is said of it is to be believed, least of all that it is whole. */
+#include "base/atomic.h"
+#include "reader/file/file.h"
+
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How often memory was refused, to whichever file: where it ends for one it does so for all. */
+static uint32_t refused;
+
+static void *given(void *p)
+{
+    if (!p) fdr_add_relaxed(&refused, 1);
+    return p;
+}
+
+void *fdri_reader_malloc(size_t bytes) { return given(malloc(bytes ? bytes : 1)); }
+void *fdri_reader_calloc(size_t count, size_t bytes)
+{
+    return given(count && bytes ? calloc(count, bytes) : calloc(1, 1));
+}
+void *fdri_reader_realloc(void *old, size_t bytes) { return given(realloc(old, bytes)); }
+void *fdri_reader_aligned(size_t align, size_t bytes) { return given(aligned_alloc(align, bytes)); }
+char *fdri_reader_strdup(const char *text) { return given(strdup(text)); }
+
+void fdri_reader_memory_begin(struct fdr_file *f) { f->refused = fdr_load_relaxed(&refused); }
+bool fdri_reader_memory_short(const struct fdr_file *f) { return f->refused != fdr_load_relaxed(&refused); }

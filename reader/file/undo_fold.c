@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The recorder moves the accounts of threads that ended some words at a time. Killed in the middle, it leaves a list of
+ * these words with what they were: so they are taken to be. */
+#include "format/arena/arena.h"
+#include "reader/file/file.h"
+
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* The bytes become ours to change. */
+static uint8_t *own(struct fdr_file *f)
+{
+    if (!f->owned) {
+        f->owned = fdri_reader_aligned(64, (f->size + 63) & ~(uint64_t)63);
+        if (f->owned) memcpy(f->owned, f->bytes, f->size);
+        if (f->owned) f->bytes = f->owned;
+    } else if (f->mapped && mprotect(f->owned, f->size, PROT_READ | PROT_WRITE)) {
+        return NULL;
+    }
+    return f->owned;
+}
+
+void fdri_reader_undo(struct fdr_file *f)
+{
+    uint64_t off = f->sb.fold_off;
+    const struct fdr_fold *z = (const void *)fdri_reader_meta_at(f, off, FDR_META_FOLD, UINT32_MAX, sizeof *z);
+    if (off && !z) fdri_reader_damage(f, "the list of words under way is missing");
+    if (!z || !z->count) return;
+    uint8_t *bytes = z->count <= FDR_FOLD_WORDS ? own(f) : NULL;
+    if (!bytes) {
+        fdri_reader_damage(f, "the list of words under way is damaged");
+        return;
+    }
+    struct fdr_fold *w = (void *)(bytes + off);
+    for (uint32_t i = w->count; i-- > 0;) {
+        uint64_t at = w->word[i].off;
+        bool good = at % 8 == 0 && at >= f->sb.bins_off && fdri_reader_at(f, at, 8) &&
+                    (at < off || at >= off + sizeof *w);
+        if (good) memcpy(bytes + at, &w->word[i].was, 8);
+        else fdri_reader_damage(f, "word %u under way is nowhere", i);
+    }
+    w->count = 0;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* A snapshot of a process that does not help: it may be hung, stopped, or block every signal. The order of copying is
+ * that of export/snapshot/arena_copy.c, and for the same reasons (docs/FORMAT.md, section 14):
+ *
+ *   bounds, meta, notes, stacks (kept aside), bins, stacks (written), partitions, tail, superblock
+ *
+ * Each read is a system call, so reads happen in the order in which they stand here, and what one reads in any. A
+ * bin's batch is read three times: the commit word comes from the first reading, the payload from the second, and the
+ * generation is the same in all three: the bin was not given away before its payload was there. Nothing that is read is
+ * believed: offsets are checked, chains end. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "base/clock.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
+#include "reader/live/external_copy.h"
+#include "reader/live/find_process.h"
+
+bool fdri_outside_get(struct copy *c, uint64_t off, void *to, size_t count)
+{
+    if (c->error || !c->gets) return false; /* chains that go round end there */
+    c->gets--;
+    if (off > c->bytes || count > c->bytes - off) return false; /* a chain that leads out ends there */
+    c->error = fdri_process_read(c->from, off, to, count);
+    return !c->error;
+}
+
+void fdri_outside_put(struct copy *c, uint64_t off, const void *from, size_t count)
+{
+    const uint8_t *p = from;
+    while (count && !c->error) {
+        ssize_t n = pwrite(c->fd, p, count, (off_t)off);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            c->error = n ? -errno : -EIO;
+            return;
+        }
+        p += n;
+        off += (uint64_t)n;
+        count -= (size_t)n;
+    }
+}
+
+/* ---- meta ---- */
+
+static void copy_meta(struct copy *c)
+{
+    uint64_t end = c->bytes;
+    for (int i = 0; i < 4 && GET_FIELD(c, 0, struct fdr_superblock, virgin, &c->virgin); i++) {
+        uint64_t low = (c->virgin >> 32) * FDR_META_ALIGN, from = fdr_max(low, FDR_SUPERBLOCK_BYTES);
+        if (from >= end) break;
+        for (uint64_t n; from < end && !c->error; from += n) {
+            n = fdr_min(end - from, BATCH);
+            if (fdri_outside_get(c, from, c->first, n)) fdri_outside_put(c, from, c->first, n);
+        }
+        end = low;
+    }
+}
+
+/* ---- bins, and meta blocks that lie in pieces of bins ---- */
+
+/* Bytes of the bin that begins here, FDR_BIN_MIN_BYTES where none does. `room` is what is left of the whole bin. */
+static uint32_t bin_at(const struct fdr_bin *b, uint64_t off, uint32_t room, bool *good)
+{
+    uint32_t bytes = b->size_log2 >= 9 && b->size_log2 <= 16 ? 1u << b->size_log2 : FDR_BIN_MIN_BYTES;
+    *good = b->magic == FDR_BIN_MAGIC && bytes <= room && !(off & (bytes - 1));
+    return *good ? bytes : FDR_BIN_MIN_BYTES;
+}
+
+static uint32_t meta_piece_at(const void *at, uint32_t room)
+{
+    const struct fdr_meta_head *m = at;
+    bool good = m->magic == FDR_META_MAGIC && fdr_is_pow2(m->bytes) && m->bytes >= FDR_BIN_MIN_BYTES &&
+                m->bytes <= room;
+    return good ? m->bytes : 0;
+}
+
+/* Is the second reading of the bin, up to the commit word of the first, a whole one? Then it is made so. A rewind
+ * lowers that word in place, and leaves what is before it. */
+static bool take_bin(struct copy *c, uint32_t at, uint32_t bytes)
+{
+    const struct fdr_bin *a = (const void *)(c->first + at);
+    struct fdr_bin *b = (void *)(c->second + at);
+    if (!(a->generation & 1)) return false;
+    if (a->generation != b->generation || a->check != b->check) {
+        c->dropped++;
+        return false;
+    }
+    if (FDR_COMMIT_BITS(a->commit) < FDR_COMMIT_BITS(b->commit)) b->commit = a->commit;
+    uint32_t used = FDR_BIN_HEADER + (FDR_COMMIT_BITS(b->commit) + 7) / 8;
+    if (used < bytes) memset(c->second + at + used, 0, bytes - used);
+    return true;
+}
+
+/* What of a batch goes into the copy: bins, and pieces that hold meta blocks. */
+struct taken {
+    uint32_t at, bytes;
+    bool meta;
+};
+
+/* Does the place still serve for what it was taken for? */
+static bool stays(const struct copy *c, const struct taken *t)
+{
+    const struct fdr_bin *now = (const void *)(c->first + t->at), *was = (const void *)(c->second + t->at);
+    if (t->meta) return !memcmp(now, was, sizeof(struct fdr_meta_head));
+    return now->generation == was->generation && now->check == was->check;
+}
+
+/* A third reading: what was given away meanwhile goes; all of it where there is none, as nobody knows. */
+static void drop_given(struct copy *c, uint64_t off, uint32_t bytes, const struct taken *taken, uint32_t count)
+{
+    bool known = count && fdri_outside_get(c, off, c->first, bytes);
+    for (uint32_t k = 0; k < count; k++) {
+        if (known && stays(c, &taken[k])) continue;
+        c->dropped += !taken[k].meta;
+        memset(c->second + taken[k].at, 0, taken[k].bytes);
+    }
+}
+
+static void copy_slots(struct copy *c, uint64_t off, uint32_t bytes)
+{
+    struct taken taken[BATCH / FDR_BIN_MIN_BYTES];
+    uint32_t bin_bytes = c->super.bin_bytes, step, count = 0;
+    bool good;
+    if (!fdri_outside_get(c, off, c->first, bytes) || !fdri_outside_get(c, off, c->second, bytes)) return;
+    for (uint32_t i = 0; i < bytes; i += step) {
+        uint32_t room = bin_bytes - i % bin_bytes;
+        bool meta = (step = meta_piece_at(c->first + i, room)) != 0;
+        if (meta) fdr_chunks_add(&c->chunk_list, off + i, off + i + step);
+        else step = bin_at((const void *)(c->first + i), off - c->super.bins_off + i, room, &good);
+        if (meta ? meta_piece_at(c->second + i, room) == step : good && take_bin(c, i, step))
+            taken[count++] = (struct taken){i, step, meta};
+        else memset(c->second + i, 0, step);
+    }
+    drop_given(c, off, bytes, taken, count);
+    if (count) fdri_outside_put(c, off, c->second, bytes); /* empty stretches stay holes */
+}
+
+static void copy_headers(struct copy *c, uint64_t off, uint32_t bytes)
+{
+    uint32_t bin_bytes = c->super.bin_bytes, step;
+    struct fdr_bin head;
+    bool good;
+    for (uint32_t i = 0; i < bytes && fdri_outside_get(c, off + i, &head, sizeof head); i += step) {
+        uint32_t room = bin_bytes - i % bin_bytes;
+        if ((step = meta_piece_at(&head, room))) {
+            if (fdri_outside_get(c, off + i, c->first, step)) fdri_outside_put(c, off + i, c->first, step);
+            continue;
+        }
+        step = bin_at(&head, off - c->super.bins_off + i, room, &good);
+        if (good && (head.generation & 1)) fdri_outside_put(c, off + i, &head, sizeof head);
+    }
+}
+
+/* All that are handed out by now, behind the stacks: they hold what is older than the cut. Meta stays as it was
+ * copied. */
+static void copy_bins(struct copy *c)
+{
+    uint64_t now;
+    if (!GET_FIELD(c, 0, struct fdr_superblock, virgin, &now)) return;
+    c->virgin = (c->virgin & ~(uint64_t)UINT32_MAX) | (now & UINT32_MAX);
+    uint64_t off = c->super.bins_off, end = off + (c->virgin & UINT32_MAX) * c->super.bin_bytes;
+    if (end > c->bytes) end = c->bytes - (c->bytes - off) % c->super.bin_bytes;
+    for (; off < end && !c->error; off += BATCH) {
+        uint32_t n = (uint32_t)fdr_min(end - off, BATCH);
+        if (c->mode == FDRI_OUTSIDE_HEADERS) copy_headers(c, off, n);
+        else copy_slots(c, off, n);
+    }
+}
+
+/* ---- superblock ---- */
+
+/* In a look the process's own spare stands, which says what never changes. */
+static void put_superblock(struct copy *c, const char *reason)
+{
+    struct fdr_superblock *s = &c->super;
+    struct fdr_spare spare = {0};
+    uint8_t page[FDR_SUPERBLOCK_BYTES] = {0};
+    struct fdr_clock_reading now = fdr_clock_read(s->clock_kind == FDR_CLOCK_TSC);
+    s->clock_last = (struct fdr_clock_pair){now.tick + s->clock_offset, now.monotonic_ns, now.realtime_ns, 0};
+    s->virgin = c->virgin;
+    s->snapshot_number = s->snapshots_taken + 1;
+    s->dropped_bins = c->dropped;
+    s->reason_kind = FDR_REASON_OUTSIDE;
+    s->section_off = 0; /* of a process that dies meanwhile: its own file gets that */
+    s->over = s->over_error = 0;
+    memset(s->reason, 0, sizeof s->reason);
+    strncpy(s->reason, reason, sizeof s->reason - 1);
+    memcpy(page, s, sizeof *s);
+    if (c->mode == FDRI_OUTSIDE_FILE) {
+        fdri_outside_put_checks(c, &spare);
+        fdr_spare_finish(page, &spare);
+    } else {
+        fdri_outside_get(c, FDR_SPARE_OFF, page + FDR_SPARE_OFF, sizeof spare);
+    }
+    fdri_outside_put(c, 0, page, sizeof page);
+}
+
+static bool make_room(struct copy *c)
+{
+    c->first = aligned_alloc(64, BATCH);
+    c->second = aligned_alloc(64, BATCH);
+    c->frames = calloc(STACK_MAX, sizeof *c->frames);
+    c->frames_again = calloc(STACK_MAX, sizeof *c->frames_again);
+    c->stacks = calloc(FDR_TAIL_ENTRIES, sizeof *c->stacks);
+    return c->first && c->second && c->frames && c->frames_again && c->stacks;
+}
+
+static void give_room(struct copy *c)
+{
+    free(c->first);
+    free(c->second);
+    free(c->frames);
+    free(c->frames_again);
+    free(c->stacks);
+    free(c->kept_frames);
+    free(c);
+}
+
+int fdri_outside_copy(const struct fdri_process *p, int fd, const char *reason, enum fdri_outside_mode mode)
+{
+    struct copy *c = calloc(1, sizeof *c);
+    if (!c) return -ENOMEM;
+    c->from = p;
+    c->fd = fd;
+    c->mode = mode;
+    c->chunk_list = (struct fdr_chunk_list){.chunk = c->chunks, .log2 = FDR_CHUNK_LOG2_LEAST, .most = FDR_CHUNKS_MOST};
+    c->super = p->super; /* what was there when it was found; now once more, with everything it counts */
+    c->bytes = p->super.arena_bytes;
+    c->gets = c->bytes / 8 + 65536; /* what is read one by one is larger, and read a few times */
+    if (!make_room(c)) c->error = -ENOMEM;
+    fdri_outside_get(c, 0, &c->super, sizeof c->super);
+    if (!c->error && (c->super.arena_bytes != c->bytes || c->super.bin_bytes != p->super.bin_bytes ||
+                      c->super.bins_off != p->super.bins_off))
+        c->error = -ESTALE; /* the recording ended meanwhile */
+    if (!c->error) {
+        fdri_outside_note_bounds(c);
+        copy_meta(c);
+        fdri_outside_copy_notes(c);
+        fdri_outside_read_stacks(c);
+        copy_bins(c);
+        fdri_outside_write_stacks(c);
+        fdri_outside_finish_locations(c);
+        put_superblock(c, reason ? reason : "");
+    }
+    int e = c->error;
+    give_room(c);
+    return e;
+}

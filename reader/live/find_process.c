@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds the arena of a process through /proc. A mapped one is read through its file, which needs no right but to open
+ * it; an anonymous one with process_vm_readv. */
+#define _GNU_SOURCE
+#include "base/system/procfs.h"
+#include "format/arena/arena.h"
+#include "reader/live/find_process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct mapping {
+    uint64_t from, to, inode;
+    dev_t device;
+    char path[4096]; /* "" where there is none */
+};
+
+int fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count)
+{
+    uint8_t *at = to;
+    while (count) {
+        struct iovec here = {at, count}, there = {(void *)(uintptr_t)(p->address + off), count};
+        ssize_t n = p->fd >= 0 ? pread(p->fd, at, count, (off_t)off)
+                               : process_vm_readv((pid_t)p->task, &here, 1, &there, 1, 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n ? -errno : -EIO; /* the file was cut under its process */
+        at += n;
+        off += (uint64_t)n;
+        count -= (size_t)n;
+    }
+    return 0;
+}
+
+void fdri_process_close(struct fdri_process *p)
+{
+    if (p->fd >= 0) close(p->fd);
+    p->fd = -1;
+}
+
+/* ---- is it the recording of this very process? ---- */
+
+static bool read_text(uint32_t pid, const char *name, char *text, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%u/%s", pid, name);
+    return fdri_read_text(path, text, bytes) > 0;
+}
+
+/* The pid as the process itself knows it: the last one of "NSpid:", which has one per pid namespace. */
+static uint32_t own_pid(uint32_t pid)
+{
+    char text[4096], *line, *end;
+    uint32_t own = pid;
+    if (!read_text(pid, "status", text, sizeof text) || !(line = strstr(text, "\nNSpid:"))) return pid;
+    for (char *p = line + 7; *p && *p != '\n'; p = end) {
+        unsigned long v = strtoul(p, &end, 10);
+        if (end == p) break;
+        own = (uint32_t)v;
+    }
+    return own;
+}
+
+static uint64_t start_time(uint32_t pid)
+{
+    char text[1024];
+    if (!read_text(pid, "stat", text, sizeof text)) return 0;
+    return fdri_stat_start(text);
+}
+
+/* A forked child may still map its parent's arena, a pid may be used again. */
+static bool its_own(const struct fdri_process *p)
+{
+    const struct fdr_superblock *s = &p->super;
+    return s->pid == own_pid(p->pid) && (!s->process_start_time || s->process_start_time == start_time(p->pid));
+}
+
+/* An arena that is spread over NUMA nodes is several mappings in a row. */
+static bool usable(const struct fdri_process *p)
+{
+    const struct fdr_superblock *s = &p->super;
+    uint64_t last;
+    return memcmp(s->magic, FDR_ARENA_MAGIC, sizeof s->magic) == 0 && s->arena_bytes <= UINT32_MAX &&
+           s->arena_bytes >= 65536 && fdri_process_read(p, s->arena_bytes - sizeof last, &last, sizeof last) == 0 &&
+           s->arena_bytes >= s->bins_off && s->bins_off >= FDR_SUPERBLOCK_BYTES && s->bin_bytes >= FDR_BIN_MIN_BYTES &&
+           s->bin_bytes <= FDR_BIN_MAX_BYTES && (s->bin_bytes & (s->bin_bytes - 1)) == 0;
+}
+
+/* ---- its mappings ---- */
+
+static bool is_file(int fd, const struct mapping *m)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode &&
+           (st.st_dev == m->device || (uint64_t)st.st_size >= m->to - m->from);
+}
+
+static int open_checked(const char *path, const struct mapping *m)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 && is_file(fd, m)) return fd;
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+/* By its name as the process sees it, by a descriptor that the process holds, or by the mapping itself, which only root
+ * may open. */
+static int open_mapped(uint32_t pid, const struct mapping *m)
+{
+    char path[4352];
+    snprintf(path, sizeof path, "/proc/%u/root%s", pid, m->path);
+    int fd = open_checked(path, m);
+    if (fd < 0) fd = open_checked(m->path, m);
+    snprintf(path, sizeof path, "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->from,
+             (unsigned long long)m->to);
+    if (fd < 0) fd = open_checked(path, m);
+    snprintf(path, sizeof path, "/proc/%u/fd", pid);
+    DIR *all = fd < 0 ? opendir(path) : NULL;
+    for (struct dirent *e; all && fd < 0 && (e = readdir(all));) {
+        snprintf(path, sizeof path, "/proc/%u/fd/%s", pid, e->d_name);
+        if (e->d_name[0] != '.') fd = open_checked(path, m);
+    }
+    if (all) closedir(all);
+    return fd;
+}
+
+/* Readable and writable, from the start of what is mapped, and large enough for an arena? */
+static bool candidate(const char *line, struct mapping *m)
+{
+    unsigned long long from, to, offset, inode;
+    unsigned device_major, device_minor;
+    char perms[8];
+    int path = 0;
+    if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu %n", &from, &to, perms, &offset, &device_major, &device_minor,
+               &inode, &path) < 7)
+        return false;
+    if (perms[0] != 'r' || perms[1] != 'w' || offset || to - from < 65536) return false;
+    if (path == 0 || (inode && perms[3] != 's')) return false; /* a program's data */
+    *m = (struct mapping){.from = from, .to = to, .inode = inode, .device = makedev(device_major, device_minor)};
+    size_t n = strcspn(line + path, "\n");
+    snprintf(m->path, sizeof m->path, "%.*s", (int)n, line + path);
+    return true;
+}
+
+/* 1: found; 0: it is none of ours; else -errno of looking. */
+static int look(const struct mapping *m, struct fdri_process *p)
+{
+    p->address = m->from;
+    p->fd = m->inode ? open_mapped(p->task, m) : -1;
+    int e = fdri_process_read(p, 0, &p->super, sizeof p->super);
+    if (!e && usable(p)) return 1;
+    fdri_process_close(p);
+    return e == -EPERM || e == -EACCES ? e : 0;
+}
+
+/* The kernel shows no memory and no files of a thread that has ended, also where that was the first one and the others
+ * go on. */
+static uint32_t living_task(uint32_t pid)
+{
+    char path[64], text[2];
+    uint32_t found = 0;
+    if (read_text(pid, "maps", text, sizeof text)) return pid;
+    snprintf(path, sizeof path, "/proc/%u/task", pid);
+    DIR *tasks = opendir(path);
+    for (struct dirent *e; tasks && !found && (e = readdir(tasks));) {
+        uint32_t task = (uint32_t)strtoul(e->d_name, NULL, 10);
+        if (task && read_text(task, "maps", text, sizeof text)) found = task;
+    }
+    if (tasks) closedir(tasks);
+    return found ? found : pid;
+}
+
+static bool fail(char *message, size_t message_bytes, uint32_t pid, const char *what)
+{
+    snprintf(message, message_bytes, "process %u: %s", pid, what);
+    return false;
+}
+
+/* Are the times that we see other ones than its own? Then it does not seem to be the process that began to record. */
+static bool elsewhere(uint32_t pid)
+{
+    char path[64];
+    struct stat ours, its;
+    snprintf(path, sizeof path, "/proc/%u/ns/time", pid);
+    return stat("/proc/self/ns/time", &ours) == 0 && stat(path, &its) == 0 && ours.st_ino != its.st_ino;
+}
+
+bool fdri_process_find(uint32_t pid, struct fdri_process *p, char *message, size_t message_bytes)
+{
+    char path[64], *line = NULL;
+    size_t room = 0;
+    struct mapping m;
+    int found = 0, refused = 0;
+    bool others = false;
+    *p = (struct fdri_process){.pid = pid, .task = living_task(pid), .fd = -1};
+    snprintf(path, sizeof path, "/proc/%u/maps", p->task);
+    FILE *maps = fopen(path, "re");
+    if (!maps) return fail(message, message_bytes, pid, errno == ENOENT ? "there is no such process" : strerror(errno));
+    errno = 0;
+    while (found != 1 && getline(&line, &room, maps) > 0) {
+        if (!candidate(line, &m)) continue;
+        found = look(&m, p);
+        refused = found < 0 ? found : refused;
+        if (found != 1 || its_own(p)) continue;
+        fdri_process_close(p);
+        others = true;
+        found = 0;
+    }
+    int e = ferror(maps) ? errno : 0;
+    free(line);
+    fclose(maps);
+    if (found == 1 && p->super.format_version != FDR_FORMAT_VERSION) {
+        fdri_process_close(p);
+        snprintf(message, message_bytes, "process %u: format version %u, but this reader knows version %u only", pid,
+                 p->super.format_version, FDR_FORMAT_VERSION);
+        return false;
+    }
+    if (found == 1) return true;
+    return fail(message, message_bytes, pid,
+                others && elsewhere(p->task)
+                    ? "its clocks are those of another time namespace; nsenter -T -t PID goes there"
+                : others       ? "maps the recording of another process, it records nothing itself"
+                : refused || e ? strerror(e ? e : -refused)
+                               : "records nothing now");
+}

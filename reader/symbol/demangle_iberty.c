@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT */
+#include "reader/symbol/symbols.h"
+
+#include <libiberty/demangle.h>
+
+char *fdri_reader_demangle_cxx(const char *name) { return cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO); }

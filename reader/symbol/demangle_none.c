@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Without libiberty: names stay as the linker has them. */
+#include "reader/symbol/symbols.h"
+
+#include <stddef.h>
+
+char *fdri_reader_demangle_cxx(const char *name)
+{
+    (void)name;
+    return NULL;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* Names for addresses with elfutils: each module's file is used only if its build-id is the one that was recorded. */
+#include "format/arena/arena.h"
+#include "reader/file/file.h"
+#include "reader/symbol/source_line.h"
+#include "reader/symbol/symbols.h"
+
+#include <elfutils/libdwfl.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Local files only: looking at a recording must not wait for a network. */
+static const Dwfl_Callbacks callbacks = {
+    .find_elf = dwfl_build_id_find_elf,
+    .find_debuginfo = dwfl_build_id_find_debuginfo,
+    .section_address = dwfl_offline_section_address,
+};
+
+static bool same_build_id(Dwfl_Module *m, const char *hex)
+{
+    const unsigned char *id;
+    GElf_Addr where;
+    int bytes = dwfl_module_build_id(m, &id, &where);
+    if (bytes <= 0 || strlen(hex) != (size_t)bytes * 2) return false;
+    for (int i = 0; i < bytes; i++) {
+        char text[3];
+        snprintf(text, sizeof text, "%02x", id[i]);
+        if (memcmp(text, hex + 2 * i, 2)) return false;
+    }
+    return true;
+}
+
+/* The module's file as elfutils sees it, or NULL. *bias: add to an address of the file. */
+static Dwfl_Module *report(Dwfl *dwfl, const struct fdri_reader_definition *module, GElf_Addr *bias)
+{
+    int fd = fdri_reader_symbols_fd(module->d.name);
+    if (fd < 0) return NULL;
+    dwfl_report_begin(dwfl);
+    Dwfl_Module *m = dwfl_report_offline(dwfl, module->d.name, module->d.name, fd);
+    if (!m) close(fd);
+    dwfl_report_end(dwfl, NULL, NULL);
+    if (!m || !same_build_id(m, module->d.file) || !dwfl_module_getelf(m, bias)) return NULL;
+    return m;
+}
+
+static const char *keep_copy(struct fdr_file *f, const char *text)
+{
+    char *copy = fdri_reader_keep(f, strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
+}
+
+/* As the source has it: without the version of a library's symbol, and without what compilers append to copies and
+ * parts of a function (f.constprop.0, f.isra.0, f.part.1, f.cold): they are that function. */
+static char *source_name(const char *symbol)
+{
+    static const char *const made[] = {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm."};
+    char *name = fdri_reader_strdup(symbol), *at = name ? strchr(name, '@') : NULL;
+    if (at && at > name) *at = 0;
+    for (size_t i = 0; name && i < sizeof made / sizeof *made; i++)
+        if ((at = strstr(name, made[i])) && at > name) *at = 0;
+    return name;
+}
+
+static const char *plain_name(struct fdr_file *f, const char *symbol)
+{
+    char *name = symbol ? source_name(symbol) : NULL, *plain = name ? fdri_reader_demangle(name) : NULL;
+    const char *kept = name ? keep_copy(f, plain ? plain : name) : NULL;
+    free(plain);
+    free(name);
+    return kept;
+}
+
+static void name_region(struct fdr_file *f, struct fdri_reader_definition *region, Dwfl_Module *m, GElf_Addr address)
+{
+    GElf_Off offset;
+    GElf_Sym symbol;
+    const char *name = dwfl_module_addrinfo(m, address, &offset, &symbol, NULL, NULL, NULL);
+    if (!name || !*name) return;
+    const char *kept = plain_name(f, name);
+    if (kept) region->d.name = kept;
+    uint32_t line;
+    const char *file = region->d.file[0] ? NULL : fdri_reader_code_line(m, address, &line);
+    const char *kept_file = file ? keep_copy(f, file) : NULL;
+    if (!kept_file) return;
+    region->d.file = kept_file;
+    region->d.line = line;
+}
+
+struct wanted {
+    const struct fdri_reader_definition *module;
+    struct fdri_reader_definition *region;
+};
+
+static int by_module(const void *x, const void *y)
+{
+    const struct wanted *a = x, *b = y;
+    if (a->module != b->module) return a->module < b->module ? -1 : 1;
+    return a->region < b->region ? -1 : a->region > b->region;
+}
+
+/* `count` regions of one module, with one look at its file. */
+static void name_module(struct fdr_file *f, const struct wanted *w, size_t count)
+{
+    GElf_Addr bias = 0;
+    Dwfl *dwfl = dwfl_begin(&callbacks);
+    Dwfl_Module *m = dwfl ? report(dwfl, w->module, &bias) : NULL;
+    for (size_t i = 0; m && i < count; i++)
+        name_region(f, w[i].region, m, w[i].region->d.address - w[i].module->d.address + bias);
+    if (dwfl) fdri_reader_code_end(dwfl);
+}
+
+/* A recording may name any number of modules and regions: these are put in order once. */
+static void name_all(struct fdr_file *f)
+{
+    struct fdri_reader_definitions *regions = &f->definitions[FDR_DEF_REGION];
+    const struct fdri_reader_definition *module;
+    struct wanted *w = fdri_reader_calloc(regions->count, sizeof *w);
+    size_t count = 0, same;
+    for (size_t i = 0; w && i < regions->count; i++)
+        if (fdri_reader_symbol_wanted(f, &regions->row[i], &module) && module && module->d.name[0] && module->d.file[0])
+            w[count++] = (struct wanted){module, &regions->row[i]};
+    if (count) qsort(w, count, sizeof *w, by_module);
+    for (size_t i = 0; i < count; i += same) {
+        for (same = 1; i + same < count && w[i + same].module == w[i].module;) same++;
+        name_module(f, w + i, same);
+    }
+    free(w);
+}
+
+void fdr_file_symbolise(struct fdr_file *f)
+{
+    if (fdri_reader_symbols_allowed()) name_all(f);
+    fdri_reader_symbols_fallback(f);
+}
+
+/* ---- samples: any address, with what is inlined there ---- */
+
+struct opened {
+    bool tried;
+    Dwfl *dwfl;
+    Dwfl_Module *m; /* NULL: not there, or of another build */
+    GElf_Addr bias;
+};
+struct fdri_reader_symbols {
+    const struct fdri_reader_definition *first; /* of all modules */
+    size_t count;
+    size_t *file_of; /* by module: where in `file`. One that came back is the same file */
+    struct opened *file;
+};
+
+static int by_file(const void *x, const void *y)
+{
+    const struct fdri_reader_definition *a = *(struct fdri_reader_definition *const *)x,
+                                        *b = *(struct fdri_reader_definition *const *)y;
+    int d = strcmp(a->d.name, b->d.name);
+    return d ? d : strcmp(a->d.file, b->d.file);
+}
+
+struct fdri_reader_symbols *fdri_reader_symbols_open(const struct fdr_file *f)
+{
+    const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
+    struct fdri_reader_symbols *s = fdri_reader_calloc(1, sizeof *s);
+    const struct fdri_reader_definition **m = fdri_reader_calloc(all->count, sizeof *m);
+    if (s) {
+        *s = (struct fdri_reader_symbols){.first = all->row, .count = all->count};
+        s->file_of = fdri_reader_calloc(all->count, sizeof *s->file_of);
+        s->file = fdri_reader_calloc(all->count, sizeof *s->file);
+    }
+    if (!s || !m || !s->file_of || !s->file) {
+        if (s) fdri_reader_symbols_close(s);
+        return free(m), NULL;
+    }
+    for (size_t i = 0; i < all->count; i++) m[i] = &all->row[i];
+    if (all->count) qsort(m, all->count, sizeof *m, by_file);
+    for (size_t i = 0; i < all->count; i++) /* the first of those that are the same stands for all */
+        s->file_of[m[i] - all->row] = i && by_file(&m[i - 1], &m[i]) == 0 ? s->file_of[m[i - 1] - all->row] : i;
+    free(m);
+    return s;
+}
+
+void fdri_reader_symbols_close(struct fdri_reader_symbols *s)
+{
+    for (size_t i = 0; s->file && i < s->count; i++)
+        if (s->file[i].dwfl) fdri_reader_code_end(s->file[i].dwfl);
+    free(s->file);
+    free(s->file_of);
+    free(s);
+}
+
+static const struct opened *open_module(struct fdri_reader_symbols *s, const struct fdri_reader_definition *module)
+{
+    struct opened *o = &s->file[s->file_of[module - s->first]];
+    if (o->tried || !module->d.name[0] || !module->d.file[0]) return o;
+    o->tried = true;
+    o->dwfl = dwfl_begin(&callbacks);
+    o->m = o->dwfl ? report(o->dwfl, module, &o->bias) : NULL;
+    return o;
+}
+
+/* The functions inlined at the address, innermost first. */
+static void keep_inlined(struct fdr_file *f, const struct fdri_reader_code *code, struct fdr_place *out)
+{
+    const char *file = out->file;
+    uint32_t line = out->line;
+    struct fdr_place *kept = code->count ? fdri_reader_keep(f, code->count * sizeof *kept) : NULL;
+    for (uint32_t i = 0; kept && i < code->count; i++) {
+        const struct fdri_reader_inlined *call = &code->inlined[i];
+        const char *name = plain_name(f, call->function);
+        kept[i] = (struct fdr_place){
+            .function = name ? name : "[inlined]", .file = file, .line = line, .module = out->module};
+        file = call->file ? keep_copy(f, call->file) : NULL;
+        if (!file) file = "";
+        line = call->line;
+    }
+    if (!kept) return;
+    out->inlined = kept;
+    out->inlined_count = code->count;
+}
+
+void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f,
+                               const struct fdri_reader_definition *module, uint64_t recorded, struct fdr_place *out)
+{
+    const struct opened *o = open_module(s, module);
+    if (!o->m) return;
+    GElf_Addr address = recorded - module->d.address + o->bias;
+    GElf_Off offset;
+    GElf_Sym symbol;
+    const char *name = dwfl_module_addrinfo(o->m, address, &offset, &symbol, NULL, NULL, NULL);
+    if (name && *name) out->function = plain_name(f, name);
+    struct fdri_reader_code code;
+    fdri_reader_code_at(o->m, address, &code);
+    const char *kept = code.file ? keep_copy(f, code.file) : NULL;
+    if (kept) {
+        out->file = kept;
+        out->line = code.line;
+    }
+    keep_inlined(f, &code, out);
+}
