@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert/text.h"
+#include "convert/convert_text.h"
 
 /* Native stacks of samples, as a tree: frame number i + 1 is frame[i]. */
 struct frames {

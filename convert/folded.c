@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert/text.h"
+#include "convert/convert_text.h"
 
 #define NO_NODE UINT32_MAX
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common.h"
-#include "tools/live.h"
+#include "tools/common/verbs.h"
+#include "tools/common/live_files.h"
 
 struct arguments {
     const char *path; /* the one that is looked at */

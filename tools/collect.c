@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/common.h"
-#include "tools/left.h"
-#include "tools/live.h"
+#include "tools/common/verbs.h"
+#include "tools/common/found_recordings.h"
+#include "tools/common/live_files.h"
 
 struct arguments {
     char **directories;

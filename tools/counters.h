@@ -2,7 +2,7 @@
 #ifndef FDR_TOOLS_COUNTERS_H
 #define FDR_TOOLS_COUNTERS_H
 
-#include "tools/rates.h"
+#include "tools/common/counter_rates.h"
 
 struct counters_arguments {
     const char *path, *glob;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr crash: the post-mortem. Over many files, who died first and who was killed after it. */
 #include "tools/crash.h"
-#include "tools/ranks.h"
+#include "tools/common/job_ranks.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/live.h"
+#include "tools/common/live_files.h"
 
 struct arguments {
     char **path;

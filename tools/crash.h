@@ -3,7 +3,7 @@
 #ifndef FDR_TOOLS_CRASH_H
 #define FDR_TOOLS_CRASH_H
 
-#include "tools/common.h"
+#include "tools/common/verbs.h"
 
 enum { CRASH_EVENTS = 50 };
 

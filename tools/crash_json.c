@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/crash.h"
-#include "tools/ranks.h"
+#include "tools/common/job_ranks.h"
 
 static void set(json_t *o, const char *key, json_t *v) { json_object_set_new(o, key, v); }
 

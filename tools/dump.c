@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common.h"
-#include "tools/out.h"
-#include "tools/select.h"
+#include "tools/common/verbs.h"
+#include "tools/common/fast_output.h"
+#include "tools/common/selection.h"
 
 struct arguments {
     const char *path;

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/common.h"
-#include "tools/select.h"
+#include "tools/common/verbs.h"
+#include "tools/common/selection.h"
 
 typedef int exporter(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
                      const char *out_path);

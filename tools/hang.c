@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/crash.h"
-#include "tools/ranks.h"
+#include "tools/common/job_ranks.h"
 
 #define NOT_SAID UINT64_MAX
 

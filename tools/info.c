@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tools/common.h"
+#include "tools/common/verbs.h"
 #include "tools/info.h"
-#include "tools/live.h"
+#include "tools/common/live_files.h"
 
 struct arguments {
     const char *path;

@@ -2,7 +2,7 @@
 #ifndef FDR_TOOLS_INFO_H
 #define FDR_TOOLS_INFO_H
 
-#include "tools/common.h"
+#include "tools/common/verbs.h"
 
 int print_info_json(struct fdr_file *file);
 /* info_ages.c: detail by age; nothing where there are no epochs. */

@@ -2,7 +2,7 @@
 /* fdr info: the table of detail by age. One line an age tier; its epochs, one by one, are in --json. */
 #include <stdio.h>
 
-#include "tools/common.h"
+#include "tools/common/verbs.h"
 #include "tools/info.h"
 
 enum { LOCATIONS_SHOWN = 4 };

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/common.h"
+#include "tools/common/verbs.h"
 
 struct verb {
     const char *name;

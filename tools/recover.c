@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/common.h"
+#include "tools/common/verbs.h"
 
 struct arguments {
     const char *path, *out;

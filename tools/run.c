@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/common.h"
-#include "tools/left.h"
-#include "tools/live.h"
+#include "tools/common/verbs.h"
+#include "tools/common/found_recordings.h"
+#include "tools/common/live_files.h"
 
 struct arguments {
     char **command;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common.h"
-#include "tools/out.h"
-#include "tools/sampletable.h"
-#include "tools/select.h"
+#include "tools/common/verbs.h"
+#include "tools/common/fast_output.h"
+#include "tools/common/sample_table.h"
+#include "tools/common/selection.h"
 
 enum { AMOUNT_BYTES = HUMAN_BYTES + 32 };
 

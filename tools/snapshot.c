@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/common.h"
-#include "tools/live.h"
+#include "tools/common/verbs.h"
+#include "tools/common/live_files.h"
 
 struct arguments {
     char **processes;

@@ -4,9 +4,9 @@
 #ifndef FDR_TOOLS_STATS_H
 #define FDR_TOOLS_STATS_H
 
-#include "tools/common.h"
-#include "tools/select.h"
-#include "tools/statrows.h"
+#include "tools/common/verbs.h"
+#include "tools/common/selection.h"
+#include "tools/common/stat_rows.h"
 
 struct stats_arguments {
     const char *path;

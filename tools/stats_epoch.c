@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/out.h"
+#include "tools/common/fast_output.h"
 #include "tools/stats.h"
 
 static bool wanted(const struct fdr_select *s, uint32_t location)

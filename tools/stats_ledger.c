@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/out.h"
+#include "tools/common/fast_output.h"
 #include "tools/stats.h"
 
 struct account {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/calltree.h"
-#include "tools/out.h"
-#include "tools/sampletable.h"
+#include "tools/common/call_tree.h"
+#include "tools/common/fast_output.h"
+#include "tools/common/sample_table.h"
 #include "tools/stats.h"
 
 static int by_path_time(const void *a, const void *b, void *context)

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/common.h"
+#include "tools/common/verbs.h"
 
 struct arguments {
     const char *process;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/calltree.h"
-#include "tools/common.h"
-#include "tools/out.h"
-#include "tools/select.h"
+#include "tools/common/call_tree.h"
+#include "tools/common/verbs.h"
+#include "tools/common/fast_output.h"
+#include "tools/common/selection.h"
 
 struct arguments {
     const char *path;

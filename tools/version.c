@@ -5,7 +5,7 @@
 
 #include <fdr/fdr.h>
 
-#include "tools/common.h"
+#include "tools/common/verbs.h"
 
 struct arguments {
     bool build, json;

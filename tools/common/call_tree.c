@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/common/call_tree.h"
+
+#include <stdlib.h>
+
+/* What siblings differ in. */
+static uint64_t key_of(const struct fdr_read_event *e)
+{
+    uint64_t flags = e->reduced | (uint64_t)e->filtered << 1 | (uint64_t)e->not_over << 2;
+    return flags << 32 | (e->reduced ? 0 : e->id);
+}
+
+static size_t slot_of(const struct calltree *t, uint32_t parent, uint64_t key)
+{
+    uint64_t h = (key ^ parent * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
+    size_t i = (h ^ h >> 32) & (t->slots - 1);
+    while (t->slot[i] && (t->node[t->slot[i]].parent != parent || t->node[t->slot[i]].key != key))
+        i = (i + 1) & (t->slots - 1);
+    return i;
+}
+
+static bool grow(struct calltree *t)
+{
+    if (t->count < t->capacity) return true;
+    size_t more = t->capacity ? t->capacity * 2 : 1024;
+    struct tree_node *node = realloc(t->node, more * sizeof *node);
+    if (node) t->node = node;
+    uint32_t *slot = node ? calloc(more * 2, sizeof *slot) : NULL;
+    if (!slot) return false;
+    free(t->slot);
+    t->slot = slot;
+    t->capacity = more;
+    t->slots = more * 2;
+    for (uint32_t id = 1; id < t->count; id++) slot[slot_of(t, t->node[id].parent, t->node[id].key)] = id;
+    return true;
+}
+
+static uint32_t new_node(struct calltree *t, uint32_t parent, const struct fdr_read_event *e)
+{
+    if (!grow(t)) return NO_NODE;
+    uint32_t id = (uint32_t)t->count++;
+    struct tree_node *n = &t->node[id];
+    *n = (struct tree_node){.parent = parent, .child = NO_NODE, .sibling = NO_NODE, .min_ns = UINT64_MAX};
+    if (parent == NO_NODE) return id;
+    n->key = key_of(e);
+    n->region = e->id;
+    n->reduced = e->reduced;
+    n->filtered = e->filtered;
+    n->not_over = e->not_over;
+    n->sibling = t->node[parent].child;
+    t->node[parent].child = id;
+    t->slot[slot_of(t, parent, n->key)] = id;
+    return id;
+}
+
+static uint32_t child_of(struct calltree *t, uint32_t parent, const struct fdr_read_event *e)
+{
+    uint32_t id = t->slot[slot_of(t, parent, key_of(e))];
+    return id ? id : new_node(t, parent, e);
+}
+
+static bool enter(void *context, const struct fdr_read_event *e)
+{
+    struct calltree *t = context;
+    uint32_t child = child_of(t, t->current, e);
+    if (child == NO_NODE) return false;
+    t->current = child;
+    return true;
+}
+
+static void progress(void *context, uint64_t events)
+{
+    struct calltree *t = context;
+    progress_at(&t->progress, events);
+}
+
+static void leave(void *context, const struct fdr_call *c)
+{
+    struct calltree *t = context;
+    struct tree_node *n = &t->node[t->current];
+    n->inclusive_ns += c->duration_ns;
+    n->exclusive_ns += c->exclusive_ns;
+    if (c->open || c->reduced) {
+        n->open += !c->reduced;
+    } else {
+        n->calls++;
+        if (c->duration_ns < n->min_ns) n->min_ns = c->duration_ns;
+        if (c->duration_ns > n->max_ns) n->max_ns = c->duration_ns;
+    }
+    t->current = n->parent;
+}
+
+static void location(void *context, uint32_t id)
+{
+    struct calltree *t = context;
+    (void)id;
+    t->current = 0;
+}
+
+bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct fdr_select *select)
+{
+    const struct fdr_call_visitor visitor = {tree, location, enter, leave, progress};
+    *tree = (struct calltree){.progress = {.what = "call tree"}};
+    progress_now(&tree->progress, 0);
+    bool good = new_node(tree, NO_NODE, NULL) == 0 && fdr_visit_calls(file, select, &visitor) == 0;
+    progress_end(&tree->progress);
+    if (!good) calltree_free(tree);
+    return good;
+}
+
+void calltree_free(struct calltree *tree)
+{
+    free(tree->node);
+    free(tree->slot);
+    *tree = (struct calltree){0};
+}
+
+uint64_t calltree_total(const struct calltree *tree)
+{
+    uint64_t total = 0;
+    for (uint32_t id = tree->node[0].child; id != NO_NODE; id = tree->node[id].sibling)
+        total += tree->node[id].inclusive_ns;
+    return total;
+}
+
+const char *calltree_name(const struct fdr_file *file, const struct tree_node *node)
+{
+    if (node->reduced) return node->filtered ? "[filtered]" : node->not_over ? "[open]" : "[reduced]";
+    return region_name(file, node->region);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The call tree of the kept events, summed over locations. */
+#ifndef FDR_TOOLS_COMMON_CALL_TREE_H
+#define FDR_TOOLS_COMMON_CALL_TREE_H
+
+#include "tools/common/verbs.h"
+
+#define NO_NODE UINT32_MAX
+
+struct tree_node {
+    uint32_t region; /* meaningless for reduced ones */
+    bool reduced, filtered, not_over;
+    uint64_t key;
+    uint32_t parent, child, sibling;                     /* NO_NODE: none */
+    uint64_t calls, open;                                /* closed ones; still open ones */
+    uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* min and max of closed calls */
+};
+struct calltree {
+    struct tree_node *node; /* [0] is above every outermost call */
+    size_t count, capacity;
+    uint32_t *slot;   /* the nodes by parent and key, 0: free */
+    size_t slots;     /* a power of two */
+    uint32_t current; /* while it is built, as is the next one */
+    struct progress progress;
+};
+/* False: out of memory. */
+bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct fdr_select *select);
+void calltree_free(struct calltree *tree);
+/* Time of all outermost calls. */
+uint64_t calltree_total(const struct calltree *tree);
+const char *calltree_name(const struct fdr_file *file, const struct tree_node *node);
+
+#endif

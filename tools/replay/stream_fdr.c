@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* A recording as streams, one per location. Only what was recorded is replayed: edges and ancestors that the reader
+ * added are left out, so a call that was still open is open again at the end. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/replay/event_stream.h"
+
+/* Arrays that grow together with the records. */
+struct builder {
+    struct stream *s;
+    size_t capacity, field_capacity;
+    uint64_t last_ns, reduced, samples;
+    uint64_t depth, elsewhere; /* open calls of what is replayed; events without duration that were deeper */
+};
+
+static bool room_for_record(struct builder *b)
+{
+    struct stream *s = b->s;
+    if (s->count < b->capacity) return true;
+    size_t more = b->capacity ? b->capacity * 2 : 4096;
+    uint32_t *dt = realloc(s->dt, more * sizeof *dt);
+    if (dt) s->dt = dt;
+    uint32_t *value = realloc(s->value, more * sizeof *value);
+    if (value) s->value = value;
+    uint8_t *op = realloc(s->op, more * sizeof *op);
+    if (op) s->op = op;
+    if (dt && value && op) b->capacity = more;
+    return dt && value && op;
+}
+
+static bool room_for_fields(struct builder *b)
+{
+    struct stream *s = b->s;
+    if (s->field_count + 20 < b->field_capacity) return true;
+    size_t more = b->field_capacity ? b->field_capacity * 2 : 1024;
+    uint64_t *field = realloc(s->field, more * sizeof *field);
+    if (!field) return false;
+    s->field = field;
+    b->field_capacity = more;
+    return true;
+}
+
+static bool add(struct builder *b, uint32_t dt, enum op op, uint32_t value)
+{
+    if (!room_for_record(b)) return false;
+    struct stream *s = b->s;
+    s->dt[s->count] = dt;
+    s->op[s->count] = (uint8_t)op;
+    s->value[s->count++] = value;
+    return true;
+}
+
+/* A step above 2^32 - 1 ns is split. */
+static bool advance(struct builder *b, uint64_t time_ns, uint32_t *dt)
+{
+    struct stream *s = b->s;
+    if (s->count == 0 && s->events == 0) s->t0_ns = b->last_ns = time_ns;
+    uint64_t step = time_ns > b->last_ns ? time_ns - b->last_ns : 0;
+    s->span_ns += step;
+    b->last_ns += step;
+    for (; step > UINT32_MAX; step -= UINT32_MAX)
+        if (!add(b, UINT32_MAX, OP_TICK, 0)) return false;
+    *dt = (uint32_t)step;
+    return true;
+}
+
+static enum op op_of(const struct fdr_read_event *e)
+{
+    switch (e->kind) {
+    case FDR_ENTER: return OP_ENTER;
+    case FDR_LEAVE: return OP_LEAVE;
+    case FDR_SEND: return OP_SEND;
+    case FDR_RECV: return OP_RECV;
+    case FDR_COLL_BEGIN: return OP_COLL_BEGIN;
+    case FDR_COLL_END: return OP_COLL_END;
+    case FDR_METRIC: return OP_METRIC;
+    case FDR_MARKER: return OP_MARKER;
+    case FDR_EVENT: return e->field_count ? OP_EVENT : OP_BARE_EVENT;
+    default: return OP_TICK; /* samples have no call that would present them */
+    }
+}
+
+static bool takes_id(enum op op) { return op == OP_COLL_END || op == OP_METRIC || op == OP_MARKER || op == OP_EVENT; }
+
+static bool add_event(struct builder *b, const struct fdr_read_event *e)
+{
+    struct stream *s = b->s;
+    enum op op = op_of(e);
+    uint32_t value = e->id, dt;
+    b->samples += e->kind == FDR_SAMPLE;
+    if (op == OP_TICK || e->repaired || e->reduced) {
+        b->reduced += e->reduced && e->kind == FDR_ENTER;
+        return true;
+    }
+    if (op == OP_SEND || op == OP_RECV || takes_id(op)) {
+        if (!room_for_fields(b)) return false;
+        value = (uint32_t)s->field_count;
+        if (takes_id(op)) s->field[s->field_count++] = e->id;
+        memcpy(s->field + s->field_count, e->field, sizeof e->field);
+        s->field_count += op == OP_EVENT ? 16 : 4;
+    }
+    if (!advance(b, e->time_ns, &dt) || !add(b, dt, op, value)) return false;
+    if (op == OP_ENTER) b->depth++;
+    else if (op == OP_LEAVE) b->depth -= b->depth > 0;
+    else b->elsewhere += e->depth > b->depth;
+    s->events++;
+    s->calls += op == OP_ENTER;
+    return true;
+}
+
+/* Ids count from 0 or 1, so that one more than the count covers both. */
+static struct stream_definition *definitions(const struct fdr_file *file, enum fdr_definition_kind kind, size_t *count)
+{
+    size_t n = fdr_definition_count(file, kind) + 1;
+    struct stream_definition *list = calloc(n, sizeof *list);
+    *count = list ? n : 0;
+    for (size_t id = 0; list && id < n; id++) {
+        const struct fdr_definition *d = fdr_definition(file, kind, (uint32_t)id);
+        list[id] = (struct stream_definition){.name = d->name,
+                                              .file = d->file,
+                                              .line = d->line,
+                                              .value_type = d->value_type,
+                                              .field_count = d->field_count < 16 ? d->field_count : 16,
+                                              .field_name = d->field_name,
+                                              .field_type = d->field_type};
+    }
+    return list;
+}
+
+static bool read_definitions(struct stream *s, const struct fdr_file *file)
+{
+    s->region = definitions(file, FDR_REGION_DEFINITION, &s->region_count);
+    s->metric = definitions(file, FDR_METRIC_DEFINITION, &s->metric_count);
+    s->marker = definitions(file, FDR_MARKER_DEFINITION, &s->marker_count);
+    s->event = definitions(file, FDR_EVENT_DEFINITION, &s->event_count);
+    return s->region && s->metric && s->marker && s->event;
+}
+
+static bool read_events(struct builder *b, struct fdr_file *file, uint32_t location)
+{
+    struct fdr_select select = {.locations = &location, .location_count = 1};
+    struct fdr_read_event e;
+    struct fdr_iter *iter = fdr_iter_open(file, &select);
+    bool good = iter != NULL;
+    while (good && fdr_iter_next(iter, &e)) good = add_event(b, &e);
+    if (iter) fdr_iter_close(iter);
+    return good;
+}
+
+/* false: there is nothing to replay. *samples: those met are added. */
+static bool load_location(struct stream *s, struct fdr_file *file, const char *path, const struct fdr_location_info *l,
+                          uint64_t *samples, int *status)
+{
+    char base[32];
+    struct builder b = {.s = s};
+    stream_base_name(base, path);
+    if (l->name[0]) snprintf(s->name, sizeof s->name, "%s", l->name);
+    else snprintf(s->name, sizeof s->name, "%.20s.%u", base, l->id);
+    if (!read_definitions(s, file) || !read_events(&b, file, l->id)) {
+        complain("%s: location %u: out of memory", path, l->id);
+        *status = COULD_NOT;
+        return false;
+    }
+    *samples += b.samples;
+    if (b.reduced)
+        complain("%s: location %u: %llu ancestors are no longer held and are not replayed", path, l->id,
+                 (unsigned long long)b.reduced);
+    if (b.elsewhere)
+        complain("%s: location %u: of %llu events without duration not all calls around them are held; they are "
+                 "replayed less deep",
+                 path, l->id, (unsigned long long)b.elsewhere);
+    return s->events > 0;
+}
+
+void load_recording(struct streams *streams, const char *path, int *status)
+{
+    struct fdr_file *file = open_recording(path, status);
+    size_t before = streams->count;
+    uint64_t samples = 0;
+    if (!file) return;
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        struct stream *s = streams_add(streams);
+        if (s && load_location(s, file, path, fdr_location_info(file, i), &samples, status)) continue;
+        if (s) stream_clear(&streams->list[--streams->count]);
+    }
+    fdr_file_met(file); /* damaged bins that reading came to, and left out */
+    *status = worse(*status, tell_damage(file, path));
+    if (samples) complain("%s: %llu samples are not replayed: only events are", path, (unsigned long long)samples);
+    if (streams->count > before) {
+        streams->list[before].file = file;
+        return;
+    }
+    complain("%s: no events in it", path);
+    fdr_file_close(file);
+}
