@@ -16,8 +16,7 @@
 #include <string.h>
 
 #include "bins/bins.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/oracle.h"
 
 static struct oracle o;

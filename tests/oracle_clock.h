@@ -8,7 +8,8 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 
 /* Before the first event. */

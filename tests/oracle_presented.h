@@ -3,11 +3,14 @@
 #ifndef FDR_TESTS_ORACLE_PRESENTED_H
 #define FDR_TESTS_ORACLE_PRESENTED_H
 
-#include "recorder/recorder.h"
+#include "recorder/thread/thread_state.h"
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,9 +7,9 @@
 
 #include "base/atomic.h"
 #include "format/arena/arena.h"
-#include "recorder/memory.h"
-#include "recorder/order.h"
-#include "recorder/state.h"
+#include "recorder/pressure/recorder_pressure.h"
+#include "recorder/strategy/worth_order.h"
+#include "recorder/thread/thread_state.h"
 
 static inline uint32_t places_of(struct fdri_thread *t, uint32_t part)
 {

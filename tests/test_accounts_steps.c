@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

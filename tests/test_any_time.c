@@ -2,18 +2,22 @@
 /* ctest: label=stress,threads timeout=300 serial promise=P10
  * P10: every public function may be called by any thread at any time: each is, in a loop of its own, while recordings
  * begin and end. All come back, and nothing breaks. (test_finalize.c has threads that record without a pause.) */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <fdr/fdr.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <unistd.h>
 
-#include "recorder/recorder.h"
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "tests/oracle.h"
 
 /* As in test_finalize.c: who comes late to memory that was emptied meanwhile finds nothing in it. What fdr_usage has

@@ -3,7 +3,8 @@
 /* The public header: start and end, threads, clocks, usage. */
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 
 #include <fdr/fdr.h>

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit clock=tsc promise=P3,P4,P5,P9 */
 /* The public header: rules, phases, rewinding. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
 #include "base/stack/thread_stack.h"
+#include "recorder/names/names.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 
 /* ---- rules, phases, rewind ---- */

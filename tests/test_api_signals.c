@@ -20,8 +20,7 @@
 #include <sys/wait.h>
 
 #include "bins/bins.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/oracle.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -12,7 +12,8 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-#include "recorder/recorder.h"
+#include "base/atomic.h"
+#include "recorder/life/recording.h"
 
 enum { HOLDERS = 64, CANCELLED = 1500 };
 static sem_t ready, go;

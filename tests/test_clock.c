@@ -3,14 +3,17 @@
  * Clocks that jump: the processor's counter, read by way of a trap that answers with what the test says, and
  * CLOCK_MONOTONIC likewise. Back by more than a millisecond: time goes on, and readers say so. Forward: a gap. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <math.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +22,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "recorder/recorder.h"
+#include "base/clock.h"
+#include "recorder/life/recording.h"
 #include "tests/oracle.h"
 
 static int64_t counter_apart, monotonic_apart; /* what the clocks show beside the machine's: ticks, ns */

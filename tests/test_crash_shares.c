@@ -21,8 +21,8 @@
 
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/killed.h"
 
 enum { THREADS = 32, STEPPED = 0 };

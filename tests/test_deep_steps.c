@@ -3,8 +3,14 @@
  * ctest: without=asan,tsan (steps single instructions)
  * P3, P8: a handler leaves by longjmp at each instruction of a call that FDR_DEPTH has counted only, of its enter and
  * of its leave. What is open is where the stack of open calls says, and each call is in one column of the ledger. */
-#include "tests/api_fixture.h"
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "recorder/thread/thread_state.h"
+#include "tests/api_fixture.h"
 #include "tests/rnd.h"
 #include "tests/steps.h"
 

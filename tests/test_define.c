@@ -16,8 +16,8 @@
 #include <sys/resource.h>
 
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/names/names.h"
 #include "tests/api_fixture.h"
 
 static uint64_t field_of(struct fdr_file *f, size_t at, size_t field)

@@ -22,8 +22,7 @@
 #include "bins/bins.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/oracle.h"
 
 /* ---- a thread that stands where the test wants ---- */

@@ -18,8 +18,8 @@
 
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 
 enum { REGIONS = 100, EVERY = 8 };
 static fdr_region region[REGIONS];

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "bins/bins.h"
-#include "recorder/memory.h"
-#include "recorder/state.h"
+#include "recorder/ended/ended.h"
+#include "recorder/life/recording.h"
 #include "tests/api_fixture.h"
 
 enum { ME = 64, HOUR = 3600 };

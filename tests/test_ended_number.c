@@ -3,6 +3,14 @@
  * ctest: wrap=fdri_location_number
  * P3: a handler leaves the operation that begins the accounts of ended threads by longjmp, where these get their
  * number: every later snapshot is whole, and has all calls of the threads that ended. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/steps.h"
 

@@ -13,7 +13,8 @@
 
 #include "base/atomic.h"
 #include "bins/bins.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/rewind_storm.h"
 #include "tests/shares.h"
 

@@ -3,11 +3,20 @@
  * P3, P6: a thread that comes when those that ended have all the memory loses no event: neither where none of them has
  * aged, nor while a snapshot walks, which keeps accounts where they are, nor while who moves some is without a
  * processor. What such snapshots show is whole. */
+#include "recorder/ended/ended.h"
+#include "recorder/shares/shares.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
-
-#include <unistd.h>
-
 #include "tests/scratch.h"
+
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
 
 enum { MOST_DEPTH = 40 };
 static fdr_region region[MOST_DEPTH];

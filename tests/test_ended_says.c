@@ -4,7 +4,8 @@
  * many calls found no level. And a location that serves again holds nothing of what it was. */
 #include "base/atomic.h"
 #include "bins/bins.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

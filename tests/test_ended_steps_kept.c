@@ -14,8 +14,9 @@
 #include "bins/bins.h"
 #include "bins/partition.h"
 #include "format/arena/arena.h"
-#include "recorder/memory.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/strategy/strategy.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 
 enum { CALLS = 300000, OTHERS = 200 };

@@ -14,8 +14,9 @@
 #include "base/bits.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/reduce.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/strategy/reduce.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/oracle_clock.h"
 #include "tests/rnd.h"
 

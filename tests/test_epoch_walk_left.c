@@ -4,10 +4,10 @@
  * A handler leaves by longjmp while an epoch that is over gets its totals, some rows with each call that enters, or
  * while epochs are cut or merged: what they say adds up to the totals all the same, their memory is used again, and
  * calls go the fast way again. */
-#include "recorder/reduce.h"
+#include "recorder/strategy/reduce.h"
 #include "tests/api_fixture.h"
 
-#include "recorder/reduce.h"
+#include "recorder/strategy/reduce.h"
 #include "tests/steps.h"
 
 #ifdef CAN_STEP

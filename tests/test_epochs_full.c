@@ -13,8 +13,8 @@
 #include "fdr/fdr.h"
 #include "format/arena/arena.h"
 #include "policies/policies.h"
-#include "recorder/reduce.h"
-#include "recorder/state.h"
+#include "recorder/strategy/reduce.h"
+#include "recorder/thread/thread_state.h"
 
 enum { MORE_EPOCHS = 100 };
 

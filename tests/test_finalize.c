@@ -3,17 +3,21 @@
  * P10: recordings end and begin while threads are in the middle of records, more of them than there are processors:
  * some are off their processor for longer than fdr_finalize waits. Nothing breaks, and what the final snapshot holds is
  * whole. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <fdr/fdr.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <unistd.h>
 
-#include "recorder/recorder.h"
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "tests/oracle.h"
 
 enum { THREADS = 12, REGIONS = 64 };

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/oracle.h"
 
 static fdr_region outer, inner;

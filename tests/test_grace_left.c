@@ -15,8 +15,8 @@
 #include "base/atomic.h"
 #include "export/view.h"
 #include "fdr/fdr.h"
-#include "recorder/grace.h"
-#include "recorder/recorder.h"
+#include "recorder/life/grace_period.h"
+#include "recorder/life/life.h"
 
 static sigjmp_buf away;
 static int jumps, seen;

@@ -12,7 +12,8 @@
 #include "base/bits.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

@@ -3,18 +3,20 @@
  * P10: a signal that arrives while a thread is attached, or while a function's address becomes a region, waits until
  * that is done. Its handler may leave by longjmp then, and the thread is recorded as before. So may one that arrives
  * while an event is only counted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <sys/time.h>
 
-#include "recorder/recorder.h"
+#include "recorder/life/recording.h"
 #include "tests/oracle.h"
 
 static volatile sig_atomic_t armed; /* what interrupts itself */

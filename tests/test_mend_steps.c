@@ -3,7 +3,7 @@
  * P3: what a handler left by longjmp, far down the stack, is settled once, also where another handler comes at any
  * instruction of that and records. */
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/steps.h"
 

@@ -20,8 +20,7 @@
 
 #include "format/arena/arena.h"
 #include "reader/live/find_process.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/oracle.h"
 
 enum { NOTES = 300, PAGE = 4096 };

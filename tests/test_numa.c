@@ -16,8 +16,8 @@
 #include "base/system/topology.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/oracle.h"
 
 enum { NODES = 4, ARENA = 1 << 20, BIN = 1024 };

@@ -2,6 +2,15 @@
 /* ctest: label=unit timeout=300 promise=P3,P4,P5,P9
  * Calls of the moment, by the processor's counter, against the oracle: what takes the fastest path, and what that
  * leaves to others. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recorder/life/recording.h"
 #include "tests/oracle_clock.h"
 #include "tests/rnd.h"
 

@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "bins/bins.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

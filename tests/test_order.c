@@ -2,8 +2,14 @@
 /* ctest: label=unit
  * The order of worth has all partitions, also those that were made when no memory was left but in bins: a thread that
  * filled the buffer before it went deep. */
-#include "tests/api_fixture.h"
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
+#include "recorder/thread/thread_state.h"
+#include "tests/api_fixture.h"
 #include "tests/order_check.h"
 
 enum { DEEP = 400, SHALLOW_CALLS = 60000, DEEP_CALLS = 400 };

@@ -10,9 +10,10 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "policies/policies.h"
-#include "recorder/order.h"
-#include "recorder/reduce.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/strategy/reduce.h"
+#include "recorder/strategy/worth_order.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=300 excuse=x86-64 without=asan,tsan (steps single instructions)
  * The order of worth has all partitions, also where the call that made one was left by longjmp at any instruction. */
-#include "tests/api_fixture.h"
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "recorder/thread/thread_state.h"
+#include "tests/api_fixture.h"
 #include "tests/order_check.h"
 #include "tests/steps.h"
 

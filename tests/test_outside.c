@@ -16,8 +16,7 @@
 #include <string.h>
 
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/snapshots_seen.h"
 #include "victim.h"
 

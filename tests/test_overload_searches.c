@@ -3,9 +3,17 @@
  * P2: many deep threads record side by side in a buffer that does not hold what they need: each would search for memory
  * with each event, and take it from another that has not used it yet. Few events begin a search. The threads take turns
  * of some calls each, by a clock of their own: how they meet is the same on every run. */
+#include <fdr/fdr.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
+#include "base/atomic.h"
+#include "recorder/shares/shares.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/counted_clock.h"
 

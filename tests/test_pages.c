@@ -3,13 +3,14 @@
  * The arena lies in pages of 2 MiB where the kernel makes them when asked, in a file as in anonymous memory; none is
  * missing then. What is left of it when it is over is in nobody's way. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,9 @@
 
 #include <fdr/fdr.h>
 
-#include "recorder/recorder.h"
+#include "base/bits.h"
+#include "recorder/life/recording.h"
+#include "recorder/memory/memory.h"
 
 enum { LARGE = 2 << 20, ARENA = 4 * LARGE };
 

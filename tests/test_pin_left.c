@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "format/arena/arena.h"
-#include "recorder/memory.h"
-#include "recorder/state.h"
+#include "recorder/pressure/recorder_pressure.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

@@ -3,16 +3,20 @@
  * P2, counted: once a thread is attached, recording makes no system call, asks for no memory and takes no page fault,
  * through thousands of full bins and reductions, with every strategy; and where the words of the allocator are
  * contended for ever, it gives up after a bounded number of tries. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <fdr/fdr.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -20,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "recorder/recorder.h"
+#include "base/atomic.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

@@ -2,6 +2,13 @@
 /* ctest: label=signals,threads timeout=300 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
  * P3: a handler leaves fdr_reading, or an event inside of a call on a thread that gives readings, by longjmp, at some
  * instruction: once the thread records anything else the event is in the ledger. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/steps.h"
 

@@ -2,16 +2,23 @@
 /* ctest: label=signals,threads timeout=120 promise=P7,P10
  * P6, P10: a process that finds itself restored from a checkpoint (simulated: what tells one life from the next is
  * changed under it) leaves the recording it came with as it is and begins a new one. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <pthread.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/racy.h"
-#include "recorder/recorder.h"
+#include "recorder/life/life.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/deaths.h"
 
 static fdr_region outer, inner;

@@ -13,7 +13,7 @@
 
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

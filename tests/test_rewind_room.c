@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"
 

@@ -3,8 +3,13 @@
  * P8: a handler leaves by longjmp at each instruction of setting a mark and of rewinding to it, one after the other (of
  * long ones at every few). Lists, bins and files are whole whatever follows: a mark that is half set is none, and none
  * is used twice. */
-#include "tests/api_fixture.h"
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "recorder/thread/thread_state.h"
+#include "tests/api_fixture.h"
 #include "tests/rnd.h"
 #include "tests/steps.h"
 

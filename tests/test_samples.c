@@ -7,6 +7,7 @@
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@
 
 #include <cmocka.h>
 
-#include "recorder/recorder.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread.h"
 #include "tests/thinned.h"
 
 #define BUFFER (256u << 10)

@@ -14,8 +14,10 @@
 #include "bins/pieces.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
-#include "recorder/memory.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/memory/memory.h"
+#include "recorder/shares/shares.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/shares.h"
 
 #define BUFFER "2M"

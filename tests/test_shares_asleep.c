@@ -16,8 +16,8 @@
 #include "bins/bins.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread.h"
 #include "tests/shares.h"
 
 enum { SLEEPERS = 60, CALLS = 12000, MORE = 80, BUFFER = 4 << 20 };

@@ -16,8 +16,7 @@
 
 #include "base/bits.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

@@ -16,7 +16,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "bins/bins.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/counted_clock.h"
 #include "tests/shares.h"
 

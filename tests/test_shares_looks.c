@@ -13,7 +13,7 @@
 #include "bins/bins.h"
 #include "bins/pieces.h"
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/shares.h"
 
 enum { LEVELS = 40, FILL = 2000000, ASKS = 100000 };

@@ -14,7 +14,7 @@
 #include "base/atomic.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/shares.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)

@@ -17,7 +17,7 @@
 #include "base/atomic.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/shares.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "bins/bins.h"
-#include "recorder/memory.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
+#include "recorder/shares/shares.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

@@ -2,12 +2,17 @@
 /* ctest: label=threads timeout=120 promise=P2
  * Fair shares: one that works now and then keeps all it did, far below its share, beside a busy one 30 and 40 levels
  * deep, whose oldest bins are pieces of many partitions: none of them is whole for long. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include <stdio.h>
 
+#include "recorder/thread/thread_state.h"
 #include "tests/shares.h"
 
 enum { REGIONS = 40, TURNS = 300, BUSY = 60000, SLOW = 20 };

@@ -2,14 +2,16 @@
 /* ctest: label=threads timeout=120 promise=P3
  * Threads come and go in buffers that the accounts of a few of them fill: each finds room, whatever those before it
  * left behind, and nothing that they presented is missing. */
+#include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <pthread.h>
 
-#include "recorder/recorder.h"
+#include "recorder/life/recording.h"
 #include "tests/oracle.h"
 
 enum { THREADS = 24, EVENTS = 3000 };

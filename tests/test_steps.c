@@ -29,8 +29,7 @@
 #include "bins/partition.h"
 #include "bins/pieces.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

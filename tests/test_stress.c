@@ -20,8 +20,7 @@
 #include "base/system/topology.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 

@@ -10,7 +10,7 @@
 
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/life/recording.h"
 #include "tests/api_fixture.h"
 
 #define BIG 1795527986911608032ull /* ns since 1970, at the end of 2026 */

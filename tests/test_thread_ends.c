@@ -13,7 +13,8 @@
 #include <limits.h>
 #include <pthread.h>
 
-#include "recorder/recorder.h"
+#include "base/atomic.h"
+#include "recorder/life/recording.h"
 
 enum { THREADS = 40 };
 #define STACK ((size_t)64 << 20) /* more than the C library keeps: it goes with the thread */

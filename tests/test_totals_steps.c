@@ -4,7 +4,7 @@
  * in the totals once, with its time: whatever was presented is in them or open, all time is the exclusive time of one
  * call, a call's time is its callers' too, and each call is in its histogram. */
 #include "format/arena/arena.h"
-#include "recorder/state.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/api_fixture.h"
 #include "tests/steps.h"
 

@@ -2,20 +2,26 @@
 /* ctest: label=signals,stress,threads timeout=120 */
 /* Triggers: each source fires when it should and not when it should not; window, hold-off, caps; set and removed while
  * others record. */
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "export/view.h"
+#include "recorder/watch/watch_table.h"
+#include "tests/snapshots_seen.h"
 #include "victim.h"
 
 #include <time.h>
 
 #include <fdr/reader.h>
-
-#include "base/clock.h"
-#include "recorder/watch.h"
-#include "tests/snapshots_seen.h"
 
 static void start(const char *triggers, const char *more_keep)
 {

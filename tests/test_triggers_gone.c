@@ -16,7 +16,6 @@
 #include "export/snapshot/snapshot.h"
 #include "export/trigger/trigger.h"
 #include "export/view.h"
-#include "recorder/recorder.h"
 #include "tests/snapshots_seen.h"
 #include "victim.h"
 

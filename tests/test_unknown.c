@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P2,P3 */
 /* Regions whose definition finds no room: their calls are recorded as [unknown], and nobody asks again and again. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "recorder/life/recording.h"
 #include "tests/api_fixture.h"
 
 /* Until not even a short name finds room. */

@@ -2,11 +2,21 @@
 /* ctest: label=signals,threads timeout=240 promise=P10
  * P10: fdr_usage beside recordings of unlike sizes that end and begin; and left by a handler's longjmp, at any moment:
  * what it held is free with the thread's next event. */
+#include <fdr/fdr.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "recorder/ended/ended.h"
+#include "recorder/life/recording.h"
 #include "tests/api_fixture.h"
 
 /* Who is not attached walks memory that may be emptied meanwhile. ThreadSanitizer cannot know. */

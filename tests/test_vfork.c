@@ -2,19 +2,23 @@
 /* ctest: label=signals,threads timeout=240 promise=P3,P10
  * P3, P10: a vfork child records as the thread that waits for it, whatever it does and however it ends; and storms of
  * children of every kind leave their parent's recording exact and no file of theirs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
-#include "recorder/recorder.h"
+#include "recorder/life/recording.h"
 #include "tests/deaths.h"
 
 static fdr_region outer, inner;

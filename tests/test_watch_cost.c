@@ -4,10 +4,12 @@
  * of all that are defined already; and what recording threads compare with is the least of all there are. */
 #include "base/atomic.h"
 #include "format/arena/arena.h"
-#include "recorder/memory.h"
-#include "recorder/recorder.h"
-#include "recorder/state.h"
-#include "recorder/watch.h"
+#include "recorder/ended/ended.h"
+#include "recorder/life/life.h"
+#include "recorder/thread/thread_state.h"
+#include "recorder/totals/totals.h"
+#include "recorder/watch/watch.h"
+#include "recorder/watch/watch_table.h"
 #include "tests/api_fixture.h"
 
 #include <fdr/fdr.h>

@@ -2,18 +2,25 @@
 /* ctest: label=signals,threads timeout=120 promise=P10 */
 /* The watchdog's snapshot has the native stacks of all threads, and nobody's call ends early for it. A thread that
  * waits for a processor is waited for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <cmocka.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "recorder/recorder.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
 #include "tests/deaths.h"
 
 #define APART __attribute__((noinline))

@@ -92,7 +92,7 @@ proctype owner()
         :: mutant == 5
         :: else -> gen++; put(GEN, gen, RELEASE) /* G:open */
         fi;
-        put(RECORD0, part, PLAIN); /* recorder/call.c */
+        put(RECORD0, part, PLAIN); /* recorder/record/call.c */
         if
         :: mutant == 3 -> put(COMMIT, 1, PLAIN)
         :: else -> put(COMMIT, 1, RELEASE) /* R:commit */

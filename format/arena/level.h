@@ -61,7 +61,7 @@ struct fdr_level {
     uint32_t points_off;   /* off of struct fdr_level_points (accounts and partitions of point classes) */
     uint32_t zero_gap;     /* 1: the newest with an ordinal was left out */
     uint32_t reading_gate; /* of level 0: readings this deep or deeper are no longer stored; 0 all are */
-    /* of an open call with an address, as the compiler's hook told: recorder/gone.c */
+    /* of an open call with an address, as the compiler's hook told: recorder/jumps/abandoned_calls.c */
     uint64_t frame;        /* how far below the end of the thread's stack; UINT64_MAX: nobody told */
     uint32_t caller, site; /* low halves: the complement of the function's return address, and the hook's */
 };

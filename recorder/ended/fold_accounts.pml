@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Model of recorder/ended/fold_accounts.c and of the lock of recorder/ended/ended_threads.c: accounts of a location that ended are added to another's, a
+ * number at a time; what changes is written into a list with what it was, so that whoever reads after a kill can take it back.
+ * Threads fold, one of them is left in the middle by longjmp and mends that with its next operation; a snapshot
+ * walks the accounts meanwhile. Checked by tests/test_models.sh.
+ *
+ * Interleavings of single loads and stores are complete; at any moment all may be killed, which leaves stores in program order.
+ * Not modelled: histograms and rows (the same list, other words), a list that is too short.
+ *
+ * Claims: at every moment, so also after a kill, each number is in one of two places, and each location's accounts
+ * balance (presented = reduced + what a partition counts); the same for what a snapshot adds up, word by word.
+ *
+ * mutants: 1 count_first    the count says that words hold before they are written
+ *          2 change_first   a word changes before the count says so
+ *          3 count_early    the count is 0 again before the last word changed
+ *          4 left_in_place  who mends gives the lock back, and the list stays
+ *          5 unlock_first   who mends gives the lock back before the words are what they were
+ *          6 no_lock        a thread folds without looking who does already
+ *          7 walk_anyway    a snapshot walks although somebody folds */
+#define WORDS 4
+#define FROM_PRESENTED 0
+#define FROM_TOTAL 1 /* of the partition, all of whose bins were given back */
+#define TO_PRESENTED 2
+#define TO_REDUCED 3
+#define EVENTS 2
+
+byte mutant;
+byte lock;
+byte account[WORDS], was[WORDS], count;
+bool leave;
+
+/* What a word is, or was when the list holds. */
+#define left(word) (count > 0 -> was[word] : account[word])
+
+inline unlock() { lock = 0 }
+
+/* One half of the partition's number at a time: so two folds have something to do. What is read is the lock's. */
+inline fold()
+{
+    atomic {
+        value[FROM_PRESENTED] = account[FROM_PRESENTED];
+        value[FROM_TOTAL] = account[FROM_TOTAL];
+        value[TO_PRESENTED] = account[TO_PRESENTED];
+        value[TO_REDUCED] = account[TO_REDUCED];
+        if
+        :: value[FROM_TOTAL] > 0 ->
+            value[FROM_PRESENTED]--; value[FROM_TOTAL]--; value[TO_PRESENTED]++; value[TO_REDUCED]++
+        :: else
+        fi;
+        i = 0
+    };
+    if
+    :: mutant == 1 -> count = WORDS
+    :: else
+    fi;
+    do
+    :: i < WORDS -> atomic { was[i] = account[i]; i++ }
+    :: else -> break
+    od;
+    i = 0;
+    if
+    :: mutant == 2 -> atomic { account[0] = value[0]; i = 1 }
+    :: else
+    fi;
+    count = WORDS;
+    do
+    :: i == WORDS - 1 && mutant == 3 && count != 0 -> count = 0
+    :: i < WORDS && !(i == WORDS - 1 && mutant == 3 && count != 0) -> atomic { account[i] = value[i]; i++ }
+    :: else -> break
+    od;
+    atomic { count = 0; i = 0 }
+}
+
+inline undo()
+{
+    i = count;
+    do
+    :: i > 0 -> atomic { i--; account[i] = was[i] }
+    :: else -> break
+    od;
+    count = 0
+}
+
+/* A signal handler that never comes back to what it interrupted. */
+proctype handler() { leave = true }
+
+/* rounds: folds; a thread with `jumps` may be left anywhere in its first fold. */
+proctype thread(byte rounds; bool jumps)
+{
+    byte i, value[WORDS];
+    bool mine;
+    do
+    :: rounds > 0 ->
+        rounds--;
+        atomic {
+            if
+            :: lock == 0 || mutant == 6 -> lock = _pid; mine = true
+            :: else -> mine = false
+            fi
+        };
+        if
+        :: !mine -> skip
+        :: mine ->
+            if
+            :: jumps ->
+                { fold(); unlock() } unless { leave };
+                if
+                :: leave && lock == _pid -> /* the next operation: fdri_ended_abandoned */
+                    if
+                    :: mutant == 4 -> unlock()
+                    :: mutant == 5 -> unlock(); undo()
+                    :: else -> undo(); unlock()
+                    fi
+                :: else
+                fi;
+                jumps = false
+            :: else -> fold(); unlock()
+            fi
+        fi;
+        atomic { i = 0; value[0] = 0; value[1] = 0; value[2] = 0; value[3] = 0; mine = false }
+    :: else -> break
+    od
+}
+
+proctype snapshot()
+{
+    byte p, q, r, t;
+    atomic {
+        if
+        :: lock == 0 || mutant == 7 -> lock = _pid; p = 100
+        :: else
+        fi
+    };
+    if
+    :: p == 100 ->
+        p = account[FROM_PRESENTED];
+        q = account[FROM_TOTAL];
+        r = account[TO_PRESENTED];
+        t = account[TO_REDUCED];
+        assert(p == q && r == t && p + r == EVENTS);
+        unlock()
+    :: else
+    fi
+}
+
+/* What a reader finds after a kill at this moment: it takes back what the list holds. */
+proctype autopsy()
+{
+    atomic {
+        assert(left(FROM_PRESENTED) == left(FROM_TOTAL) && left(TO_PRESENTED) == left(TO_REDUCED));
+        assert(left(FROM_PRESENTED) + left(TO_PRESENTED) == EVENTS)
+    }
+}
+
+init
+{
+    c_code { const char *m = getenv("MUTANT"); now.mutant = m ? atoi(m) : 0; };
+    atomic {
+        account[FROM_PRESENTED] = EVENTS; account[FROM_TOTAL] = EVENTS;
+        run thread(2, true); run thread(1, false); run handler(); run snapshot(); run autopsy()
+    }
+}

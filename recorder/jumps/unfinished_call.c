@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* An enter or a leave that a handler has left by longjmp: each call is in the totals once, all the same. A leave counts
+ * from the moment its row's calls do; what it had not added yet is added here, and the call is over. Where its record
+ * was not stored it is lost. An enter counts from the moment the call is presented: it is one without a time then.
+ *
+ * What was done is told by what is true between operations: calls in the totals and open ones are those presented; the
+ * exclusive time of all is the time of those that are called by an open one, or by none. A leave adds to its row's
+ * calls first, to the exclusive time, to the sum, and then to the time of the call around it; of the sum the thread
+ * keeps what it was. An enter presents the call before it is in the totals. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "format/arena/arena.h"
+#include "recorder/jumps/jumps.h"
+#include "recorder/record/shadow_stack.h"
+#include "recorder/thread/thread_state.h"
+#include "recorder/totals/totals.h"
+
+struct accounts {
+    uint64_t calls, presented; /* in the totals or open; enters */
+    uint64_t own, children;    /* exclusive time; time of what open calls have called */
+};
+
+static struct accounts accounts_of(const struct fdri_thread *t)
+{
+    const struct fdr_location *l = t->loc;
+    struct accounts a = {.presented = l->presented_overflow};
+    for (uint32_t i = 0; i < 1u << (32 - t->row_shift); i++) {
+        const struct fdr_row *r = fdri_off(t, t->row_slot[i]);
+        if (!t->row_slot[i] || !fdr_row_of_calls(r->key)) continue;
+        a.calls += r->calls + r->untimed;
+        a.own += r->exclusive;
+    }
+    for (uint32_t d = 0; d <= fdr_levels_in(l->level_blocks); d++) {
+        const struct fdr_level *v = fdri_level(t, d);
+        if (d <= l->depth && d <= t->depth_limit) a.children += v->child_ticks;
+        if (!d) continue;
+        a.presented += v->presented;
+        a.calls += d <= l->depth && !(v->flags & FDR_LEVEL_UNTIMED);
+    }
+    return a;
+}
+
+/* All of the top call's leave is in the totals from now on. In the order of a leave: this may be left in its turn. */
+static void finish(struct fdri_thread *t, struct fdr_level *v, uint64_t moved)
+{
+    struct fdr_location *l = t->loc;
+    struct fdr_level *parent = fdri_level(t, l->depth - 1);
+    struct fdr_row *r = fdri_off(t, v->row_off);
+    uint64_t duration = l->last_tick > v->enter_tick ? l->last_tick - v->enter_tick : 0;
+    uint64_t own = duration - v->child_ticks;
+    bool summed = r->sum != t->sum_before;
+    if (!summed && moved != own) fdr_bump_relaxed(&r->exclusive, own);
+    fdr_signal_fence();
+    if (!summed) fdr_bump_relaxed(&r->sum, duration);
+    fdr_signal_fence();
+    if (!summed || moved == own) fdr_bump_relaxed(&parent->child_ticks, duration);
+    if (duration < r->min) r->min = duration;
+    if (duration > r->max) r->max = duration;
+}
+
+/* The row in which that counter lies has a call that is in none of its counters. */
+static bool lacks_one(const struct fdri_thread *t, uint32_t counter)
+{
+    for (uint32_t i = 0; i < 1u << (32 - t->row_shift); i++) {
+        const struct fdr_row *r = fdri_off(t, t->row_slot[i]);
+        uint32_t from = fdr_histogram_off(r->histogram), count = fdr_histogram_count(r->histogram);
+        if (!t->row_slot[i] || !r->histogram || counter - from >= count * sizeof(uint64_t)) continue;
+        const uint64_t *in = fdri_off(t, from);
+        uint64_t sum = 0;
+        for (uint32_t k = 0; k < count; k++) sum += in[k];
+        return sum < r->calls;
+    }
+    return false;
+}
+
+bool fdri_totals_left(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    struct fdr_level *v = fdri_level(t, l->depth);
+    struct accounts a = accounts_of(t);
+    bool over = a.calls == a.presented + 1 && l->depth && !(v->flags & FDR_LEVEL_UNTIMED);
+    if (over) finish(t, v, a.own - a.children);
+    else if (v->flags & FDR_LEVEL_UNTIMED && a.children - a.own == v->child_ticks)
+        v->child_ticks = 0; /* what a pause inside of it let through is its caller's already */
+    if (l->counting && !lacks_one(t, l->counting)) l->counting = 0;
+    fdri_count_late(t->base, l);
+    return over;
+}
+
+void fdri_totals_entered(struct fdri_thread *t)
+{
+    const struct fdr_location *l = t->loc;
+    struct accounts a = accounts_of(t);
+    if (a.presented != a.calls + 1) return;
+    bool kept = l->depth < fdr_levels_in(l->level_blocks);
+    uint32_t row = kept ? fdri_level(t, l->depth + 1)->row_off : 0;
+    fdr_bump_relaxed(&((struct fdr_row *)fdri_off(t, row ? row : l->rest_row_off))->untimed, 1);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* A program whose first thread leaves by pthread_exit ends when the last of the others does: the C library calls
+ * exit(0) then. Threads of fdr's own would keep it from that for ever. So the dumper looks now and then whether the
+ * first one left, and then whether any is there but fdr's; if not, it has exit(0) called as the C library would
+ * have. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/system/helper_threads.h"
+#include "base/system/procfs.h"
+#include "export/view.h"
+#include "recorder/life/life.h"
+#include "recorder/life/recording.h"
+#include "sampler/samples/samples_view.h"
+
+static const uint64_t often_ns = 5000000000u, soon_ns = 50000000;
+static uint64_t next_ns;  /* dumper */
+static uint32_t suspects; /* atomic: looks to come soon */
+
+enum { SOON_LOOKS = 100 }; /* the first thread may take that long from where it told to its end */
+
+/* The state of the process is that of its first thread. */
+static bool first_left(void)
+{
+    char text[512];
+    fdri_read_text("/proc/self/stat", text, sizeof text);
+    const char *name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' && name_end[2] == 'Z';
+}
+
+static bool is_ours(const char *tid)
+{
+    char path[300], name[20];
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", tid);
+    size_t n = fdri_read_text(path, name, sizeof name);
+    if (n && name[n - 1] == '\n') name[n - 1] = 0;
+    return fdr_is_helper(name);
+}
+
+/* A program may call its threads as ours are called: so many names are ours, and no more. */
+static uint32_t most_ours(void) { return 1u + fdri_sampler_wanted() + (fdri_rec.set.counters.sampled[0] != 0); }
+
+static bool only_ours_left(void)
+{
+    bool only = true;
+    uint32_t ours = 0, most = most_ours();
+    DIR *tasks = fdri_open_folder("/proc/self/task");
+    if (!tasks) return false;
+    for (struct dirent *e; only && (e = readdir(tasks));) {
+        int tid = atoi(e->d_name); /* 0 for . and .. */
+        if (tid && tid != fdri_rec.pid) only = is_ours(e->d_name) && ++ours <= most;
+    }
+    closedir(tasks);
+    return only;
+}
+
+/* In a thread of its own: exit ends the recording, which waits for the dumper. */
+static void *end_program(void *unused)
+{
+    sigset_t none;
+    (void)unused;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+    exit(0);
+}
+
+uint64_t fdri_alone_poll(uint64_t now_ns)
+{
+    static bool over;
+    pthread_t last;
+    uint32_t soon = fdr_load_relaxed(&suspects);
+    if (over) return UINT64_MAX;
+    if (!soon && now_ns < next_ns && next_ns - now_ns <= often_ns) return next_ns;
+    if (soon) fdr_sub_relaxed(&suspects, 1u);
+    bool left = first_left();
+    over = left && only_ours_left() && !pthread_create(&last, NULL, end_program, NULL);
+    if (over) pthread_detach(last);
+    next_ns = over ? UINT64_MAX : now_ns + (soon || left ? soon_ns : often_ns);
+    return next_ns;
+}
+
+void fdri_alone_suspect(void)
+{
+    fdr_store_relaxed(&suspects, (uint32_t)SOON_LOOKS);
+    fdri_dumper_wake();
+}

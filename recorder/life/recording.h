@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* The recording of this process: its settings and its state. */
+#ifndef FDR_RECORDER_LIFE_RECORDING_H
+#define FDR_RECORDER_LIFE_RECORDING_H
+
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/fd/kept_open.h"
+#include "base/system/topology.h"
+#include "bins/bins.h"
+#include "bins/slabs.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/shares/share_state.h"
+#include "sampler/counters/counter_view.h"
+
+/* ---- settings: what the configuration says, parsed ---- */
+enum fdri_arena_kind { FDRI_MAPPED, FDRI_ANONYMOUS };
+struct fdri_settings {
+    bool enable, live_force, final_snapshot, keep_newest;
+    uint64_t buffer_bytes; /* 0: default rule */
+    char buffer_text[32];  /* as it was given, to name it where it cannot be */
+    uint32_t bin_bytes;
+    enum fdri_arena_kind arena;
+    enum fdr_strategy strategy;
+    struct fdri_chain chain;
+    struct fdri_tier_shares tiers; /* FDR_TELESCOPE */
+    uint64_t min_duration_ns, resolution_ns, holdoff_ns, disk_bytes;
+    uint32_t depth; /* calls deeper are only counted */
+    int crash;      /* enum fdri_crash_mode */
+    uint64_t crash_deadline_ns;
+    bool monotonic;
+    int signal; /* 0: none */
+    uint32_t keep;
+    char sample[64], name[64], live_dir[256], dir[512], filter[512];
+    char triggers[1024];
+    uint64_t watchdog_ns; /* 0: off */
+    uint64_t pin_ns;      /* FDR_PIN */
+    struct fdri_counter_plan counters;
+    char edge_regions[512]; /* FDR_EDGE_REGIONS: patterns of names */
+    char text[1024];        /* NAME=VALUE lines, for the superblock */
+};
+bool fdri_parse_size(const char *text, uint64_t *bytes);
+bool fdri_parse_duration(const char *text, uint64_t *ns);
+/* 0, or -EINVAL where a value made no sense and the caller is strict. */
+int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *config);
+
+void fdri_misspelt_look(const char *const *known, size_t count);
+/* Of the program; "" where nobody knows. */
+void fdri_own_path(char *path, size_t bytes);
+
+/* ---- the recording ---- */
+/* What tells a process from a copy of itself that goes on from a checkpoint. 0: unknown. */
+struct fdri_life {
+    int pid;
+    uint64_t boot, start_time; /* a hash of the boot's id; field 22 of /proc/self/stat */
+};
+struct fdri_recorder {
+    struct fdri_arena arena;
+    struct fdr_topology topology;
+    struct fdri_settings set;
+    uint32_t number; /* of this recording in this process, from 1 */
+    bool ticks;      /* TSC or counter; else ns */
+    uint32_t shift;
+    struct fdr_clock_reading start;
+    uint64_t began; /* tick (or ns) from which on things are recorded: FDR_PIN counts from there */
+    uint64_t ticks_per_second;
+    uint64_t tick_to_ns;                    /* 32.32 */
+    struct fdri_held live, at_live, at_dir; /* the arena's file, FDR_LIVE_DIR, FDR_DIR */
+    char live_path[512];
+    uint32_t bin_reserve;  /* bins that serve first bins only */
+    uint64_t meta_in_bins; /* atomic: bytes of meta blocks that lie in pieces of bins */
+    struct fdri_shares shares;
+    uint32_t sample_share; /* atomic: bins kept for samples once there are any */
+    uint32_t sample_bins;  /* atomic: bins that locations of samples hold */
+    struct fdri_slabs slabs;
+    bool running;
+    /* it is over, but somebody was still in the middle of a record: its memory stays as it is until they are not */
+    bool left;
+    int pid;
+    struct fdri_life life;
+};
+extern struct fdri_recorder fdri_rec;
+
+#endif

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: MIT */
+/* Start and end of a recording, and what becomes of it in a forked child. */
+#define _GNU_SOURCE
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fdr/fdr.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/fd/kept_open.h"
+#include "base/fd/open_high.h"
+#include "base/system/cancellation.h"
+#include "base/system/loader.h"
+#include "base/system/signal_mask.h"
+#include "base/system/syscall.h"
+#include "base/text/message.h"
+#include "bins/bins.h"
+#include "export/view.h"
+#include "fdr_build.h"
+#include "format/arena/arena.h"
+#include "format/arena/checks.h"
+#include "recorder/ended/ended.h"
+#include "recorder/life/life.h"
+#include "recorder/life/recording.h"
+#include "recorder/memory/memory.h"
+#include "recorder/names/names.h"
+#include "recorder/record/record.h"
+#include "recorder/thread/thread.h"
+#include "recorder/thread/thread_state.h"
+#include "recorder/watch/watch.h"
+#include "sampler/counters/counter_view.h"
+#include "sampler/samples/samples_view.h"
+
+/* One page of its own, so that the kernel can hand a zeroed one to every kind of child. */
+struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(65536)));
+static_assert(sizeof fdr_switch_ == 65536, "nothing else in its page");
+
+struct fdri_recorder fdri_rec = {.live = {.fd = -1}, .at_live = {.fd = -1}, .at_dir = {.fd = -1}};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t recordings;
+
+uint64_t fdri_ns_to_ticks(uint64_t ns)
+{
+    if (!fdri_rec.ticks) return ns;
+    return (uint64_t)((unsigned __int128)ns * fdri_rec.ticks_per_second / 1000000000u);
+}
+
+/* ---- fork ---- */
+
+static sigset_t fork_mask; /* under the lock */
+/* This thread has the lock, but in fork(), or is just taking or giving it: set before and cleared after, so whoever
+ * interrupts the thread that has it finds it set. The program's handlers wait, but in fdr_ending(); those of faults and
+ * of FDR_SIGNAL do not, and may fork a debugger (which takes the lock), or call exit(). */
+static __thread bool at_lock;
+static uint32_t in_fork; /* atomic: a thread is in fork(), between the handlers, with all the locks */
+static bool wiped;       /* the switch is off in every child with memory of its own */
+
+/* Made by _Fork or clone, with a copy of a parent's recording. (A vfork child finds the switch on: the recording is its
+ * parent's, and stays.) */
+static bool bare(void)
+{
+    return fdri_rec.running && fdri_rec.pid != fdri_pid() && !(wiped && fdr_load_relaxed(&fdr_switch_.on));
+}
+
+struct held {
+    sigset_t mask;
+    struct fdr_cancel cancel;
+};
+
+static bool holds_lock(void) { return fdr_load_relaxed(&at_lock); }
+
+static bool try_lock(void)
+{
+    fdr_store_relaxed(&at_lock, true);
+    fdr_signal_fence();
+    bool got = !pthread_mutex_trylock(&lock);
+    fdr_signal_fence();
+    if (!got) fdr_store_relaxed(&at_lock, false);
+    return got;
+}
+
+/* Not by pthread_mutex_lock: nobody could tell whether it has the lock yet. Who forks in the sleep waits for the other
+ * thread, as always. */
+static void wait_for_lock(void)
+{
+    while (!try_lock()) fdr_raw_sleep(1000000);
+}
+
+static struct held take_lock(void)
+{
+    struct held h;
+    fdr_signals_block_handled(&h.mask, fdri_export_handles);
+    h.cancel = fdr_cancel_off();
+    wait_for_lock();
+    return h;
+}
+
+static void give_lock(void)
+{
+    pthread_mutex_unlock(&lock);
+    fdr_signal_fence();
+    fdr_store_relaxed(&at_lock, false);
+}
+
+static void release_lock(const struct held *h)
+{
+    give_lock();
+    fdr_cancel_defer(h->cancel);
+    fdr_signals_restore(&h->mask); /* a handler that waited for it may leave by longjmp */
+    fdr_cancel_restore(h->cancel);
+}
+
+/* No handler may come while this thread holds all the locks: it might define something. */
+static void take_all(void)
+{
+    sigset_t old;
+    fdr_signals_block(&old);
+    pthread_mutex_lock(&lock);
+    fork_mask = old;
+    fdr_store_relaxed(&in_fork, 1u);
+    fdri_counters_fork(0);
+    fdri_sampler_fork(0);
+    fdri_export_fork(0);
+    fdri_address_fork(0);
+    fdri_modules_fork(0);
+    fdri_define_fork(0);
+    fdri_watch_fork(0);
+    fdri_low_fork(0);
+}
+static void bare_child(void);
+static void fork_prepare(void)
+{
+    if (bare()) bare_child();
+    if (!holds_lock()) take_all();
+}
+static void release_all(int phase)
+{
+    fdri_crash_fork(phase);
+    fdri_low_fork(phase);
+    fdri_watch_fork(phase);
+    fdri_define_fork(phase);
+    fdri_modules_fork(phase);
+    fdri_address_fork(phase);
+    fdri_export_fork(phase);
+    fdri_counters_fork(phase);
+    fdri_sampler_fork(phase);
+    pthread_mutex_unlock(&lock);
+}
+static void fork_done(int phase)
+{
+    sigset_t old = fork_mask;
+    if (!fdr_swap_acq_rel(&in_fork, 0u)) return; /* L:fork: at_exit() did not wait any longer */
+    release_all(phase);
+    fdr_signals_restore(&old);
+}
+static void fork_parent(void)
+{
+    if (!holds_lock()) fork_done(1);
+}
+
+/* In a child: any may be held by a thread that it does not have. All are taken then. */
+static void make_locks_anew(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    fdr_store_relaxed(&at_lock, false);
+    fdri_crash_fork(3);
+    fdri_low_fork(3);
+    fdri_counters_fork(3);
+    fdri_sampler_fork(3);
+    fdri_export_fork(3);
+    fdri_address_fork(3);
+    fdri_modules_fork(3);
+    fdri_define_fork(3);
+    fdri_watch_fork(3);
+    take_all();
+}
+
+/* A handler interrupted a record and called fork: the child goes back into that record, or into a snapshot. */
+static bool goes_back(const struct fdri_thread *t)
+{
+    return t->loc && t->recording == fdri_rec.number && fdr_load_relaxed(&t->loc->busy);
+}
+
+static int exit_status; /* of exit(), when it runs */
+static bool exiting;    /* it is the process that ends, not the recording alone */
+
+/* The child records nothing until it calls fdr_init, and never into its parent's arena. A record that it goes back into
+ * ends in memory of its own that is as it was: in an empty one it would follow what is not there. */
+static void fork_child(void)
+{
+    bool inside = holds_lock(); /* nothing of what it interrupted is given back */
+    if (inside) make_locks_anew();
+    fdr_store_relaxed(&fdr_switch_.on, 0u);
+    fdri_passing_fork();
+    fdri_crash_fork(3);
+    exit_status = 0;
+    exiting = false;
+    bool own = fdri_rec.live.fd < 0 || fdri_crash_own_view();
+    bool back = own && fdri_rec.running &&
+                (inside || goes_back(&fdri_self) || goes_back(&fdri_lane) || fdri_export_is_here());
+    if (fdri_rec.running) fdri_define_save();
+    if (back) fdri_arena_leave(&fdri_rec, false);
+    else if (fdri_rec.running || fdri_rec.left) fdri_arena_drop(&fdri_rec, false);
+    fdri_rec.running = fdri_rec.left = false;
+    fork_done(2);
+}
+
+/* A child made by _Fork or clone came here without the handlers, and any lock may be held by a thread it does not
+ * have. */
+static void bare_child(void)
+{
+    make_locks_anew();
+    fork_child();
+}
+
+static void note_status(int status, void *unused)
+{
+    (void)unused;
+    exit_status = status & 0xff; /* as waitpid() tells it */
+}
+
+/* Called by fdr_init and with the first thread that attaches: what is registered before main, in a constructor, would
+ * run behind the destructor that needs it. The library is never unloaded. */
+void fdri_note_exit(bool attaching)
+{
+    static uint32_t noted[2]; /* atomic */
+    uint32_t no = 0;
+    if (fdri_rec.set.crash != FDRI_CRASH_EXIT || !fdr_cas_acq_rel_u32(&noted[attaching], &no, 1)) return; /* L:noted */
+#ifdef __GLIBC__
+    on_exit(note_status, NULL);
+#endif
+}
+
+static void once(void)
+{
+    /* children made without atfork handlers (_Fork, clone) find the switch off; where the kernel refuses, the
+     * handlers below still do it for fork() */
+    bool own = sysconf(_SC_PAGESIZE) <= (long)sizeof fdr_switch_; /* else what is beside it would go as well */
+    wiped = own && madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK) == 0;
+    fdr_raw_barrier_register();
+    fdri_attach_once();
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+/* ---- start ---- */
+
+static int rank_of_environment(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < 4; i++) {
+        const char *v = secure_getenv(names[i]);
+        if (v && *v >= '0' && *v <= '9') return atoi(v);
+    }
+    return -1;
+}
+
+static void set_clock(struct fdri_recorder *r)
+{
+    r->ticks = !r->set.monotonic && FDR_HAVE_TICKS && fdr_ticks_usable();
+    if (!r->set.monotonic && !r->ticks)
+        fdri_say("FDR_TIMER=tsc: the tick counter is not known to be a reliable clock here; using monotonic");
+    r->ticks_per_second = r->ticks ? fdr_ticks_rate(5000000) : 1000000000u;
+    r->tick_to_ns = (uint64_t)(((unsigned __int128)1000000000u << 32) / r->ticks_per_second);
+    r->start = fdr_clock_read(r->ticks);
+    uint64_t resolution = fdri_ns_to_ticks(r->set.resolution_ns);
+    r->shift = resolution > 1 ? fdr_log2_floor(resolution) : 0;
+    if (r->shift > 40) r->shift = 40;
+}
+
+static void fill_superblock(struct fdri_recorder *r)
+{
+    struct fdr_superblock *s = r->arena.super;
+    s->state = FDR_STATE_RECORDING;
+    s->clock_kind = r->ticks ? FDR_CLOCK_TSC : FDR_CLOCK_NS;
+    s->shift = r->shift;
+    s->ticks_per_second = r->ticks_per_second;
+    s->clock_start = (struct fdr_clock_pair){r->start.tick, r->start.monotonic_ns, r->start.realtime_ns, 0};
+    s->clock_last = s->clock_start;
+    s->pid = (uint32_t)r->life.pid;
+    s->rank = rank_of_environment();
+    s->created_realtime_ns = r->start.realtime_ns;
+    s->process_start_time = r->life.start_time;
+    s->strategy = r->set.strategy;
+    s->band_edge_count = FDR_BANDS - 1;
+    for (uint32_t i = 0; i < FDR_BANDS - 1; i++)
+        s->band_edge[i] = fdr_max(fdri_ns_to_ticks(fdr_band_edge_ns(i)) >> r->shift, 1);
+    gethostname(s->host, sizeof s->host - 1);
+    memcpy(s->config, r->set.text, sizeof s->config - 1);
+    fdr_spare_begin(s);
+}
+
+/* Whoever works there is done in microseconds; on a busy machine it may have to wait for a processor in between. */
+static bool hold_accounts(void) { return fdri_ended_still(1000000000); }
+
+static uint64_t poll_all(uint64_t now_ns)
+{
+    return fdr_min(fdri_watch_poll(now_ns), fdr_min(fdri_life_poll(now_ns), fdri_alone_poll(now_ns)));
+}
+
+static void start_export(struct fdri_recorder *r)
+{
+    struct fdri_export_view v = {.base = r->arena.base,
+                                 .bytes = r->arena.super->arena_bytes,
+                                 .ticks = r->ticks,
+                                 .pid = r->pid,
+                                 .rank = r->arena.super->rank,
+                                 .signal = r->set.signal,
+                                 .holdoff_ns = r->set.holdoff_ns,
+                                 .disk_bytes = r->set.disk_bytes,
+                                 .keep = r->set.keep,
+                                 .keep_newest = r->set.keep_newest,
+                                 .watchdog_ns = r->set.watchdog_ns,
+                                 .company = fdri_sampler_wanted() || r->set.counters.sampled[0],
+                                 .poll = poll_all,
+                                 .look = fdri_life_look,
+                                 .settle = fdri_settle_own};
+    memcpy(v.name, r->set.name, sizeof v.name);
+    memcpy(v.dir, r->set.dir, sizeof v.dir);
+    memcpy(v.live_path, r->live_path, sizeof v.live_path);
+    r->at_dir = fdri_hold(fdri_open(AT_FDCWD, r->set.dir, O_PATH | O_DIRECTORY, 0));
+    v.live = r->live;
+    v.at_live = r->at_live;
+    v.at_dir = r->at_dir;
+    v.hold = hold_accounts;
+    v.release = fdri_ended_go_on;
+    v.crash = (enum fdri_crash_mode)r->set.crash;
+    v.crash_deadline_ns = r->set.crash_deadline_ns;
+    int e = fdri_export_start(&v);
+    if (e)
+        fdri_say("no thread for snapshots by signal: %s; such a signal does nothing, fdr_snapshot() still works",
+                 strerror(-e));
+    fdri_crash_start();
+}
+
+enum { AT_END_NS = 10000000, AT_START_NS = 200000000 };
+
+/* Is anybody else in the middle of a record? What threads that are gone left half-done does not count; nor does what
+ * this one left by a longjmp, or interrupted to get here. */
+static bool quiet(const struct fdri_arena *a)
+{
+    if (fdri_passing()) return false;
+    /* another recording's may have lain at the same address */
+    const struct fdr_location *own = fdri_self.recording == fdri_rec.number ? fdri_self.loc : NULL,
+                              *lane = fdri_lane.recording == fdri_rec.number ? fdri_lane.loc : NULL;
+    for (uint32_t off = fdr_load_acquire(&a->super->location_first); off;) { /* A:location */
+        const struct fdr_location *l = fdri_at(a, off);
+        uint32_t flags = fdr_load_acquire(&l->flags);  /* A:location */
+        bool inside = fdr_load_acquire(&l->busy) != 0; /* A:busy */
+        if (inside && flags & FDR_LOCATION_LIVE && l != own && l != lane) return false;
+        off = l->next;
+    }
+    return true;
+}
+
+/* Records under way finish; a thread that was stopped in the middle of one is not waited for. */
+static bool quiesce(const struct fdri_arena *a, uint64_t most_ns)
+{
+    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + most_ns;
+    while (!quiet(a)) {
+        if (fdr_clock_ns(CLOCK_MONOTONIC) >= until) return false;
+        sched_yield();
+    }
+    return true;
+}
+
+/* The memory of the recording before, where a thread was in the middle of a record when that ended. */
+static int drop_left(struct fdri_recorder *r)
+{
+    if (!r->left) return 0;
+    if (!quiesce(&r->arena, AT_START_NS)) {
+        fdri_say("a thread is still in the middle of a record of the last recording; no other one is started");
+        return -EBUSY;
+    }
+    fdri_arena_drop(r, false);
+    r->left = false;
+    return 0;
+}
+
+/* Samples and counters load libraries and unwind stacks. */
+static void without_loader(struct fdri_settings *s)
+{
+    s->sample[0] = s->counters.sampled[0] = s->counters.edges[0] = s->counters.papi[0] = 0;
+    fdri_say(
+        "this process was forked while a thread of its parent loaded or closed a library, which the C library never "
+        "recovers from, or has no thread left to find out: addresses have no names, and there are neither samples "
+        "nor counters");
+}
+
+/* By the settings that are there. */
+static int begin(void)
+{
+    struct fdri_recorder *r = &fdri_rec;
+    if (!fdr_loader_works()) without_loader(&r->set);
+    set_clock(r);
+    r->life = fdri_life_now();
+    int e = fdri_arena_make(r);
+    if (e) return e;
+    fill_superblock(r);
+    fdri_rules_load(r->set.filter, r->set.counters.edges[0] || r->set.counters.papi[0], r->set.edge_regions);
+    fdri_watch_start(r->set.triggers);
+    r->number = ++recordings;
+    r->pid = r->life.pid;
+    fdr_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);
+    fdri_note_reset();
+    fdri_no_room_reset();
+    fdri_modules_reset();
+    fdri_define_reset();
+    fdri_address_reset(); /* here: the table before may say of a function that nobody took its definition */
+    fdri_define_modules();
+    fdri_sampler_prepare(r->set.sample, r->set.counters.papi);
+    fdri_arena_publish(r);
+    r->began = fdri_tick_now();
+    /* R:on - everything above is in place; pairs with A:on in attach.c: a thread that attaches finds it */
+    fdr_store_release(&fdr_switch_.on, r->number);
+    start_export(r);
+    fdri_note_exit(false);
+    fdri_counters_start(&r->set.counters);
+    fdri_sampler_start(r->set.signal);
+    return 0;
+}
+
+static void finalize(void);
+
+/* One that is over goes first; not that of a process that dies. */
+static int start(const struct fdr_config *config)
+{
+    finalize();
+    int busy = fdri_rec.running ? -EBUSY : drop_left(&fdri_rec);
+    if (busy) return busy;
+    int wrong = fdri_settings_parse(&fdri_rec.set, config);
+    if (wrong) return wrong;
+    return fdri_rec.set.enable ? begin() : 0;
+}
+
+int fdr_init(const struct fdr_config *config)
+{
+    static pthread_once_t control = PTHREAD_ONCE_INIT;
+    pthread_once(&control, once);
+    if (config && config->size < offsetof(struct fdr_config, enable)) {
+        fdri_say("fdr_init: size of the configuration is %zu, not sizeof(struct fdr_config); nothing is recorded",
+                 config->size);
+        return -EINVAL;
+    }
+    if (bare()) bare_child();
+    struct held h = take_lock();
+    fdri_inside++; /* an instrumented allocator waits until everything is in place */
+    int result = fdr_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
+    fdri_inside--;
+    release_lock(&h);
+    return result;
+}
+
+/* ---- end ---- */
+
+static void stop_recording(void)
+{
+    fdri_counters_stop(); /* its last readings are recorded */
+    fdri_sampler_stop();
+    fdr_store_relaxed(&fdr_switch_.on, 0u);
+    fdr_raw_barrier(); /* whoever marks a location busy from here on finds the switch off, or is seen below */
+    quiesce(&fdri_rec.arena, AT_END_NS);
+}
+
+/* over: nothing was recorded any more, and what is in memory may be gone. */
+static void give_memory_back(bool over, bool unlink_live)
+{
+    fdri_export_stop(!over);
+    fdri_watch_stop();
+    fdri_define_end();
+    fdri_rec.left = !quiesce(&fdri_rec.arena, AT_END_NS);
+    fdri_crash_stop(); /* a thread that crashes until here leaves a bundle */
+    if (fdri_rec.left) fdri_arena_leave(&fdri_rec, unlink_live);
+    else fdri_arena_drop(&fdri_rec, unlink_live);
+    if (!exiting) fdri_export_leave(); /* else who asks for a snapshot too late would end the process by a signal */
+}
+
+/* Under the lock. The switch may be off already: fdr_ending() has left a bundle, or the arena is gone. A process that
+ * dies keeps what its bundle is made of. */
+static void finalize(void)
+{
+    if (!fdri_rec.running || fdri_rec.pid != fdri_pid() || fdri_crash_under_way()) return;
+    bool over = !fdr_load_relaxed(&fdr_switch_.on) || (exit_status && fdri_crash_end("exit", exit_status));
+    stop_recording();
+    if (!over) fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
+    if (fdri_rec.set.final_snapshot && !over) fdri_export_final("finalize");
+    /* a bundle left by exit is the live file, or took its place: then another try says why it did not go */
+    bool again = fdr_load_relaxed(&fdri_rec.arena.super->over_error) != 0;
+    give_memory_back(over, !fdri_crash_ended() || again);
+}
+
+void fdr_finalize(void)
+{
+    if (bare()) return; /* whoever holds the lock may be no thread of this process */
+    fdri_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
+    struct held h = take_lock();
+    finalize();
+    release_lock(&h);
+}
+
+/* A handler may have interrupted who holds the lock: then the mark is that one's. */
+int fdr_ending(const char *by, int status)
+{
+    bool left = false;
+    if (!fdr_load_relaxed(&fdr_switch_.on) || (int)fdr_load_relaxed(&fdr_switch_.pid) != fdri_pid() || holds_lock() ||
+        !try_lock())
+        return 0;
+    if (fdr_load_relaxed(&fdr_switch_.on)) left = fdri_crash_end(by ? by : "?", status);
+    give_lock();
+    return left;
+}
+
+/* The memory of the recording before is a file's whose process may be running still: it stays as it is. */
+void fdri_begin_anew(void)
+{
+    struct held h = take_lock();
+    struct fdri_life now = fdri_life_now();
+    if (fdr_load_relaxed(&fdr_switch_.on) && fdri_life_differs(&now)) {
+        fdri_inside++;
+        fdr_raw_barrier_register(); /* the kernel may have forgotten */
+        stop_recording();
+        give_memory_back(false, false);
+        int e = drop_left(&fdri_rec);
+        if (!e) e = begin();
+        fdri_say("this process was restored from a checkpoint; %s",
+                 e ? "it is not recorded any more" : "a new recording begins");
+        fdri_inside--;
+    }
+    release_lock(&h);
+}
+
+/* Linked statically: after the destructors of the program. The C library has forgotten our handlers of fork() by then:
+ * a thread that is in it comes out without the second one, with all the locks. */
+__attribute__((destructor(101))) static void at_exit(void)
+{
+    bool held = false;
+    struct held h;
+    if (bare() || holds_lock()) return; /* exit() in the handler of a fault in there */
+    fdri_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
+    fdr_signals_block_handled(&h.mask, fdri_export_handles);
+    h.cancel = fdr_cancel_off();
+    for (int i = 0; i < 1000 && !(held = try_lock()); i++) fdr_raw_sleep(1000000);
+    if (!held && fdr_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
+    if (!held) wait_for_lock();
+    exiting = true;
+    fdri_export_abandon();
+    finalize();
+    release_lock(&h);
+}
+
+const char *fdr_version(void) { return FDR_VERSION_STRING; }
+const char *fdr_build(void) { return FDR_BUILD_TEXT; }

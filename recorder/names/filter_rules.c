@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* Selection before recording: rules from FDR_FILTER, decided once per region when it is defined. docs/FILTER.md has the
+ * syntax. Rules are read at start and stay; a region's decision is one word. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fdr/fdr.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/atomic.h"
+#include "base/system/signal_mask.h"
+#include "base/text/glob.h"
+#include "base/text/line_file.h"
+#include "base/text/message.h"
+#include "format/codec/record_codec.h"
+#include "recorder/life/recording.h"
+#include "recorder/names/names.h"
+#include "recorder/thread/thread.h"
+#include "recorder/thread/thread_state.h"
+
+enum { RULES_MAX = 255, PHASES_MAX = 32, LINE_MOST = 511, COUNT_MAX = (1 << 20) - 1 };
+
+struct pattern {
+    struct fdri_rule rule;
+    bool by_file, named; /* named: not for regions known by address */
+    bool yields;         /* where another rule leaves calls out it decides */
+    char glob[200];
+};
+static struct pattern patterns[RULES_MAX];
+static uint32_t pattern_count, any; /* any, atomic: there are some; looked at beside a recording that begins */
+static char phases[PHASES_MAX][64];
+static uint32_t phase_count; /* atomic, as any */
+static uint8_t *decision;    /* by region id: 0 none, else pattern index + 1; reserved, touched as regions come */
+
+bool fdri_rules_any(void) { return fdr_load_relaxed(&any); }
+bool fdri_rules_phases(void) { return fdr_load_relaxed(&phase_count) != 0; }
+
+bool fdri_rules_phase(const char *name)
+{
+    for (uint32_t i = 0; i < phase_count; i++)
+        if (fdr_glob(phases[i], name)) return true;
+    return false;
+}
+
+const struct fdri_rule *fdri_rule_of(uint32_t region)
+{
+    if (!decision || region > FDR_ID_MAX) return NULL;
+    uint8_t d = fdr_load_relaxed(&decision[region]);
+    return d ? &patterns[d - 1].rule : NULL;
+}
+
+void fdri_rules_define(uint32_t region, const char *name, const char *file, bool by_address)
+{
+    if (!decision || region > FDR_ID_MAX) return;
+    uint8_t d = 0;
+    for (uint32_t i = 0; i < pattern_count; i++) { /* the last one that matches decides */
+        const char *text = patterns[i].by_file ? file : name;
+        if (!fdr_glob(patterns[i].glob, text) || (patterns[i].named && by_address)) continue;
+        if (patterns[i].yields && d && patterns[d - 1].rule.mode != FDRI_RULE_COUNTERS) continue;
+        d = patterns[i].rule.mode == FDRI_RULE_NONE ? 0 : (uint8_t)(i + 1);
+    }
+    fdr_store_relaxed(&decision[region], d);
+}
+
+static bool parse_count(const char *text, uint32_t *count)
+{
+    char *end;
+    errno = 0;
+    unsigned long v = strtoul(text, &end, 10);
+    if (errno || *end || end == text || v < 1 || v > COUNT_MAX) return false;
+    *count = (uint32_t)v;
+    return true;
+}
+
+/* words[0] = verb; what is left must be: name GLOB | file GLOB. */
+static const char *parse_rule(char **words, int n, struct pattern *p)
+{
+    int next = 1;
+    memset(p, 0, sizeof *p);
+    if (!strcmp(words[0], "exclude")) p->rule.mode = FDRI_RULE_EXCLUDE;
+    else if (!strcmp(words[0], "include")) p->rule.mode = FDRI_RULE_NONE;
+    else if (!strcmp(words[0], "counters")) p->rule.mode = FDRI_RULE_COUNTERS;
+    else if (!strcmp(words[0], "first") || !strcmp(words[0], "every")) {
+        p->rule.mode = words[0][0] == 'f' ? FDRI_RULE_FIRST : FDRI_RULE_EVERY;
+        if (n < 2 || !parse_count(words[next++], &p->rule.count)) return "a count from 1 to 1048575 must follow";
+    } else if (!strcmp(words[0], "min")) {
+        p->rule.mode = FDRI_RULE_MIN;
+        if (n < 2 || !fdri_parse_duration(words[next++], &p->rule.min_ns)) return "a duration such as 5us must follow";
+    } else {
+        return "unknown verb; known are include, exclude, first, every, min, counters, phase";
+    }
+    if (n - next != 2) return "expected: name GLOB, or file GLOB";
+    if (!strcmp(words[next], "file")) p->by_file = true;
+    else if (strcmp(words[next], "name")) return "expected: name GLOB, or file GLOB";
+    if (strlen(words[next + 1]) >= sizeof p->glob) return "pattern longer than 199 bytes";
+    strcpy(p->glob, words[next + 1]);
+    return NULL;
+}
+
+static const char *add_line(char *line)
+{
+    char *words[6], *save = NULL;
+    int n = 0;
+    line[strcspn(line, "#\n")] = 0;
+    for (char *w = strtok_r(line, " \t\r", &save); w && n < 6; w = strtok_r(NULL, " \t\r", &save)) words[n++] = w;
+    if (n == 0) return NULL;
+    if (!strcmp(words[0], "phase")) {
+        if (n != 2 || strlen(words[1]) >= sizeof phases[0]) return "expected: phase NAME (under 64 bytes)";
+        if (phase_count == PHASES_MAX) return "more than 32 phases";
+        strcpy(phases[phase_count], words[1]);
+        fdr_store_relaxed(&phase_count, phase_count + 1);
+        return NULL;
+    }
+    if (pattern_count == RULES_MAX) return "more than 255 rules";
+    const char *wrong = parse_rule(words, n, &patterns[pattern_count]);
+    if (!wrong) pattern_count++;
+    return wrong;
+}
+
+static void load_file(const char *path)
+{
+    FILE *f = fdri_open_lines(path);
+    if (!f) {
+        fdri_say("FDR_FILTER=%s: %s; recording everything", path, errno == EINVAL ? "not a file" : strerror(errno));
+        return;
+    }
+    char line[LINE_MOST + 3]; /* with what ends it, and one byte that shows that it is longer */
+    for (unsigned number = 1; fgets(line, sizeof line, f); number++) {
+        bool read = strchr(line, '\n') || feof(f);
+        const char *wrong = strcspn(line, "#\n") > LINE_MOST ? "longer than 511 bytes" : add_line(line);
+        for (int c = 0; !read && c != '\n' && c != EOF;) c = getc(f); /* what follows is no line */
+        if (wrong) fdri_say("FDR_FILTER=%s line %u: %s; this line is ignored", path, number, wrong);
+    }
+    if (ferror(f)) fdri_say("FDR_FILTER=%s: %s; what was read before that holds", path, strerror(errno));
+    fclose(f);
+}
+
+/* Which calls have their counters read: FDR_EDGE_REGIONS; else what the file says; else regions that were given a name.
+ * Without counters to read the file's rules about them mean nothing. */
+static void add_edges(bool edges, const char *regions)
+{
+    char copy[512], *save = NULL;
+    bool chosen = false;
+    for (uint32_t i = 0; i < pattern_count; i++) {
+        if (patterns[i].rule.mode != FDRI_RULE_COUNTERS) continue;
+        chosen = true;
+        if (!edges) patterns[i].rule.mode = FDRI_RULE_NONE;
+    }
+    if (!edges) return;
+    snprintf(copy, sizeof copy, "%s", regions);
+    for (char *glob = strtok_r(copy, ",", &save); glob; glob = strtok_r(NULL, ",", &save)) {
+        struct pattern *p = &patterns[pattern_count];
+        chosen = true;
+        if (pattern_count == RULES_MAX || strlen(glob) >= sizeof p->glob) {
+            fdri_say("FDR_EDGE_REGIONS: %.40s: %s; it is ignored", glob,
+                     pattern_count == RULES_MAX ? "more than 255 rules" : "pattern longer than 199 bytes");
+            continue;
+        }
+        *p = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS, .yields = true};
+        strcpy(p->glob, glob);
+        pattern_count++;
+    }
+    if (chosen || pattern_count == RULES_MAX) return;
+    memmove(patterns + 1, patterns, pattern_count++ * sizeof *patterns); /* first, so that every other rule decides */
+    patterns[0] = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS, .named = true, .glob = "*"};
+}
+
+void fdri_rules_load(const char *path, bool edges, const char *edge_regions)
+{
+    pattern_count = 0;
+    fdr_store_relaxed(&phase_count, 0u);
+    if (decision) memset(decision, 0, FDR_ID_MAX + 1); /* of an earlier recording of this process */
+    if (*path) load_file(path);
+    add_edges(edges, edge_regions);
+    fdr_store_relaxed(&any, pattern_count);
+    if (!pattern_count || decision) return;
+    void *m = mmap(NULL, FDR_ID_MAX + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m == MAP_FAILED) fdri_say("FDR_FILTER=%s: no memory for rules; recording everything", path);
+    else decision = m;
+}
+
+/* Of a thread for which there is no room yet. */
+static void phase_before(const char *name, bool begin)
+{
+    struct fdri_said *said = fdri_said();
+    sigset_t old;
+    if (!said) return;
+    fdr_signals_block(&old); /* no handler may leave by longjmp */
+    if (fdri_pass(said->recording)) {
+        if (fdri_rules_phase(name)) fdri_nest(&said->phases, begin);
+        fdri_passed();
+    }
+    fdr_signals_restore(&old);
+}
+
+/* A phase that rules name begins or ends. Phases nest; an end without a begin is nothing. Handlers' lanes are not
+ * paused. The names are another recording's only when nobody is in the middle of anything. */
+static void phase(const char *name, bool begin)
+{
+    struct fdri_thread *t = fdri_rules_phases() ? fdri_begin(FDRI_NO_EVENT) : NULL;
+    if (!name) name = "";
+    if (!t) {
+        phase_before(name, begin);
+        return;
+    }
+    if (fdri_rules_phase(name)) {
+        fdri_nest(&t->phases, begin);
+        fdri_set_pause(t);
+    }
+    fdri_end(t);
+}
+void fdr_phase_begin(const char *name) { phase(name, true); }
+void fdr_phase_end(const char *name) { phase(name, false); }

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules: where code lies, for symbols found offline. Each is a definition; which of them are loaded is known here, by
+ * looks at what the loader has. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/system/loader.h"
+#include "format/arena/arena.h"
+#include "recorder/life/recording.h"
+#include "recorder/names/names.h"
+#include "recorder/record/record.h"
+
+enum { MODULES_MAX = 768, RETURNS_MAX = 256 };
+
+static struct {
+    uint64_t from, to;         /* 0: it is not loaded */
+    uint64_t was_from, was_to; /* where it was last */
+    uint32_t seen;             /* the newest look at what is loaded that had begun when it was seen */
+} modules[MODULES_MAX];
+static uint32_t module_count, looks;
+static uint32_t returns; /* how often one came back to where another one was meanwhile */
+/* Of all about modules. Taken where the loader's lock is held, or the one of addresses; the definitions' under it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void hex_build_id(const struct dl_phdr_info *info, char *text, size_t bytes)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type != PT_NOTE) continue;
+        const char *p = (const char *)(info->dlpi_addr + ph->p_vaddr), *end = p + ph->p_memsz;
+        while (p + sizeof(ElfW(Nhdr)) <= end) {
+            const ElfW(Nhdr) *n = (const void *)p;
+            const uint8_t *id = (const uint8_t *)p + sizeof *n + ((n->n_namesz + 3u) & ~3u);
+            if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4) {
+                for (uint32_t k = 0; k < n->n_descsz && 2 * k + 2 < bytes; k++)
+                    snprintf(text + 2 * k, 3, "%02x", id[k]);
+                return;
+            }
+            p = (const char *)id + ((n->n_descsz + 3u) & ~3u);
+        }
+    }
+}
+
+/* Has another module been where this one comes now? */
+static bool displaces(uint64_t from, uint64_t to, uint32_t def)
+{
+    for (uint32_t i = 0; i < module_count; i++)
+        if (i + 1 != def && modules[i].was_to > from && modules[i].was_from < to) return true;
+    return false;
+}
+
+/* The module's id. Where several are loaded in one place in turn, each says since when it is there: in its definition
+ * the first time, then in one more that only readers of addresses look at. These are bounded, for programs that do
+ * nothing else. */
+static uint32_t define_module(const char *name, const char *id, uint64_t bias, uint64_t from, uint64_t to)
+{
+    const struct fdr_superblock *s = fdri_rec.arena.super;
+    uint32_t before = fdr_load_relaxed(&fdri_rec.running) ? s->def_count[FDR_DEF_MODULE] : 0;
+    uint64_t tick = displaces(from, to, UINT32_MAX) ? fdri_tick_now() : 0, bytes = tick ? sizeof tick : 0;
+    uint32_t def = fdri_define(FDR_DEF_MODULE, name, id, 0, bias, to - from, &tick, (uint32_t)bytes);
+    if (!def || def > before || def > MODULES_MAX || modules[def - 1].to || !displaces(from, to, def)) return def;
+    if (returns >= RETURNS_MAX || returns >= s->arena_bytes >> 12) return def;
+    tick = fdri_tick_now();
+    fdri_define(FDR_DEF_MODULE, name, id, ++returns, bias, to - from, &tick, sizeof tick);
+    return def;
+}
+
+/* When the recording begins; it stays the same. Under the lock. */
+static void note_executable(const char *path, const char *id)
+{
+    struct fdr_superblock *s = fdri_rec.arena.super;
+    if (s->exe[0]) return;
+    for (uint32_t k = 0; id[2 * k] && k < sizeof s->build_id; k++) {
+        unsigned byte;
+        sscanf(id + 2 * k, "%2x", &byte);
+        s->build_id[k] = (uint8_t)byte;
+        s->build_id_bytes = k + 1;
+    }
+    snprintf(s->exe, sizeof s->exe, "%s", path);
+}
+
+static int add_module(struct dl_phdr_info *info, size_t size, void *first)
+{
+    (void)size;
+    char id[80] = "", path[512], real[PATH_MAX];
+    uint64_t from = UINT64_MAX, to = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type != PT_LOAD) continue;
+        from = fdr_min(from, info->dlpi_addr + ph->p_vaddr);
+        to = fdr_max(to, info->dlpi_addr + ph->p_vaddr + ph->p_memsz);
+    }
+    if (from >= to) return 0;
+    hex_build_id(info, id, sizeof id);
+    const char *name = info->dlpi_name;
+    bool executable = *(bool *)first; /* it comes first, without a name */
+    if (executable) {
+        fdri_own_path(path, sizeof path);
+        name = path;
+        *(bool *)first = false;
+    }
+    /* opened by a relative name: the reader is elsewhere */
+    if (*name != '/' && strchr(name, '/') && realpath(name, real)) name = real;
+    pthread_mutex_lock(&lock);
+    if (executable) note_executable(path, id);
+    uint32_t def = define_module(name, id, info->dlpi_addr, from, to);
+    if (def && def - 1 < MODULES_MAX) {
+        modules[def - 1].from = modules[def - 1].was_from = from;
+        modules[def - 1].to = modules[def - 1].was_to = to;
+        modules[def - 1].seen = looks;
+        if (def > module_count) module_count = def;
+    }
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+/* Where they were a reader is told; where they are is looked at anew. */
+void fdri_modules_reset(void)
+{
+    pthread_mutex_lock(&lock);
+    module_count = returns = 0;
+    for (uint32_t i = 0; i < MODULES_MAX; i++) modules[i].from = modules[i].to = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+void fdri_define_modules(void)
+{
+    bool first = true;
+    fdr_loaded(add_module, &first);
+}
+
+uint32_t fdri_modules_look(void)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t look = ++looks;
+    pthread_mutex_unlock(&lock);
+    fdri_define_modules();
+    return look;
+}
+
+/* What another look saw since this one began is loaded, too. */
+void fdri_modules_forget(uint32_t look, void (*forget)(uint64_t from, uint64_t to))
+{
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < module_count; i++) {
+        if ((int32_t)(modules[i].seen - look) >= 0 || !modules[i].to) continue;
+        forget(modules[i].from, modules[i].to);
+        modules[i].from = modules[i].to = 0;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static uint32_t find_module(uint64_t address)
+{
+    uint32_t found = 0;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < module_count && !found; i++)
+        if (address >= modules[i].from && address < modules[i].to) found = i + 1;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+uint32_t fdri_module_of(uint64_t address)
+{
+    uint32_t found = find_module(address);
+    if (found) return found;
+    fdri_define_modules(); /* loaded since we looked */
+    return find_module(address);
+}
+
+void fdri_modules_fork(int phase)
+{
+    if (phase == 3) pthread_mutex_init(&lock, NULL);
+    else if (phase == 0) pthread_mutex_lock(&lock);
+    else pthread_mutex_unlock(&lock);
+}

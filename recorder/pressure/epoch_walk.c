@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of an epoch: what the totals have gained since the newest cut becomes its sums and rows, and the base moves
+ * up to now. Of a few hundred rows that is done at once. More are walked some at a time, and the totals must still say
+ * what they were at the cut when their turn comes: until all are walked each enter takes the slow path, which keeps
+ * aside what the row of its call is then; those of calls that are open at the cut are kept first. No other row can
+ * change, as only leaves add to them. Meanwhile the epoch and the one behind it are one to readers (`walking`).
+ *
+ * A location left in the middle of a step begins its epochs anew, as in any other change of them. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "recorder/pressure/recorder_pressure.h"
+#include "recorder/record/record.h"
+#include "recorder/strategy/reduce.h"
+#include "recorder/thread/thread.h"
+#include "recorder/thread/thread_state.h"
+#include "recorder/totals/totals.h"
+
+enum { AT_ONCE = 512, STEP_LEAST = 64 };
+
+/* ---- what rows were at the cut: by hash of their off, in a block as epochs have them for rows ---- */
+
+static struct fdr_epoch_rows *kept_of(struct fdri_thread *t) { return fdri_off(t, t->walk.kept); }
+static uint32_t slots_log2(const struct fdr_epoch_rows *b) { return fdr_log2_floor(fdri_epoch_room(b)); }
+
+static struct fdr_epoch_row *place_of(struct fdr_epoch_rows *b, uint32_t row_off)
+{
+    uint32_t log2 = slots_log2(b), i = row_off * 0x9E3779B1u >> (32 - log2);
+    while (b->row[i].key && b->row[i].key != row_off) i = (i + 1) & ((1u << log2) - 1);
+    return &b->row[i];
+}
+
+/* The first time counts. */
+static void keep(struct fdri_thread *t, uint32_t row_off)
+{
+    const struct fdr_row *r = fdri_off(t, row_off);
+    struct fdr_epoch_row *k = place_of(kept_of(t), row_off);
+    if (k->key) return;
+    k->calls = r->calls;
+    k->inclusive = r->sum;
+    k->exclusive = r->exclusive;
+    k->key = row_off;
+    kept_of(t)->count++;
+}
+
+/* Room for all that can be kept, as each enter that keeps one walks `step` rows. False: there is none, or too many
+ * calls are open. */
+static bool begin_keeping(struct fdri_thread *t, struct fdr_epochs *e)
+{
+    struct fdri_walk *w = &t->walk;
+    if (!(w->kept = fdri_epoch_block(t, e))) return false;
+    struct fdr_epoch_rows *b = kept_of(t);
+    uint32_t most = (1u << slots_log2(b)) / 4 * 3;
+    memset(b->row, 0, b->head.bytes - sizeof *b);
+    for (uint32_t d = t->loc->depth; d && b->count <= most / 2; d--) {
+        const struct fdr_level *v = fdri_level(t, d);
+        if (!(v->flags & FDR_LEVEL_UNTIMED)) keep(t, v->row_off);
+    }
+    w->step = (uint32_t)fdr_max(STEP_LEAST, e->tracked / (most - fdr_min(b->count, most - 1)) + 1);
+    if (b->count <= most / 2) return true;
+    fdri_epoch_block_give(t, e, w->kept);
+    w->kept = 0;
+    return false;
+}
+
+/* ---- the walk ---- */
+
+static struct fdr_epoch_row now_of(struct fdri_thread *t, const struct fdr_row *r, uint32_t row_off)
+{
+    const struct fdr_epoch_row *k = t->walk.kept ? place_of(kept_of(t), row_off) : NULL;
+    if (k && k->key) return *k;
+    return (struct fdr_epoch_row){.calls = r->calls, .inclusive = r->sum, .exclusive = r->exclusive};
+}
+
+static void walk_row(struct fdri_thread *t, struct fdr_epoch *epoch, struct fdr_base_row *base)
+{
+    const struct fdr_row *r = fdri_off(t, base->row_off);
+    if (!fdr_row_of_calls(r->key)) return; /* its region went to the rest, and a kind of point came in its place */
+    const struct fdr_epoch_row now = now_of(t, r, base->row_off);
+    struct fdr_epoch_row d = {r->key, 0, now.calls - base->calls, now.inclusive - base->sum,
+                              now.exclusive - base->exclusive};
+    if (!d.calls) return;
+    base->calls = now.calls;
+    base->sum = now.inclusive;
+    base->exclusive = now.exclusive;
+    epoch->calls += d.calls;
+    epoch->inclusive += d.inclusive;
+    epoch->exclusive += d.exclusive;
+    if (epoch->rows_off) fdri_epoch_offer(fdri_off(t, epoch->rows_off), &t->walk.heap, &d);
+}
+
+static void walk_rows(struct fdri_thread *t, struct fdr_epoch *epoch, uint32_t most)
+{
+    struct fdri_walk *w = &t->walk;
+    while (w->block && most) {
+        struct fdr_epoch_base *b = fdri_off(t, w->block);
+        bool last = w->block == w->last;
+        if (w->at == (last ? w->end : b->count)) {
+            w->block = last ? 0 : b->next;
+            w->at = 0;
+            continue;
+        }
+        if (w->at + FDRI_ROWS_AHEAD < b->count)
+            __builtin_prefetch(fdri_off(t, b->row[w->at + FDRI_ROWS_AHEAD].row_off));
+        walk_row(t, epoch, &b->row[w->at++]);
+        most--;
+    }
+}
+
+void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
+{
+    e->epoch[i].rows_off = fdri_epoch_block(t, e);
+    t->walk = (struct fdri_walk){.block = e->base_first, .last = e->base_last};
+    if (e->base_last) t->walk.end = ((struct fdr_epoch_base *)fdri_off(t, e->base_last))->count;
+    if (e->tracked <= AT_ONCE || !begin_keeping(t, e)) {
+        walk_rows(t, &e->epoch[i], UINT32_MAX);
+        return;
+    }
+    e->walking = 1;
+    fdri_set_soft(t);
+}
+
+/* enters: off of the row of a call that does, or 0. What it was is kept in the same change, so that as many steps as
+ * places for it are all: whoever is left between the two begins anew. */
+static void walk_on(struct fdri_thread *t, uint32_t most, uint32_t enters)
+{
+    struct fdr_epochs *e = fdri_epochs(t);
+    uint64_t since = fdri_tick_now();
+    fdri_epoch_begin_change(e);
+    if (enters) keep(t, enters);
+    walk_rows(t, &e->epoch[e->count - 2], most);
+    if (!t->walk.block) {
+        fdri_epoch_block_give(t, e, t->walk.kept);
+        t->walk.kept = e->walking = 0;
+    }
+    fdri_epoch_end_change(e);
+    if (!t->walk.block) fdri_set_soft(t);
+    fdri_reduction_took(t, since);
+}
+
+void fdri_epoch_walk(struct fdri_thread *t)
+{
+    if (t->walk.block) walk_on(t, t->walk.step, 0);
+}
+
+void fdri_epoch_walk_all(struct fdri_thread *t)
+{
+    if (t->walk.block) walk_on(t, UINT32_MAX, 0);
+}
+
+void fdri_epoch_enters(struct fdri_thread *t, const struct fdr_row *row)
+{
+    walk_on(t, t->walk.step, fdri_off_of(t, row));
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Work that a call which opens a bin comes to and that can wait: a step of the epochs, and bins for those to come when
+ * the last one that was ready has gone. Calls behind, one each, do it, so that none does all at once. They are such
+ * whose record is spelled out, of which there is one in 64 at least. Where none comes by before it is needed, who needs
+ * it does it. */
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "recorder/memory/memory.h"
+#include "recorder/pressure/recorder_pressure.h"
+#include "recorder/strategy/strategy.h"
+#include "recorder/thread/thread.h"
+#include "recorder/thread/thread_state.h"
+
+bool fdri_leave_for_later(struct fdri_thread *t, uint32_t what)
+{
+    if (!t->quick || t->later & what) return false;
+    t->later |= (uint8_t)what;
+    return true;
+}
+
+void fdri_do_later(void)
+{
+    if (fdri_self.recording != fdr_load_relaxed(&fdr_switch_.on)) return;
+    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
+    if (!t) return;
+    uint32_t what = t->later & -(uint32_t)t->later;
+    t->later &= (uint8_t)~what; /* first: left here by longjmp it comes up again by itself */
+    if (what == FDRI_LATER_EPOCH) fdri_telescope_epoch(t);
+    else if (what) fdri_find_ahead(t);
+    fdri_end(t);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* A clock that steps back. By up to a millisecond it stands still until it is there again: threads that move between
+ * processors see that. By more (a machine that was suspended or moved, a process that was restored elsewhere) the
+ * recording gets a new anchor: an offset that brings time to where CLOCK_MONOTONIC says it is, at least to the
+ * location's newest event. Locations take it when they meet the step; from then on they leave the fast path, which
+ * reads the counter as it is.
+ *
+ *   time of the recording = reading of the clock + clock_offset, never below the location's newest event
+ *
+ * Times the caller gives (_at) are the caller's: they are clamped, whatever they do, and what the clock says behind
+ * them, too. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "format/arena/arena.h"
+#include "recorder/life/life.h"
+#include "recorder/life/recording.h"
+#include "recorder/record/record.h"
+#include "recorder/thread/thread.h"
+#include "recorder/thread/thread_state.h"
+
+enum { STEP_NS = 1000000 };
+
+static uint64_t *shared_offset(void) { return &fdri_rec.arena.super->clock_offset; }
+
+uint64_t fdri_tick_now(void)
+{
+    uint64_t offset = fdri_rec.arena.base ? fdr_load_relaxed(shared_offset()) : 0;
+    return (fdri_rec.ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC)) + offset;
+}
+
+static void take(struct fdri_thread *t, uint64_t offset)
+{
+    t->clock_offset = offset;
+    t->quick = t->ticks && !offset;
+}
+
+/* A location that counts in the caller's ns beside the counter's ticks has a clock of its own. */
+void fdri_clock_adopt(struct fdri_thread *t)
+{
+    take(t, t->ticks == fdri_rec.ticks ? fdr_load_relaxed(shared_offset()) : 0);
+}
+
+/* Where the recording's clock would stand without the step; 0: there is no other clock to ask. */
+static uint64_t expected(void)
+{
+    const struct fdri_recorder *r = &fdri_rec;
+    if (!r->ticks) return 0;
+    return r->start.tick + fdri_ns_to_ticks(fdr_clock_ns(CLOCK_MONOTONIC) - r->start.monotonic_ns);
+}
+
+static void mark(uint64_t tick, uint64_t back)
+{
+    struct fdr_superblock *s = fdri_rec.arena.super;
+    struct fdr_clock_step *step = &s->clock_step[fdr_add_relaxed(&s->clock_steps, 1u) % FDR_CLOCK_STEPS];
+    fdr_store_relaxed(&step->back, back);
+    fdr_signal_fence();
+    fdr_store_relaxed(&step->tick, tick);
+}
+
+/* `reading`: what the clock itself says. */
+static void anchor(struct fdri_thread *t, uint64_t reading, uint64_t step)
+{
+    uint64_t last = t->loc->last_tick, shared = fdr_load_relaxed(shared_offset());
+    bool another = shared != t->clock_offset; /* somebody met it before: theirs, where it is enough */
+    if (!another || (int64_t)(last - (reading + shared)) > (int64_t)step) {
+        uint64_t back = last - (reading + shared), now = fdr_max(last, expected());
+        if (fdr_cas_acq_rel_u64(shared_offset(), &shared, now - reading)) { /* L:clock */
+            shared = now - reading;
+            mark(now, back);
+            fdri_life_suspect();
+        }
+    }
+    take(t, shared);
+    fdri_set_soft(t);
+}
+
+uint64_t fdri_stepped_back(struct fdri_thread *t, uint64_t tick)
+{
+    struct fdr_location *l = t->loc;
+    uint64_t step = t->ticks ? fdri_ns_to_ticks(STEP_NS) : STEP_NS;
+    l->clamped++;
+    if (l->last_tick - tick <= step || l->last_tick == t->presented_tick || t->ticks != fdri_rec.ticks)
+        return l->last_tick;
+    uint64_t reading = tick - t->clock_offset;
+    anchor(t, reading, step);
+    return fdr_max(reading + t->clock_offset, l->last_tick);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Readings: events of a series of which evenly spread ones tell nearly as much as all of them do, as running counts of
+ * counters read again and again. They are thinned by powers of two, as samples are (sample.c): the level of a reading
+ * is the highest bit in which its number differs from the number before, so that those of the levels from k on are one
+ * for each 2^k.
+ *
+ * Their partitions are those of user events at depths where no call is: the lower the level, the deeper. So what
+ * policies/ says of user events, deepest first, gives the lowest level back first, under `telescope` from the oldest
+ * tiers, and to those who claim. `whole` takes all of a level at once. The first and the last of a series are of depth
+ * 0 and stay longest. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/life/recording.h"
+#include "recorder/memory/memory.h"
+#include "recorder/record/record.h"
+#include "recorder/thread/thread.h"
+#include "recorder/thread/thread_state.h"
+
+static bool levelled(void)
+{
+    return fdri_rec.set.strategy == FDR_STRATEGY_WHOLE || fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE;
+}
+
+/* Not where user events inside calls are stored already: their depth is theirs. */
+static bool begin(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    if (l->flags & FDR_LOCATION_READINGS) return true;
+    for (uint32_t off = l->parts_first; off;) {
+        const struct fdr_part *p = fdri_off(t, off);
+        if (p->class_ == FDR_CLASS_USER && p->depth) return false;
+        off = p->next;
+    }
+    while (fdr_levels_in(l->level_blocks) < FDR_READING_DEPTHS)
+        if (!fdri_grow_levels(t)) return false;
+    fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_READINGS);
+    return true;
+}
+
+static bool ready(struct fdri_thread *t, uint32_t depth)
+{
+    struct fdr_level_points *points = fdri_points_of(t, depth);
+    return points && fdri_part_ready(t, &points->by_class[FDR_CLASS_USER].part, depth, FDR_CLASS_USER);
+}
+
+/* Where memory holds no further level what is rare is among what is less so. */
+uint32_t fdri_reading_depth(struct fdri_thread *t, uint64_t before, uint64_t number)
+{
+    if (t->loc->depth || before == number || !levelled() || !begin(t))
+        return t->loc->flags & FDR_LOCATION_READINGS ? 0 : t->loc->depth;
+    uint32_t level = fdri_policy_sample_level(before, number);
+    uint32_t depth = FDR_READING_DEPTHS - (uint32_t)fdr_min(level, FDR_READING_DEPTHS - 1);
+    while (depth < FDR_READING_DEPTHS && !ready(t, depth)) depth++;
+    return depth;
+}

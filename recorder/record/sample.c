@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples: where a thread was, seen from outside its stream of events. Each sampled thread has a location of samples of
+ * its own, written by nobody but its sampler: a signal handler that interrupted the thread in the middle of a record
+ * touches nothing of what it interrupted.
+ *
+ * Levels (Wagner 2015, 4.7): the sample's level is the highest bit in which its number differs from the number before.
+ * So the levels from k on hold exactly one sample for each 2^k periods, also where one sample stands for several
+ * periods. What a kept sample stands for is the distance to the kept one before it: nothing has to be updated when
+ * others go. */
+#include "base/atomic.h"
+#include "bins/bins.h"
+#include "bins/partition.h"
+#include "bins/pieces.h"
+#include "format/arena/arena.h"
+#include "format/codec/record_codec.h"
+#include "format/codec/sample_codec.h"
+#include "policies/policies.h"
+#include "recorder/life/recording.h"
+#include "recorder/memory/memory.h"
+#include "recorder/record/record.h"
+#include "recorder/record/sample_stream.h"
+#include "recorder/shares/shares.h"
+#include "recorder/strategy/reduce.h"
+#include "recorder/strategy/strategy.h"
+#include "recorder/thread/thread.h"
+#include "recorder/thread/thread_state.h"
+
+#include <assert.h>
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { REGIONS_MAX = FDR_SAMPLE_STEPS_MAX / 2, SPARES = FDRI_SAMPLED_SPARES };
+static_assert(FDRI_SAMPLE_LEVELS == FDR_SAMPLE_LEVELS, "levels");
+
+static bool whole(void) { return fdri_rec.set.strategy == FDR_STRATEGY_WHOLE; }
+static bool levelled(void) { return whole() || fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE; }
+
+/* ---- memory: bins of the samples' share, and what is free while that is more than half ---- */
+
+uint32_t fdri_sample_bins_due(void)
+{
+    uint32_t held = fdr_load_relaxed(&fdri_rec.sample_bins), share = fdr_load_relaxed(&fdri_rec.sample_share);
+    return share > held ? share - held : 0;
+}
+
+static bool may_take(const struct fdr_location *l)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    return fdr_load_relaxed(&l->bins_held) < 4 || fdri_sample_bins_due() ||
+           fdri_bins_free(a) > a->super->bins_total / 2;
+}
+
+static void count_bins(const struct fdr_location *l, uint32_t before)
+{
+    if (fdr_load_relaxed(&l->bins_held) != before)
+        fdr_add_relaxed(&fdri_rec.sample_bins, fdr_load_relaxed(&l->bins_held) - before); /* wraps when fewer */
+}
+
+static void give(struct fdr_sampled *d, uint32_t off, uint32_t size_log2)
+{
+    uint32_t before = fdr_load_relaxed(&d->t.loc->bins_held);
+    fdri_piece_give(&fdri_rec.arena, d->t.loc, off, size_log2);
+    count_bins(d->t.loc, before);
+}
+
+static uint32_t take(struct fdr_sampled *d, uint32_t want, uint32_t *got)
+{
+    struct fdr_location *l = d->t.loc;
+    uint32_t before = fdr_load_relaxed(&l->bins_held),
+             off = may_take(l) ? fdri_piece_take(&fdri_rec.arena, l, want) : 0;
+    *got = want;
+    if (!off) off = fdri_piece_any(&fdri_rec.arena, l, want, 9, got);
+    if (!off && fdri_sample_bins_due() && (off = fdri_share_piece(&d->t, want))) *got = want;
+    count_bins(l, before);
+    return off;
+}
+
+static struct fdr_part *part_of(const struct fdr_sampled *d, uint32_t level)
+{
+    uint32_t off = d->s->level[level].part;
+    return off > FDRI_GATE_CLOSED ? fdri_off(&d->t, off) : NULL;
+}
+
+/* ---- giving back ---- */
+
+static void keep_table(struct fdr_sampled *d, struct fdr_part *p)
+{
+    const struct fdr_meta_head *h = fdri_off(&d->t, p->table_off - (uint32_t)sizeof *h);
+    for (uint32_t i = SPARES; p->table_off && i-- > 0;)
+        if (!d->spare[i] && sizeof *h + fdr_sample_table_bytes(512u << i) <= h->bytes) {
+            d->spare[i] = p->table_off;
+            break;
+        }
+    p->table_off = 0;
+}
+
+/* A level goes as a whole: half of the samples, evenly. */
+static void drop_level(struct fdr_sampled *d, uint32_t level)
+{
+    struct fdr_part *p = part_of(d, level);
+    struct fdri_given given = FDRI_NOTHING_GIVEN;
+    uint32_t size, off;
+    fdri_part_seal(&fdri_rec.arena, p);
+    fdr_store_relaxed(&d->s->low, level + 1);
+    while ((off = fdri_part_pop(&fdri_rec.arena, p, &size, &given))) give(d, off, size);
+    p->flags |= FDR_PART_CLOSED;
+    d->s->level[level].part = FDRI_GATE_CLOSED;
+    keep_table(d, p);
+    fdri_reduction_note(&d->t, FDR_STEP_THIN, FDRI_REASON_OLDEST, p, &given, true);
+}
+
+static uint32_t drop_oldest(struct fdr_sampled *d, uint32_t level, uint32_t want, uint32_t *got)
+{
+    struct fdr_part *p = part_of(d, level);
+    struct fdri_given given = FDRI_NOTHING_GIVEN;
+    uint32_t size = 0, off = fdri_part_pop(&fdri_rec.arena, p, &size, &given);
+    if (!off) return 0;
+    fdri_reduction_note(&d->t, FDR_STEP_THIN, FDRI_REASON_OLDEST, p, &given, false);
+    if (size > want) fdri_piece_split(&fdri_rec.arena, d->t.loc, off, size, want);
+    *got = size < want ? size : want;
+    return off;
+}
+
+static uint32_t victim(const struct fdr_sampled *d)
+{
+    struct fdri_sample_view view[FDRI_SAMPLE_LEVELS] = {{0, false}};
+    for (uint32_t i = 0; i < FDRI_SAMPLE_LEVELS; i++) {
+        const struct fdr_part *p = part_of(d, i);
+        if (p) view[i] = (struct fdri_sample_view){p->bytes << 9, fdri_part_has_sealed(p)};
+    }
+    return fdri_policy_sample_victim(view, !whole());
+}
+
+/* A bin for something else that this location holds; 0: it holds nothing, or `level` itself was closed. */
+static uint32_t reduce(struct fdr_sampled *d, uint32_t level, uint32_t want, uint32_t *got)
+{
+    for (;;) { /* ends: each round gives a bin or closes a level for good */
+        uint32_t v = fdri_rec.set.strategy == FDR_STRATEGY_FIRST ? FDRI_SAMPLE_LEVELS : victim(d);
+        if (v == FDRI_SAMPLE_LEVELS) return 0;
+        if (!whole()) return drop_oldest(d, v, want, got);
+        drop_level(d, v);
+        if (v >= level) return 0;
+        uint32_t off = take(d, want, got);
+        if (off) return off;
+    }
+}
+
+/* ---- a place for the next sample ---- */
+
+static uint32_t payload_bits(uint32_t size_log2) { return ((1u << size_log2) - FDR_BIN_HEADER) * 8 - 64; }
+
+/* The encoder's table for bins of 1 << size_log2 bytes; what the old one knew of numbers goes along. */
+static bool have_table(struct fdr_sampled *d, struct fdr_part *p, uint32_t size_log2)
+{
+    const uint32_t head = sizeof(struct fdr_meta_head), need = head + fdr_sample_table_bytes(1u << size_log2);
+    struct fdr_sample_table *old = p->table_off ? fdri_off(&d->t, p->table_off) : NULL, *table = NULL;
+    if (old && ((const struct fdr_meta_head *)fdri_off(&d->t, p->table_off - head))->bytes >= need) return true;
+    uint32_t off = 0;
+    for (uint32_t i = size_log2 - 9; i < SPARES && !off; i++) {
+        off = d->spare[i];
+        d->spare[i] = 0;
+    }
+    if (!off && (off = fdri_meta(&d->t, FDR_META_TABLE, need))) off += head;
+    if (!off) return false;
+    table = fdri_off(&d->t, off);
+    memset(&table->s, 0, sizeof table->s);
+    if (old) {
+        table->s.number = old->s.number;
+        keep_table(d, p);
+    }
+    p->table_off = off;
+    return true;
+}
+
+/* Regions come first: of the addresses the outermost go. */
+static void cut(struct fdr_sampled *d, struct fdr_sample_record *r, uint32_t most)
+{
+    uint32_t regions = 0;
+    if (r->steps <= most) return;
+    while (regions < r->steps && d->step[regions] & FDR_SAMPLE_REGION) regions++;
+    if (regions > most) regions = most;
+    memmove(d->step + regions, d->step + r->steps - (most - regions), (most - regions) * sizeof d->step[0]);
+    r->steps = most;
+    r->flags |= FDR_SAMPLE_CUT;
+}
+
+static uint32_t next_size(struct fdr_sampled *d, struct fdr_part *p, uint32_t bits)
+{
+    uint32_t full = fdri_rec.arena.bin_log2;
+    uint32_t want = p->size_log2 ? p->size_log2 + 1u : 9u;
+    if (want > full) want = full;
+    while (want < full && payload_bits(want) < bits) want++;
+    while (!have_table(d, p, want))
+        if (--want < 9) return 0;
+    return want;
+}
+
+/* The partition of the level with room for the record, which may have been cut for it; NULL: none. */
+static struct fdr_part *place(struct fdr_sampled *d, uint32_t level, struct fdr_sample_record *r,
+                              struct fdr_sample_match *m)
+{
+    uint32_t *slot = &d->s->level[level].part, got = 0;
+    if (!*slot) {
+        struct fdr_part *made = fdri_make_part(&d->t, level, FDR_CLASS_SAMPLE, 0);
+        if (!made) return NULL;
+        *slot = fdri_off_of(&d->t, made);
+    }
+    struct fdr_part *p = part_of(d, level);
+    if (!fdr_encode_full(p)) {
+        *m = fdr_sample_find(fdri_off(&d->t, p->table_off), r);
+        if (FDR_COMMIT_BITS(p->progress) + fdr_sample_bits(r->steps - m->steps) <= p->limit) return p;
+    }
+    fdri_part_seal(&fdri_rec.arena, p);
+    uint32_t want = next_size(d, p, fdr_sample_bits(r->steps)), off = want ? take(d, want, &got) : 0;
+    if (!off && want) off = reduce(d, level, want, &got);
+    if (!off) return NULL;
+    struct fdr_sample_table *table = fdri_off(&d->t, p->table_off);
+    uint64_t before = table->s.number;
+    if (fdr_load_relaxed(&d->t.loc->bins_held) >= 8) fdri_reserve_ledger(&d->t);
+    fdri_part_open(&fdri_rec.arena, d->t.loc, p, off, got, 0, 0);
+    fdr_sample_begin(table, 1u << got, before);
+    cut(d, r, (payload_bits(got) - fdr_sample_bits(0)) / 58);
+    *m = (struct fdr_sample_match){0, 0};
+    return p;
+}
+
+static void store(struct fdr_sampled *d, uint32_t level, struct fdr_sample_record *r, uint64_t tick)
+{
+    struct fdr_sample_match m;
+    struct fdr_part *p = place(d, level, r, &m);
+    if (!p) {
+        bool closed = level < d->s->low || d->s->level[level].part == FDRI_GATE_CLOSED;
+        fdr_bump_relaxed(closed ? &d->s->level[level].reduced_gate : &d->s->level[level].lost, 1);
+        return;
+    }
+    struct fdr_bin *bin = fdri_off(&d->t, p->open_off);
+    uint64_t gap = tick - p->last_tick;
+    fdr_sample_encode(p, fdri_off(&d->t, p->table_off), (uint8_t *)(bin + 1), gap, r, m);
+    p->last_tick = tick;
+    fdr_signal_fence();
+    fdr_store_release(&bin->commit, fdr_commit_word(p)); /* R:commit */
+}
+
+/* ---- the path ---- */
+
+/* What is open on the sampled thread's own stack: it stands still, for this is its handler. */
+static uint32_t open_regions(struct fdr_sampled *d, struct fdr_sample_record *r)
+{
+    const struct fdri_thread *self = &fdri_self;
+    if (self->recording != d->recording || self->loc->tid != d->tid) return 0;
+    const struct fdr_location *l = self->loc;
+    uint32_t depth = fdr_load_relaxed(&l->depth), n = depth < REGIONS_MAX ? depth : REGIONS_MAX;
+    if (d->t.loc->parent == UINT32_MAX && !d->several) d->t.loc->parent = l->id;
+    if (l->busy) r->flags |= FDR_SAMPLE_INSIDE;
+    if (n < depth) r->flags |= FDR_SAMPLE_CUT;
+    for (uint32_t i = 0; i < n; i++) d->step[i] = FDR_SAMPLE_REGION | fdri_level(self, i + 1)->region;
+    return n;
+}
+
+static uint32_t given_regions(struct fdr_sampled *d, const struct fdr_look *look, struct fdr_sample_record *r)
+{
+    uint32_t n = look->path_count < REGIONS_MAX ? look->path_count : REGIONS_MAX;
+    if (n < look->path_count) r->flags |= FDR_SAMPLE_CUT;
+    for (uint32_t i = 0; i < n; i++) d->step[i] = FDR_SAMPLE_REGION | (look->path[i] <= FDR_ID_MAX ? look->path[i] : 0);
+    return n;
+}
+
+static void fill_path(struct fdr_sampled *d, const struct fdr_look *look, struct fdr_sample_record *r)
+{
+    uint32_t n = look->path ? given_regions(d, look, r) : open_regions(d, r);
+    uint32_t room = FDR_SAMPLE_STEPS_MAX - n, frames = look->stack_count < room ? look->stack_count : room;
+    if (frames < look->stack_count) r->flags |= FDR_SAMPLE_CUT;
+    for (uint32_t i = 0; i < frames; i++) d->step[n + i] = look->stack[frames - 1 - i] & FDR_SAMPLE_ADDRESS;
+    r->step = d->step;
+    r->steps = n + frames;
+}
+
+/* ---- one sample ---- */
+
+static bool paused(const struct fdr_sampled *d)
+{
+    return fdri_self.recording == d->recording && fdri_self.loc->tid == d->tid && fdri_self.loc->pause;
+}
+
+static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t weight, bool live, uint64_t time_ns)
+{
+    struct fdr_samples *s = d->s;
+    struct fdr_location *l = d->t.loc;
+    uint64_t number = s->number + weight;
+    uint32_t level = levelled() ? fdri_policy_sample_level(s->number, number) : 0;
+    fdr_bump_relaxed(&s->level[level].presented, 1);
+    if (live && paused(d)) {
+        fdr_bump_relaxed(&s->level[level].filtered, 1);
+    } else if (level < s->low || s->level[level].part == FDRI_GATE_CLOSED) {
+        fdr_bump_relaxed(&s->level[level].reduced_gate, 1);
+    } else {
+        struct fdr_sample_record r = {.number = number, .pc = look->pc, .flags = look->flags & FDR_LOOK_CUT};
+        uint64_t tick = live ? fdri_clamp_live(&d->t, fdri_tick_live(&d->t)) : fdri_tick_at(&d->t, time_ns);
+        fill_path(d, look, &r);
+        if (!look->stack_count) fdr_bump_relaxed(&s->unpathed, 1);
+        store(d, level, &r, tick >> d->t.shift);
+        l->last_tick = tick;
+    }
+    fdr_store_relaxed(&s->number, number);
+}
+
+/* The stream's location, busy from now on; NULL: there is none any more, or a sample is under way. The memory of a
+ * recording that is over stays mapped, and is empty or as it was: who comes late finds no location in it, or marks one
+ * that nobody looks at and then sees that the switch is off, which it was before that memory went. As long as it was on
+ * behind the mark fdr_finalize waits. */
+static struct fdr_location *claim(struct fdr_sampled *d, uint64_t here)
+{
+    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    if (!on || !d || fdr_load_relaxed(&d->recording) != on) return NULL;
+    struct fdr_location *l = fdr_load_relaxed(&d->t.loc);
+    if (!l || fdr_load_relaxed(&l->busy)) return NULL;
+    fdr_store_relaxed(&l->busy, here);
+    fdr_signal_fence();
+    if (fdr_load_relaxed(&fdr_switch_.on) == on) return l;
+    fdr_store_release(&l->busy, 0); /* R:busy */
+    return NULL;
+}
+
+static uint64_t sample(struct fdr_sampled *d, const struct fdr_look *look, bool live, uint64_t time_ns)
+{
+    struct fdr_location *l = claim(d, (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    if (!l) return 0;
+    if (d->t.fresh) {
+        if (!live) {
+            fdri_set_clock(&d->t, true);
+            l->start_tick = 0; /* was of the other clock; the first sample sets it */
+        }
+        d->t.fresh = false;
+    }
+    uint64_t most = FDR_SAMPLE_NUMBER_MAX - d->s->number;
+    bool good = look->weight && look->weight < most;
+    if (good) present(d, look, look->weight, live, time_ns);
+    uint64_t wanted = good && d->s->low < FDR_SAMPLE_LEVELS ? 1ull << d->s->low : 0;
+    fdri_end(&d->t);
+    return wanted;
+}
+
+uint64_t fdr_sample(struct fdr_sampled *d, const struct fdr_look *look) { return sample(d, look, true, 0); }
+uint64_t fdr_sample_at(struct fdr_sampled *d, const struct fdr_look *look, uint64_t time_ns)
+{
+    return sample(d, look, false, time_ns);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* Which partition of another location gives: of the age tier that would give, the one that policies/ would give back
+ * first. What is read while its owner changes it decides only which one it is. */
+#include <fdr/reader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/racy.h"
+#include "bins/bins.h"
+#include "bins/pressure/bins_pressure.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/ended/ended.h"
+#include "recorder/life/recording.h"
+#include "recorder/shares/choose.h"
+
+enum { FEW_LEFT = 8 };
+
+/* Has it a bin to give, or, newest: only that one? */
+FDR_RACY static bool has_one(const struct fdr_part *p, uint32_t head, bool newest)
+{
+    if (newest) return fdri_part_newest_only(&fdri_rec.arena, p);
+    return head && !(p->flags & FDR_PART_ASIDE) && fdri_bin(&fdri_rec.arena, head)->next;
+}
+
+/* What of a location stays listed, in bins, where all that it had returned can be used: a fair share. Where anybody's
+ * are taken half of that, unless it is next to nothing itself; of one whose thread ended, what makes a place for its
+ * accounts. For what must have a place less and less, from try to try. */
+uint32_t fdri_share_leaves(const struct fdr_location *v, bool newest, enum fdri_whose whose, uint32_t must)
+{
+    uint32_t fair = fdri_share_kept(FDRI_RICHER);
+    if (must) return fair >> fdr_min(must, 31);
+    if (whose != FDRI_RICHER && fdri_share_ended(v)) return fdri_ended_keeps(v);
+    if (!newest && !fdri_may_strew(&fdri_rec.arena, 9)) return 0;
+    if (whose != FDRI_ANYBODYS) return fair; /* or it has become another's since it was looked at */
+    return fair < FEW_LEFT ? 0 : fair / 2;
+}
+
+/* The age tiers of a location: when each ends, and what it counted to be in it, claimed since or not. It may change
+ * them meanwhile, or be over: then this says anything. */
+struct ages {
+    uint32_t tiers; /* fewer than two: there is one age */
+    uint64_t begin[FDRI_TIERS], end[FDRI_TIERS], counted[FDRI_TIERS];
+    uint64_t held[FDRI_TIERS]; /* what is left, by how far back its partitions reach; 256 for each unit */
+};
+
+FDR_RACY static void ages_of(const struct fdr_location *v, struct ages *g)
+{
+    uint32_t off = fdr_load_relaxed(&v->epochs_off);
+    const struct fdr_epochs *e = off ? fdri_at(&fdri_rec.arena, off) : NULL;
+    uint32_t count = e ? (uint32_t)fdr_min(e->count, FDR_EPOCHS_MAX) : 0;
+    *g = (struct ages){.tiers = 0};
+    if (fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE) return;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t tier = e->epoch[i].tier % FDRI_TIERS;
+        bool current = i + 1 == count;
+        if (!g->counted[tier]) g->begin[tier] = e->epoch[i].from_tick;
+        g->tiers = (uint32_t)fdr_max(g->tiers, tier + 1);
+        g->end[tier] = current ? UINT64_MAX : e->epoch[i + 1].from_tick;
+        g->counted[tier] += current ? e->opened : e->epoch[i].units;
+    }
+}
+
+/* The tier of something that ended then. */
+static uint32_t age_of(const struct ages *g, uint64_t tick)
+{
+    uint32_t tier = g->tiers;
+    while (tier > 1 && tick > g->end[tier - 1]) tier--;
+    return tier ? tier - 1 : 0;
+}
+
+/* A partition holds all from `oldest` on, spread over time as what the location counted: bins that are closed. The one
+ * that is open is of the tier in which it was written last. */
+static void spread(struct ages *g, uint64_t oldest, uint64_t last, uint32_t closed, uint32_t open)
+{
+    uint64_t part[FDRI_TIERS], sum = 0, each;
+    uint32_t from = age_of(g, oldest);
+    for (uint32_t t = 0; t <= from; t++) sum += part[t] = g->counted[t];
+    if (from && oldest > g->begin[from]) {
+        double left = (double)(g->end[from] - oldest) / (double)(g->end[from] - g->begin[from]);
+        sum -= part[from];
+        sum += part[from] = (uint64_t)((double)part[from] * left);
+    }
+    each = sum ? ((uint64_t)closed << 20) / sum : 0;
+    for (uint32_t t = 0; t <= from; t++) g->held[t] += part[t] * each >> 12;
+    g->held[age_of(g, last)] += (uint64_t)open << 8;
+}
+
+FDR_RACY static uint64_t oldest_tick(const struct fdr_part *p)
+{
+    uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
+    return head ? fdri_bin(&fdri_rec.arena, head)->base_tick : UINT64_MAX;
+}
+
+/* When its oldest bin ended; its link may be any by now. */
+FDR_RACY static uint64_t oldest_end(uint32_t head)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t next = fdri_bin(a, head)->next;
+    return next && fdri_may_be_bin(a, next) ? fdri_bin(a, next)->base_tick : UINT64_MAX;
+}
+
+/* In this order of worth: is a less than b? */
+FDR_RACY static bool is_less(const struct fdr_part *a, const struct fdr_part *b, const uint64_t *class_bytes)
+{
+    static const struct fdri_chain oldest_first = {{0}, {0}};
+    const struct fdri_chain *chain = fdri_rec.set.strategy == FDR_STRATEGY_LAST ? &oldest_first : &fdri_rec.set.chain;
+    const struct fdri_part_view of_a = {a->depth, a->class_, a->band, class_bytes[a->class_], oldest_tick(a)},
+                                of_b = {b->depth, b->class_, b->band, class_bytes[b->class_], oldest_tick(b)};
+    enum fdri_reason why;
+    return fdri_policy_before(chain, &of_a, &of_b, &why);
+}
+
+/* `least`: the partition of each tier that is worth least. Of the tier furthest above its share, and all before it, the
+ * one that is worth least of all; of the newest tier, too, where no other is above its share: its owner would cut it
+ * again while it gives. */
+static struct fdr_part *of_age(const struct ages *g, struct fdr_part *const *least, const uint64_t *class_bytes)
+{
+    uint64_t total = 0, over;
+    uint32_t without = 0;
+    struct fdr_part *best = NULL;
+    for (uint32_t t = 0; t < g->tiers; t++) total += g->held[t];
+    for (uint32_t tier; !best && g->tiers > 1;) {
+        if (!(tier = fdri_policy_tier(&fdri_rec.set.tiers, g->held, g->tiers, total, without, &over))) break;
+        for (uint32_t t = over ? tier : 0; t < g->tiers; t++)
+            if (least[t] && (!best || is_less(least[t], best, class_bytes))) best = least[t];
+        without |= 1u << tier;
+    }
+    for (uint32_t t = 0; !best && t < FDRI_TIERS; t++) best = least[t];
+    return best;
+}
+
+/* The partition of v to take from, if more than `leave` bins are listed. The last list of a location is never ended:
+ * what it did outermost stays. What is read while others change it decides only which one it is. */
+FDR_RACY struct fdr_part *fdri_share_choose(const struct fdr_location *v, bool newest, uint32_t leave)
+{
+    const struct fdri_arena *a = &fdri_rec.arena;
+    uint64_t class_bytes[FDR_CLASS_COUNT] = {0};
+    struct fdr_part *least[FDRI_TIERS] = {NULL}, *p;
+    struct ages ages = {.tiers = 0};
+    uint32_t lists = 0, units = 0;
+    uint32_t first = fdr_load_acquire(&v->parts_first); /* A:part */
+    for (uint32_t off = first; off; off = p->next) {
+        p = fdri_at(a, off);
+        class_bytes[p->class_] += p->bytes;
+        units += p->bytes;
+    }
+    if (leave && units >> (a->bin_log2 - 9) <= leave) return NULL;
+    if (!newest) ages_of(v, &ages);
+    for (uint32_t off = first; off; off = p->next) {
+        p = fdri_at(a, off);
+        uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
+        lists += head != 0;
+        uint32_t open = p->open_off ? (uint32_t)fdr_min(p->bytes, (1u << (p->size_log2 & 31)) >> 9) : 0;
+        if (ages.tiers > 1 && !(p->flags & FDR_PART_ASIDE))
+            spread(&ages, oldest_tick(p), p->last_tick, p->bytes - open, open);
+        if (!has_one(p, head, newest)) continue;
+        struct fdr_part **l = &least[ages.tiers > 1 ? age_of(&ages, oldest_end(head)) : 0];
+        if (!*l || is_less(p, *l, class_bytes)) *l = p;
+    }
+    return newest && lists < 2 ? NULL : of_age(&ages, least, class_bytes);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Which strategy gives memory back, and the lines of the ledger in which every step is written down. */
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/racy.h"
+#include "bins/bins.h"
+#include "bins/partition.h"
+#include "format/arena/arena.h"
+#include "policies/policies.h"
+#include "recorder/life/recording.h"
+#include "recorder/memory/memory.h"
+#include "recorder/pressure/recorder_pressure.h"
+#include "recorder/record/record.h"
+#include "recorder/strategy/reduce.h"
+#include "recorder/strategy/strategy.h"
+#include "recorder/thread/thread_state.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+void fdri_reserve_ledger(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    if (!l->reductions_off)
+        l->reductions_off = fdri_meta_calm(t, FDR_META_REDUCTIONS, sizeof(struct fdr_reductions_block));
+}
+
+/* The oldest one goes, and stands until it is written over: who is killed here leaves no line that says nothing. */
+static struct fdr_reduction *new_line(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    fdri_reserve_ledger(t);
+    if (!l->reductions_off) return NULL;
+    struct fdr_reductions_block *b = fdri_off(t, l->reductions_off);
+    struct fdr_reduction *line = &b->line[l->reduction_count % FDR_REDUCTION_LINES];
+    if (l->reduction_count >= FDR_REDUCTION_LINES) {
+        l->reductions_dropped_events += line->events;
+        l->reductions_dropped_bytes += line->bytes;
+    }
+    return line;
+}
+
+static bool same_line(const struct fdr_reduction *line, const struct fdr_reduction *wanted)
+{
+    return line->step == wanted->step && line->class_ == wanted->class_ && line->band == wanted->band &&
+           line->depth == wanted->depth;
+}
+
+/* The line this step shares: the newest. Under telescope steps alternate between partitions: then any that is there. */
+static struct fdr_reduction *old_line(struct fdri_thread *t, const struct fdr_reduction *wanted)
+{
+    struct fdr_location *l = t->loc;
+    if (!l->reduction_count || !l->reductions_off) return NULL;
+    struct fdr_reductions_block *b = fdri_off(t, l->reductions_off);
+    bool any = fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE;
+    uint32_t count = any ? fdr_min(l->reduction_count, FDR_REDUCTION_LINES) : 1;
+    uint32_t newest = l->reduction_count - 1;
+    if (any && same_line(&b->line[t->line % FDR_REDUCTION_LINES], wanted))
+        return &b->line[t->line % FDR_REDUCTION_LINES];
+    for (uint32_t i = 0; i < count; i++) {
+        struct fdr_reduction *line = &b->line[(newest - i) % FDR_REDUCTION_LINES];
+        if (!same_line(line, wanted)) continue;
+        t->line = newest - i;
+        return line;
+    }
+    return NULL;
+}
+
+/* The count of 32 bits goes on where it was with the first lines gone: 48 lines are there, and the next is the same.
+ * One store: a kill or a copy finds the one or the other, which say the same. */
+static void line_begun(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t next = l->reduction_count + 1;
+    t->line = l->reduction_count;
+    fdr_store_relaxed(&l->reduction_count, next == FDR_REDUCTION_COUNT_END ? FDR_REDUCTION_LINES : next);
+}
+
+static void add_to_line(struct fdri_thread *t, const struct fdr_reduction *wanted, const struct fdri_given *g,
+                        bool closed)
+{
+    struct fdr_location *l = t->loc;
+    struct fdr_reduction *line = old_line(t, wanted);
+    l->reduction_steps = fdr_count_up(l->reduction_steps, 1);
+    if (!line) {
+        line = new_line(t);
+        if (!line) {
+            l->reductions_dropped_events += g->events;
+            l->reductions_dropped_bytes += g->bytes;
+            return;
+        }
+        *line = *wanted;
+        line->tick = l->last_tick >> t->shift;
+        line->from_tick = UINT64_MAX;
+        line_begun(t);
+    }
+    line->events += g->events;
+    line->bytes += g->bytes;
+    line->steps = fdr_count_up(line->steps, 1);
+    line->closed |= closed;
+    if (g->from_tick < line->from_tick) line->from_tick = g->from_tick;
+    if (g->to_tick > line->to_tick) line->to_tick = g->to_tick;
+}
+
+void fdri_reduction_note(struct fdri_thread *t, uint8_t step, uint8_t reason, const struct fdr_part *p,
+                         const struct fdri_given *g, bool closed)
+{
+    struct fdr_reduction wanted = {.step = step,
+                                   .reason = reason,
+                                   .class_ = p ? p->class_ : 255,
+                                   .band = p ? p->band : 0,
+                                   .depth = p ? p->depth : 0};
+    struct fdri_given since = *g;
+    since.from_tick = fdr_max(g->from_tick, t->loc->start_tick); /* a partition's first bin says 0 */
+    add_to_line(t, &wanted, &since, closed);
+}
+
+void fdri_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_given *given)
+{
+    struct fdr_reduction wanted = {.step = FDR_STEP_CLAIM, .reason = FDRI_REASON_OLDEST, .class_ = 255, .depth = giver};
+    add_to_line(t, &wanted, given, false);
+}
+
+FDR_RACY struct fdri_part_view fdri_view_of(const struct fdr_part *p, const uint64_t *class_bytes)
+{
+    uint32_t head = (uint32_t)p->list_head;
+    return (struct fdri_part_view){.depth = p->depth,
+                                   .class_ = p->class_,
+                                   .band = p->band,
+                                   .class_bytes = class_bytes[p->class_],
+                                   .oldest = head ? fdri_bin(&fdri_rec.arena, head)->base_tick : UINT64_MAX};
+}
+
+uint64_t fdri_reduction_took(struct fdri_thread *t, uint64_t since)
+{
+    uint64_t now = fdri_tick_now(), took = now > since ? now - since : 0;
+    if (took > t->loc->reduction_worst) fdr_store_relaxed(&t->loc->reduction_worst, took);
+    return took;
+}
+
+static uint32_t reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got_log2)
+{
+    switch (fdri_rec.set.strategy) {
+    case FDR_STRATEGY_LAST: return fdri_reduce_last(t, p, size_log2, got_log2);
+    case FDR_STRATEGY_TELESCOPE: return fdri_reduce_telescope(t, p, size_log2, got_log2);
+    default: return fdri_reduce_whole(t, p, size_log2, got_log2);
+    }
+}
+
+uint32_t fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got_log2)
+{
+    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return 0; /* the caller stops */
+    uint32_t off = fdri_ready_take(t, *got_log2 = size_log2);
+    if (off) return off;
+    uint64_t since = fdri_tick_now();
+    off = reduce(t, p, size_log2, got_log2);
+    fdr_bump_relaxed(&t->loc->reduction_ticks, fdri_reduction_took(t, since));
+    return off;
+}

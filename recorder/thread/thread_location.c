@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* Locations: made when a thread records its first event, or for the accounts of threads that ended. The blocks of those
+ * that were given back stay on the chain and become locations again. */
+#define _GNU_SOURCE
+#include <assert.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/stack/thread_stack.h"
+#include "base/system/topology.h"
+#include "bins/bins.h"
+#include "bins/claims.h"
+#include "bins/pieces.h"
+#include "bins/pressure/bins_pressure.h"
+#include "bins/slabs.h"
+#include "export/view.h"
+#include "format/arena/arena.h"
+#include "recorder/ended/ended.h"
+#include "recorder/life/life.h"
+#include "recorder/life/recording.h"
+#include "recorder/memory/memory.h"
+#include "recorder/names/names.h"
+#include "recorder/record/record.h"
+#include "recorder/strategy/strategy.h"
+#include "recorder/thread/thread.h"
+#include "recorder/thread/thread_state.h"
+#include "recorder/totals/totals.h"
+
+enum { ROUNDS = 64, PATIENCE_NS = 20000000 };
+
+void fdri_set_soft(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t kept = fdr_levels_in(l->level_blocks);
+    bool slow = t->fresh || !t->quick || l->pause || l->overflow || t->walk.block || l->flags & FDR_LOCATION_STOPPED;
+    bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* may be: who comes in this tick says its ordinal */
+    t->soft = slow || gaps || t->aside_due ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
+    t->counted_levels = slow || kept < t->depth_limit ? 0 : kept - t->depth_limit;
+    uint32_t quick = t->quick && !l->overflow ? t->recording : 0;
+    t->plain = t->shift ? 0 : quick;
+    t->rounded = t->shift ? quick : 0;
+}
+
+void fdri_set_pause(struct fdri_thread *t)
+{
+    t->loc->pause = t->pauses || (t->wants_phase && !t->phases);
+    fdri_set_soft(t);
+}
+
+static bool grow(struct fdri_thread *t, bool may_stop)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t off = 0;
+    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX) return false;
+    if (!may_stop || fdri_frozen_ahead(t, fdr_levels_in(l->level_blocks + 1)))
+        off = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(fdr_levels_of(l->level_blocks)));
+    if (!off) return false;
+    ((struct fdr_levels_block *)fdri_off(t, off))->index = l->level_blocks;
+    l->levels_off[l->level_blocks] = off;
+    fdr_signal_fence();
+    l->level_blocks++;
+    fdri_set_soft(t);
+    return true;
+}
+
+/* Strategy `first` gives nothing back: what is not there when memory is full never comes. So who calls deep has more
+ * than it needs. */
+enum { AHEAD_FROM = 2, AHEAD = 2 };
+bool fdri_grow_levels(struct fdri_thread *t)
+{
+    const struct fdr_location *l = t->loc;
+    bool may_stop = fdri_rec.set.strategy == FDR_STRATEGY_FIRST && !(l->flags & FDR_LOCATION_STOPPED);
+    uint32_t ahead = may_stop && l->level_blocks >= AHEAD_FROM ? AHEAD : 0;
+    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX) return false;
+    if (fdri_search_pauses(&t->level_search, l->last_tick)) return false;
+    t->barriers = 0;
+    bool grown = grow(t, may_stop);
+    fdri_search_over(&t->level_search, grown, l->last_tick + t->pause_ticks);
+    if (!grown) return false;
+    while (ahead-- && grow(t, may_stop)) continue;
+    return true;
+}
+
+void fdri_set_clock(struct fdri_thread *t, bool ns)
+{
+    struct fdri_recorder *r = &fdri_rec;
+    t->times_given = ns;
+    t->ticks = r->ticks && !ns;
+    if (!t->ticks) fdr_store_relaxed(&t->loc->flags, t->loc->flags | FDR_LOCATION_NS);
+    fdr_fence_release(); /* R:unit - before every time that is in it */
+    fdri_clock_adopt(t);
+    t->presented_tick = 0;
+    t->shift = r->shift;
+    t->to_ns = t->ticks ? r->tick_to_ns : 1ull << 32;
+    for (uint32_t i = 0; i < FDR_BANDS - 1; i++) {
+        uint64_t least = fdr_band_edge_ns(i), full = t->ticks ? fdri_ns_to_ticks(least) : least;
+        t->edge[i] = fdr_max(full >> r->shift, 1); /* zero-length calls always lie in the shortest band */
+    }
+    t->pause_ticks = t->ticks ? fdri_ns_to_ticks(FDRI_PAUSE_NS) : FDRI_PAUSE_NS;
+    t->min_ticks = t->ticks ? fdri_ns_to_ticks(r->set.min_duration_ns) : r->set.min_duration_ns;
+}
+
+void fdri_link_location(struct fdr_location *l, uint32_t off)
+{
+    struct fdr_superblock *s = fdri_rec.arena.super;
+    uint32_t first = fdr_load_relaxed(&s->location_first);
+    do {
+        l->next = first;
+    } while (!fdr_cas_acq_rel_u32(&s->location_first, &first, off)); /* R:location - pairs with A:location in export/ */
+}
+
+/* A block for a location: on the chain, free and pinned. */
+struct fdr_location *fdri_location_new(void)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off = fdri_meta_take(a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX);
+    if (!off) return NULL;
+    struct fdr_location *l = fdri_at(a, off);
+    l->claim = FDRI_PINNED;
+    l->flags = FDR_LOCATION_FREE;
+    fdri_link_location(l, off);
+    return l;
+}
+
+static struct fdr_location *slot(struct fdri_thread *t)
+{
+    struct fdri_arena *a = &fdri_rec.arena;
+    uint32_t off = fdri_slot_take(a, &fdri_rec.slabs);
+    if (off) return fdri_at(a, off);
+    struct fdr_location *l = fdri_location_new();
+    if (l) return l;
+    for (int i = 0; i < ROUNDS && !off && fdri_ended_room(t, FDRI_ATTACHING_WHOLE); i++)
+        off = fdri_slot_take(a, &fdri_rec.slabs);
+    return off ? fdri_at(a, off) : NULL;
+}
+
+static_assert(offsetof(struct fdr_location, piece_free) == offsetof(struct fdr_location, bins_held) + 8 &&
+                  offsetof(struct fdr_location, strewn_units) == offsetof(struct fdr_location, bins_held) + 4,
+              "neighbours: cleared around");
+
+/* Whoever walks the chain looks at `next`, `claim`, `bins_held`, `strewn_units`, `meta_units` and `flags` of free ones,
+ * too. */
+static void clear(struct fdr_location *l)
+{
+    uint8_t *p = (uint8_t *)l;
+    const size_t held = offsetof(struct fdr_location, bins_held), from = offsetof(struct fdr_location, parent);
+    const size_t behind = offsetof(struct fdr_location, piece_free), end = offsetof(struct fdr_location, claim);
+    const size_t meta = offsetof(struct fdr_location, meta_units), on = meta + sizeof l->meta_units;
+    memset(p + from, 0, meta - from);
+    memset(p + on, 0, held - on);
+    memset(p + behind, 0, end - behind);
+    fdr_store_relaxed(&l->strewn_units, 0u);
+    fdr_store_relaxed(&l->meta_units, 0u);
+    l->split_bins = 0;
+    l->ended_turn = 0;
+    l->fold_from = l->slabs = 0;
+    l->reduction_ticks = l->reduction_worst = 0;
+}
+
+/* A vfork child has a number of its own and stands for the thread that waits for it. */
+static uint32_t thread_id(void)
+{
+    clockid_t its;
+    if (fdri_pid() == fdri_rec.pid || pthread_getcpuclockid(pthread_self(), &its)) return (uint32_t)syscall(SYS_gettid);
+    return (uint32_t) ~(its >> 3); /* such a clock is named ~tid << 3 | 6 */
+}
+
+bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t parent, const char *name)
+{
+    struct fdri_recorder *r = &fdri_rec;
+    t->loc = NULL;
+    if (t->dead_for != fdri_rec.number) t->patient_until = fdr_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+    if (!l) fdri_ended_ahead(t);
+    if (!l && !(l = slot(t))) return false;
+    clear(l);
+    l->id = l->head.location = UINT32_MAX - 1;
+    l->tid = thread_id();
+    l->parent = parent;
+    l->numa_node = r->topology.nodes > 1 ? r->topology.id[fdr_topology_here(&r->topology)] : r->topology.id[0];
+    strncpy(l->name, name, sizeof l->name - 1);
+    t->loc = l;
+    t->base = r->arena.base;
+    t->depth_limit = r->set.depth;
+    t->victim = NULL;
+    t->opened = NULL;
+    t->drain = t->ready = t->run_off = t->fetch_at = t->fetch_end = 0;
+    t->asker = NULL;
+    t->later = 0;
+    t->order_off = t->order_count = t->order_room = t->order_sorted = t->live_parts = 0;
+    t->walk = (struct fdri_walk){0};
+    t->aside_units = 0;
+    t->aside_done = t->aside_due = t->order_lacks = false;
+    t->setting_aside = 0;
+    t->mark = NULL;
+    t->skipped = NULL;
+    t->no_more_skipped = t->sought = t->many_wait = false;
+    memset(t->looked, 0, sizeof t->looked);
+    t->passed_over = t->barriers = 0;
+    t->room_search = t->meta_search = t->level_search = (struct fdri_search){.credit = FDRI_CREDIT};
+    t->hand = (struct fdri_hand){0};
+    t->frozen_off = 0;
+    t->stack_end = fdr_own_stack_end(fdri_is_first(l));
+    fdri_known_start(t);
+    t->untimed = t->phases = t->pauses = 0;
+    t->fresh = true;
+    uint32_t zero = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(1));
+    if (zero) {
+        ((struct fdr_levels_block *)fdri_off(t, zero))->index = UINT32_MAX;
+        l->level0_off = zero + (uint32_t)sizeof(struct fdr_levels_block);
+        t->top = fdri_off(t, l->level0_off);
+        t->top->region = UINT32_MAX;
+        t->top->address = UINT64_MAX;      /* no function's; its frame 0 is above all */
+        t->top->flags = FDR_LEVEL_OUTSIDE; /* the program may leave a region of that number, too */
+        fdri_set_clock(t, false);
+        if (fdri_rows_start(t) && fdri_grow_levels(t)) return true;
+    }
+    fdri_location_drop(t);
+    return false;
+}
+
+/* Every block of a location without accounts gets its id. */
+void fdri_location_number(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    uint32_t was = l->id;
+    l->id = l->head.location = fdr_add_relaxed(&fdri_rec.arena.super->location_count, 1u);
+    for (uint32_t off = l->slabs; off; off = ((struct fdr_slab *)fdri_off(t, off))->next) {
+        uint32_t bytes = ((struct fdr_meta_head *)fdri_off(t, off))->bytes;
+        for (uint32_t at = 0; at < bytes; at += FDR_META_ALIGN) {
+            struct fdr_meta_head *h = fdri_off(t, off + at);
+            if (h->magic == FDR_META_MAGIC && h->location == was) h->location = l->id;
+        }
+    }
+}
+
+void fdri_location_publish(struct fdri_thread *t, uint32_t flags)
+{
+    struct fdr_location *l = t->loc;
+    flags |= l->flags & FDR_LOCATION_NS;
+    fdr_store_release(&l->flags, flags); /* R:location */
+    fdri_claim_unpin(l);
+}
+
+void fdri_location_drop(struct fdri_thread *t)
+{
+    struct fdr_location *l = t->loc;
+    struct fdri_arena *a = &fdri_rec.arena;
+    fdr_store_release(&l->flags, (uint32_t)FDR_LOCATION_FREE); /* R:location - no reader looks at what goes now */
+    fdr_signal_fence();
+    fdri_claim_pin(a, l);
+    fdri_piece_collect(a, l);
+    fdri_meta_release(t);
+    fdri_piece_leave(a, l);
+    fdr_sub_relaxed(&a->pinned, l->split_bins);
+    /* what operations left by longjmp made unused is nobody's: who comes here next would count as one who has it */
+    fdr_store_relaxed(&l->bins_held, 0u);
+    clear(l); /* nothing leads from here to what others have now */
+    if (l != fdri_rec.shares.spare[0] && l != fdri_rec.shares.spare[1])
+        fdri_slot_give(a, &fdri_rec.slabs, fdri_off_of(t, l));
+    t->loc = NULL;
+}

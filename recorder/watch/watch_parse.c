@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* A line of text to a trigger's source. docs/TRIGGERS.md has the syntax. */
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/text/message.h"
+#include "base/text/number.h"
+#include "export/view.h"
+#include "recorder/life/recording.h"
+#include "recorder/watch/watch_table.h"
+
+struct words {
+    char text[512];
+    char *word[25]; /* one more than a line may have: cut_name */
+    int count, at;
+};
+
+static const char *next(struct words *w) { return w->at < w->count ? w->word[w->at++] : ""; }
+static bool accept(struct words *w, const char *word)
+{
+    bool is = w->at < w->count && !strcmp(w->word[w->at], word);
+    w->at += is;
+    return is;
+}
+
+static bool number(const char *text, const char *end_is, double *out)
+{
+    const char *end;
+    *out = fdri_number(text, &end);
+    return end != text && !strcmp(end, end_is) && isfinite(*out);
+}
+
+/* Plain, or with a size's unit. */
+static bool value(const char *text, double *out)
+{
+    uint64_t bytes;
+    if (number(text, "", out)) return true;
+    if (!fdri_parse_size(text, &bytes)) return false;
+    *out = (double)bytes;
+    return true;
+}
+
+static const char *region(struct words *w, struct fdri_watch *t)
+{
+    t->source = FDRI_BY_REGION;
+    if (accept(w, "stuck")) {
+        t->source = FDRI_BY_STUCK;
+        return fdri_parse_duration(next(w), &t->ns) && t->ns ? NULL : "expected: region GLOB stuck DURATION";
+    }
+    const char *limit = accept(w, "over") ? next(w) : "";
+    if (number(limit, "p99", &t->limit) && t->limit > 0) {
+        t->source = FDRI_BY_P99;
+        return NULL;
+    }
+    return fdri_parse_duration(limit, &t->ns) && t->ns
+               ? NULL
+               : "expected: region GLOB over DURATION, over Kp99, or stuck DURATION";
+}
+
+static const char *metric(struct words *w, struct fdri_watch *t)
+{
+    t->source = accept(w, "rate") ? FDRI_BY_METRIC_RATE : FDRI_BY_METRIC;
+    t->below = accept(w, "below");
+    t->ns = 100000000;
+    bool good = (t->below || accept(w, "above")) && value(next(w), &t->limit);
+    return good ? NULL : "expected: metric GLOB [rate] above VALUE, or below VALUE";
+}
+
+static const char *event(struct words *w, struct fdri_watch *t)
+{
+    static const char wrong[] = "expected: event GLOB count N, or event GLOB rate N/DURATION";
+    char *slash = NULL;
+    t->source = accept(w, "rate") ? FDRI_BY_EVENT_RATE : FDRI_BY_COUNT;
+    if (t->source == FDRI_BY_COUNT && !accept(w, "count")) return wrong;
+    const char *count = next(w);
+    errno = 0;
+    t->count = *count >= '0' && *count <= '9' ? strtoull(count, &slash, 10) : 0;
+    if (!t->count || errno) return wrong;
+    if (t->source == FDRI_BY_COUNT) return *slash ? wrong : NULL;
+    return *slash == '/' && fdri_parse_duration(slash + 1, &t->ns) && t->ns ? NULL : wrong;
+}
+
+static const char *memory(struct words *w, struct fdri_watch *t)
+{
+    t->source = FDRI_BY_MEMORY;
+    const char *limit = accept(w, "above") ? next(w) : "";
+    uint64_t bytes;
+    t->percent = number(limit, "%", &t->limit);
+    bool good = t->percent ? t->limit > 0 && t->limit < 100 : fdri_parse_size(limit, &bytes); /* never, always: none */
+    if (good && !t->percent) t->limit = (double)bytes;
+    return good ? NULL : "expected: memory above SIZE, or above N%, N between 0 and 100";
+}
+
+static const char *keep(const char *text, struct fdri_trigger *t)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+    if (end == text || n < 1 || n > 1000000 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest")))
+        return "expected: keep N, with ,oldest or ,newest behind it";
+    t->keep = (uint32_t)fdr_min(n, FDRI_KEEP_MAX);
+    t->keep_newest = !strcmp(end, ",newest");
+    if (n > FDRI_KEEP_MAX)
+        fdri_say("trigger with keep %.40s: no more than 256 snapshots are kept; using 256%s", text, end);
+    return NULL;
+}
+
+static const char *options(struct words *w, struct fdri_trigger *t)
+{
+    const char *wrong = NULL;
+    while (w->at < w->count && !wrong) {
+        if (accept(w, "window"))
+            wrong = fdri_parse_duration(next(w), &t->window_ns) ? NULL : "expected: window DURATION";
+        else if (accept(w, "holdoff"))
+            wrong = fdri_parse_duration(next(w), &t->holdoff_ns) ? NULL : "expected: holdoff DURATION";
+        else if (accept(w, "keep")) wrong = keep(next(w), t);
+        else wrong = "unknown word behind the condition; known are window, holdoff, keep";
+    }
+    return wrong;
+}
+
+static const char *source(struct words *w, struct fdri_watch *t)
+{
+    if (accept(w, "api")) return t->source = FDRI_BY_API, NULL;
+    if (accept(w, "memory")) return memory(w, t);
+    int which = accept(w, "region") ? 1 : accept(w, "metric") ? 2 : accept(w, "event") ? 3 : 0;
+    if (!which) return "unknown source; known are region, metric, event, memory, api";
+    const char *glob = next(w);
+    if (strlen(glob) >= sizeof t->glob) return "pattern longer than 199 bytes";
+    strcpy(t->glob, glob);
+    return which == 1 ? region(w, t) : which == 2 ? metric(w, t) : event(w, t);
+}
+
+static const char *split(const char *line, struct words *w)
+{
+    char *save = NULL;
+    size_t n = strcspn(line, "#\n");
+    if (n >= sizeof w->text) return "line longer than 511 bytes";
+    memcpy(w->text, line, n);
+    w->text[n] = 0;
+    w->count = w->at = 0;
+    for (char *p = strtok_r(w->text, " \t\r", &save); p && w->count < 24; p = strtok_r(NULL, " \t\r", &save))
+        w->word[w->count++] = p;
+    return NULL;
+}
+
+/* "NAME: SOURCE" or "NAME:SOURCE": the first word is the name then. */
+static bool cut_name(struct words *w)
+{
+    char *colon = strrchr(w->word[0], ':');
+    if (!colon || colon == w->word[0]) return false;
+    *colon = 0;
+    if (!colon[1]) return true;
+    memmove(&w->word[2], &w->word[1], (size_t)(w->count - 1) * sizeof w->word[0]);
+    w->word[1] = colon + 1;
+    w->count++;
+    return true;
+}
+
+/* The condition as text: the line without name and options. */
+static void what_it_says(const struct words *w, int from, int to, struct fdri_trigger *t)
+{
+    size_t used = 0;
+    t->what[0] = 0;
+    for (int i = from; i < to && used < sizeof t->what - 1; i++)
+        used += (size_t)snprintf(t->what + used, sizeof t->what - used, "%s%s", i > from ? " " : "", w->word[i]);
+}
+
+const char *fdri_watch_parse(const char *line, const struct fdri_settings *set, struct fdri_watch *t)
+{
+    struct words w;
+    memset(t, 0, sizeof *t);
+    t->trigger.holdoff_ns = set->holdoff_ns;
+    t->trigger.keep = set->keep;
+    t->trigger.keep_newest = set->keep_newest;
+    const char *wrong = split(line, &w);
+    if (wrong || w.count == 0) return wrong;
+    bool named = cut_name(&w);
+    if (named && strlen(w.word[0]) >= sizeof t->trigger.name) return "name longer than 63 bytes";
+    if (named) strcpy(t->trigger.name, w.word[0]);
+    w.at = named;
+    wrong = source(&w, t);
+    what_it_says(&w, named, w.at, &t->trigger);
+    if (!named) snprintf(t->trigger.name, sizeof t->trigger.name, "%.63s", t->trigger.what);
+    return wrong ? wrong : options(&w, &t->trigger);
+}
