@@ -98,7 +98,8 @@ def tables(file, mode, setting):
         check(all(r["self"]["low"] <= r["self"]["share"] <= r["self"]["high"] for r in rows), f"by {what}: intervals")
     function = {r["name"]: r for r in by["function"]["rows"]}
     hot, warm = function["hot"]["self"], function["warm"]["self"]
-    least = 0.25 if "wall" in setting else 0.55 # the snapshot takes wall time, too
+    # by wall time the snapshot is in it, too, which takes as long as the machine likes: hot is a part of the rest
+    least = 0 if "wall" in setting else 0.55
     check(least < hot["share"] < 0.9 and 0.6 < hot["weight"] / (hot["weight"] + warm["weight"]) < 0.87,
           f"{setting}: the hot function, and the other", hot, warm)
     check(function["between"]["all"]["weight"] > 0.95 * (hot["weight"] + warm["weight"]), "what called them", function["between"])
@@ -113,7 +114,7 @@ def tables(file, mode, setting):
     text = subprocess.run([fdr, "samples", file], capture_output=True, text=True).stdout
     check(f"{told['samples']:,} samples stand for it" in text and "# taken from " in text and "sampled in all" not in text,
           "time in all, and how many samples stand behind it", text)
-    return told["weight"]
+    return told["weight"], hot
 
 
 def named():
@@ -142,17 +143,18 @@ def paths(file, mode):
     check(row["low_ns"] <= row["exclusive_ns"] <= row["high_ns"] and row["samples"] > 10, "with interval and samples", row)
 
 
-def folded(file, weight, *options):
+def folded(file, weight, its, *options):
     out = f"{work}/out.folded"
     subprocess.run([fdr, "export", "--to", "folded", *options, file, "-o", out], check=True)
     with open(out) as f:
         lines = [line.rstrip("\n").rsplit(" ", 1) for line in f]
     total = sum(int(n) for _, n in lines)
     hot = sum(int(n) for path, n in lines if path.endswith("between;hot"))
-    check(abs(total - weight) < 1 and hot > 0.25 * total, "export --to folded: stacks of samples sum to their time", total, weight, hot)
+    check(abs(total - weight) < 1, "export --to folded: stacks of samples sum to their time", total, weight)
+    check(0.9 * its["weight"] < hot <= its["weight"] + 1, "and those of the hot function to its own", hot, its)
 
 
-def chrome(file, samples):
+def chrome(file, samples, its):
     out = f"{work}/out.json"
     subprocess.run([fdr, "export", "--to", "chrome", file, "-o", out], check=True)
     with open(out) as f:
@@ -169,7 +171,7 @@ def chrome(file, samples):
 
     check(len(found) == samples, "export --to chrome: every sample", len(found), samples)
     check(all(e["name"] in stack(e) for e in found if "sf" in e), "named by a function of their stacks")
-    check(sum(stack(e)[:2] == ["hot", "between"] for e in found) > len(found) / 4, "with their stacks")
+    check(0.9 * its["samples"] < sum(stack(e)[:2] == ["hot", "between"] for e in found) <= its["samples"], "with their stacks", its)
     check(all(e["args"]["weight"] >= 1 for e in found), "and what they stand for")
     return found
 
@@ -251,13 +253,13 @@ try:
                     f"{work}/program", f"-L{build}/lib", f"-Wl,-rpath,{build}/lib", "-lfdr"], check=True)
     for mode, setting in (("regions", "1kHz"), ("plain", "1kHz"), ("plain", "1kHz,wall"), ("regions", "1kHz,unwind")):
         file = run(mode, setting)
-        weight = tables(file, mode, setting)
+        weight, hot = tables(file, mode, setting)
         paths(file, mode)
         if mode == "plain":
-            folded(file, weight)
+            folded(file, weight, hot)
         else:
-            folded(file, weight, "--class", "sample")
-        found = chrome(file, ask("samples", "--json", file)["samples"])
+            folded(file, weight, hot, "--class", "sample")
+        found = chrome(file, ask("samples", "--json", file)["samples"], hot)
         if mode == "regions":
             check(sum(e["args"]["regions"] == ["phase"] for e in found) > 0.8 * len(found), "and their regions")
         dumped(file)
