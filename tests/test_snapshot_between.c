@@ -185,12 +185,11 @@ static void P8_whatever_happens_meanwhile(void **state)
             when = UINT32_MAX;
             burst = bursts[b];
             calls(2000); /* accounts grow as long as the recording is young */
+            look(strategies[s]);
             for (uint32_t step = 0, all = 1; step < all; step += 1 + all / 60) {
-                when = UINT32_MAX;
-                look(strategies[s]);
-                all = writes;
                 when = step;
                 look(strategies[s]);
+                all = writes;
             }
             fdr_finalize();
         }
