@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=240 promise=P8 excuse=x86-64 without=asan,tsan (steps single instructions)
  * ctest: wrap=fdri_part_open,fdri_row_rename
- * P8: a handler leaves by longjmp at each instruction of a call that begins a partition and its first bin, of one that
- * sets the first moments aside, and of one whose totals take the row of others. Bins and files are whole whatever
- * follows, what was set aside stays as it was, and each row has one place. */
+ * P8: a handler leaves by longjmp at each instruction (of long ones at every few) of a call that begins a partition and
+ * its first bin, of one that sets the first moments aside, and of one whose totals take the row of others.
+ * Bins and files are whole whatever follows, what was set aside stays as it was, and each row has one place. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -112,7 +112,8 @@ static void P8_a_first_bin(void **state)
 {
     (void)state;
     uint32_t depth = 0, n = 1;
-    for (uint32_t done = 0; done < 3 * DEPTH; n++) { /* it has no more than that, whatever the recording is like */
+    /* done so often it has no more instructions than that, whatever the recording is like */
+    for (uint32_t done = 0; done < 3 * DEPTH; n += n < EACH ? 1 : 1 + rnd(&seed, n / 100)) {
         if (!depth--) {
             if (n > 1) fdr_file_close(take());
             start(NULL);
