@@ -68,7 +68,7 @@ static void leave_each(void (*f)(void), bool at_the_end)
     do {
         start(at_the_end ? "snapshot" : "none");
         steps_begin();
-        left = leave_at(f, n += 1 + n / 200);
+        left = leave_at(f, n += 1 + n / 100);
         if (!at_the_end) {
             assert_int_equal(fdr_snapshot(NULL), 0);
             look_at(fdr_last_snapshot(), n);
@@ -96,7 +96,7 @@ static void P3_the_last_snapshot(void **state)
 static void P3_at_exit(void **state)
 {
     (void)state;
-    for (uint32_t n = 1; n < 700; n += 1 + n / 400) {
+    for (uint32_t n = 1; n < 700; n += 1 + n / 100) {
         int status;
         pid_t pid = fork();
         if (!pid) {
