@@ -226,7 +226,7 @@ static void info_handler(int number, siginfo_t *info, void *context)
 
 static void wait_for_snapshots(uint64_t n)
 {
-    for (int i = 0; i < 1500 && fdr_usage().snapshots < n; i++) usleep(10000);
+    for (int i = 0; i < 6000 && fdr_usage().snapshots < n; i++) usleep(10000);
     usleep(100000); /* one more would be one too many */
 }
 

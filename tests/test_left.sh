@@ -96,7 +96,7 @@ ${CC:-cc} -O1 -pthread -I"$FDR_SOURCE/include" program.c -o program -L"$FDR_BUIL
 [ "$(count "$live/*.live.fdr")" = 1 ] && ok "a kill leaves one" || fail "a kill left: $(ls "$live")"
 ./program wait x >ready.txt &
 pid=$!
-for _ in $(seq 500); do grep -q ready ready.txt && break; sleep 0.02; done
+for _ in $(seq 3000); do grep -q ready ready.txt && break; sleep 0.02; done
 expect 0 "list" "$fdr" list
 grep -q "^left " out.txt && grep -q "^live " out.txt || fail "list: $(cat out.txt)"
 [ "$(stat -c %a "$live"/*.live.fdr | sort -u)" = 600 ] || fail "list marked something as read"
@@ -177,7 +177,7 @@ expect 64 "gc --age nonsense" "$fdr" gc --age nonsense
 # ---- a process whose first thread has ended goes on in the others: it is live, and is read from outside ---------------
 FDR_LIVE_DIR=$work/ended FDR_LIVE_FORCE=1 ./program leave >ready4.txt &
 headless=$!
-for _ in $(seq 500); do grep -q ready ready4.txt && break; sleep 0.02; done
+for _ in $(seq 3000); do grep -q ready ready4.txt && break; sleep 0.02; done
 expect 0 "list of a first thread that ended" "$fdr" list "$work/ended"
 has "^live " "list of a first thread that ended"
 expect 0 "gc of a first thread that ended" "$fdr" gc --age 0s --unread "$work/ended"
@@ -194,7 +194,7 @@ has "outer > x" "hang"
 expect 0 "hang: not so long" "$fdr" hang --for 100h "$pid"
 ./program wait y >ready2.txt &
 other=$!
-for _ in $(seq 500); do grep -q ready ready2.txt && break; sleep 0.02; done
+for _ in $(seq 3000); do grep -q ready ready2.txt && break; sleep 0.02; done
 expect 1 "hang over two" "$fdr" hang --for 1ms --json "$pid" "$other"
 python3 - <<'END' || fail "hang --json"
 import json
@@ -209,7 +209,7 @@ for _ in $(seq 120); do
 done
 ./program wait z >ready3.txt &
 ended=$!
-for _ in $(seq 500); do grep -q ready ready3.txt && break; sleep 0.02; done
+for _ in $(seq 3000); do grep -q ready ready3.txt && break; sleep 0.02; done
 sleep 1.1
 kill -TERM "$ended"
 kill -KILL "$pid" "$other"
@@ -248,15 +248,15 @@ for r in 0 1 3 2000000000; do
     pids+=("$!")
 done
 for r in 0 1 3 2000000000; do
-    for _ in $(seq 500); do grep -q ready "ready-$r.txt" && break; sleep 0.02; done
+    for _ in $(seq 3000); do grep -q ready "ready-$r.txt" && break; sleep 0.02; done
 done
 # a job-wide SIGUSR1: every rank writes its own
 kill -USR1 "${pids[@]}"
-for _ in $(seq 500); do [ "$(count "ranks/*.r*.1.fdr")" = 4 ] && break; sleep 0.02; done
+for _ in $(seq 3000); do [ "$(count "ranks/*.r*.1.fdr")" = 4 ] && break; sleep 0.02; done
 [ "$(count "ranks/*.r*.1.fdr")" = 4 ] && ok "a job-wide SIGUSR1 leaves one of each" || fail "SIGUSR1 left: $(ls ranks)"
 # one of them writes another
 kill -USR1 "${pids[2]}"
-for _ in $(seq 500); do [ "$(count "ranks/*.r3.2.fdr")" = 1 ] && break; sleep 0.02; done
+for _ in $(seq 3000); do [ "$(count "ranks/*.r3.2.fdr")" = 1 ] && break; sleep 0.02; done
 kill -KILL "${pids[@]}"
 wait "${pids[@]}" 2>/dev/null
 expect 1 "hang over two files of one process" "$fdr" hang --for 0ns ranks/*.r3.2.fdr ranks/*.r*.1.fdr
@@ -300,7 +300,7 @@ rm -f "$live"/*.fdr
 mkdir again
 ./program wait live >ready6.txt &
 pid=$!
-for _ in $(seq 500); do grep -q ready ready6.txt && break; sleep 0.02; done
+for _ in $(seq 3000); do grep -q ready ready6.txt && break; sleep 0.02; done
 for i in 1 2; do
     expect 0 "collect --live, $i" "$fdr" collect --live -o again
     [ "$(count "again/*.fdr")" = "$i" ] || fail "collect --live, $i: $(ls again)"
@@ -321,7 +321,7 @@ m = mmap.mmap(f.fileno(), 0)
 print("ready", flush=True)
 time.sleep(100)' "$live/early.1.0.live.fdr" >ready5.txt &
 pid=$!
-for _ in $(seq 500); do grep -q ready ready5.txt && break; sleep 0.02; done
+for _ in $(seq 3000); do grep -q ready ready5.txt && break; sleep 0.02; done
 ./program kill
 expect 2 "collect of what cannot be read" "$fdr" collect -o kept
 has "foreign.fdr: no recording that can be read; it stays" "collect"
@@ -402,7 +402,7 @@ has "exit status 7" "run: info"
 rm -f runs/*
 "$fdr" run -o runs -- ./program wait z >ready3.txt 2>/dev/null &
 runner=$!
-for _ in $(seq 500); do grep -q ready ready3.txt && break; sleep 0.02; done
+for _ in $(seq 3000); do grep -q ready ready3.txt && break; sleep 0.02; done
 kill -TERM "$runner"
 wait "$runner"
 [ "$?" = 143 ] && ok "run passes SIGTERM on and ends of it" || fail "run did not end of SIGTERM"
@@ -441,7 +441,7 @@ if [ "$pattern" = core ] && "$fdr" version --build | grep -q "dw"; then
     mkdir cores
     (cd cores && ulimit -c unlimited && FDR_ARENA=anonymous FDR_CRASH=0 exec ../program wait c >../ready4.txt) &
     pid=$!
-    for _ in $(seq 500); do grep -q ready ready4.txt && break; sleep 0.02; done
+    for _ in $(seq 3000); do grep -q ready ready4.txt && break; sleep 0.02; done
     kill -QUIT "$pid"
     wait "$pid" 2>/dev/null
     core=$(find cores -type f | head -1)
@@ -496,7 +496,7 @@ if [ ${#plain[@]} = 0 ] || "${plain[@]}" true 2>/dev/null; then
     mkdir hidden.out
     FDR_LIVE_DIR=$work/hidden FDR_LIVE_FORCE=1 "${plain[@]}" ./program hidden >ready6.txt &
     pid=$!
-    for _ in $(seq 500); do grep -q ready ready6.txt && break; sleep 0.02; done
+    for _ in $(seq 3000); do grep -q ready ready6.txt && break; sleep 0.02; done
     "${plain[@]}" cat "/proc/$pid/maps" >/dev/null 2>&1 && fail "its memory may be looked into: nothing is tested"
     expect 0 "list of who is hidden" "${plain[@]}" "$fdr" list hidden
     has "^live .*$pid" "list of who is hidden"
@@ -520,7 +520,7 @@ mount -t proc -o "$2" proc /proc || exit 3 # in a namespace of its own: nobody e
 export FDR_LIVE_DIR=$PWD/unseen FDR_LIVE_FORCE=1
 setpriv --bounding-set -all --inh-caps -all ./program hidden >ready7.txt &
 pid=$!
-for _ in $(seq 500); do grep -q ready ready7.txt && break; sleep 0.02; done
+for _ in $(seq 3000); do grep -q ready ready7.txt && break; sleep 0.02; done
 look test -e /proc/$pid && { echo "it is shown all the same"; kill -9 $pid; exit 3; }
 look "$1" list unseen >list.txt 2>&1
 look "$1" gc --unread --age 0s unseen >gc.txt 2>&1
