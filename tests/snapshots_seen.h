@@ -47,10 +47,10 @@ static inline void forget_snapshots(void)
     while (snapshots(path, sizeof path)) unlink(path);
 }
 
-/* At most thirty seconds: the machine is busy. */
+/* At most a minute: the machine is busy. */
 static inline bool comes(unsigned count)
 {
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 6000; i++) {
         if (snapshots(NULL, 0) >= count) return true;
         sleep_ms(10);
     }

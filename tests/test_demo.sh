@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=demo timeout=300 serial excuse=network
-# The demo, shortened: it must end well, resolve names, leave nothing behind and be quick the second time; without
+# The demo, shortened: it must end well, resolve names, leave nothing behind and build nothing the second time; without
 # sources to be had it must say so in one line. Skipped where there is no network.
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
@@ -60,10 +60,8 @@ for file in "$FDR_DEMO_DIR"/out/*.fdr; do
     if [ "$size" -gt $((64 * 1048576 + 65536)) ]; then fail "$file: $size bytes, more than the buffer and 64 KiB"; fi
 done
 
-begin=$SECONDS
 bash "$FDR_SOURCE/scripts/demo.sh" >"$work/second" 2>&1 || fail "the second run: $(tail -1 "$work/second")"
 grep -q 'built before' "$work/second" || fail "the second run builds again"
-if [ $((SECONDS - begin)) -gt 60 ]; then fail "the second run takes $((SECONDS - begin)) s"; fi
 
 # no sources: an apt that finds none
 mkdir -p "$work/bin"
