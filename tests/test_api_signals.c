@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=300 serial clock=monotonic promise=P1,P3,P7,P10
+ * ctest: without=tsan (it delivers signals between operations only)
  * Not under sanitizers: they deliver signals when it suits them, not in the middle of a record. Signals: handlers that
  * record, handlers that leave by longjmp, snapshots by signal, and respect for those of others. */
 #include <cmocka.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=300 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
+/* ctest: label=signals,threads,slow timeout=300 promise=P3 excuse=x86-64
+ * ctest: without=asan,tsan (steps single instructions)
  * P3: a thread that slept, and whose newest bins were taken, is left by longjmp at any instruction of its first call
  * after that: what was in them stands in its accounts, once. */
 #include "bins/bins.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
+ * ctest: without=asan,tsan (their runtimes do not survive threads cancelled anywhere)
  * P10: threads without room in the buffer that are cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS), so while an
  * event of theirs is counted as lost: the recording ends, and the next one begins. And with room, so while they attach:
  * none of them is taken for a live one later. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
+ * ctest: without=asan,tsan (their runtimes do not survive threads cancelled anywhere)
  * Counters and samples are no place to be cancelled at. A thread that is cancelled at any moment while counters are
  * read at the edges of its calls ends, and who joins it goes on; and one that is cancelled while page faults sample it
  * ends where it says, not at the instruction that the handler interrupted. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=240 promise=P8 excuse=x86-64 without=asan,tsan (steps single instructions)
+/* ctest: label=signals,threads,slow timeout=240 promise=P8 excuse=x86-64
+ * ctest: without=asan,tsan (steps single instructions)
  * Who takes bins of whose location: pinned, nobody enters, and who pins sees who is inside. What a handler left by
  * longjmp at any instruction of taking another's bins, or of putting threads that ended in order, is over when its
  * thread records again; also where that was another handler, which had interrupted a record itself. */

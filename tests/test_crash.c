@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=240 promise=P7
+/* ctest: label=signals,threads timeout=240 promise=P7 without=asan,tsan (their runtimes die in ways of their own)
  * The matrix of deaths: each leaves exactly the file that was promised, readable, with its cause; and the wait status
  * is that of the same program without fdr. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=240 promise=P3,P8 excuse=x86-64
+/* ctest: label=signals,threads,slow timeout=240 promise=P3,P8 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
  * P3, P8: a handler leaves by longjmp at each instruction of a call that FDR_DEPTH has counted only, of its enter and
  * of its leave. What is open is where the stack of open calls says, and each call is in one column of the ledger. */

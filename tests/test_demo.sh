@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=demo timeout=300 serial excuse=network
+# ctest: label=demo,slow timeout=300 serial excuse=network
 # The demo, shortened: it must end well, resolve names, leave nothing behind and build nothing the second time; without
 # sources to be had it must say so in one line. Skipped where there is no network.
 set -euo pipefail

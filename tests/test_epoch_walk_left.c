@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=300 promise=P2,P5 excuse=x86-64
+/* ctest: label=signals,threads,slow timeout=300 promise=P2,P5 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
  * A handler leaves by longjmp while an epoch that is over gets its totals, some rows with each call that enters, or
  * while epochs are cut or merged: what they say adds up to the totals all the same, their memory is used again, and

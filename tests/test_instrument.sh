@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=house timeout=300 promise=P5
+# ctest: label=house,slow timeout=300 promise=P5
 # Compiler instrumentation (fdr::instrument) from outside: small C, C++ and Fortran programs, built with every compiler
 # there is, recorded, and every call of every function found again by `fdr stats` with its name, exactly.
 set -euo pipefail

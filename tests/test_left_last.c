@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=300 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
+/* ctest: label=signals,threads,slow timeout=300 promise=P3 excuse=x86-64
+ * ctest: without=asan,tsan (steps single instructions)
  * P3: a handler left an operation by longjmp, at some instruction, and the thread records nothing after it: a snapshot
  * that this thread asks for, and the last one, are exact all the same. */
 #include "tests/api_fixture.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=600 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
+/* ctest: label=signals,threads,slow timeout=600 promise=P3 excuse=x86-64
+ * ctest: without=asan,tsan (steps single instructions)
  * P3: what a handler left by longjmp, far down the stack, is settled once, also where another handler comes at any
  * instruction of that and records. */
 #include "format/arena/arena.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=house,models timeout=600 promise=P2,P3,P7
+# ctest: label=house,models,slow timeout=600 promise=P2,P3,P7
 # The models beside the lock-free code (*.pml, for spin): each is searched to the end without an error, and each of its
 # mutants, the protocol with one thing broken, is found wrong; so the search can fail. No spin: this test fails.
 set -euo pipefail

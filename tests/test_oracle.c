@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=corpus timeout=900 serial promise=P3,P4,P5,P9 excuse=corpus
+/* ctest: label=corpus,slow timeout=900 serial promise=P3,P4,P5,P9 excuse=corpus
  * The plain, slow oracle over real streams: for every strategy and buffer, everything that is shown is checked
  * against everything that was presented. Each run is a process of its own; two run at a time.
  *

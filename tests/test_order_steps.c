@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=300 excuse=x86-64 without=asan,tsan (steps single instructions)
+/* ctest: label=signals,threads,slow timeout=300 excuse=x86-64 without=asan,tsan (steps single instructions)
  * The order of worth has all partitions, also where the call that made one was left by longjmp at any instruction. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=900 promise=P4 excuse=corpus
+/* ctest: label=unit,slow timeout=900 promise=P4 excuse=corpus
  * P4 on real streams: every event of the corpus comes back, losslessly and at 128 ns. */
 #include <setjmp.h>
 #include <stdarg.h>

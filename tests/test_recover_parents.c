@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=400 promise=P8,P9
+/* ctest: label=unit,slow timeout=400 promise=P8,P9
  * P8, P9: a bin of the calls of length 0 at one depth is damaged, its header or what is in it. What is recovered shows
  * the same calls as the damaged file: none in a parent that did not make it, none hidden that the other one shows.
  * What was recovered stays as it is when it is recovered once more; where a definition was damaged, too. */

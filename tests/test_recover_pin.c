@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300 promise=P4,P8 wrap=pwrite
+/* ctest: label=unit,slow timeout=300 promise=P4,P8 wrap=pwrite
  * P4, P8: partitions of the first moments (FDR_PIN) and those that follow them hold bins of the same depth, class and
  * band. Whatever one of their blocks says: nothing is shown twice, and recovery shows what the damaged file shows. Also
  * of a thread that goes on while it is copied: what its lists lead to by then may not be in the file. */

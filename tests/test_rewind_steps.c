@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=240 promise=P8 excuse=x86-64 without=asan,tsan (steps single instructions)
+/* ctest: label=signals,threads,slow timeout=240 promise=P8 excuse=x86-64
+ * ctest: without=asan,tsan (steps single instructions)
  * P8: a handler leaves by longjmp at each instruction of setting a mark and of rewinding to it, one after the other (of
  * long ones at every few). Lists, bins and files are whole whatever follows: a mark that is half set is none, and none
  * is used twice. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=240 promise=P8 excuse=x86-64 without=asan,tsan (steps single instructions)
- * ctest: wrap=fdri_part_open,fdri_row_rename
+/* ctest: label=signals,threads,slow timeout=240 promise=P8 excuse=x86-64
+ * ctest: without=asan,tsan (steps single instructions) wrap=fdri_part_open,fdri_row_rename
  * P8: a handler leaves by longjmp at each instruction (of long ones at every few) of a call that begins a partition and
  * its first bin, of one that sets the first moments aside, and of one whose totals take the row of others.
  * Bins and files are whole whatever follows, what was set aside stays as it was, and each row has one place. */

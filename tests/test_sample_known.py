@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300
+# ctest: label=tools,slow timeout=300
 # Programs whose hot functions are known: recursion, tail calls, inlined functions, two libraries loaded in one place in turn, threads
 # that never call fdr, code made at run time, with and without frame pointers. Each measures with its own CPU clock what goes where;
 # `fdr samples` must come to the same, by function, line, region and folded.

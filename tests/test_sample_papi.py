@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=180 promise=P10
+# ctest: label=tools,slow timeout=180 promise=P10
 # Overflow of PAPI's events as a source of samples: of a fake PAPI, whose events are perf events as PAPI's are, and of the machine's
 # own where it has any. Who is sampled, where, and by how much, alone and beside events that are read; forks, exec, a second recording, threads that come and go, the
 # program's own handler of PAPI's signal; everything that can be missing, in one line each.

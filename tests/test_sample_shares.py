@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=house timeout=300
+# ctest: label=house,slow timeout=300
 # The intervals of `fdr samples` hold what they say: programs of which every nanosecond is known, sampled at random moments of
 # each period, with short, long and uneven regions, with stretches in which the thread did not run, and thinned. Nothing
 # is measured: all moments come from a generator with a fixed seed.

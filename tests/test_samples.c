@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300 promise=P1,P3,P4,P10 */
+/* ctest: label=unit,slow timeout=300 promise=P1,P3,P4,P10 */
 /* Streams of samples in little memory: what is kept is spread as promised, stands for exactly what was presented, and
  * says what was presented. FDR_SAMPLES_TEST=1000000000 presents that many instead of a tenth of it: 40 s of a processor
  * at -O2, some minutes on one that is shared. */

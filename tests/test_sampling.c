@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,stress,threads timeout=180 serial promise=P10 */
+/* ctest: label=signals,stress,threads,slow timeout=180 serial promise=P10
+ * ctest: without=tsan (its lock of threads stays taken when one is cancelled) */
 /* A program that does everything at once while it is sampled: it forks, execs, loads and unloads libraries, leaps and
  * unwinds out of calls, makes, cancels and ends threads, takes snapshots, has handlers, a profiler and an alternate
  * stack of its own, and crashes at the end. With every source of samples there is: perf events, CPU timers only

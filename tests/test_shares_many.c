@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=600 promise=P1,P2,P3,P5
+/* ctest: label=threads,slow timeout=600 promise=P1,P2,P3,P5
  * Many threads in one buffer: a hundred thousand short ones one after another, as many at once as the buffer guarantees
  * asleep, and as many that all record. Nothing is lost, every number is exact, memory is used again. */
 #include <cmocka.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=signals timeout=300 serial promise=P7,P10
+# ctest: label=signals,slow timeout=300 serial promise=P7,P10
 # A C++ program that is sampled at 1 kHz while it forks, loads and unloads a library, throws and catches, longjmps, makes and ends
 # threads, lets them be cancelled, takes snapshots and is looked at from outside; at the end it crashes. FDR_SOAK=3600 makes it
 # that many seconds long. No deadlock (it says every round that it is there), no lost thread (the time that the samples of a thread

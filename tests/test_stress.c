@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=300 serial promise=P3,P9,P10
+/* ctest: label=stress,threads,slow timeout=300 serial promise=P3,P9,P10
  * Everything at once: threads record at full speed, come and go, in a buffer so small that reductions never stop,
  * while another takes snapshots back to back. Every snapshot is whole, nests, and its accounts lie in their bounds. */
 #include <cmocka.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=600 promise=P5 excuse=x86-64 without=asan,tsan (steps single instructions)
+/* ctest: label=signals,threads,slow timeout=600 promise=P5 excuse=x86-64
+ * ctest: without=asan,tsan (steps single instructions)
  * P5: a handler leaves by longjmp at each instruction of an enter and of a leave, at some of a slow one. Each call is
  * in the totals once, with its time: whatever was presented is in them or open, all time is the exclusive time of one
  * call, a call's time is its callers' too, and each call is in its histogram. */

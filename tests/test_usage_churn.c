@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=300 promise=P3
+/* ctest: label=stress,threads,slow timeout=300 promise=P3
  * fdr_usage from many threads that come and go in little memory, so that locations are folded and their memory becomes
  * others' while it looks at them: it reads nothing that is not there, and counts no event that was not presented. */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=house timeout=900 promise=P10
+# ctest: label=house,slow timeout=900 promise=P10
 # A build without what is optional: no PAPI, no elfutils, no libiberty (X_none.c instead of X_<name>.c). It compiles without a
 # warning, says what it lacks, once, and everything else works: PAPI is asked for, samples are taken, counters are read, names
 # fall back to modules.
