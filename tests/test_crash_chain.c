@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
- * ctest: without=asan,tsan (their runtimes die in ways of their own)
+ * ctest: without=tsan (it runs handlers where its own functions wait)
  * P10: handlers that were there before are called as they would have been; who survives leaves nothing; who is replaced
  * says so; faults in our own handler, ignored signals, children, a file cut under the map. */
 #include <setjmp.h>

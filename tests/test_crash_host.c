@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=240 promise=P7,P10
- * ctest: without=asan,tsan (their runtimes die in ways of their own)
+ * ctest: without=asan,tsan (their runtimes do not survive threads cancelled anywhere)
  * P7, P10: what the host has too little of, or does: a small /dev/shm, one that is full at the start or fills up later,
  * no room for the bundle, the OOM killer of a memory cgroup, RLIMIT_AS, 10,000 threads, cancelled threads, chroot. */
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7
+ * ctest: without=tsan (it runs handlers where its own functions wait)
  * Bundles of processes whose memory map is out of the ordinary: tens of thousands of mappings, so that the stack, one
  * of the last, lies behind them; and a first thread that has ended, so that /proc/self shows no map at all. All have
  * their stacks. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=60 promise=P2,P10
+ * ctest: without=tsan (it runs handlers where its own functions wait)
  * The fatal path makes the system calls that docs/CRASH.md lists and no other: a filter kills on anything else. And the
  * record path, once its thread is attached, makes none. */
 #include <setjmp.h>

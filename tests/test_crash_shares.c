@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=400 promise=P3,P7
+ * ctest: without=asan,tsan (kills at every store, also at theirs)
  * P3, P7: SIGKILL at every store of a thread that comes into a full buffer: it attaches, claims bins of another thread,
  * gives back those of threads that ended and folds their accounts, rewinds, and ends. What is left is whole; nothing
  * that any thread presented is missing in the accounts and totals but the event under way, and nothing is invented.

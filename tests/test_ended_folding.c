@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 promise=P3,P5
+/* ctest: label=threads timeout=120 promise=P3,P5 without=tsan (its threads take turns)
  * P3, P5: a snapshot that finds a thread half-way into [ended] says so: else its rows are all that it did. */
 #include "tests/api_fixture.h"
 #include "tests/rnd.h"

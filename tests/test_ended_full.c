@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads,slow timeout=120 promise=P2
+/* ctest: label=threads,slow timeout=120 promise=P2 without=tsan (its threads take turns)
  * P2: one thread three hundred levels deep has filled a small buffer and sleeps; of those that come and go behind it no
  * accounts can be put away. Who comes then is turned away at once: nobody is inside whom it could wait for. */
 #include "tests/api_fixture.h"

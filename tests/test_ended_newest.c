@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=60 promise=P4
+/* ctest: label=threads timeout=60 promise=P4 without=tsan (its threads take turns)
  * P4: of a thread that ended the oldest moments go first. The call that was open from its first moment to its last
  * ended last: it goes last, and what it called last is there as long as anything is. */
 #include <cmocka.h>

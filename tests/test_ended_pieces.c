@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 promise=P3
+/* ctest: label=threads timeout=120 promise=P3 without=tsan (its threads take turns)
  * P3: threads come one after another, and each leaves thousands of the smallest bins behind, as rewinds make them: all
  * of that becomes whole bins again. The next one finds room, and the memory is in use. */
 #include <cmocka.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=60 promise=P3,P5
+/* ctest: label=threads timeout=60 promise=P3,P5 without=tsan (its threads take turns)
  * P3, P5: what [ended] says of the threads that it stands for is what they were: when the first of them began, and how
  * many calls found no level. And a location that serves again holds nothing of what it was. */
 #include "base/atomic.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120
+/* ctest: label=threads timeout=120 without=tsan (its threads take turns)
  * Bins are too small for blocks of accounts, of which deep threads that slept have used up the room; bins are free all
  * the time. When these have ended others come: what cannot put its accounts anywhere gives none of its history for
  * them. */

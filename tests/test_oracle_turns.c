@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads,slow timeout=300 promise=P3,P4,P5,P9
+/* ctest: label=threads,slow timeout=300 promise=P3,P4,P5,P9 without=tsan (its threads take turns)
  * Threads of 2 to 150 levels take turns in one small buffer, end, and come anew, under every strategy and with bins of
  * every size: the walker after each turn; of what is shown then the ledger, the totals, and of each thread everything
  * against the oracle. FDR_TEST_ROUNDS=N: so many such programs, from number FDR_TEST_FIRST on. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,threads timeout=300 promise=P3,P4,P9
+/* ctest: label=unit,threads timeout=300 promise=P3,P4,P9 without=tsan (its threads take turns)
  * FDR_PIN: the first moments stay exactly, however long the run; the accounts balance, and what is shown was
  * presented. */
 #include <unistd.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,threads,slow timeout=600 promise=P8
- * ctest: without=tsan (its threads record in turns; decoding takes minutes)
+/* ctest: label=unit,threads,slow timeout=600 promise=P8 without=tsan (its threads take turns)
  * P8: one flipped bit anywhere in a real recording is reported, or changes nothing that is shown; and whatever is shown
  * after it was presented. Sampled; FDR_TEST_FLIPS=N flips every Nth bit (1: all; minutes). */
 #include <cmocka.h>

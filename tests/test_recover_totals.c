@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,threads,slow timeout=300 promise=P5,P8
- * ctest: without=tsan (its threads record in turns; decoding takes minutes)
+/* ctest: label=unit,threads,slow timeout=300 promise=P5,P8 without=tsan (its threads take turns)
  * P5, P8: a bit flipped in the totals of a snapshot (a row, its counters, the table that leads to it, the location that
  * the table belongs to), or in what epochs are counted from. Of the damaged file, and of what is recovered of it, what
  * is said to be exact is; where a row is gone this is said; and the others are all there. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=300 promise=P2,P4
+/* ctest: label=stress,threads timeout=300 promise=P2,P4 without=tsan (its threads take turns)
  * Fair shares: who holds how much when threads come, work, sleep and end in one buffer. Threads take turns, so that
  * what they hold does not depend on the machine. */
 #include <cmocka.h>

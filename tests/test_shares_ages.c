@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120
+/* ctest: label=threads timeout=120 without=tsan (its threads take turns)
  * What is claimed of a thread that sleeps goes by age, as if it gave it itself: its newest moments stay whole, and
  * detail falls with age. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 promise=P2
+/* ctest: label=threads timeout=120 promise=P2 without=tsan (its threads take turns)
  * P2: a pool of threads that grows, half as many as the buffer is sure of in the end, works in turns, one thread at a
  * time, for hours of times that it presents. Each that comes finds a bin for its first call, though all the others only
  * sleep since a moment ago. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 promise=P2
+/* ctest: label=threads timeout=120 promise=P2 without=tsan (its threads take turns)
  * Fair shares among threads so deep that their newest bins are nearly all they have: who comes last, when all others
  * sleep, has as much as they have in the end, and what is taken from them for it is used. */
 #include <cmocka.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,threads timeout=240 promise=P2 wrap=fdri_piece_whole
+/* ctest: label=unit,threads timeout=240 promise=P2 without=tsan (its threads take turns) wrap=fdri_piece_whole
  * P2: where thousands of pieces of threads that sleep wait, and no bin is whole among them, who asks for room does not
  * look at each of them again every time. */
 #include <cmocka.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=60 promise=P2
+/* ctest: label=threads timeout=60 promise=P2 without=tsan (its threads take turns)
  * P2: the second thread that comes is beside one, also before it is there itself: where what is kept for newcomers has
  * gone it takes of what the first one holds. */
 #include <cmocka.h>

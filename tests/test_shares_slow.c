@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 promise=P2
+/* ctest: label=threads timeout=120 promise=P2 without=tsan (its threads take turns)
  * Fair shares: one that works now and then keeps all it did, far below its share, beside a busy one 30 and 40 levels
  * deep, whose oldest bins are pieces of many partitions: none of them is whole for long. */
 #include <cmocka.h>

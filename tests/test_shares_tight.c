@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 promise=P3
+/* ctest: label=threads timeout=120 promise=P3 without=tsan (its threads take turns)
  * Threads come and go in buffers that the accounts of a few of them fill: each finds room, whatever those before it
  * left behind, and nothing that they presented is missing. */
 #include <cmocka.h>
