@@ -71,8 +71,8 @@ class Function:
         self.lines.append(text)
 
     def relocation(self, kind, name, offset):
-        # The instruction names the place in front of the relocation; only the relocation is true.
-        self.lines[-1] = re.sub(r" (self|N\d+)\+0x[0-9a-f]+$", "", self.lines[-1])
+        # Without the relocation the instruction leads to some place of its own function: only the relocation is true.
+        self.lines[-1] = re.sub(r" self\+0x[0-9a-f]+$", "", self.lines[-1])
         self.lines.append(f"  {kind} {self.target(name, offset)}")
 
     def body(self):
@@ -90,17 +90,14 @@ def functions(path):
     for line in listing.splitlines():
         begins = re.match(r"[0-9a-f]+ <(.+)>:$", line)
         instruction = re.match(r" +[0-9a-f]+:\t(.*)$", line)
-        relocation = re.search(r"\t(R_\w+)\t([^\s+-]+)([+-]0x[0-9a-f]+)?", line)
+        relocation = re.search(r"\t[0-9a-f]+: (R_\w+)\t(\S+?)([+-]0x[0-9a-f]+)?$", line)
         if begins:
             if current:
                 yield current.name, current.body()
             current = Function(begins.group(1), sections)
         elif instruction and current:
-            text = instruction.group(1)
-            if relocation:  # wide lines hold the instruction and its relocation
-                text = text[: text.index("\tR_")] if "\tR_" in text else text
-            if "\tR_" not in instruction.group(1) or text:
-                current.instruction(text.strip())
+            # A wide line holds the instruction and the relocation in it.
+            current.instruction(re.sub(r"\t[0-9a-f]+: R_.*$", "", instruction.group(1)).strip())
             if relocation:
                 current.relocation(relocation.group(1), relocation.group(2), int(relocation.group(3) or "0", 16))
     if current:
