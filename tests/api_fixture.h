@@ -2,7 +2,6 @@
 /* What the tests of the public header share: a recording beside the oracle, its snapshot, its rows. */
 #ifndef FDR_TESTS_API_FIXTURE_H
 #define FDR_TESTS_API_FIXTURE_H
-#include <cmocka.h>
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -14,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "bins/bins.h"
 #include "recorder/life/recording.h"

@@ -2,7 +2,6 @@
 /* ctest: label=stress,threads timeout=300 serial promise=P10
  * P10: every public function may be called by any thread at any time: each is, in a loop of its own, while recordings
  * begin and end. All come back, and nothing breaks. (test_finalize.c has threads that record without a pause.) */
-#include <cmocka.h>
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
@@ -15,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads promise=P4,P5
  * The public header: events without duration, read back from a snapshot. */
+#include "format/codec/record_codec.h"
 #include "tests/api_fixture.h"
 
 /* ---- points ---- */

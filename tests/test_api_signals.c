@@ -3,7 +3,6 @@
  * ctest: without=tsan (it delivers signals between operations only)
  * Not under sanitizers: they deliver signals when it suits them, not in the middle of a record. Signals: handlers that
  * record, handlers that leave by longjmp, snapshots by signal, and respect for those of others. */
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fdr/fdr.h>
@@ -19,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <cmocka.h>
 
 #include "bins/bins.h"
 #include "recorder/life/recording.h"

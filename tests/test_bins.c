@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 promise=P1,P3,P10
  * The allocator under load: no bin has two holders, nothing is lost, meta and bins never meet. Pieces and lists. */
-#include <cmocka.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "bins/bin_run.h"
 #include "bins/bins.h"

@@ -4,7 +4,6 @@
  * descriptors closed. Snapshots and bundles go where FDR_DIR was, the live file goes, and one that cannot says that it
  * is over: nobody takes it for what a killed process left. */
 #define _GNU_SOURCE
-#include <cmocka.h>
 #include <fcntl.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -17,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <cmocka.h>
 
 #include "format/arena/arena.h"
 #include "tests/deaths.h"

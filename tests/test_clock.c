@@ -3,7 +3,6 @@
  * Clocks that jump: the processor's counter, read by way of a trap that answers with what the test says, and
  * CLOCK_MONOTONIC likewise. Back by more than a millisecond: time goes on, and readers say so. Forward: a gap. */
 #define _GNU_SOURCE
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <math.h>
@@ -21,6 +20,7 @@
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/clock.h"
 #include "recorder/life/recording.h"

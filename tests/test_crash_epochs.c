@@ -2,12 +2,12 @@
 /* ctest: label=unit promise=P7,P10
  * A bundle that is a copy: epochs of a thread that did not stop for us are of one moment in it, or not believed. */
 #define _GNU_SOURCE
-#include <cmocka.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include <fdr/fdr.h>
 #include <stdio.h>

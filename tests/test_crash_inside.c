@@ -2,7 +2,6 @@
 /* ctest: label=signals,threads timeout=120 promise=P7
  * P7: crashes where it hurts: in malloc, in the recorder itself, in the crash handler, in several places of it, in two
  * threads at the same moment. The process dies of its own signal, and what can be read is read. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -14,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <cmocka.h>
 
 #include "recorder/life/recording.h"
 #include "tests/deaths.h"

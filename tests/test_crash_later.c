@@ -2,7 +2,6 @@
 /* ctest: label=signals timeout=240 promise=P7
  * P7: SIGKILL at every store (tests/killed.h) of what a call that opened a bin left to one behind it. A thread that is
  * traced is too slow for such a call to come by: so it is done by name. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
@@ -11,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/thread/thread_state.h"

@@ -5,7 +5,6 @@
  * gives back those of threads that ended and folds their accounts, rewinds, and ends. What is left is whole; nothing
  * that any thread presented is missing in the accounts and totals but the event under way, and nothing is invented.
  * FDR_TEST_STEPS=N records longer. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -19,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <cmocka.h>
 
 #include "bins/bins.h"
 #include "format/arena/arena.h"

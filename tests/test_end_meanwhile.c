@@ -3,7 +3,6 @@
  * P10: a recording that ends, or has only just begun, while another thread is in the middle of a call that is none of
  * those that record: the memory stays until that one is out, and nothing is left behind. */
 #define _GNU_SOURCE
-#include <cmocka.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/system/helper_threads.h"
 #include "bins/bins.h"

@@ -2,12 +2,12 @@
 /* ctest: label=unit,threads promise=P3
  * A thread that ended is folded some rows at a time. Whoever looks between two of these steps finds it whole: its
  * epochs, whose totals are its rows less a base, are not there any more, and none are said to be. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>

@@ -2,7 +2,6 @@
 /* ctest: label=threads timeout=60 promise=P4 without=tsan (its threads take turns)
  * P4: of a thread that ended the oldest moments go first. The call that was open from its first moment to its last
  * ended last: it goes last, and what it called last is there as long as anything is. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -10,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "recorder/life/recording.h"
 #include "recorder/thread/thread_state.h"

@@ -2,7 +2,6 @@
 /* ctest: label=threads timeout=120 promise=P3 without=tsan (its threads take turns)
  * P3: threads come one after another, and each leaves thousands of the smallest bins behind, as rewinds make them: all
  * of that becomes whole bins again. The next one finds room, and the memory is in use. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -10,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "bins/bins.h"

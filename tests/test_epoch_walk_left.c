@@ -4,6 +4,7 @@
  * A handler leaves by longjmp while an epoch that is over gets its totals, some rows with each call that enters, or
  * while epochs are cut or merged: what they say adds up to the totals all the same, their memory is used again, and
  * calls go the fast way again. */
+#include "recorder/pressure/recorder_pressure.h"
 #include "recorder/strategy/reduce.h"
 #include "tests/api_fixture.h"
 

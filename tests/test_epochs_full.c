@@ -2,13 +2,13 @@
 /* ctest: label=unit timeout=60 promise=P1
  * Strategy telescope behind some 10^9 epochs: every tier has what it may have, so nothing is merged by age any more,
  * and the table of epochs is full. The run goes on being cut. Nobody waits for so many: the table is filled by hand. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "fdr/fdr.h"
 #include "format/arena/arena.h"

@@ -2,12 +2,12 @@
 /* ctest: label=unit timeout=300 promise=P1
  * Giving back takes as little as is needed: once memory was full, at least 90 % of the bins stay in use, whatever step
  * was taken, while there is anything to give back. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "tests/oracle.h"
 #include "tests/rnd.h"

@@ -3,7 +3,6 @@
  * P10: recordings end and begin while threads are in the middle of records, more of them than there are processors:
  * some are off their processor for longer than fdr_finalize waits. Nothing breaks, and what the final snapshot holds is
  * whole. */
-#include <cmocka.h>
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
@@ -15,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 serial clock=tsc promise=P10
  * Children of every kind: none ever writes into its parent's recording, and one that starts its own gets its own. */
-#include <cmocka.h>
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -15,6 +14,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <cmocka.h>
 
 #include "format/arena/arena.h"
 #include "recorder/life/recording.h"

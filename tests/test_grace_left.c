@@ -2,7 +2,6 @@
 /* ctest: label=signals,threads timeout=60 promise=P10 wrap=fdri_trigger_seen
  * A handler leaves a section of liburcu by longjmp, in the middle of a record that a trigger looks at. The section ends
  * with the next record, else no grace period of the process would ever be over. The linker puts us inside of it. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "export/view.h"

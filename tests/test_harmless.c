@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/codec/record_codec.h"
 #include "tests/api_fixture.h"
 
 /* ---- the allocator of the program: nobody may ask it for anything inside a handler ---- */

@@ -3,7 +3,6 @@
  * P10: a signal that arrives while a thread is attached, or while a function's address becomes a region, waits until
  * that is done. Its handler may leave by longjmp then, and the thread is recorded as before. So may one that arrives
  * while an event is only counted. */
-#include <cmocka.h>
 #include <dlfcn.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -15,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/time.h>
+#include <cmocka.h>
 
 #include "recorder/life/recording.h"
 #include "tests/oracle.h"

@@ -3,13 +3,13 @@
  * Notes in snapshots are whole, whatever is set while they are copied: two values in the middle of a copy of one, by
  * a page in the middle of it that faults, and from outside by a reading in two parts. */
 #define _GNU_SOURCE
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include <fdr/reader.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=120 promise=P1,P2,P3
  * Node-local bins on a machine that is made up: four nodes, two CPUs each, and threads that say where they run. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -12,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/system/topology.h"
 #include "bins/bins.h"

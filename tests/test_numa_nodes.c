@@ -2,7 +2,6 @@
 /* ctest: label=unit,threads timeout=120 promise=P1 excuse=NUMA
  * Node-local bins on the nodes this machine really has: where the kernel put the pages is asked of the kernel. With one
  * node there is nothing to see; test_numa_qemu.sh runs this on two. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,6 +12,7 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/system/topology.h"
 #include "bins/bins.h"

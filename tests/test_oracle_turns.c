@@ -3,7 +3,6 @@
  * Threads of 2 to 150 levels take turns in one small buffer, end, and come anew, under every strategy and with bins of
  * every size: the walker after each turn; of what is shown then the ledger, the totals, and of each thread everything
  * against the oracle. FDR_TEST_ROUNDS=N: so many such programs, from number FDR_TEST_FIRST on. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -16,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "bins/bins.h"
 #include "recorder/life/recording.h"

@@ -3,12 +3,12 @@
  * A copy from outside reads only so often. Where that ends before a batch was read for the third time nobody knows
  * what of it stayed: nothing of it is in the copy. Built from the copy's own source, to have that end where it may. */
 #define _GNU_SOURCE
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 #define fdri_outside_get  copy_of_get
 #define fdri_outside_put  copy_of_put

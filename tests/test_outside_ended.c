@@ -2,7 +2,6 @@
 /* ctest: label=threads timeout=120 promise=P5
  * A thread that ended long ago and has begun to give its memory back stands in a snapshot from outside as in one from
  * inside: with its totals, and with what it still has. */
-#include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>

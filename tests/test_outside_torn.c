@@ -5,12 +5,12 @@
  * is another's; a meta piece that is a bin by the second reading, or by the third; a slab that serves another location
  * by the time the chain is followed. None of it is in the copy, and the copy is whole. */
 #define _GNU_SOURCE
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>

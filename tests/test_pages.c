@@ -3,7 +3,6 @@
  * The arena lies in pages of 2 MiB where the kernel makes them when asked, in a file as in anonymous memory; none is
  * missing then. What is left of it when it is over is in nobody's way. */
 #define _GNU_SOURCE
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -18,6 +17,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include <fdr/fdr.h>
 

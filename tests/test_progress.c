@@ -3,7 +3,6 @@
  * P2, counted: once a thread is attached, recording makes no system call, asks for no memory and takes no page fault,
  * through thousands of full bins and reductions, with every strategy; and where the words of the allocator are
  * contended for ever, it gives up after a bounded number of tries. */
-#include <cmocka.h>
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <linux/audit.h>
@@ -23,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "tests/oracle.h"

@@ -2,7 +2,6 @@
 /* ctest: label=signals,threads timeout=60 promise=P8
  * P8: something lies behind a recording: another one, zeros. It is said, and nothing of it is taken for the first
  * one's, also where that is damaged, so that its blocks are looked for. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -13,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "format/arena/arena.h"
 #include "tests/deaths.h"

@@ -2,7 +2,6 @@
 /* ctest: label=unit timeout=60 promise=P8 wrap=fdri_reader_keep
  * P8: a crash section says anything, with a check that is right: call stacks are made of what an entry has, and nothing
  * is written or read behind it. */
-#include <cmocka.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "format/arena/arena.h"
 #include "format/arena/crash_section.h"

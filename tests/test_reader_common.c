@@ -2,7 +2,6 @@
 /* ctest: label=unit,threads timeout=60 promise=P8
  * The window that all locations have in common: one that began late and of which nothing was given up does not narrow
  * it, one that gave up its beginning, or of which that is damaged, does. */
-#include <cmocka.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=900 promise=P8,P9
  * P8: any bytes give a verdict and what could be recovered; nothing is invented; one bad bin costs that bin. */
-#include <cmocka.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "format/arena/arena.h"
 #include "tests/arena_builder.c"

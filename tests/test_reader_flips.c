@@ -2,7 +2,6 @@
 /* ctest: label=unit,threads,slow timeout=600 promise=P8 without=tsan (its threads take turns)
  * P8: one flipped bit anywhere in a real recording is reported, or changes nothing that is shown; and whatever is shown
  * after it was presented. Sampled; FDR_TEST_FLIPS=N flips every Nth bit (1: all; minutes). */
-#include <cmocka.h>
 #include <fcntl.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -16,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <cmocka.h>
 
 #include "format/arena/arena.h"
 #include "recorder/life/recording.h"

@@ -3,7 +3,6 @@
  * P8: what a recording says of modules and functions by address is a name to look for, not to be trusted: paths that
  * are no files are not opened, and any number of modules and functions takes a time that hardly grows faster than
  * the file. */
-#include <cmocka.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "format/arena/arena.h"
 #include "reader/file/file.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=600 promise=P3,P4,P9
  * P4, P9: what the reader yields is what was presented, event by event: kind, id, depth, quantised time, order. */
-#include <cmocka.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "format/arena/arena.h"
 #include "tests/arena_builder.c"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=300 promise=P4
  * Selections show exactly the part of the whole that they name, in its order; clocks, open calls, many readers. */
-#include <cmocka.h>
 #include <fdr/reader.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -11,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 #include "format/arena/arena.h"
 #include "reader/file/file.h"

@@ -3,7 +3,6 @@
  * What recovery writes of a snapshot that threads recorded beside claims no more than the snapshot does: where bins had
  * been given back while they were copied, nobody knows up to when, so no epoch is complete down to their depth. Nor
  * does it end earlier where the snapshot's tail is lost. */
-#include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>

@@ -2,7 +2,6 @@
 /* ctest: label=signals,threads timeout=120 promise=P7,P10
  * P6, P10: a process that finds itself restored from a checkpoint (simulated: what tells one life from the next is
  * changed under it) leaves the recording it came with as it is and begins a new one. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -13,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "base/racy.h"

@@ -2,12 +2,12 @@
 /* ctest: label=stress,threads timeout=300 promise=P2,P4 without=tsan (its threads take turns)
  * Fair shares: who holds how much when threads come, work, sleep and end in one buffer. Threads take turns, so that
  * what they hold does not depend on the machine. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "base/bits.h"
 #include "bins/bins.h"

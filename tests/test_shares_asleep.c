@@ -2,7 +2,6 @@
 /* ctest: label=threads timeout=300 promise=P2,P3,P4
  * Threads that have recorded much and then sleep: others take their bins, at last also those they would write into.
  * What is said of them is exact meanwhile, when they wake up, and where they wake up just then. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -12,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "bins/bins.h"
 #include "bins/pressure/bins_pressure.h"

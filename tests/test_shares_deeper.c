@@ -3,7 +3,6 @@
  * P2: as many threads as the buffer is sure of, each of which sleeps after so many calls, five deep, that all of them
  * just fill it, beside one that never stops: who comes finds room. Each holds some accounts and a few newest bins by
  * then, hardly any of which is a bin as a whole. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -12,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "format/arena/arena.h"

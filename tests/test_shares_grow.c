@@ -3,7 +3,6 @@
  * P2: a pool of threads that grows, half as many as the buffer is sure of in the end, works in turns, one thread at a
  * time, for hours of times that it presents. Each that comes finds a bin for its first call, though all the others only
  * sleep since a moment ago. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -13,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <cmocka.h>
 
 #include "base/bits.h"
 #include "format/arena/arena.h"

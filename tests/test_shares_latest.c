@@ -2,7 +2,6 @@
 /* ctest: label=threads timeout=120 promise=P2 without=tsan (its threads take turns)
  * Fair shares among threads so deep that their newest bins are nearly all they have: who comes last, when all others
  * sleep, has as much as they have in the end, and what is taken from them for it is used. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -12,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "base/bits.h"

@@ -2,13 +2,13 @@
 /* ctest: label=unit,threads timeout=240 promise=P2 without=tsan (its threads take turns) wrap=fdri_piece_whole
  * P2: where thousands of pieces of threads that sleep wait, and no bin is whole among them, who asks for room does not
  * look at each of them again every time. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "bins/bins.h"
 #include "bins/pieces.h"

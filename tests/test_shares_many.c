@@ -2,7 +2,6 @@
 /* ctest: label=threads,slow timeout=600 promise=P1,P2,P3,P5
  * Many threads in one buffer: a hundred thousand short ones one after another, as many at once as the buffer guarantees
  * asleep, and as many that all record. Nothing is lost, every number is exact, memory is used again. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -10,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "bins/pressure/bins_pressure.h"

@@ -2,7 +2,6 @@
 /* ctest: label=stress,threads timeout=300 serial promise=P3,P10
  * P3: threads rewind while others claim their bins, while snapshots are taken, and while the process forks. Their
  * bursts differ in length, so who holds much changes; in a buffer so small that claims and reductions never stop. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -13,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "bins/bins.h"

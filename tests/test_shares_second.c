@@ -2,7 +2,6 @@
 /* ctest: label=threads timeout=60 promise=P2 without=tsan (its threads take turns)
  * P2: the second thread that comes is beside one, also before it is there itself: where what is kept for newcomers has
  * gone it takes of what the first one holds. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -10,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "bins/bins.h"
 #include "recorder/life/recording.h"

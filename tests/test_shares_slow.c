@@ -2,7 +2,6 @@
 /* ctest: label=threads timeout=120 promise=P2 without=tsan (its threads take turns)
  * Fair shares: one that works now and then keeps all it did, far below its share, beside a busy one 30 and 40 levels
  * deep, whose oldest bins are pieces of many partitions: none of them is whole for long. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -11,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <cmocka.h>
 
 #include "recorder/thread/thread_state.h"
 #include "tests/shares.h"

@@ -2,7 +2,6 @@
 /* ctest: label=threads timeout=120 promise=P3 without=tsan (its threads take turns)
  * Threads come and go in buffers that the accounts of a few of them fill: each finds room, whatever those before it
  * left behind, and nothing that they presented is missing. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -10,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "recorder/life/recording.h"
 #include "tests/oracle.h"

@@ -2,7 +2,6 @@
 /* ctest: label=threads timeout=300 promise=P6,P8
  * A snapshot while very many threads live has the events of all, from inside and from outside; also where its tail has
  * no room for them, and where the tail is damaged: then in what recovery writes, too. */
-#include <cmocka.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>

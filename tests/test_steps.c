@@ -10,7 +10,6 @@
  * larger buffers, too.
  * Lines: steps <tab> workload <tab> strategy <tab> buffer <tab> how many <tab> median ns <tab> p99 ns <tab> worst ns
  *        <tab> most bins touched <tab> mean of that */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/bits.h"
 #include "base/clock.h"

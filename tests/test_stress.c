@@ -2,7 +2,6 @@
 /* ctest: label=stress,threads,slow timeout=300 serial promise=P3,P9,P10
  * Everything at once: threads record at full speed, come and go, in a buffer so small that reductions never stop,
  * while another takes snapshots back to back. Every snapshot is whole, nests, and its accounts lie in their bounds. */
-#include <cmocka.h>
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -15,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "base/system/topology.h"

@@ -2,7 +2,6 @@
 /* ctest: label=stress,threads timeout=300 promise=P2,P3
  * Bins whose pieces belong to several locations: no piece has two holders, none is lost, and all are whole again in the
  * end. */
-#include <cmocka.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -12,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/atomic.h"
 #include "base/bits.h"

@@ -2,20 +2,14 @@
 /* ctest: label=unit promise=P2
  * The allocator where every compare-and-swap is lost for ever: it gives up after a bounded number of tries, and says
  * none. Built from the allocator's own source, with a compare-and-swap that another thread always wins. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/atomic.h"
-#include "base/system/topology.h"
-#include "bins/alloc.c"
-#include "bins/bins.h"
-#include "format/arena/arena.h"
 
 static unsigned tries, win_after;
 static bool contended(uint64_t *p, uint64_t *expected, uint64_t desired)
@@ -35,6 +29,7 @@ static bool contended(uint64_t *p, uint64_t *expected, uint64_t desired)
 #define fdri_bins_free      copy_of_free
 #define fdri_meta_take      copy_of_meta_take
 #define fdri_meta_used      copy_of_meta_used
+#include "bins/alloc.c"
 
 static int cpu(void) { return 0; }
 

@@ -12,7 +12,7 @@
 
 #include <fdr/fdr.h>
 
-#include "recorder/recorder.h"
+#include "recorder/thread/thread.h"
 
 #ifdef __SANITIZE_THREAD__
 enum { CHILDREN = 4 }; /* some fifty times as slow */

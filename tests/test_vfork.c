@@ -2,7 +2,6 @@
 /* ctest: label=signals,threads timeout=240 promise=P3,P10
  * P3, P10: a vfork child records as the thread that waits for it, whatever it does and however it ends; and storms of
  * children of every kind leave their parent's recording exact and no file of theirs. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -17,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <cmocka.h>
 
 #include "recorder/life/recording.h"
 #include "tests/deaths.h"

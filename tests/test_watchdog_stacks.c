@@ -2,7 +2,6 @@
 /* ctest: label=signals,threads timeout=120 promise=P10 */
 /* The watchdog's snapshot has the native stacks of all threads, and nobody's call ends early for it. A thread that
  * waits for a processor is waited for. */
-#include <cmocka.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -18,6 +17,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <cmocka.h>
 
 #include "recorder/life/recording.h"
 #include "recorder/thread/thread_state.h"
